@@ -2,6 +2,7 @@
 
 use super::platforms::Names;
 use crate::document::{Diagnostic, Node};
+use crate::model::is_dns_name;
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -39,11 +40,7 @@ pub(super) fn check(names: &[Names], file: &str, text: &str) -> Result<(), Box<D
 
 /// Whether it is a DNS name, `*.` before one, or an address.
 fn is_name(name: &str) -> bool {
-    let below = name.strip_prefix("*.").unwrap_or(name);
-    let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let is_label = |label: &str| (1..=63).contains(&label.len()) && label.chars().all(good);
-    let is_dns = below.len() <= 253 && below.split('.').all(is_label);
-    is_dns || name.parse::<IpAddr>().is_ok()
+    is_dns_name(name.strip_prefix("*.").unwrap_or(name)) || name.parse::<IpAddr>().is_ok()
 }
 
 /// The name in a URL, in a `host:port`, or behind a needless escape.

@@ -3,7 +3,8 @@
 //! Charts come from anywhere, so an archive may be hostile. The threats, and the defence against each:
 //!
 //! - **Bombs.** The unpacked size and the number of members are bounded ([`Limits`]), headers included.
-//! - **Names** that lead elsewhere. Names are labels only; still, absolute ones and `..` are refused.
+//! - **Names** that lead elsewhere, or hold control characters. Names are labels only; still, absolute ones and `..` are
+//!   refused.
 //! - **Links and devices.** They have no content here, and are skipped.
 //! - **Two members of one name**: one tool would read the first, another the last. They are refused.
 
@@ -80,6 +81,9 @@ fn read_all(
 fn name_of(bytes: &[u8]) -> Result<String, ArchiveError> {
     let bad = || ArchiveError::Name(String::from_utf8_lossy(bytes).escape_default().to_string());
     let text = std::str::from_utf8(bytes).map_err(|_| bad())?;
+    if text.contains(char::is_control) {
+        return Err(bad());
+    }
     let mut parts = Vec::new();
     for component in Path::new(text).components() {
         match component {

@@ -1,6 +1,7 @@
 //! An error in an input file, and how it is shown: place, line, fix.
 
 use super::line_index::LineIndex;
+use crate::report::one_line;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
@@ -38,12 +39,12 @@ impl fmt::Display for Diagnostic {
         let snippet = Snippet::source(&masked.text)
             .path(None::<String>)
             .annotation(AnnotationKind::Primary.span(start..end));
-        let message = Masked::new(&self.message).text;
+        let message = one_line(&Masked::new(&self.message).text);
         let mut group = Level::ERROR.primary_title(&message).element(snippet);
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(help));
         }
-        write!(f, "{}:{line}:{column}: {}", self.file, Renderer::plain().render(&[group]))
+        write!(f, "{}:{line}:{column}: {}", one_line(&self.file), Renderer::plain().render(&[group]))
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// The hosts that only one of the two lists has, each with its change.
 pub(crate) fn diff(old: Vec<EgressHost>, new: Vec<EgressHost>) -> Vec<EgressHost> {
-    let address = |row: &EgressHost| (row.host.clone(), row.port);
+    let address = |row: &EgressHost| (row.host.to_string(), row.port);
     let (had, has): (BTreeSet<_>, BTreeSet<_>) =
         (old.iter().map(address).collect(), new.iter().map(address).collect());
     let added = new.into_iter().filter(|row| !had.contains(&address(row)));

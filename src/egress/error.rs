@@ -1,5 +1,6 @@
 //! Why there is no list of hosts.
 
+use super::pattern::NoHost;
 use std::path::PathBuf;
 
 /// Why there is no list of hosts.
@@ -13,6 +14,9 @@ pub(crate) enum EgressError {
         /// Why not.
         why: String,
     },
+    /// A host of the lock, or an endpoint, that no rule can name.
+    #[error("the lock names a host that no firewall rule can name: {0}")]
+    Host(#[from] NoHost),
     /// A name of the lock that no request can be sent for.
     #[error(transparent)]
     Name(#[from] crate::http::Error),

@@ -1,13 +1,15 @@
 //! A host that the connected side must reach: its address, how it is known, and what for.
 
+use super::pattern::HostPattern;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::net::SocketAddr;
 
 /// A host that the connected side must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EgressHost {
     /// Name or address; of an endpoint, `*.` at the front stands for every name below.
-    pub host: String,
+    pub host: HostPattern,
     /// TCP port.
     pub port: u16,
     /// `https`, `http`, or `tcp` where only the port is known.
@@ -69,17 +71,12 @@ pub(crate) enum Change {
 
 impl EgressHost {
     /// `host:port`, with brackets around an IPv6 address.
-    pub(super) fn address(&self) -> String {
-        match self.host.contains(':') && !self.host.starts_with('[') {
-            true => format!("[{}]:{}", self.host, self.port),
-            false => format!("{}:{}", self.host, self.port),
+    pub(crate) fn address(&self) -> String {
+        match &self.host {
+            HostPattern::Address(address) => SocketAddr::new(*address, self.port).to_string(),
+            name => format!("{name}:{}", self.port),
         }
     }
-}
-
-/// Whether a text is an IPv4 or IPv6 address, brackets allowed.
-pub(super) fn address(host: &str) -> Option<std::net::IpAddr> {
-    host.trim_matches(['[', ']']).parse().ok()
 }
 
 macro_rules! words {

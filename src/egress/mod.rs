@@ -6,12 +6,13 @@ mod error;
 mod format;
 mod host;
 mod needed;
+mod pattern;
 mod probe;
 mod record;
 
 pub(crate) use diff::{diff, read_list};
 pub(crate) use error::EgressError;
-pub(crate) use format::{FORMATS, Format};
+pub(crate) use format::FORMATS;
 pub(crate) use host::{EgressHost, Known};
 pub(crate) use needed::{Egress, needed};
 pub(crate) use probe::probe;

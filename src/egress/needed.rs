@@ -2,6 +2,7 @@
 
 use super::EgressError;
 use super::host::{EgressHost, Known};
+use super::pattern::{HostPattern, NoHost};
 use super::record::{Contacted, Record};
 use crate::content::{Origin, Part};
 use crate::http::host_port;
@@ -112,9 +113,9 @@ pub(crate) fn needed(lock: &Lock, record: &Record, sessions: &Sessions) -> Resul
         let known = record.get(host, port);
         let scheme = known.map_or(url.scheme(), |known| &known.scheme);
         let basis = if known.is_some() { Known::Observed } else { Known::Predicted };
-        list.add(host, port, scheme, basis, is.why(&name));
+        list.add(host, port, scheme, basis, is.why(&name))?;
         for named in record.named_by(&address) {
-            list.add(&named.host, named.port, &named.scheme, Known::Observed, reason(named, &name));
+            list.add(&named.host, named.port, &named.scheme, Known::Observed, reason(named, &name))?;
         }
         let lacks = match known {
             None => "no run with this store has asked it",
@@ -126,7 +127,7 @@ pub(crate) fn needed(lock: &Lock, record: &Record, sessions: &Sessions) -> Resul
             "{name}: {lacks}: the hosts that its tokens and content come from show at the first pull, or with --probe"
         ));
     }
-    lock.endpoints.iter().for_each(|endpoint| list.declare(endpoint));
+    lock.endpoints.iter().try_for_each(|endpoint| list.declare(endpoint))?;
     Ok(Egress { hosts: list.hosts.into_values().collect(), notes: notes.into_iter().collect() })
 }
 
@@ -151,34 +152,38 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    fn add(&mut self, host: &str, port: u16, scheme: &str, known: Known, why: String) {
+    fn add(&mut self, host: &str, port: u16, scheme: &str, known: Known, why: String) -> Result<(), NoHost> {
         let url = Url::parse(&format!("{scheme}://{host}:{port}/")).ok();
         let proxies = self.sessions.transport().proxies();
         let via = url.and_then(|url| Some(proxies.proxy_for(&url)?.shown()));
-        let row = self.row(host, port, scheme, known);
+        let row = self.row(HostPattern::exact(host)?, port, scheme, known);
         row.via = via;
         add_reason(row, why);
+        Ok(())
     }
 
-    fn declare(&mut self, endpoint: &Endpoint) {
+    fn declare(&mut self, endpoint: &Endpoint) -> Result<(), NoHost> {
         let scheme = match endpoint.port {
             443 => "https",
             80 => "http",
             _ => "tcp",
         };
-        let is_new = !self.hosts.contains_key(&(endpoint.host.clone(), endpoint.port));
-        let row = self.row(&endpoint.host, endpoint.port, scheme, Known::Declared);
+        let host = HostPattern::declared(&endpoint.host)?;
+        let is_new = !self.hosts.contains_key(&(host.to_string(), endpoint.port));
+        let row = self.row(host, endpoint.port, scheme, Known::Declared);
         row.from.clone_from(&endpoint.from);
         if !(is_new || row.from.is_empty()) {
             row.from.push(OWN_ROLE.into());
             row.from.sort_unstable();
         }
         endpoint.why.split("; ").for_each(|why| add_reason(row, why.to_owned()));
+        Ok(())
     }
 
-    fn row(&mut self, host: &str, port: u16, scheme: &str, known: Known) -> &mut EgressHost {
+    fn row(&mut self, host: HostPattern, port: u16, scheme: &str, known: Known) -> &mut EgressHost {
+        let key = (host.to_string(), port);
         let fresh = || EgressHost {
-            host: host.into(),
+            host,
             port,
             scheme: scheme.into(),
             known,
@@ -189,7 +194,7 @@ impl List<'_> {
             reason: None,
             change: None,
         };
-        let row = self.hosts.entry((host.into(), port)).or_insert_with(fresh);
+        let row = self.hosts.entry(key).or_insert_with(fresh);
         row.known = row.known.min(known);
         row
     }

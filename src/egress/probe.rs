@@ -4,6 +4,7 @@
 use super::EgressError;
 use super::host::{EgressHost, Reach};
 use super::needed::{SourceHost, sources};
+use super::pattern::HostPattern;
 use crate::content::{Part, Source, side_by_side};
 use crate::http::{Error, ErrorKind};
 use crate::lockfile::Lock;
@@ -18,7 +19,7 @@ use url::Url;
 /// What a probe found of the hosts that did not give what they were asked for, by host and port.
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
-    failures: BTreeMap<(String, u16), (Reach, String)>,
+    failures: BTreeMap<(HostPattern, u16), (Reach, String)>,
     /// What is not known behind a refusal.
     pub notes: Vec<String>,
 }
@@ -42,6 +43,8 @@ pub(crate) async fn probe(lock: &Lock, sessions: &Arc<Sessions>) -> Result<Probe
                     source.name
                 ));
             }
+            // a host that is none was not asked, and stands in no list
+            let Ok(host) = HostPattern::exact(&host) else { continue };
             let key = (host, url.port_or_known_default().unwrap_or_default());
             let (known, reason) = probed.failures.entry(key).or_insert((reach, error.to_string()));
             if reach > *known {
@@ -58,10 +61,12 @@ impl Probed {
         for row in list {
             if let Some((reach, reason)) = self.failures.get(&(row.host.clone(), row.port)) {
                 (row.reach, row.reason) = (Some(*reach), Some(reason.clone()));
-            } else if hosts
-                .iter()
-                .any(|used| used.requests > 0 && (&used.host, used.port) == (&row.host, row.port))
-            {
+                continue;
+            }
+            let is_row = |used: &&HostUse| {
+                used.port == row.port && HostPattern::exact(&used.host).as_ref() == Ok(&row.host)
+            };
+            if hosts.iter().filter(is_row).any(|used| used.requests > 0) {
                 row.reach = Some(Reach::Reached);
             }
         }

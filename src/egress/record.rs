@@ -1,6 +1,7 @@
 //! What lock, pull, mirror and probes contacted, as the store remembers it: merged run by run, written whole.
 
 use super::EgressError;
+use super::pattern::HostPattern;
 use crate::content::WriteError;
 use crate::report::HostUse;
 use crate::store::Disk;
@@ -57,7 +58,9 @@ impl Record {
         if version != 1 {
             return Err(format!("version {version} is not known to this landfall"));
         }
-        Ok(Record(hosts.into_iter().map(|one| ((one.host.clone(), one.port), one)).collect()))
+        // earlier releases recorded whatever a URL parser takes for a host
+        let hosts = hosts.into_iter().filter(|one| HostPattern::exact(&one.host).is_ok());
+        Ok(Record(hosts.map(|one| ((one.host.clone(), one.port), one)).collect()))
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -67,9 +70,10 @@ impl Record {
         bytes
     }
 
-    /// Adds the hosts that a run of `command` sent requests to.
+    /// Adds the hosts that a run of `command` sent requests to. Only DNS names and addresses are recorded.
     pub(crate) fn add(&mut self, hosts: &[HostUse], command: &str) {
-        for used in hosts.iter().filter(|used| used.requests > 0) {
+        let is_host = |used: &&HostUse| HostPattern::exact(&used.host).is_ok();
+        for used in hosts.iter().filter(|used| used.requests > 0).filter(is_host) {
             let fresh = || Contacted {
                 host: used.host.clone(),
                 port: used.port,

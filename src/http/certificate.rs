@@ -1,6 +1,7 @@
 //! The few fields of an X.509 certificate that messages show: its subject, its issuer, its validity. They are for
 //! people; webpki decides what is trusted.
 
+use crate::report::one_line;
 use jiff::Timestamp;
 use x509_parser::asn1_rs::Tag;
 use x509_parser::certificate::X509CertificateParser;
@@ -79,7 +80,7 @@ fn shown(name: &X509Name<'_>) -> String {
     ];
     let part = |attribute: &AttributeTypeAndValue<'_>| {
         let (_, word) = words.iter().find(|(oid, _)| oid == attribute.attr_type())?;
-        Some(format!("{word}={}", text(attribute)))
+        Some(format!("{word}={}", one_line(&text(attribute))))
     };
     let parts: Vec<String> = name.iter_attributes().filter_map(part).collect();
     if parts.is_empty() { "(no name)".into() } else { parts.join(", ") }

@@ -1,5 +1,6 @@
 //! The error of a failed request: its class, the URL, the status and the registry's own error objects.
 
+use crate::report::one_line;
 use reqwest::StatusCode;
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use url::Url;
 
 /// A failed request. [`ErrorKind`], [`Error::status`] and [`Error::codes`] are for decisions, its text is for
-/// people; the text holds no credentials and no query strings.
+/// people; the text holds no credentials and no query strings, and is one line whatever a server said.
 #[derive(Debug, Clone)]
 pub struct Error {
     /// The class.
@@ -75,8 +76,8 @@ impl Error {
             ErrorKind::Status(status) | ErrorKind::Proxy(status) => Some(status),
             _ => None,
         };
-        let text =
-            Text { item: None, url: None, host: None, message: message.into(), source: None, hung_up: false };
+        let message = one_line(&message.into());
+        let text = Text { item: None, url: None, host: None, message, source: None, hung_up: false };
         Error { kind, status, codes: Vec::new(), text: Box::new(text) }
     }
 
@@ -89,7 +90,7 @@ impl Error {
 
     /// The same with a name for what was asked for, which its text shows in place of the URL.
     pub fn about(mut self, item: impl Into<String>) -> Error {
-        self.text.item = Some(item.into());
+        self.text.item = Some(one_line(&item.into()));
         self
     }
 
@@ -107,7 +108,7 @@ impl Error {
 
     /// The same with these words after its text.
     pub fn hint(mut self, words: &str) -> Error {
-        self.text.message += words;
+        self.text.message += &one_line(words);
         self
     }
 
@@ -188,6 +189,14 @@ pub(crate) fn shown_url(url: &Url) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_server_says_stays_on_its_line() {
+        let error = Error::new(ErrorKind::Status(500), "it said x\n::stop-commands::y\u{1b}[2J")
+            .hint("\ndone: 3 images")
+            .about("an\nitem");
+        assert_eq!(error.to_string(), "an\\nitem: it said x\\n::stop-commands::y\\u{1b}[2J\\ndone: 3 images");
+    }
 
     #[test]
     fn the_text_names_the_item_or_the_url_and_hides_the_query() {

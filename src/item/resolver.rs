@@ -8,7 +8,7 @@ use crate::content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
 use crate::http::{BodyFailure, Error, ErrorKind, NoSlot, OnceEach};
 use crate::model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
 use crate::registry::{RawManifest, Sessions};
-use crate::report::{Progress, Side, Silent};
+use crate::report::{Progress, Side, Silent, one_line};
 use crate::store::Disk;
 use crate::upstream::{Upstreams, expect_file, get};
 use bytes::Bytes;
@@ -32,7 +32,7 @@ impl Cause {
     /// A failure on this machine. Its text differs from machine to machine, so the lock does not record it.
     pub(crate) fn local(told: String) -> Cause {
         let recorded = "it could not be kept on the machine that locked it".into();
-        Cause { recorded, told, is_gone: false, is_passing: true }
+        Cause { recorded, told: one_line(&told), is_gone: false, is_passing: true }
     }
 
     /// Upstream answers that it does not have the item.
@@ -42,13 +42,13 @@ impl Cause {
 
     /// The same cause for a part of the item.
     pub(crate) fn of(self, part: &str) -> Cause {
-        let [recorded, told] = [self.recorded, self.told].map(|text| format!("{part}: {text}"));
+        let [recorded, told] = [self.recorded, self.told].map(|text| one_line(&format!("{part}: {text}")));
         Cause { recorded, told, ..self }
     }
 
     /// The same cause; people are told too how it went on. The lock does not record that.
     pub(crate) fn then(self, next: &impl std::fmt::Display) -> Cause {
-        Cause { told: format!("{}; {next}", self.told), ..self }
+        Cause { told: one_line(&format!("{}; {next}", self.told)), ..self }
     }
 }
 
@@ -61,7 +61,9 @@ impl std::fmt::Display for Cause {
 const GONE: &str = "upstream does not have it";
 
 impl From<String> for Cause {
+    /// What an index or a chart says may be part of `why`.
     fn from(why: String) -> Cause {
+        let why = one_line(&why);
         Cause { recorded: why.clone(), told: why, is_gone: false, is_passing: false }
     }
 }

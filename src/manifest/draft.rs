@@ -1,7 +1,7 @@
 //! Drafts a manifest for people: pinned images as entries, others as comments.
 
 use crate::model::{Digest, ImageRef, Platform};
-use crate::report::escape;
+use crate::report::one_line;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -102,7 +102,7 @@ pub(crate) fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntr
     }
     let comments = unpinned.len() + unclear.len();
     let unclear = unclear.iter().map(|(written, entry)| {
-        format!("  # - {}{}", escape(written).replace('\n', " "), entry.comment(entry.why.as_deref()))
+        format!("  # - {}{}", one_line(written), entry.comment(entry.why.as_deref()))
     });
     open.extend(unclear);
     let mut text = head(name, title) + platforms;
@@ -165,7 +165,7 @@ impl Entry {
 
 /// One line of a comment.
 fn line(text: &str) -> String {
-    escape(text).replace('\n', " ")
+    one_line(text)
 }
 
 /// Whether a tag names no version: it has no digit.
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(
             text,
             format!(
-                "# what lacks\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: missing}}\n\nimages:\n  \
+                "# what\\nlacks\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: missing}}\n\nimages:\n  \
                  - \"[::1]:5000/a:1\"  # e\n  \
                  - docker.io/library/redis@{b}  # d.yaml:5 and 1 more\n  \
                  - quay.io/x/two@{first}  # pods\n  - quay.io/x/two@{second}  # pods\n  \

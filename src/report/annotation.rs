@@ -1,5 +1,7 @@
 //! What a CI shows at a line of a file, as GitHub's workflow commands have it.
 
+use super::escape::escape;
+
 /// How urgent an annotation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
@@ -41,7 +43,7 @@ impl Annotation {
 
 /// A message of a workflow command: it stays on its line.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    escape(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 /// A property of a workflow command.
@@ -56,9 +58,10 @@ mod tests {
     #[test]
     fn nothing_in_a_message_is_a_command() {
         let place = Some(("a,b.yaml".to_owned(), 3, 7));
-        let (title, message) = ("x: y".into(), "50%\n::error::z".into());
+        let (title, message) = ("x: y".into(), "50%\n::error::z\u{1b}".into());
         let annotation = Annotation { level: Level::Warning, place, title, message };
-        let command = "::warning file=a%2Cb.yaml,line=3,col=7,title=x%3A y::50%25%0A::error::z\n";
+        let command =
+            "::warning file=a%2Cb.yaml,line=3,col=7,title=x%3A y::50%25%0A\\u{3a}:error::z\\u{1b}\n";
         assert_eq!(annotation.command(), command);
     }
 }

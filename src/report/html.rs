@@ -1,5 +1,7 @@
 //! Text from outside, made safe for HTML.
 
+use super::escape::is_hidden;
+
 /// `plain` as the text of an element, or as the value of an attribute in quotes. Line feeds stay; other characters that a
 /// reader cannot see, or that turn the direction of text around, are named.
 pub(crate) fn escape_html(plain: &str) -> String {
@@ -12,15 +14,11 @@ pub(crate) fn escape_html(plain: &str) -> String {
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
             '\n' => out.push(c),
-            c if c.is_control() || is_invisible(c) => out.extend(c.escape_unicode()),
+            c if is_hidden(c) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }
     out
-}
-
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

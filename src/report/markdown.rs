@@ -1,5 +1,6 @@
 //! A result as Markdown for a pull request: a summary, then folded tables, in a bounded number of bytes.
 
+use super::escape::is_hidden;
 use super::html::escape_html;
 use std::fmt::Write as _;
 
@@ -112,7 +113,7 @@ pub(crate) fn text(plain: &str) -> String {
             '@' => out += "&#64;",
             '#' => out += "&#35;",
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '!' => out.extend(['\\', c]),
-            c if c.is_control() => out.extend(c.escape_default()),
+            c if is_hidden(c) => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }
@@ -121,7 +122,7 @@ pub(crate) fn text(plain: &str) -> String {
 
 /// `plain` as code in a cell.
 pub(crate) fn code(plain: &str) -> String {
-    match plain.chars().any(|c| c == '`' || c == '\\' || c.is_control()) {
+    match plain.chars().any(|c| c == '`' || c == '\\' || is_hidden(c)) {
         true => text(plain),
         false => format!("`{}`", plain.replace('|', "\\|")),
     }

@@ -23,7 +23,7 @@ pub(crate) use annotation::{Annotation, Level};
 pub(crate) use count::{EntryCount, count_of};
 #[cfg(feature = "cli")]
 pub(crate) use csv::csv_line;
-pub(crate) use escape::escape;
+pub(crate) use escape::{escape, one_line};
 pub(crate) use html::escape_html;
 pub use item::{Item, Kind, Status};
 #[cfg(feature = "cli")]

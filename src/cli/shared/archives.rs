@@ -4,7 +4,7 @@ use crate::archives::{Archive, Taken, has};
 use crate::cli::shared::Failure;
 use crate::client::Client;
 use crate::model::{Descriptor, Digest, human_size};
-use crate::report::{Report, count_of, escape};
+use crate::report::{Report, count_of, one_line};
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -53,11 +53,11 @@ fn tell(report: &mut Report, taken: &[Taken], verb: &str) -> String {
     report.extra.insert("archives".into(), member.collect());
     let lines = taken.iter().map(|one| {
         let (path, count) = (one.path.display().to_string(), count_of(one.digests.len(), "blob"));
-        let left = one.left.iter().map(|why| format!("  {}\n", escape(why)));
+        let left = one.left.iter().map(|why| format!("  {}\n", one_line(why)));
         format!(
             "{verb} {count} ({}) from {}\n{}",
             human_size(one.bytes),
-            escape(&path),
+            one_line(&path),
             left.collect::<String>()
         )
     });

@@ -175,7 +175,8 @@ impl Comparison {
         text.extend(self.endpoints.iter().map(|change| format!("{}\n", endpoint_line(change))));
         for host in &self.hosts {
             let change = host.change.map(|change| change.to_string()).unwrap_or_default();
-            text += &format!("{change:8} host {}: {} ({})\n", address(host), host.why.join(", "), host.known);
+            text +=
+                &format!("{change:8} host {}: {} ({})\n", host.address(), host.why.join(", "), host.known);
         }
         let signed = self.newly_signed().count();
         if signed > 0 {
@@ -229,7 +230,7 @@ impl Comparison {
         document.table("New signatures and other referrers", &["name", "new"], signed);
         let hosts = self.hosts.iter().map(|host| {
             let change = host.change.map(|change| change.to_string()).unwrap_or_default();
-            vec![change, code(&address(host)), text(&host.why.join(", ")), host.known.to_string()]
+            vec![change, code(&host.address()), text(&host.why.join(", ")), host.known.to_string()]
         });
         document.table("Hosts for the firewall", &["change", "host", "what for", "known"], hosts);
         let endpoints = self.endpoints.iter().map(|EndpointChange { change, endpoint }| {
@@ -304,10 +305,6 @@ impl Comparison {
 fn version_line(change: &Change) -> Option<String> {
     let (version, replaces) = (change.version?, change.replaces.as_deref()?);
     Some(format!("{version:8} {replaces} -> {}", change.name))
-}
-
-fn address(host: &EgressHost) -> String {
-    format!("{}:{}", host.host, host.port)
 }
 
 /// Hosts that only one of the two locks needs.

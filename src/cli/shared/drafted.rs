@@ -124,7 +124,7 @@ pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, F
     let exit = match (found.unread.is_empty(), found.read) {
         (true, _) => Exit::Done,
         (false, 0) => {
-            let failure = Failure::new(Exit::Failed, lines.join("\n"));
+            let failure = Failure::of_lines(Exit::Failed, &lines);
             return Err(Failure { report: report.into(), ..failure });
         }
         (false, _) => Exit::Partial,

@@ -17,7 +17,7 @@ use crate::pull::PullError;
 use crate::push::PushError;
 use crate::registry::{CredentialError, SetupError};
 use crate::render::RenderError;
-use crate::report::{ErrorInfo, Report, RunStatus, Side, block, escape};
+use crate::report::{ErrorInfo, Report, RunStatus, Side, block, escape, one_line};
 use crate::rewrite::{ChartError, RewriteError};
 use crate::serve::{ExportError, FromError, ServeError};
 use crate::sign;
@@ -60,8 +60,11 @@ impl Exit {
 pub(crate) struct Outcome {
     /// For `--output json` and `--report`.
     pub report: Report,
-    /// For stdout in text mode, with its last newline.
+    /// For stdout in text mode, with its last newline. Lines for people, in which control characters and commands to a CI are
+    /// escaped when they are printed, unless it is a document.
     pub text: String,
+    /// Whether the text is a document that was asked for, and printed byte for byte.
+    pub is_document: bool,
     /// For stdout in Markdown mode; without it, the text is shown there as a block of code.
     pub markdown: Option<String>,
     /// The exit code.
@@ -71,12 +74,17 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// It ended with this exit code.
     pub(crate) fn new(report: Report, text: impl Into<String>, exit: Exit) -> Outcome {
-        Outcome { report, text: text.into(), markdown: None, exit }
+        Outcome { report, text: text.into(), is_document: false, markdown: None, exit }
     }
 
     /// Exit 0 with this text and an empty report.
     pub(crate) fn text(text: impl Into<String>) -> Outcome {
         Outcome::new(Report::default(), text, Exit::Done)
+    }
+
+    /// The same with a text that is a document and not lines for people.
+    pub(crate) fn document(self) -> Outcome {
+        Outcome { is_document: true, ..self }
     }
 
     /// The exit code that the items call for: 0, 3, or 1 where nothing succeeded.
@@ -112,6 +120,12 @@ impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
         let (message, refuses) = (message.into(), exit == Exit::Refused);
         Failure { exit, side: None, item: None, message, refuses, report: Box::default() }
+    }
+
+    /// A failure whose message is these lines, in which foreign text begins none.
+    pub(crate) fn of_lines<'l>(exit: Exit, lines: impl IntoIterator<Item = &'l String>) -> Failure {
+        let lines: Vec<String> = lines.into_iter().map(|line| one_line(line)).collect();
+        Failure::new(exit, lines.join("\n"))
     }
 
     /// Exit 2: what the user gave is wrong.
@@ -383,7 +397,10 @@ pub(crate) fn finish(
     result: Result<Outcome, Failure>,
 ) -> ExitCode {
     let (report, text, markdown, exit, status, error) = match result {
-        Ok(Outcome { report, text, markdown, exit }) => (report, text, markdown, exit, exit.status(), None),
+        Ok(Outcome { report, text, is_document, markdown, exit }) => {
+            let text = if is_document { text } else { escape(&text) };
+            (report, text, markdown, exit, exit.status(), None)
+        }
         Err(failure) => {
             let Failure { exit, side, item, message, refuses, report } = failure;
             let status = if refuses { RunStatus::Refused } else { exit.status() };

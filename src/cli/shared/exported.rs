@@ -5,7 +5,7 @@ use crate::image_archive::Archive;
 use crate::item::{Image, Referrer};
 use crate::lockfile::Lock;
 use crate::model::human_size;
-use crate::report::{Item, Kind, Report, Status, count_of, escape};
+use crate::report::{Item, Kind, Report, Status, count_of};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -53,7 +53,7 @@ pub(crate) fn text(
         if is_dry { "would export" } else { "exported" },
         count_of(archive.images.len(), "image"),
         count_of(names, "name"),
-        escape(&path.display().to_string()),
+        path.display(),
         human_size(archive.size())
     );
     if is_oci {

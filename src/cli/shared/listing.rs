@@ -4,7 +4,7 @@ use crate::content::Entry;
 use crate::item::KINDS;
 use crate::lockfile::Lock;
 use crate::model::human_size;
-use crate::report::{EntryCount, Item, Kind};
+use crate::report::{EntryCount, Item, Kind, one_line};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
@@ -34,13 +34,18 @@ pub(crate) fn table(items: &[Item]) -> String {
 pub(crate) fn line(item: &Item, about: &str) -> String {
     let digest = item.digest.as_ref().map(|digest| digest.short(12)).unwrap_or_default();
     let size = human_size(item.bytes.unwrap_or_default());
-    let line = format!("{:<6} {digest}  {size:>8}  {}  {about}", item.kind.to_string(), item.name);
+    let line = format!(
+        "{:<6} {digest}  {size:>8}  {}  {}",
+        item.kind.to_string(),
+        one_line(&item.name),
+        one_line(about)
+    );
     format!("{}\n", line.trim_end())
 }
 
 /// One indented line each.
 pub(crate) fn lines(of: &[impl Display]) -> String {
-    of.iter().map(|one| format!("  {one}\n")).collect()
+    of.iter().map(|one| format!("  {}\n", one_line(&one.to_string()))).collect()
 }
 
 /// The platforms of each item that has some, by its name.

@@ -2,7 +2,7 @@
 
 use super::listing::count_kinds;
 use crate::model::ImageRef;
-use crate::report::{Item, Status, escape};
+use crate::report::{Item, Status, one_line};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -60,8 +60,9 @@ impl<'a> LossGroup<'a> {
         match self.items[..] {
             [item] => format!("{}\n", item_line(item)),
             _ => {
-                let cause = escape(self.cause.as_deref().unwrap_or_default());
-                let names: String = self.names().map(|name| format!("           {name}\n")).collect();
+                let cause = one_line(self.cause.as_deref().unwrap_or_default());
+                let names: String =
+                    self.names().map(|name| format!("           {}\n", one_line(&name))).collect();
                 format!("{word:8} {}: {cause}\n{names}", self.counted())
             }
         }
@@ -99,8 +100,8 @@ pub(crate) fn loss_lines(items: &[Item]) -> String {
 /// One line for an item that is not whole.
 pub(crate) fn item_line(item: &Item) -> String {
     let word = word(item.status);
-    let reason = item.reason.as_deref().map(escape).unwrap_or_default();
-    format!("{word:8} {} {}: {reason}", item.kind, item.name)
+    let reason = item.reason.as_deref().map(one_line).unwrap_or_default();
+    format!("{word:8} {} {}: {reason}", item.kind, one_line(&item.name))
 }
 
 fn word(status: Status) -> &'static str {

@@ -5,7 +5,7 @@ use crate::content::BlobRead;
 use crate::lock::{self, Change, PackageChange};
 use crate::lockfile::Lock;
 use crate::model::human_size;
-use crate::report::{Markdown, code, text};
+use crate::report::{Markdown, code, one_line, text};
 use std::collections::HashSet;
 
 /// Adds what the packages that `changes` bring say of their versions, as far as they can be read in `content` without asking
@@ -24,7 +24,10 @@ pub(crate) fn package_lines(change: &Change) -> impl Iterator<Item = String> {
         let PackageChange { name, arch, change, .. } = package;
         let line = format!("  {change:8} {name} {} {arch}  {}", versions(package), size(package));
         let changelog = changelog.iter().map(|line| format!("             {line}"));
-        std::iter::once(line.trim_end().to_owned()).chain(changelog)
+        std::iter::once(line.trim_end().to_owned())
+            .chain(changelog)
+            .map(|line| one_line(&line))
+            .collect::<Vec<_>>()
     })
 }
 

@@ -10,7 +10,7 @@ use crate::content::folder_of;
 use crate::lockfile::Lock;
 use crate::lockfile::losses;
 use crate::model::human_size;
-use crate::report::{Item, Progress, Report, Status, escape};
+use crate::report::{Item, Progress, Report, Status};
 use crate::sign::{PublicKey, Signer};
 use clap::Args;
 use serde_json::json;
@@ -171,7 +171,7 @@ pub(crate) fn outcome(plan: &PackPlan, report: Report, text: &str) -> Outcome {
             (Exit::Partial, format!("left out, so the bundle is partial:\n{missing}"))
         }
     };
-    Outcome::new(report, escape(text) + &escape(&lost), exit)
+    Outcome::new(report, text.to_owned() + &lost, exit)
 }
 
 /// Every item, with this status where nothing is lost.

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 /// The outcome of a verb that shows `text`.
 pub(crate) fn show(text: &str) -> Outcome {
     let is_shown = std::io::stdout().is_terminal() && is_paged(text);
-    Outcome::text(if is_shown { "" } else { text })
+    Outcome::text(if is_shown { "" } else { text }).document()
 }
 
 /// Shows `text` by the pager that the user chose, else by less or more. Whether one of them did.

@@ -7,7 +7,7 @@ use crate::content::write_whole;
 use crate::lockfile::Lock;
 use crate::model::{Mapping, human_size, is_repository};
 use crate::push::{Needed, Pruned, PrunedManifest, prune};
-use crate::report::{Side, count_of, escape};
+use crate::report::{Side, count_of};
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -165,7 +165,7 @@ impl Plan {
             "deleted": self.delete, "repositories": pruned.repositories, "manifests": pruned.gone, "bytes": pruned.bytes,
         });
         outcome.report.extra.insert("pruned".into(), members);
-        outcome.text += &escape(&self.text(&pruned));
+        outcome.text += &self.text(&pruned);
         if pruned.repositories.iter().any(|looked| looked.why.is_some()) {
             outcome.exit = Exit::Partial;
         }

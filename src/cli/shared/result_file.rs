@@ -1,8 +1,8 @@
 //! Writes a result to the file of `--out`, or to stdout.
 
-use crate::cli::shared::{Context, Exit, Failure};
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::write_whole;
-use crate::report::{Side, escape};
+use crate::report::{Side, one_line};
 use std::path::Path;
 
 /// Writes `made` to the file `out`: whole, or not at all.
@@ -16,20 +16,21 @@ pub(crate) fn write_to(out: &Path, made: &str) -> Result<(), Failure> {
     })
 }
 
-/// Writes `made` to `out`, and returns the text for stdout: `lines`, or `made` itself where there is no `out`.
+/// Writes the text of `made` to `out`, and returns the outcome with `lines` in its place; without `out` the outcome itself,
+/// whose text is a document.
 ///
 /// # Errors
 /// When the file cannot be written.
 pub(crate) fn write_result(
-    made: String,
+    made: Outcome,
     out: Option<&Path>,
     lines: &[String],
     context: &Context,
-) -> Result<String, Failure> {
+) -> Result<Outcome, Failure> {
     let Some(path) = out else {
         lines.iter().for_each(|line| context.progress.note(line));
-        return Ok(made);
+        return Ok(made.document());
     };
-    write_to(path, &made)?;
-    Ok(lines.iter().map(|line| escape(line) + "\n").collect())
+    write_to(path, &made.text)?;
+    Ok(Outcome { text: lines.iter().map(|line| one_line(line) + "\n").collect(), ..made })
 }

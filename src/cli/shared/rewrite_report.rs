@@ -5,7 +5,7 @@ use crate::cli::shared::not_locked::NotLocked;
 use crate::cli::shared::unified_diff::Reader;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::model::{ImageRef, names_host};
-use crate::report::{Report, count_of, escape};
+use crate::report::{Report, count_of, one_line};
 use crate::rewrite::{Meaning, Member, Occurrence, RewriteError};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -71,7 +71,7 @@ pub(crate) fn outcome(
         report.extra.insert("unknown".into(), not_locked.member());
     }
     if failed == done.len() {
-        return Err(Failure { report: report.into(), ..Failure::new(Exit::Failed, notes.join("\n")) });
+        return Err(Failure { report: report.into(), ..Failure::of_lines(Exit::Failed, &notes) });
     }
     notes.iter().for_each(|line| context.progress.note(line));
     let mut lines = Vec::new();
@@ -110,9 +110,9 @@ pub(crate) fn outcome(
     if mode.has_result(context) {
         lines.iter().for_each(|line| context.progress.note(line));
     } else {
-        text.extend(lines.iter().map(|line| escape(line) + "\n"));
+        text.extend(lines.iter().map(|line| one_line(line) + "\n"));
     }
-    Ok(Outcome::new(report, text, exit(mode, changes + ambiguous > 0, failed)))
+    Ok(Outcome::new(report, text, exit(mode, changes + ambiguous > 0, failed)).document())
 }
 
 /// Whether an image stands there that is left because it names neither a host nor a tag, although the lock has its

@@ -5,7 +5,7 @@ use super::{Exit, Failure, Outcome};
 use crate::config::Site;
 use crate::manifest::{CATALOGUE, Shipped};
 use crate::model::Target;
-use crate::report::{Report, escape, shell_word};
+use crate::report::{Report, shell_word};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub(crate) fn written(
     let mut text = String::new();
     if dry_run {
         files.iter().for_each(|(path, content)| text += &format!("--- {}\n{content}", path.display()));
-        return Ok(Outcome::new(report, text, Exit::Done));
+        return Ok(Outcome::new(report, text, Exit::Done).document());
     }
     let new: Vec<(PathBuf, &str)> = files.iter().map(|(path, text)| (path.clone(), text.as_str())).collect();
     let new: &NewFiles<'_> = &new;
@@ -71,7 +71,6 @@ pub(crate) fn written(
     names.iter().for_each(|name| text += &format!("wrote {name}\n"));
     shipped.edit.iter().for_each(|line| text += &format!("edit {line}\n"));
     text += &format!("next: {next}\n");
-    let text: String = text.split_inclusive('\n').map(|line| escape(line.trim_end()) + "\n").collect();
     Ok(Outcome::new(report, text, Exit::Done))
 }
 

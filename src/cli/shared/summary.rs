@@ -2,20 +2,21 @@
 
 use super::package_changes::package_lines;
 use crate::lock::{Change, EndpointChange};
-use crate::report::{EntryCount, Item, Kind, Status, Totals};
+use crate::report::{EntryCount, Item, Kind, Status, Totals, one_line};
 use std::collections::BTreeSet;
 
 /// One line for a change.
 pub(crate) fn change_line(change: &Change) -> String {
+    let name = one_line(&change.name);
     let short =
         |digest: &Option<crate::model::Digest>| digest.as_ref().map_or(String::new(), |d| d.short(12));
     let (new, gone) = (change.new_referrers.len(), change.gone_referrers.len());
     match change.change {
         "changed" if new + gone > 0 => {
-            format!("changed  {} (referrers: {new} new, {gone} gone)", change.name)
+            format!("changed  {name} (referrers: {new} new, {gone} gone)")
         }
-        "moved" => format!("moved    {} {} -> {}", change.name, short(&change.from), short(&change.to)),
-        other => format!("{other:8} {}", change.name),
+        "moved" => format!("moved    {name} {} -> {}", short(&change.from), short(&change.to)),
+        other => format!("{other:8} {name}"),
     }
 }
 
@@ -26,7 +27,7 @@ pub(crate) fn change_lines(change: &Change) -> impl Iterator<Item = String> {
 
 /// One line for a change of an endpoint.
 pub(crate) fn endpoint_line(change: &EndpointChange) -> String {
-    format!("{:8} endpoint {}: {}", change.change, change.endpoint, change.endpoint.why)
+    format!("{:8} endpoint {}: {}", change.change, change.endpoint, one_line(&change.endpoint.why))
 }
 
 /// How many items of each kind are good, of how many: `6 of 10 images, 1 file`.

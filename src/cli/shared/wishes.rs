@@ -1,7 +1,7 @@
 //! Drafts of manifests from what an audit found.
 
 use crate::manifest::{DraftEntry, DraftItem};
-use crate::report::escape;
+use crate::report::one_line;
 use crate::rewrite::audit::{Coverage, FileFinding, Install, Installs};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -66,7 +66,7 @@ pub(crate) fn packages_comment(installs: &Installs) -> String {
             false if Install::has_version(by, name) => "",
             false => "; no version",
         };
-        let place = escape(places.first().unwrap_or(&"")).replace('\n', " ");
+        let place = one_line(places.first().unwrap_or(&""));
         let _ = writeln!(text, "#   {by}: {name}  # {place}{more}{pin}");
     }
     text

@@ -10,7 +10,7 @@ use crate::lockfile::Lock;
 use crate::manifest;
 use crate::model::{Mapping, Target, today};
 use crate::push::{Missing, missing};
-use crate::report::{Item, Kind, Report, Side, Status, count_of, escape};
+use crate::report::{Item, Kind, Report, Side, Status, count_of, one_line};
 use crate::rewrite::audit::{Audited, Coverage, FileFinding, Inventory, audit_text, audit_tree};
 use clap::Args;
 use serde_json::json;
@@ -173,11 +173,11 @@ impl Audit {
             (false, true) => Exit::Done,
             (false, false) if audited.read > 0 => Exit::Partial,
             (false, false) => {
-                let failure = Failure::new(Exit::Failed, lines.join("\n"));
+                let failure = Failure::of_lines(Exit::Failed, &lines);
                 return Err(Failure { report: report.into(), ..failure });
             }
         };
-        let text: String = lines.iter().map(|line| escape(line) + "\n").collect();
+        let text: String = lines.iter().map(|line| one_line(line) + "\n").collect();
         Ok(Outcome::new(report, text, exit))
     }
 }

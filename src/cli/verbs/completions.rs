@@ -18,7 +18,7 @@ impl Completions {
     pub(crate) fn run(self, mut command: Command) -> Result<Outcome, Failure> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, "landfall", &mut script);
-        Ok(Outcome::text(String::from_utf8_lossy(&script)))
+        Ok(Outcome::text(String::from_utf8_lossy(&script)).document())
     }
 }
 
@@ -53,7 +53,7 @@ impl Man {
         let mut page = Vec::new();
         clap_mangen::Man::new(command.clone()).render(&mut page).map_err(cannot)?;
         if !std::io::stdout().is_terminal() {
-            return Ok(Outcome::text(String::from_utf8_lossy(&page)));
+            return Ok(Outcome::text(String::from_utf8_lossy(&page)).document());
         }
         let mut file = tempfile::NamedTempFile::new().map_err(cannot)?;
         file.write_all(&page).map_err(cannot)?;

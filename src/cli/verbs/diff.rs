@@ -4,7 +4,7 @@ use crate::cli::shared::comparison::{Comparison, Known};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::Entry;
 use crate::item::kind_named;
-use crate::report::{Item, Report, Status, escape};
+use crate::report::{Item, Report, Status};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ impl Diff {
         let comparison = Comparison::new(context, &old, &new)?;
         let mut report = Report { items: items(&new), ..Report::default() };
         report.extra = comparison.members();
-        let outcome = Outcome::new(report, escape(&comparison.text()), Exit::Done);
+        let outcome = Outcome::new(report, comparison.text(), Exit::Done);
         Ok(Outcome { markdown: Some(comparison.markdown()), ..outcome })
     }
 }

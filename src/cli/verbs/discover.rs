@@ -47,7 +47,6 @@ impl Discover {
         let (paths, helm, platforms) = (&self.paths, helm.as_ref(), &self.platforms);
         let asked = Asked { paths, helm, platforms, name: &self.name, title };
         let Drafted { text, lines, report, exit, .. } = drafted(&asked, context)?;
-        let text = write_result(text, self.out.as_deref(), &lines, context)?;
-        Ok(Outcome::new(report, text, exit))
+        write_result(Outcome::new(report, text, exit), self.out.as_deref(), &lines, context)
     }
 }

@@ -9,7 +9,7 @@ use crate::doctor::{
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::without_userinfo;
 use crate::render::{Dialect, NoProxy};
-use crate::report::{Report, escape};
+use crate::report::Report;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -126,11 +126,7 @@ impl Doctor {
                 port_table(&ask.ports) + "\n"
             });
             let exit = if worst == Some(CheckStatus::No) { Exit::Refused } else { Exit::Done };
-            Ok(Outcome::new(
-                report,
-                escape(&(ports.unwrap_or_default() + &text(&diagnoses, &messages))),
-                exit,
-            ))
+            Ok(Outcome::new(report, ports.unwrap_or_default() + &text(&diagnoses, &messages), exit))
         })
     }
 
@@ -161,8 +157,8 @@ fn table(ask: &Ask, name: &str) -> Outcome {
     let written = (format.write)(&ask.role, &ask.ports);
     let mut report = Report::default();
     report.extra.insert("ports".into(), json!(ask.ports));
-    let text = if format.name == "text" { escape(&written) } else { written };
-    Outcome::new(report, text, Exit::Done)
+    let outcome = Outcome::new(report, written, Exit::Done);
+    if format.name == "text" { outcome } else { outcome.document() }
 }
 
 /// What the command line names: files, which are looked through at once, and hosts.

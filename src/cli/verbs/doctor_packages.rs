@@ -4,7 +4,7 @@ use crate::cli::shared::exported_from::ExportedFrom;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::doctor::{NodeList, rehearse};
 use crate::model::Limits;
-use crate::report::{Kind, Report, Status, escape};
+use crate::report::{Kind, Report, Status};
 use clap::Args;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -62,7 +62,7 @@ impl Packages {
         }
         report.extra.insert("replaced".into(), json!(replaced));
         let is_good = report.items.iter().all(|item| item.status == Status::Present);
-        Ok(Outcome::new(report, escape(&text), if is_good { Exit::Done } else { Exit::Refused }))
+        Ok(Outcome::new(report, text, if is_good { Exit::Done } else { Exit::Refused }))
     }
 
     /// What the node has.

@@ -2,10 +2,9 @@
 
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
-use crate::egress::{Egress as List, FORMATS, Format, Record, diff, needed, probe, read_list, remember};
+use crate::egress::{FORMATS, Record, diff, needed, probe, read_list, remember};
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::Limits;
-use crate::report::escape;
 use crate::store::Disk;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -73,7 +72,8 @@ impl Egress {
             report.extra.insert("egress".into(), json!(list));
             let is_good = probed.is_none_or(|probed| probed.is_good());
             let exit = if is_good { Exit::Done } else { Exit::Refused };
-            Ok(Outcome::new(report, text(format, &list), exit))
+            let outcome = Outcome::new(report, (format.write)(&list), exit);
+            Ok(if format.name == "text" { outcome } else { outcome.document() })
         })
     }
 }
@@ -87,14 +87,6 @@ impl Egress {
             Given::Lock(lock) => Ok(lock),
             other => Ok(other.bundle(place)?.lock()?),
         }
-    }
-}
-
-/// The list as text. Reasons of servers may hold control characters.
-fn text(format: &Format, list: &List) -> String {
-    match format.name {
-        "text" => escape(&(format.write)(list)),
-        _ => (format.write)(list),
     }
 }
 

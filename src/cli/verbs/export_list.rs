@@ -86,7 +86,6 @@ impl List {
         let mut lines: Vec<String> =
             listed.left.iter().map(|line| format!("not in the list: {line}")).collect();
         lines.extend(flags.out.iter().map(|path| format!("wrote {}", path.display())));
-        let text = write_result(listed.text, flags.out.as_deref(), &lines, context)?;
-        Ok(Outcome::new(report, text, exit))
+        write_result(Outcome::new(report, listed.text, exit), flags.out.as_deref(), &lines, context)
     }
 }

@@ -7,7 +7,7 @@ use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file, open_bundl
 use crate::client::ClientError;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::{Digest, human_size};
-use crate::report::{Report, count_of, escape};
+use crate::report::{Report, count_of};
 use crate::store::{Blob, Collected, Sweep, Swept, gc};
 use clap::Args;
 use serde_json::json;
@@ -76,7 +76,7 @@ impl Gc {
         report.extra.insert("kept".into(), json!({"blobs": swept.kept, "bytes": swept.kept_bytes}));
         let strange: Vec<_> = swept.strange.iter().map(|path| path.display().to_string()).collect();
         report.extra.insert("strange".into(), json!(strange));
-        Ok(Outcome::new(report, escape(&self.text(&swept)), Exit::Done))
+        Ok(Outcome::new(report, self.text(&swept), Exit::Done))
     }
 
     /// Sweeps a store in an object store.

@@ -6,7 +6,7 @@ use crate::cli::shared::{Exit, Failure, Outcome, input_file};
 use crate::config::{TkgSite, site_of_tkg};
 use crate::http::is_direct;
 use crate::manifest::{IMPORTS, Imported, Source, manifest_of};
-use crate::report::{Report, count_of, escape, shell_word};
+use crate::report::{Report, count_of, one_line, shell_word};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::json;
@@ -70,11 +70,11 @@ impl Import {
         lines.extend(imported.notes.iter().map(|line| format!("note: {line}")));
         if imported.entries() == 0 {
             lines.push(format!("{from} names nothing that a manifest can have, so nothing was written"));
-            return Err(Failure { report: report.into(), ..Failure::new(Exit::Failed, lines.join("\n")) });
+            return Err(Failure { report: report.into(), ..Failure::of_lines(Exit::Failed, &lines) });
         }
         let exit = if imported.left.is_empty() { Exit::Done } else { Exit::Partial };
         if self.dry_run {
-            return Ok(Outcome::new(report, manifest, exit));
+            return Ok(Outcome::new(report, manifest, exit).document());
         }
         let file = self.out.join("manifest.yaml");
         refuse_present(&[&file])?;
@@ -84,7 +84,7 @@ impl Import {
         })?;
         lines.push(format!("wrote {} with {}", file.display(), count_of(imported.entries(), "entry")));
         lines.push(format!("next: landfall lock -f {}", shell_word(&file.display().to_string())));
-        let text: String = lines.iter().map(|line| escape(line) + "\n").collect();
+        let text: String = lines.iter().map(|line| one_line(line) + "\n").collect();
         Ok(Outcome::new(report, text, exit))
     }
 
@@ -99,13 +99,13 @@ impl Import {
         let mut report = Report::default();
         report.extra.insert("site".into(), json!(site));
         if self.dry_run {
-            return Ok(Outcome::of(report, site));
+            return Ok(Outcome::of(report, site).document());
         }
         let paths: Vec<&PathBuf> = files.iter().map(|(path, _)| path).collect();
         refuse_present(&paths)?;
         write_new(&self.out, &files, || Ok(()))?;
         let wrote = files.iter().map(|(path, _)| format!("wrote {}", path.display()));
-        let text = wrote.chain(notes).map(|line| escape(&line) + "\n").collect::<String>();
+        let text = wrote.chain(notes).map(|line| one_line(&line) + "\n").collect::<String>();
         Ok(Outcome::of(report, text))
     }
 }

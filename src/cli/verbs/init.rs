@@ -7,7 +7,7 @@ use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::config::first_site;
 use crate::manifest::{CATALOGUE, MORE, from_list, of_nothing, platforms_line};
 use crate::model::{Platform, Target};
-use crate::report::{Report, escape, shell_word};
+use crate::report::{Report, one_line, shell_word};
 use crate::rewrite::audit::Helm;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -81,7 +81,7 @@ impl Init {
         if self.dry_run {
             let (manifest_name, site_name) = (manifest_file.display(), site_file.display());
             let text = format!("--- {manifest_name}\n{manifest}--- {site_name}\n{site}");
-            return Ok(Outcome::new(report, text, exit));
+            return Ok(Outcome::new(report, text, exit).document());
         }
         let new = [(manifest_file.clone(), manifest.as_str()), (site_file.clone(), site.as_str())];
         // the manifest is read as `lock` will read it
@@ -90,7 +90,7 @@ impl Init {
         })?;
         lines.push(format!("wrote {} and {}", manifest_file.display(), site_file.display()));
         lines.push(format!("next: {next}"));
-        let text: String = lines.iter().map(|line| escape(line) + "\n").collect();
+        let text: String = lines.iter().map(|line| one_line(line) + "\n").collect();
         Ok(Outcome::new(report, text, exit))
     }
 

@@ -9,7 +9,7 @@ use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
 use crate::content::{BlobRead, Entry, missing_blobs};
 use crate::lockfile::losses;
 use crate::model::human_size;
-use crate::report::{Item, Report, Status, count_of, escape};
+use crate::report::{Item, Report, Status, count_of};
 use crate::sign::Signature;
 use clap::Args;
 use serde_json::json;
@@ -128,7 +128,7 @@ impl Ls {
         if let serde_json::Value::Object(extra) = extra {
             report.extra = extra;
         }
-        Ok(Outcome::new(report, escape(&text), Exit::Done))
+        Ok(Outcome::new(report, text, Exit::Done))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::bundle;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::human_size;
-use crate::report::{Report, escape};
+use crate::report::Report;
 use crate::store::Disk;
 use clap::Args;
 use serde_json::json;
@@ -49,6 +49,6 @@ impl Like {
         let mut report = Report::default();
         report.extra.insert("volume".into(), json!({"path": path.display().to_string(), "bytes": bytes}));
         let text = format!("packed {} again, {} ({bytes} bytes)\n", path.display(), human_size(bytes));
-        Ok(Outcome::new(report, escape(&text), Exit::Done))
+        Ok(Outcome::new(report, text, Exit::Done))
     }
 }

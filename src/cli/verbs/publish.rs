@@ -6,7 +6,7 @@ use crate::cli::shared::lock_file::LockFile;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::client::ClientError;
 use crate::content::{Entry, held, stored_once};
-use crate::report::{Item, Report, Side, Status, escape};
+use crate::report::{Item, Report, Side, Status};
 use clap::Args;
 use serde_json::json;
 
@@ -53,7 +53,7 @@ impl Publish {
         let fingerprint = lock.fingerprint();
         if self.dry_run {
             let text = format!("would publish {all} in {place}\n  lock fingerprint  {fingerprint}\n");
-            return Ok(Outcome::new(report, escape(&text), Exit::Done));
+            return Ok(Outcome::new(report, text, Exit::Done));
         }
         let before =
             wait(async move { Ok(shelf.publish(lock.to_text()).await) }).map_err(ClientError::from)??;
@@ -63,6 +63,6 @@ impl Publish {
             .insert("published".into(), json!({"place": place, "lock": fingerprint, "before": before}));
         let told = before.map(|before| format!("  before it         {before}\n")).unwrap_or_default();
         let text = format!("published {all} in {place}\n  lock fingerprint  {fingerprint}\n{told}");
-        Ok(Outcome::new(report, escape(&text), Exit::Done))
+        Ok(Outcome::new(report, text, Exit::Done))
     }
 }

@@ -21,7 +21,7 @@ use crate::content::Store;
 use crate::lock::Locked;
 use crate::lockfile::Lock;
 use crate::model::{Digest, human_size, today};
-use crate::report::{Item, Report, Status, code, count_of, escape};
+use crate::report::{Item, Report, Status, code, count_of};
 use crate::sign::Signer;
 use crate::store::Disk;
 use crate::update::Updated;
@@ -254,7 +254,7 @@ impl Refresh {
             };
         }
         let markdown = Self::markdown(&updated, &locked, &report, nothing_new);
-        let mut outcome = Outcome { markdown: Some(markdown), ..Outcome::of(report, escape(&text)) };
+        let mut outcome = Outcome { markdown: Some(markdown), ..Outcome::of(report, text) };
         if outcome.exit == Exit::Failed && packed.is_some_and(|packed| packed.member.is_some()) {
             outcome.exit = Exit::Partial;
         }
@@ -299,7 +299,7 @@ impl Refresh {
             ref files => format!("would write {}, the lock and the bundle\n", updating::names(files)),
         };
         let markdown = updating::markdown("**dry run**", updated, &report).finish();
-        Outcome { markdown: Some(markdown), ..Outcome::of(report, escape(&text)) }
+        Outcome { markdown: Some(markdown), ..Outcome::of(report, text) }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::model::{DestinationRules, Mapping, Target, today};
 use crate::render::{
     self, Flag, Input, Output, PLATFORMS, Platform, RenderedFile, Request, Settings, Spec, Writes,
 };
-use crate::report::{Report, Side, escape};
+use crate::report::{Report, Side, one_line};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use serde_json::{Map, json};
@@ -228,21 +228,24 @@ impl Run {
         let mut lines = if out.is_some() { rendered.changes } else { Vec::new() };
         lines.extend(rendered.notes.into_iter().chain(notes));
         if let Some(why) = rendered.failure {
-            let failure = Failure::new(Exit::Failed, format!("{why}\n{}", lines.join("\n"))).on(Side::Input);
+            let failure = Failure::of_lines(Exit::Failed, [&[why.to_owned()][..], &lines].concat().iter())
+                .on(Side::Input);
             return Err(Failure { report: report.into(), ..failure });
         }
         let text = match (rendered.output, out) {
-            (Output::Text(text), out) => write_result(text, out.as_deref(), &lines, context)?,
+            (Output::Text(text), out) => {
+                return write_result(Outcome::of(report, text), out.as_deref(), &lines, context);
+            }
             (Output::Files(files), Some(folder)) => {
                 let written = write_files(spec, &files, folder, &mut report)?;
-                written.into_iter().chain(lines).map(|line| escape(&line) + "\n").collect()
+                written.into_iter().chain(lines).map(|line| one_line(&line) + "\n").collect()
             }
             (Output::Files(files), None) => {
                 let path = into.as_deref().ok_or_else(|| Failure::usage("name a folder with -o DIR"))?;
                 merge_into(path, &files, self.common.merging, lines, context, &mut report)?
             }
         };
-        Ok(Outcome::of(report, text))
+        Ok(Outcome::of(report, text).document())
     }
 
     /// The lock, where the platform reads one; a bundle that stands among its inputs is taken out of them, and charts that
@@ -348,5 +351,5 @@ fn merge_into(
             .map_err(|error| failed(&error))?;
         lines.extend(lost.into_iter().map(|lost| format!("{shown} lost {lost}")));
     }
-    Ok(lines.into_iter().chain(notes).map(|line| escape(&line) + "\n").collect())
+    Ok(lines.into_iter().chain(notes).map(|line| one_line(&line) + "\n").collect())
 }

@@ -55,7 +55,6 @@ impl ReportVerb {
         };
         let line =
             format!("{}: {}, {signed}", carried.path().display(), count_of(report.items.len(), "item"));
-        let text = write_result(page, self.out.as_deref(), &[line], context)?;
-        Ok(Outcome::new(report, text, Exit::Done))
+        write_result(Outcome::new(report, page, Exit::Done), self.out.as_deref(), &[line], context)
     }
 }

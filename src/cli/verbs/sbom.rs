@@ -45,8 +45,7 @@ impl Sbom {
         let line = format!("{}, {} linked", count_of(components, "component"), count_of(count, "document"));
         report.extra.insert("sbom".into(), json!(document));
         let made = serde_json::to_string_pretty(&document).unwrap_or_default() + "\n";
-        let text = write_result(made, self.out.as_deref(), &[line], context)?;
-        Ok(Outcome::new(report, text, Exit::Done))
+        write_result(Outcome::new(report, made, Exit::Done), self.out.as_deref(), &[line], context)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::bundle;
 use crate::cli::shared::packed::signer;
 use crate::cli::shared::remote::is_remote;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
-use crate::report::{Report, escape};
+use crate::report::Report;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -42,6 +42,6 @@ impl Sign {
             signed.fingerprint(),
             signed.signatures().len(),
         );
-        Ok(Outcome::new(report, escape(&text), Exit::Done))
+        Ok(Outcome::new(report, text, Exit::Done))
     }
 }

@@ -5,9 +5,7 @@ use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::lockfile::Lock;
 use crate::model::{Digest, Mapping, Target};
 use crate::push::{Stands, State, status};
-use crate::report::{
-    Item, Markdown, Report, Side, Status as Became, code, count_of, escape, shell_word, text,
-};
+use crate::report::{Item, Markdown, Report, Side, Status as Became, code, count_of, shell_word, text};
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -115,7 +113,7 @@ fn outcome(mut report: Report, lock: &Lock, stands: &[Stands], mapping: &Mapping
     lines += &format!("{summary}; {}\n", count_of(report.requests as usize, "request"));
     lines.extend(mend.iter().map(|mend| format!("  mend it with      {mend}\n")));
     let markdown = markdown(&summary, stands, mend.as_deref());
-    Outcome { markdown: Some(markdown), ..Outcome::new(report, escape(&lines), exit) }
+    Outcome { markdown: Some(markdown), ..Outcome::new(report, lines, exit) }
 }
 
 /// What is told of, in the order of [`STATES`].

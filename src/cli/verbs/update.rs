@@ -4,7 +4,7 @@ use crate::cli::shared::losses::loss_lines;
 use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::updating::{self, UpdateFlags, counted};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::report::{Report, escape};
+use crate::report::Report;
 use crate::store::Disk;
 use crate::update::Updated;
 use clap::Args;
@@ -60,7 +60,7 @@ impl Update {
             text += &format!("{closing}{}\n", lost_count(&totals));
             let summary = format!("**{}**", summary(&updated));
             let markdown = updating::markdown(&summary, &updated, &report).finish();
-            Ok(Outcome { markdown: Some(markdown), ..Outcome::of(report, escape(&text)) })
+            Ok(Outcome { markdown: Some(markdown), ..Outcome::of(report, text) })
         })
     }
 
@@ -80,7 +80,7 @@ impl Update {
             }
         };
         let markdown = updating::markdown(&format!("**{}**", summary(updated)), updated, &report).finish();
-        let mut outcome = Outcome { markdown: Some(markdown), ..Outcome::of(report, escape(&text)) };
+        let mut outcome = Outcome { markdown: Some(markdown), ..Outcome::of(report, text) };
         if self.check && updated.has_news() {
             outcome.exit = Exit::Refused;
         }

@@ -10,7 +10,7 @@ use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::{Entry, OwnParts};
 use crate::lockfile::losses;
 use crate::model::{Digest, Shard, human_size};
-use crate::report::{Report, escape};
+use crate::report::Report;
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl Verify {
             human_size(unique_bytes(&entries)),
             lines(&told),
         );
-        Ok(Outcome::new(report, escape(&text), Exit::Done))
+        Ok(Outcome::new(report, text, Exit::Done))
     }
 
     /// What a delta leaves out, and where that is.

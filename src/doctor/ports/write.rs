@@ -1,7 +1,7 @@
 //! The forms in which the table of required ports is written.
 
 use super::list::{PortRange, RequiredPort};
-use crate::report::{csv_line, text};
+use crate::report::{csv_line, one_line, text};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -135,11 +135,6 @@ spec:
         }
     }
     policy
-}
-
-/// Text of manifests, which may not leave its line.
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// A role as Kubernetes takes it for names and labels.

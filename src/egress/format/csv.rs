@@ -11,7 +11,7 @@ pub(super) fn write(egress: &Egress) -> String {
         let word = |word: Option<String>| word.unwrap_or_default();
         let fields = [
             word(row.change.map(|change| change.to_string())),
-            row.host.clone(),
+            row.host.to_string(),
             row.port.to_string(),
             row.scheme.clone(),
             row.known.to_string(),

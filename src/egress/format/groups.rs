@@ -1,7 +1,9 @@
 //! The hosts of a list by port, as policies write them, and the comment on top of a policy.
 
 use crate::egress::Egress;
-use crate::egress::host::{EgressHost, address};
+use crate::egress::host::EgressHost;
+use crate::egress::pattern::HostPattern;
+use crate::report::one_line;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -21,10 +23,10 @@ pub(super) fn by_port(egress: &Egress, which: impl Fn(&EgressHost) -> bool) -> B
     let mut groups: BTreeMap<u16, Group<'_>> = BTreeMap::new();
     for row in egress.hosts.iter().filter(|row| which(row)) {
         let group = groups.entry(row.port).or_default();
-        match (address(&row.host), row.host.strip_prefix("*.")) {
-            (Some(address), _) => group.addresses.push(address),
-            (None, Some(below)) => group.below.push(below),
-            (None, None) => group.names.push(&row.host),
+        match &row.host {
+            HostPattern::Address(address) => group.addresses.push(*address),
+            HostPattern::Below(name) => group.below.push(name),
+            HostPattern::Name(name) => group.names.push(name),
         }
     }
     groups
@@ -37,16 +39,11 @@ pub(super) fn comment(egress: &Egress) -> String {
         text += &format!(
             "#   {} {} ({}): {}\n",
             row.address(),
-            row.scheme,
+            one_line(&row.scheme),
             row.known,
             one_line(&row.why.join("; "))
         );
     }
     text.extend(egress.notes.iter().map(|note| format!("# note: {}\n", one_line(note))));
     text
-}
-
-/// Text of manifests that may not leave its comment.
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -6,6 +6,8 @@ mod groups;
 mod json;
 mod markdown;
 mod network_policy;
+#[cfg(test)]
+mod properties;
 mod squid;
 #[cfg(test)]
 mod tests;

@@ -3,12 +3,13 @@
 use super::FORMATS;
 use crate::egress::Egress;
 use crate::egress::host::{Change, EgressHost, Known, Reach};
+use crate::egress::pattern::HostPattern;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 fn row(host: &str, port: u16, scheme: &str, known: Known, why: &[&str]) -> EgressHost {
     EgressHost {
-        host: host.into(),
+        host: HostPattern::declared(host).unwrap(),
         port,
         scheme: scheme.into(),
         known,
@@ -175,5 +176,5 @@ fn what_a_probe_and_a_comparison_found_stands_in_lists_and_formulas_are_only_tex
     let form = |name: &str| (FORMATS.iter().find(|format| format.name == name).unwrap().write)(&found);
     assert!(form("text").starts_with("added    refused  *.corp.test:6443  tcp"), "{}", form("text"));
     assert!(form("csv").contains("\"'=HYPERLINK(\"\"http://x\"\")\",kkp-user"), "{}", form("csv"));
-    assert!(form("markdown").contains("| refused | the proxy refuses it, 403 |"), "{}", form("markdown"));
+    assert!(form("markdown").contains("| refused | the proxy refuses it,\\n403 |"), "{}", form("markdown"));
 }

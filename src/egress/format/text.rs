@@ -1,6 +1,7 @@
 //! Lines for people: one a host, then what is not known yet.
 
 use crate::egress::Egress;
+use crate::report::one_line;
 
 pub(super) fn write(egress: &Egress) -> String {
     let width = egress.hosts.iter().map(|row| row.address().len()).max().unwrap_or(0);
@@ -11,21 +12,21 @@ pub(super) fn write(egress: &Egress) -> String {
         let mut line = format!(
             "{change}{found}{:width$}  {:5}  {:9}  {}",
             row.address(),
-            row.scheme,
+            one_line(&row.scheme),
             row.known,
-            row.why.join("; ")
+            one_line(&row.why.join("; "))
         );
         if !row.from.is_empty() {
-            line += &format!(" (from {})", row.from.join(", "));
+            line += &format!(" (from {})", one_line(&row.from.join(", ")));
         }
         if let Some(via) = &row.via {
-            line += &format!(" (through {via})");
+            line += &format!(" (through {})", one_line(via));
         }
         if let Some(reason) = &row.reason {
-            line += &format!("\n         {reason}");
+            line += &format!("\n         {}", one_line(reason));
         }
         text += &(line + "\n");
     }
-    text.extend(egress.notes.iter().map(|note| format!("note: {note}\n")));
+    text.extend(egress.notes.iter().map(|note| format!("note: {}\n", one_line(note))));
     text
 }

@@ -3,7 +3,7 @@
 use crate::document::{Diagnostic, SourceText};
 use crate::manifest::draft::head;
 use crate::model::{Digest, ImageRef, Platform, names_host};
-use crate::report::escape;
+use crate::report::one_line;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -208,7 +208,7 @@ pub(crate) fn manifest_of(imported: &Imported, name: &str, title: &str) -> Strin
         if !lines.is_empty() {
             let _ = writeln!(text, "\n# {what}");
             lines.iter().for_each(|line| {
-                let _ = writeln!(text, "#   {}", escape(line).replace('\n', " "));
+                let _ = writeln!(text, "#   {}", one_line(line));
             });
         }
     };

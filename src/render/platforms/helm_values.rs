@@ -6,7 +6,7 @@ use crate::render::error::RenderError;
 use crate::render::file::header;
 use crate::render::platform::{Flag, Input, Output, Platform, Rendered, Spec, Writes};
 use crate::render::request::Request;
-use crate::report::{Item, Kind, Status, escape};
+use crate::report::{Item, Kind, Status, one_line};
 use crate::rewrite::audit::{Coverage, FileFinding, Inventory};
 use crate::rewrite::{Chart, coalesce, values_of};
 use serde_json::json;
@@ -78,7 +78,7 @@ fn document(charts: &[Chart], overlay: &Overlay, to: &str) -> Result<String, Ren
     let names = names.join(", ");
     let values = serde_yaml::to_string(&overlay.values)
         .map_err(|source| RenderError::Values { chart: names.clone(), source })?;
-    let head = escape(&names).replace('\n', " ");
+    let head = one_line(&names);
     Ok(format!("# Images of {head} at {to}.\n{}{values}", header("landfall render helm-values")))
 }
 

@@ -2,7 +2,7 @@
 
 use super::meter::Meter;
 use super::say::say;
-use crate::report::{Progress, escape};
+use crate::report::{Progress, one_line};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -87,7 +87,7 @@ impl Progress for Bars {
             meter.items
         };
         self.update(count, |drawn, (done, all)| {
-            drawn.set_message(format!("{done}/{all} · {}", escape(name)));
+            drawn.set_message(format!("{done}/{all} · {}", one_line(name)));
         });
     }
 

@@ -1,0 +1,113 @@
+//! Whatever host text goes in, a written rule lets that host through and no other.
+
+use super::FORMATS;
+use crate::egress::Egress;
+use crate::egress::host::{EgressHost, Known};
+use crate::egress::pattern::HostPattern;
+use proptest::prelude::*;
+use serde_yaml::Value;
+
+/// Texts that a server may name as a host, among them all that break out of something.
+fn host_text() -> impl Strategy<Value = String> {
+    let parts = proptest::sample::select(vec![
+        "a", "Z9", "-", "_", ".", "*", "*.", "-i", "-n", "\"", "'", "\\", " ", "\n", "\r", "\t", "#", ":",
+        "[", "]", "{", "}", "%", "$", "^", "|", "(", ")", "é", "\u{202e}", "\u{1b}", "all", "none",
+        "10.0.0.9", "fd00::7", "test", "!", "&", ",", "0x7f.1", "::1",
+    ]);
+    let made = proptest::collection::vec(parts, 0..8).prop_map(|parts| parts.concat());
+    prop_oneof![made, any::<String>()]
+}
+
+fn row(host: HostPattern, scheme: &str, why: &str) -> EgressHost {
+    EgressHost {
+        host,
+        port: 443,
+        scheme: scheme.into(),
+        known: Known::Observed,
+        why: vec![why.into()],
+        from: vec![why.into()],
+        via: Some(why.into()),
+        reach: None,
+        reason: Some(why.into()),
+        change: None,
+    }
+}
+
+fn written(name: &str, egress: &Egress) -> String {
+    (FORMATS.iter().find(|format| format.name == name).unwrap().write)(egress)
+}
+
+/// The lines of a text that are no comment.
+fn rules(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.starts_with('#')).collect()
+}
+
+/// Every text in a document of YAML.
+fn texts(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => found.push(text.clone()),
+        Value::Sequence(all) => all.iter().for_each(|one| texts(one, found)),
+        Value::Mapping(all) => all.values().for_each(|one| texts(one, found)),
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_rule_lets_through_the_host_that_was_observed_and_no_other(text in host_text(), why in any::<String>()) {
+        // what cannot be named in a rule is no host
+        let Ok(host) = HostPattern::exact(&text) else { return Ok(()) };
+        prop_assert!(!matches!(host, HostPattern::Below(_)));
+        let shown = host.to_string();
+        let egress = Egress { hosts: vec![row(host.clone(), "https", &why)], notes: vec![why.clone()] };
+
+        let squid = written("squid", &egress);
+        let (kind, acl) = match host {
+            HostPattern::Address(_) => ("addresses", "dst"),
+            _ => ("names", "dstdomain"),
+        };
+        let expected = [
+            "acl landfall_connect method CONNECT".to_owned(),
+            "acl landfall_connect_443 port 443".into(),
+            format!("acl landfall_connect_443_{kind} {acl} -n {shown}"),
+            format!("http_access allow landfall_connect landfall_connect_443 landfall_connect_443_{kind}"),
+            "http_access deny all".into(),
+        ];
+        prop_assert_eq!(rules(&squid), expected);
+        prop_assert!(shown.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte)));
+        prop_assert!(!shown.starts_with(['-', '.']), "an option, or every name below");
+
+        let cilium: Value = serde_yaml::from_str(&written("cilium", &egress)).unwrap();
+        let mut named = Vec::new();
+        for rule in cilium["spec"]["egress"].as_sequence().unwrap() {
+            for hosts in [rule.get("toFQDNs"), rule.get("toCIDR"), rule["toPorts"][0].get("rules")] {
+                hosts.into_iter().for_each(|hosts| texts(hosts, &mut named));
+            }
+        }
+        let (v4, v6) = (format!("{shown}/32"), format!("{shown}/128"));
+        prop_assert!(named.iter().all(|text| [&shown, &v4, &v6].contains(&text)), "{:?}", named);
+        prop_assert!(!named.is_empty());
+
+        let policy = written("networkpolicy", &egress);
+        prop_assert!(serde_yaml::from_str::<Value>(&policy).is_ok(), "{}", policy);
+        // a row of a table stays a row
+        prop_assert_eq!(written("csv", &egress).lines().count(), 2);
+        prop_assert_eq!(written("markdown", &egress).lines().count(), 5);
+        prop_assert_eq!(written("text", &egress).lines().count(), 3);
+    }
+
+    #[test]
+    fn only_an_endpoint_is_a_wildcard_and_only_before_a_name(text in host_text()) {
+        if let Ok(HostPattern::Below(name)) = HostPattern::declared(&text) {
+            prop_assert_eq!(HostPattern::exact(&name), Ok(HostPattern::Name(name.clone())));
+            let egress = Egress { hosts: vec![row(HostPattern::Below(name.clone()), "tcp", "x")], notes: Vec::new() };
+            let regex = format!("\\.{}$", name.replace('.', "\\."));
+            let rule = format!(" dstdom_regex -n -i {regex}\n");
+            prop_assert!(written("squid", &egress).contains(&rule));
+            let pattern = format!("matchPattern: \"*.{name}\"\n");
+            prop_assert!(written("cilium", &egress).contains(&pattern));
+        }
+    }
+}
