@@ -3,7 +3,7 @@
 use super::{Client, ClientError};
 use crate::archives::Archive;
 use crate::config::Site;
-use crate::http::{TlsProfile, Transport, TransportConfig};
+use crate::http::{PrivateTargets, TlsProfile, Transport, TransportConfig};
 use crate::model::{Limits, Shard, Target};
 use crate::registry::{Keychain, Sessions, SetupError, certs_d, certs_d_folders, host_rules, proxy_rules};
 use crate::report::{Progress, Silent};
@@ -103,6 +103,7 @@ impl ClientBuilder {
             limits: self.limits,
             shard: self.shard,
             proxies,
+            private_targets: PrivateTargets::new(site.map_or(&[], |site| &site.private_targets)),
             proxy_ca: self.proxy_ca(),
             hosts,
             progress: self.progress.clone(),

@@ -42,6 +42,8 @@ pub struct Response {
     /// Where it came from after redirects.
     pub url: Url,
     pub(crate) method: Method,
+    /// Whether its host is of the public internet, as far as landfall can tell.
+    pub(super) is_public: bool,
     /// The proxy that was used, without credentials.
     pub(super) via: Option<String>,
     /// When it was asked for.

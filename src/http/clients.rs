@@ -1,9 +1,11 @@
-//! The HTTP clients: one for each combination of TLS settings and proxy.
+//! The HTTP clients: one for each combination of TLS settings, proxy and reach.
 
 use super::causes::causes;
 use super::error::{Error, ErrorKind};
+use super::private_targets::PublicOnly;
 use super::proxy::ProxyUrl;
-use super::transport::Transport;
+use super::transport::{Reach, Transport};
+use std::sync::Arc;
 use url::Url;
 
 impl Transport {
@@ -11,10 +13,16 @@ impl Transport {
     ///
     /// # Errors
     /// A file of the TLS settings that cannot be used.
-    pub(super) fn client(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<reqwest::Client, Error> {
+    pub(super) fn client(
+        &self,
+        url: &Url,
+        route: Option<&ProxyUrl>,
+        reach: Reach,
+    ) -> Result<reqwest::Client, Error> {
         let key = (
             self.tls_profile(url, route),
             route.map(|proxy| format!("{}|{}", proxy.url, proxy.account.is_some())),
+            reach,
         );
         let mut clients = self.0.clients.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(client) = clients.get(&key) {
@@ -31,6 +39,9 @@ impl Transport {
             .connect_timeout(self.limits().connect)
             .tcp_nodelay(true)
             .user_agent(concat!("landfall/", env!("CARGO_PKG_VERSION")));
+        if reach == Reach::Public {
+            builder = builder.dns_resolver(Arc::new(PublicOnly(self.0.config.private_targets.clone())));
+        }
         if let Some(proxy) = route {
             let mut all = reqwest::Proxy::all(proxy.url.clone()).map_err(local)?;
             if let Some(account) = &proxy.account {

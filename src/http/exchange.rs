@@ -4,6 +4,7 @@ use super::body::{Body, Response};
 use super::error::{Error, ErrorKind, host_port, shown_url};
 use super::explain;
 use super::feed::{feeding, feeding_stream};
+use super::led::{Led, refused_name};
 use super::ledger::{Contact, Purpose};
 use super::proxy::ProxyUrl;
 use super::proxy_sign_in::Turn;
@@ -22,8 +23,9 @@ impl Transport {
     /// 308) of all.
     pub(super) async fn follow(&self, request: &Request) -> Result<Response, Error> {
         let mut hop = request.clone();
+        let mut led_by = self.led_by(request).await;
         for _ in 0..=self.limits().redirects {
-            let response = self.once(&hop).await?;
+            let response = self.once(&hop, led_by.as_deref().map(|by| Led { by })).await?;
             let keeps = matches!(response.status.as_u16(), 307 | 308);
             let reads = matches!(hop.method, Method::GET | Method::HEAD);
             let follows = response.status.is_redirection() && (keeps || reads);
@@ -51,6 +53,7 @@ impl Transport {
                 if let Some(value) = own.and_then(|(_, header)| HeaderValue::from_str(header).ok()) {
                     hop.headers.insert(AUTHORIZATION, value);
                 }
+                led_by = response.is_public.then(|| host_port(&hop.url));
                 hop.purpose = Purpose::Redirect;
                 hop.named_by = request.named_by.clone().or_else(|| Some(host_port(&request.url)));
             }
@@ -61,10 +64,11 @@ impl Transport {
         Err(Error::new(ErrorKind::Invalid, words).at(&request.url))
     }
 
-    async fn once(&self, request: &Request) -> Result<Response, Error> {
+    /// Sends `request` once. `led` says that an answer of a public host named its URL.
+    async fn once(&self, request: &Request, led: Option<Led<'_>>) -> Result<Response, Error> {
         let url = &request.url;
         let route = self.proxies().proxy_for(url);
-        let client = self.client(url, route)?;
+        let client = self.client_for(url, route, led.as_ref())?;
         let busy = self.0.activity.busy();
         // opened before the slot is taken: no slot of the destination waits for a source that cannot be opened
         let stream = match &request.body {
@@ -123,6 +127,9 @@ impl Transport {
         let inner = match sent {
             Ok(Ok(inner)) => Ok(inner),
             Ok(Err(error)) => {
+                if let Some(refused) = led.and_then(|led| refused_name(url, &led, &error)) {
+                    return Err(refused);
+                }
                 let hung_up = !error.is_connect();
                 let explained = explain::failure(url, route, &self.tls_profile(url, route), error).await;
                 Err(explained.hung_up(hung_up))
@@ -136,6 +143,7 @@ impl Transport {
             Some(proxy) => self.through_proxy(proxy, url, turn, inner)?,
             None => inner?,
         };
+        let is_public = self.note_peer(url, route, inner.remote_addr());
         // a host that breaks off every body has not answered yet
         let has_body = inner.status().is_success() && request.method != Method::HEAD;
         let put_off = inner.status() == StatusCode::TOO_MANY_REQUESTS;
@@ -149,6 +157,7 @@ impl Transport {
             status: inner.status(),
             headers: inner.headers().clone(),
             url: url.clone(),
+            is_public,
             inner,
             transport: self.clone(),
             entry,

@@ -1,5 +1,6 @@
 //! What a transport is made from: limits, proxies, and the rules of each host.
 
+use super::private_targets::PrivateTargets;
 use super::proxy::ProxyRules;
 use super::tls::TlsProfile;
 use crate::model::{Limits, Shard};
@@ -29,6 +30,8 @@ pub struct TransportConfig {
     pub shard: Shard,
     /// Proxies.
     pub proxies: ProxyRules,
+    /// Private hosts that answers of public hosts may lead to.
+    pub private_targets: PrivateTargets,
     /// Certificate authority to add for every host behind a proxy.
     pub proxy_ca: Option<PathBuf>,
     /// Rules by `host` or `host:port`.

@@ -18,6 +18,18 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
 
+/// Which addresses a client connects to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Reach {
+    /// All.
+    Any,
+    /// Those of the public internet, and private ones that the site allows.
+    Public,
+}
+
+/// What a client is told apart by: its trust, its proxy, its reach.
+pub(super) type ClientKey = (TlsProfile, Option<String>, Reach);
+
 /// The transport. Cheap to clone; all clones share connections, limits and the ledger.
 #[derive(Clone)]
 pub struct Transport(pub(super) Arc<Inner>);
@@ -25,7 +37,7 @@ pub struct Transport(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub(super) config: TransportConfig,
     pub(super) ledger: Arc<Ledger>,
-    pub(super) clients: Mutex<HashMap<(TlsProfile, Option<String>), reqwest::Client>>,
+    pub(super) clients: Mutex<HashMap<ClientKey, reqwest::Client>>,
     limiters: Mutex<HashMap<(String, SlotClass), Arc<HostLimiter>>>,
     /// Hosts of our own side, `host:port`.
     own: Mutex<HashSet<String>>,
@@ -42,6 +54,10 @@ pub(super) struct Inner {
     pub(super) activity: Activity,
     /// Hosts whose rate limit was shown.
     pub(super) rate_limits: Mutex<HashSet<String>>,
+    /// Hosts that files of public hosts named, and those hosts, by `host:port`.
+    pub(super) led_by: Mutex<HashMap<String, String>>,
+    /// Whether the hosts that answered, by `host:port`, are of the public internet.
+    pub(super) public_hosts: Mutex<HashMap<String, bool>>,
     /// What was told once.
     noted: Mutex<HashSet<String>>,
 }
@@ -62,6 +78,8 @@ impl Transport {
             retrying: Retrying::default(),
             activity: Activity::default(),
             rate_limits: Mutex::default(),
+            led_by: Mutex::default(),
+            public_hosts: Mutex::default(),
             noted: Mutex::default(),
         }))
     }
@@ -149,6 +167,7 @@ impl Transport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::PrivateTargets;
     use crate::model::Shard;
     use crate::report::Silent;
     use futures_util::FutureExt;
@@ -170,6 +189,7 @@ mod tests {
             limits: Limits { per_host: 12, ..Limits::default() },
             shard: Shard::new(2, 4).unwrap(),
             proxies: ProxyRules::default(),
+            private_targets: PrivateTargets::default(),
             proxy_ca: None,
             hosts: [("many.test".to_owned(), rule(32)), ("few.test:5000".to_owned(), rule(3))].into(),
             progress: Arc::new(Silent),

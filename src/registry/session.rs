@@ -111,6 +111,7 @@ impl Session {
         request.origin = self.origin.clone();
         if request.url.origin() != self.base.origin() {
             // an upload that continues at another host: it gets no credentials, and its challenge is not ours
+            request.named_by = Some(self.address());
             return self.transport.send(&request).await;
         }
         let (mut signer, mut turn) = self.auth.enter(scope).await;

@@ -5,7 +5,7 @@ use super::keychain::Keychain;
 use super::session::Session;
 use super::setup_error::{MirrorFault, SetupError};
 use crate::config::Site;
-use crate::http::{Error, ErrorKind, OnceEach, Transport};
+use crate::http::{Error, ErrorKind, OnceEach, Transport, host_port};
 use crate::model::holds_account;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -118,6 +118,23 @@ impl Sessions {
         match self.mirrors.get(host) {
             Some(mirror) => Ok(mirror.clone()),
             None => self.transport.configured_url(real_host(host)),
+        }
+    }
+
+    /// Checks that `url`, which the file at the URL `by` names, leads from no public host to a private address, unless the
+    /// site has a mirror for it. Of an `oci` URL, its registry is checked.
+    ///
+    /// # Errors
+    /// When it does, and the site does not allow it; a URL of another scheme.
+    pub(crate) async fn check_led(&self, url: &str, by: &str) -> Result<(), Error> {
+        let https = |url: &str| match url.strip_prefix("oci://") {
+            Some(rest) => format!("https://{rest}"),
+            None => url.to_owned(),
+        };
+        let ((target, mirrored), (by, _)) = (self.file_url(&https(url))?, self.file_url(&https(by))?);
+        match mirrored {
+            Some(_) => Ok(()),
+            None => self.transport.check_led(&target, &host_port(&by)).await,
         }
     }
 

@@ -221,6 +221,7 @@ impl Auth {
             return Ok(());
         }
         let realm = realm_url(url, &realm)?;
+        self.transport.check_led(&realm, &host_port(url)).await?;
         let repository =
             wanted.as_deref().and_then(|word| word.split(':').nth(1)).unwrap_or(&scope.repository);
         let there = Scope { repository: repository.into(), push: false, delete: false, from: None };

@@ -6,13 +6,17 @@ use super::repository;
 use crate::item::resolver::{Cause, Resolver};
 use crate::model::{ChartVersion, ImageRef, VersionRange};
 
-/// The charts that `lacking` mean, sorted.
-pub(super) async fn resolve(resolver: &Resolver, lacking: &[Dependency]) -> Result<Vec<ChartName>, Cause> {
+/// The charts that `lacking` mean, sorted. The chart that needs them is at the URL `source`.
+pub(super) async fn resolve(
+    resolver: &Resolver,
+    lacking: &[Dependency],
+    source: &str,
+) -> Result<Vec<ChartName>, Cause> {
     let mut found = Vec::new();
     for dependency in lacking {
         let Dependency { name, version, repository } = dependency;
         let what = format!("its dependency {name} {version}");
-        found.push(newest(resolver, dependency).await.map_err(|cause| {
+        found.push(newest(resolver, dependency, source).await.map_err(|cause| {
             let cause = cause.of(&format!("{what} of '{repository}'"));
             // the chart itself is there
             Cause { is_gone: false, ..cause }
@@ -24,13 +28,16 @@ pub(super) async fn resolve(resolver: &Resolver, lacking: &[Dependency]) -> Resu
 }
 
 /// The newest chart in the range of a dependency.
-async fn newest(resolver: &Resolver, dependency: &Dependency) -> Result<ChartName, Cause> {
+async fn newest(resolver: &Resolver, dependency: &Dependency, source: &str) -> Result<ChartName, Cause> {
     let Dependency { name, version, repository } = dependency;
     let range: VersionRange = if version.is_empty() { "*" } else { version.as_str() }
         .parse()
         .map_err(|()| "this is no range of versions".to_owned())?;
     let url = repository.trim_end_matches('/');
     let oci = url.strip_prefix("oci://");
+    if ["oci://", "http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
+        resolver.sessions().check_led(url, source).await?;
+    }
     let versions = match oci {
         Some(place) => {
             let at: ImageRef = format!("{place}/{name}").parse().map_err(|_| "this is no registry")?;

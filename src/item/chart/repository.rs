@@ -53,7 +53,9 @@ pub(crate) async fn versions(resolver: &Resolver, url: &str, chart: &str) -> Res
 /// The archive of `name` in its repository at `url`.
 pub(super) async fn archive(resolver: &Resolver, url: &str, name: &ChartName) -> Result<Archive, Cause> {
     let listed = listed(resolver, url, &name.chart).await?;
-    find(&listed, url, name)
+    let archive = find(&listed, url, name)?;
+    resolver.sessions().check_led(archive.url.as_str(), url).await?;
+    Ok(archive)
 }
 
 /// The URL of the index of the repository at `url`.

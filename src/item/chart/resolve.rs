@@ -43,7 +43,7 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedChart) -> Result
     chart.app_version = plain(&yaml.app_version);
     let lacking = metadata::lacking(&files, resolver.limits())?;
     drop(files);
-    chart.dependencies = dependencies::resolve(resolver, &lacking).await?;
+    chart.dependencies = dependencies::resolve(resolver, &lacking, &source_of(&wanted.name)).await?;
     if let Some(how) = &wanted.discover {
         let finder = resolver.image_finder().ok_or("nothing here looks for images in charts")?;
         let (finder, wanted) = (Arc::clone(finder), how.clone());
@@ -54,6 +54,11 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedChart) -> Result
         chart.discovered = Some(how.to_string());
     }
     Ok(chart)
+}
+
+/// The URL of the chart's repository, or of its registry.
+fn source_of(name: &ChartName) -> String {
+    name.repository.clone().unwrap_or_else(|| format!("oci://{}/", name.reference.registry))
 }
 
 fn bare(version: &str) -> &str {

@@ -23,6 +23,7 @@ pub(super) async fn snapshot(
     metadata: &PackageIndex,
 ) -> Option<String> {
     let template = release.snapshots.as_deref().filter(|url| url.contains(ID) && is_file_url(url))?;
+    resolver.sessions().check_led(template, &metadata.url).await.ok()?;
     let now = Timestamp::now();
     let settled = release.date.and_then(|date| date.checked_add(SETTLED).ok()).filter(|at| *at < now);
     let looking = async {

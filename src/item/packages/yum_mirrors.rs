@@ -17,9 +17,10 @@ pub(super) struct Places {
 /// The places of `wanted`.
 pub(super) async fn places(resolver: &Resolver, wanted: &WantedSource) -> Result<Places, Cause> {
     let own = wanted.url.clone();
-    let found = match &wanted.mirrors {
-        None => return Ok(Places { urls: vec![own], repomd: None }),
-        Some(WantedMirrors::Metalink(url)) => {
+    let Some(mirrors) = &wanted.mirrors else { return Ok(Places { urls: vec![own], repomd: None }) };
+    let (WantedMirrors::Metalink(list) | WantedMirrors::List(list)) = mirrors;
+    let found = match mirrors {
+        WantedMirrors::Metalink(url) => {
             let named = listed(resolver, url).await.map_err(|cause| cause.of("the metalink"))?;
             if named.repomd.is_empty() {
                 return Err("the metalink: it has no digest of repomd.xml".into());
@@ -27,7 +28,7 @@ pub(super) async fn places(resolver: &Resolver, wanted: &WantedSource) -> Result
             named
         }
         // a list says nothing that its own URL needs
-        Some(WantedMirrors::List(url)) => match listed(resolver, url).await {
+        WantedMirrors::List(url) => match listed(resolver, url).await {
             Ok(named) => named,
             Err(cause) => {
                 resolver.note_once(&format!("{own}: its list of mirrors is not used: {cause}"));
@@ -37,7 +38,13 @@ pub(super) async fn places(resolver: &Resolver, wanted: &WantedSource) -> Result
     };
     let mirrors = found.urls.iter().map(|url| url.trim_end_matches('/').to_owned());
     let mirrors = mirrors.filter(|url| *url != own).take(resolver.limits().package_mirrors);
-    let urls = std::iter::once(own.clone()).chain(mirrors).collect();
+    let mut urls = vec![own.clone()];
+    for mirror in mirrors {
+        match resolver.sessions().check_led(&mirror, list).await {
+            Ok(()) => urls.push(mirror),
+            Err(error) => resolver.note_once(&format!("{own}: a mirror is not used: {error}")),
+        }
+    }
     Ok(Places { urls, repomd: Some(found.repomd).filter(|digests| !digests.is_empty()) })
 }
 

@@ -40,6 +40,8 @@ pub enum Turn {
     Change(Box<dyn FnOnce(&mut http::Response)>),
     /// It is answered here, after its body was read.
     Answer(u16, Vec<(String, String)>, String),
+    /// It is answered here with these bytes.
+    Bytes(Vec<u8>),
     /// Its body is read, and then it is decided.
     Read(Box<dyn FnOnce(&Asked) -> Turn>),
     /// The connection is closed after so many bytes of its body.
@@ -113,6 +115,7 @@ fn answer(mut stream: TcpStream, rule: &Rule, log: &Mutex<Vec<Asked>>, front: &s
     }
     let response = match turn {
         Turn::Answer(status, headers, body) => http::Response { status, headers, body: body.into_bytes() },
+        Turn::Bytes(body) => http::Response { status: 200, headers: Vec::new(), body },
         turn => {
             let mut response = hand_on(&asked, front, behind);
             if let Turn::Change(change) = turn {

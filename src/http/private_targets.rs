@@ -1,0 +1,166 @@
+//! Which addresses are private, and which of them the site lets public hosts lead to.
+
+use super::no_proxy::{NoProxyEntry, RequestTarget};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The site's key, for messages.
+pub(super) const KEY: &str = "privateTargets";
+
+/// The private hosts that answers of public hosts may lead to, by `privateTargets` of a site.
+#[derive(Debug, Clone, Default)]
+pub struct PrivateTargets(Vec<NoProxyEntry>);
+
+impl PrivateTargets {
+    /// The hosts of these entries, which are written as those of NO_PROXY: names, addresses and ranges.
+    pub fn new(entries: &[String]) -> PrivateTargets {
+        PrivateTargets(entries.iter().flat_map(|entry| NoProxyEntry::list(entry, KEY)).collect())
+    }
+
+    /// Whether an entry covers a URL's host and port, whatever address it has.
+    pub(super) fn allow(&self, host: &str, port: u16) -> bool {
+        let target = RequestTarget::new(host, port);
+        self.0.iter().any(|entry| entry.covers(&target))
+    }
+}
+
+/// Whether an address is not of the public internet: on this machine, its link or a private network (RFC 6890; RFC 1918,
+/// 3927, 4193, 6598). An IPv4 address inside an IPv6 one (RFC 4291, 6052, 3056) is looked at itself.
+pub(super) fn is_private(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => is_private_v4(v4),
+        IpAddr::V6(v6) => {
+            let own = v6.is_loopback()
+                || v6.is_unspecified()
+                || v6.is_unique_local()
+                || v6.is_unicast_link_local()
+                // site-local, which RFC 3879 withdrew
+                || (v6.segments()[0] & 0xffc0) == 0xfec0;
+            own || embedded(v6).is_some_and(is_private_v4)
+        }
+    }
+}
+
+fn is_private_v4(address: Ipv4Addr) -> bool {
+    let [a, b, ..] = address.octets();
+    let is_shared = a == 100 && (64..128).contains(&b);
+    a == 0 || is_shared || address.is_loopback() || address.is_private() || address.is_link_local()
+}
+
+/// The IPv4 address that a translator (`64:ff9b::/96`) or a 6to4 relay (`2002::/16`) would send packets to.
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let octets = address.octets();
+    let at = match address.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] => 12,
+        [0x2002, ..] => 2,
+        _ => return None,
+    };
+    Some(Ipv4Addr::new(octets[at], octets[at + 1], octets[at + 2], octets[at + 3]))
+}
+
+/// The address in a URL's host, brackets allowed.
+pub(super) fn literal(host: &str) -> Option<IpAddr> {
+    host.trim_matches(['[', ']']).parse().ok()
+}
+
+/// Every address of a name is private, and the site allows none of them.
+#[derive(Debug, thiserror::Error)]
+#[error("it has the private address {0}")]
+pub(super) struct PrivateAddress(pub(super) IpAddr);
+
+/// Resolves names to public addresses, and to the private ones that the site allows. The check is here and not before the
+/// connection, as a name may be resolved otherwise a moment later.
+pub(super) struct PublicOnly(pub(super) PrivateTargets);
+
+impl Resolve for PublicOnly {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allowed = self.0.clone();
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let is_good = |address: &SocketAddr| {
+                !is_private(address.ip()) || allowed.allow(&address.ip().to_string(), 0)
+            };
+            let (good, bad): (Vec<SocketAddr>, Vec<SocketAddr>) = found.partition(is_good);
+            match bad.first().filter(|_| good.is_empty()) {
+                Some(bad) => Err(PrivateAddress(bad.ip()).into()),
+                None => Ok(Box::new(good.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_are_not_of_the_internet() {
+        for private in [
+            "127.0.0.1",
+            "127.8.8.8",
+            "10.0.0.1",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "0.1.2.3",
+            "100.64.0.1",
+            "100.127.255.255",
+            "::",
+            "::1",
+            "fe80::1",
+            "fc00::1",
+            "fd00::7",
+            "fec0::1",
+            "::ffff:10.0.0.1",
+            "::ffff:127.0.0.1",
+            "64:ff9b::a00:1",
+            "64:ff9b::a9fe:a9fe",
+            "2002:7f00:1::",
+            "2002:c0a8:101::1",
+        ] {
+            assert!(is_private(private.parse().unwrap()), "{private}");
+        }
+        for public in [
+            "8.8.8.8",
+            "100.63.255.255",
+            "100.128.0.1",
+            "172.15.0.1",
+            "172.32.0.1",
+            "192.169.0.1",
+            "203.0.113.2",
+            "2001:db8::1",
+            "2a00::1",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+            "2002:808:808::",
+        ] {
+            assert!(!is_private(public.parse().unwrap()), "{public}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_of_private_addresses_alone_is_refused_unless_they_are_allowed() {
+        let resolve = |entries: &[&str]| {
+            let entries: Vec<String> = entries.iter().map(|&entry| entry.into()).collect();
+            PublicOnly(PrivateTargets::new(&entries)).resolve("localhost".parse().unwrap())
+        };
+        let Err(refused) = resolve(&["10.0.0.0/8", "other.test"]).await else { panic!("it was resolved") };
+        let PrivateAddress(address) = refused.downcast_ref().unwrap();
+        assert!(address.is_loopback());
+        assert!(resolve(&["127.0.0.0/8", "::1"]).await.unwrap().all(|address| address.ip().is_loopback()));
+    }
+
+    #[test]
+    fn entries_are_those_of_no_proxy() {
+        let entries = ["10.0.0.0/8, .corp.test", "minio.test:9000"].map(str::to_owned);
+        let allowed = PrivateTargets::new(&entries);
+        for (host, port) in [("10.1.2.3", 80), ("a.corp.test", 443), ("minio.test", 9000)] {
+            assert!(allowed.allow(host, port), "{host}");
+        }
+        for (host, port) in [("11.1.2.3", 80), ("corp.test", 443), ("minio.test", 9001), ("[::1]", 80)] {
+            assert!(!allowed.allow(host, port), "{host}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! An answer of a public host leads to no private address, unless the site allows it: redirects, token realms, the
+//! `Location` of uploads, foreign layers, and URLs in indexes of charts and packages. Hosts behind a proxy count as
+//! public, so a proxy on loopback stands in for the internet.
+
+use crate::support::Place;
+use crate::support::images::{noise, sha256};
+use crate::support::middle::{Asked, Middle, Turn};
+use serde_json::{Value, json};
+
+/// A place whose proxy is the internet, and a server at a private address that nobody may be led to.
+struct World {
+    place: Place,
+    _internet: Middle,
+    inside: Middle,
+}
+
+impl World {
+    /// `answer` is given a request to the internet and the address inside.
+    fn new(answer: impl Fn(&Asked, &str) -> Turn + Send + Sync + 'static) -> World {
+        let place = Place::new();
+        let inside = Middle::new("", |_| Turn::Answer(200, Vec::new(), "a secret".into()));
+        let address = inside.address.clone();
+        let internet = Middle::new("", move |asked| answer(asked, &address));
+        place.set("http_proxy", &format!("http://{}", internet.address));
+        World { place, _internet: internet, inside }
+    }
+
+    fn manifest(&self, items: &str) {
+        self.place.write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\n{items}\n"));
+    }
+
+    fn allow(&self, entries: &str) {
+        let site = format!("apiVersion: landfall/v1\nkind: Site\nprivateTargets: [{entries}]\n");
+        self.place.write("site.yaml", site);
+    }
+
+    fn lock(&self, exit: i32, more: &[&str]) -> Value {
+        let plain = ["--plain-http", "public.test"];
+        self.place.json(exit, &[&["lock", "-f", "m.yaml", "--store", "store"], &plain[..], more].concat())
+    }
+
+    /// The refusal, which names the host that led there and the key of the site. Nobody was asked.
+    fn assert_refused(&self, report: &Value) {
+        let told = report.to_string();
+        assert!(told.contains("public.test:80, a public host, leads to"), "{report:#}");
+        assert!(told.contains("add `privateTargets: [\\\"127.0.0.1\\\"]` to the site"), "{report:#}");
+        assert_eq!(self.inside.asked().len(), 0, "{report:#}");
+    }
+}
+
+fn found(location: String) -> Turn {
+    Turn::Answer(302, vec![("Location".into(), location)], String::new())
+}
+
+#[test]
+fn a_redirect_of_a_public_host_to_a_private_address_is_refused_unless_the_site_allows_it() {
+    let world = World::new(|asked, inside| match &*asked.target {
+        "http://public.test/address" => found(format!("http://{inside}/x")),
+        // no proxy is asked for this name, and it resolves to loopback
+        "http://public.test/name" => found(format!("http://{}/x", inside.replace("127.0.0.1", "localhost"))),
+        "http://public.test/around" => found("http://other.test/address".into()),
+        "http://other.test/address" => found(format!("http://{inside}/x")),
+        _ => Turn::status(404),
+    });
+    for path in ["address", "name", "around"] {
+        world.manifest(&format!("files: [{{url: \"http://public.test/{path}\"}}]"));
+        let report = world.lock(1, &[]);
+        let told = report.to_string();
+        let host = if path == "around" { "other.test:80" } else { "public.test:80" };
+        assert!(told.contains(&format!("{host}, a public host, leads to")), "{report:#}");
+        assert!(told.contains("`privateTargets:"), "{report:#}");
+        assert_eq!(world.inside.asked().len(), 0, "{report:#}");
+    }
+    world.allow("10.0.0.0/8, 127.0.0.0/9, \"::1\"");
+    for path in ["address", "name"] {
+        world.manifest(&format!("files: [{{url: \"http://public.test/{path}\"}}]"));
+        world.lock(0, &["--site", "site.yaml", "--refresh"]);
+    }
+    assert!(world.inside.asked().len() >= 2);
+}
+
+#[test]
+fn a_private_host_redirects_to_private_addresses_without_being_asked() {
+    let world = World::new(|_, _| Turn::status(404));
+    let inside = world.inside.address.clone();
+    let private =
+        Middle::new("", move |_| found(format!("http://{}/x", inside.replace("127.0.0.1", "localhost"))));
+    world.manifest(&format!("files: [{{url: \"http://{}/tool\"}}]", private.address));
+    world.lock(0, &[]);
+    assert!(!world.inside.asked().is_empty());
+}
+
+#[test]
+fn a_token_realm_at_a_private_address_is_refused() {
+    let world = World::new(|_, inside| {
+        let challenge = format!("Bearer realm=\"http://{inside}/token\",service=\"r\"");
+        Turn::Answer(401, vec![("WWW-Authenticate".into(), challenge)], String::new())
+    });
+    world.manifest("images: [\"public.test/app:v1\"]");
+    let report = world.lock(1, &[]);
+    world.assert_refused(&report);
+}
+
+#[test]
+fn the_location_of_an_upload_at_a_private_address_is_refused() {
+    let world = World::new(|asked, inside| match (&*asked.method, asked.target.contains("/uploads/")) {
+        ("POST", true) => {
+            Turn::Answer(202, vec![("Location".into(), format!("http://{inside}/upload"))], String::new())
+        }
+        ("GET", _) if asked.target.ends_with("/v2/") => Turn::Answer(200, Vec::new(), "{}".into()),
+        _ => Turn::refuse(404, "NAME_UNKNOWN", "unknown"),
+    });
+    world.place.write("www/tool", noise(1, 3000));
+    let files = crate::support::peers::file_server(&world.place.path("www"));
+    world.manifest(&format!("files: [{{url: \"http://{}/tool\"}}]", files.address));
+    world.lock(0, &[]);
+    world.place.json(0, &["pull", "--store", "store"]);
+    let push = ["push", "--to", "public.test", "--plain-http", "public.test", "--store", "store"];
+    let report = world.place.json(1, &push);
+    world.assert_refused(&report);
+}
+
+#[test]
+fn the_urls_of_a_foreign_layer_lead_to_no_private_address() {
+    let config = r#"{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}"#;
+    let layer = sha256(b"a secret");
+    let world = World::new(move |asked, inside| {
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
+            "config": {"mediaType": "application/vnd.docker.container.image.v1+json", "size": config.len(),
+                "digest": sha256(config.as_bytes())},
+            "layers": [{"mediaType": "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", "size": 8,
+                "digest": layer, "urls": [format!("http://{inside}/layer")]}],
+        });
+        let manifest = manifest.to_string();
+        let kind = "application/vnd.docker.distribution.manifest.v2+json".to_owned();
+        let headers = vec![
+            ("Content-Type".to_owned(), kind),
+            ("Docker-Content-Digest".to_owned(), sha256(manifest.as_bytes())),
+        ];
+        match &asked.target {
+            target if target.contains("/referrers/") => Turn::refuse(404, "NOT_FOUND", "no such page"),
+            target if target.ends_with("/v2/") => Turn::Answer(200, Vec::new(), "{}".into()),
+            target if target.contains("/manifests/v1") || target.ends_with(&sha256(manifest.as_bytes())) => {
+                Turn::Answer(200, headers, manifest)
+            }
+            target if target.ends_with(&sha256(config.as_bytes())) => {
+                Turn::Answer(200, Vec::new(), config.into())
+            }
+            _ => Turn::refuse(404, "BLOB_UNKNOWN", "unknown"),
+        }
+    });
+    world.manifest("images: [\"public.test/app:v1\"]");
+    world.lock(0, &[]);
+    let pull = ["pull", "--store", "store", "--plain-http", "public.test"];
+    let report = world.place.json(1, &pull);
+    world.assert_refused(&report);
+    // the same bytes, where the site says so
+    world.allow("127.0.0.1");
+    world.place.json(0, &[&pull[..], &["--site", "site.yaml"]].concat());
+    assert_eq!(world.inside.count("GET", "/layer"), 1);
+}
+
+#[test]
+fn the_index_of_a_chart_repository_leads_to_no_private_address() {
+    for scheme in ["http", "oci"] {
+        let world = World::new(move |asked, inside| match asked.target.ends_with("/index.yaml") {
+            true => {
+                let url = match scheme {
+                    "http" => format!("http://{inside}/app-1.0.0.tgz"),
+                    _ => format!("oci://{inside}/app:1.0.0"),
+                };
+                let index =
+                    format!("apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    urls: [\"{url}\"]\n");
+                Turn::Answer(200, Vec::new(), index)
+            }
+            false => Turn::status(404),
+        });
+        world.manifest("charts: [{repo: \"http://public.test/charts\", name: app, version: 1.0.0}]");
+        let report = world.lock(1, &[]);
+        world.assert_refused(&report);
+    }
+}
+
+#[test]
+fn the_mirrors_of_a_repository_of_packages_lead_to_no_private_address() {
+    let world = World::new(|asked, inside| match asked.target.ends_with("/mirrorlist") {
+        true => Turn::Answer(200, Vec::new(), format!("http://{inside}/repo\n")),
+        false => Turn::status(404),
+    });
+    let run = |exit| {
+        let yum = "packages:\n- yum: {url: \"http://public.test/repo\", mirrorlist: \"http://public.test/mirrorlist\", \
+                   key: key.asc, install: [app], base: none}";
+        world.manifest(yum);
+        let mut command = world.place.command();
+        command.args(["lock", "-f", "m.yaml", "--store", "store", "--progress", "none"]);
+        let run = command.output().unwrap();
+        let told = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert_eq!(run.status.code(), Some(exit), "{told}");
+        told
+    };
+    let key = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/packages/key.asc");
+    std::fs::copy(key, world.place.path("key.asc")).unwrap();
+    let told = run(1);
+    assert!(
+        told.contains("a mirror is not used") && told.contains("public.test:80, a public host"),
+        "{told}"
+    );
+    assert_eq!(world.inside.asked().len(), 0, "{told}");
+}
+
+#[test]
+fn a_host_that_is_no_host_is_not_asked_and_opens_no_firewall() {
+    let world = World::new(|asked, _| match asked.target.rsplit_once('/').map(|(_, name)| name) {
+        Some("star") => found("http://*.*/x".into()),
+        Some("flag") => found("http://-i/x".into()),
+        Some("quote") => found("http://a\"b.test/x".into()),
+        _ => Turn::Answer(200, Vec::new(), "a tool".into()),
+    });
+    let files =
+        ["star", "flag", "quote", "tool"].map(|name| format!("{{url: \"http://public.test/{name}\"}}"));
+    world.manifest(&format!("files: [{}]", files.join(", ")));
+    let report = world.lock(3, &[]);
+    assert_eq!(report.to_string().matches("its host is no DNS name and no address").count(), 3, "{report:#}");
+    let hosts: Vec<&str> =
+        report["hosts"].as_array().unwrap().iter().filter_map(|row| row["host"].as_str()).collect();
+    assert_eq!(hosts, ["public.test"], "{report:#}");
+    let record = world.place.read("store/.landfall/egress");
+    assert!(!record.contains("*.*") && !record.contains("-i"), "{record}");
+
+    // what an earlier release recorded is in no rule either
+    let poisoned = record.replacen(
+        "\"hosts\": [",
+        "\"hosts\": [{\"host\": \"*.*\", \"port\": 443, \"scheme\": \"https\", \
+        \"why\": [\"redirect\"], \"namedBy\": [\"public.test:80\"], \"by\": [\"pull\"]},",
+        1,
+    );
+    assert_ne!(poisoned, record);
+    world.place.write("store/.landfall/egress", poisoned);
+    for format in ["squid", "cilium", "networkpolicy", "csv", "markdown", "text", "json"] {
+        let rules = world.place.ok(&["egress", "--store", "store", "--format", format]);
+        assert!(rules.contains("public.test") && !rules.contains("*.*"), "{format}: {rules}");
+    }
+}
