@@ -104,6 +104,9 @@ impl Site {
         let (name, text) = (file.display().to_string(), text.trim_start_matches('\u{feff}'));
         let mut site: Site = document::read(&name, text)?;
         name_check::check(&site.names, &name, text)?;
+        if let Some(fault) = document::control_characters(&name, text, &[]).into_iter().next() {
+            return Err(SiteError::Document(Box::new(fault)));
+        }
         site.folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
         site.file = file.into();
         Ok(site)
@@ -190,6 +193,15 @@ names: ["*.seed.example.com", {dns: [a.example.com], certificate: [b.example.com
 upstreams:
   quay.io: {mirror: "http://127.0.0.1:5001/quay", maxConcurrent: 8}
 "#;
+
+    #[test]
+    fn no_text_holds_a_control_character() {
+        let text = "apiVersion: landfall/v1\nkind: Site\nproxy:\n  noProxy:\n    \
+                    installation: [\"10.0.0.0/8\", \"x\\nExecStartPre=/bin/sh\"]\n";
+        let told = Site::parse(Path::new("site.yaml"), text).unwrap_err().to_string();
+        assert!(told.starts_with("site.yaml:5:34: error: `proxy.noProxy.installation` holds"), "{told}");
+        assert!(told.contains("a line feed (U+000A)") && told.lines().count() == 6, "{told}");
+    }
 
     #[test]
     fn the_designs_example_reads() {

@@ -1,6 +1,6 @@
 //! A cluster configuration of TKG, read back into a site.
 
-use crate::document::{self, Diagnostic};
+use crate::document::{self, Diagnostic, Node};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_yaml::{Mapping, Value};
@@ -20,6 +20,21 @@ pub(crate) struct TkgSite {
 /// Where TKG's images are upstream.
 const SOURCE: &str = "projects.registry.vmware.com/tkg";
 
+/// The variables that a site has a place for.
+const PLACED: [&str; 11] = [
+    "TKG_CUSTOM_IMAGE_REPOSITORY",
+    "TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE",
+    "TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY",
+    "TKG_HTTP_PROXY_ENABLED",
+    "TKG_HTTP_PROXY",
+    "TKG_HTTPS_PROXY",
+    "TKG_NO_PROXY",
+    "CLUSTER_NAME",
+    "NAMESPACE",
+    "CLUSTER_CIDR",
+    "SERVICE_CIDR",
+];
+
 /// What TKG adds to NO_PROXY by itself.
 const ADDED: [&str; 4] = ["localhost", "127.0.0.1", "::1", ".svc"];
 
@@ -30,10 +45,12 @@ const ADDED: [&str; 4] = ["localhost", "127.0.0.1", "::1", ".svc"];
 /// When it is no cluster configuration.
 pub(crate) fn site_of_tkg(file: &str, text: &str, is_direct: IsDirect) -> Result<TkgSite, Box<Diagnostic>> {
     let outer: Mapping = document::read(file, text.trim_start_matches('\u{feff}'))?;
-    let variables = match secret_value(&outer) {
-        Some(inner) => document::read(file, &inner)?,
+    let inner = secret_value(&outer);
+    let variables = match &inner {
+        Some(inner) => document::read(file, inner)?,
         None => outer,
     };
+    let text = inner.as_deref().unwrap_or(text);
     let known = |name: &str| name.starts_with("TKG_") || name.starts_with("CLUSTER_");
     if !variables.keys().any(|name| name.as_str().is_some_and(known)) {
         let message = "this has no variable of TKG, such as TKG_CUSTOM_IMAGE_REPOSITORY or CLUSTER_NAME";
@@ -49,7 +66,26 @@ pub(crate) fn site_of_tkg(file: &str, text: &str, is_direct: IsDirect) -> Result
             help,
         }));
     }
+    check_lines(file, text, &variables)?;
     Ok(Variables(&variables).site(is_direct))
+}
+
+/// Refuses control characters in the variables that a site has a place for: what is rendered from the site knows lines. Blanks
+/// around a value do not count.
+fn check_lines(file: &str, text: &str, variables: &Mapping) -> Result<(), Box<Diagnostic>> {
+    let is_bad = |name: &&&str| {
+        let value = variables.get(**name).and_then(Value::as_str).unwrap_or_default();
+        value.trim().chars().any(char::is_control)
+    };
+    let Some(name) = PLACED.iter().find(is_bad) else { return Ok(()) };
+    let span = Node::parse(text).unwrap_or_default().get(name).span();
+    Err(Box::new(Diagnostic {
+        file: file.into(),
+        text: text.into(),
+        span,
+        message: format!("`{name}` holds a control character, such as a line feed"),
+        help: Some("write a text of one line, without control characters".into()),
+    }))
 }
 
 /// Whether a NO_PROXY, the first text, has the host of an address, the second.
@@ -113,21 +149,8 @@ impl Variables<'_> {
             let namespace = self.get("NAMESPACE").unwrap_or("default");
             let _ = writeln!(site, "clusters: [{{name: {}, namespace: {}}}]", text(name), text(namespace));
         }
-        let placed = [
-            "TKG_CUSTOM_IMAGE_REPOSITORY",
-            "TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE",
-            "TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY",
-            "TKG_HTTP_PROXY_ENABLED",
-            "TKG_HTTP_PROXY",
-            "TKG_HTTPS_PROXY",
-            "TKG_NO_PROXY",
-            "CLUSTER_NAME",
-            "NAMESPACE",
-            "CLUSTER_CIDR",
-            "SERVICE_CIDR",
-        ];
         let left: Vec<&str> =
-            self.0.keys().filter_map(Value::as_str).filter(|name| !placed.contains(name)).collect();
+            self.0.keys().filter_map(Value::as_str).filter(|name| !PLACED.contains(name)).collect();
         if !left.is_empty() {
             notes.push(format!("a site has no place for {}", left.join(", ")));
         }
@@ -239,6 +262,18 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
         assert_eq!(site.clusters[0].name, "cluster");
         assert_eq!(notes.len(), 2, "{notes:?}");
         assert!(notes[1].ends_with("CLUSTER_PLAN, SIZE, CONTROLPLANE_SIZE"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_variable_of_several_lines_is_refused_with_its_place() {
+        let broken =
+            CONFIG.replace("TKG_NO_PROXY: .svc", "TKG_NO_PROXY: \"a\\nExecStartPre=/bin/sh\"\nOTHER: .svc");
+        let told = site_of_tkg("c.yaml", &broken, |_, _| false).unwrap_err().to_string();
+        assert!(told.starts_with("c.yaml:14:15: error: `TKG_NO_PROXY` holds a control character"), "{told}");
+        // what a site has no place for may have lines, and so may the end of a block
+        let lines = format!("{CONFIG}SSH_KEY: |\n  one\n  two\n")
+            .replace("NAMESPACE: default", "NAMESPACE: |\n  default");
+        assert!(site_of_tkg("c.yaml", &lines, |_, _| false).is_ok());
     }
 
     #[test]

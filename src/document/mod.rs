@@ -1,6 +1,7 @@
 //! Documents that people write: typed reading of YAML, with errors that name the place and the fix; archives.
 
 mod archive;
+mod control_characters;
 mod diagnostic;
 mod explain;
 mod file_kinds;
@@ -19,6 +20,7 @@ mod vars;
 mod yaml_tree;
 
 pub(crate) use archive::{ArchiveError, Files, unpack};
+pub(crate) use control_characters::control_characters;
 pub(crate) use diagnostic::Diagnostic;
 pub(crate) use file_kinds::{is_leftover, is_pipe};
 pub(crate) use line_index::LineIndex;

@@ -7,7 +7,7 @@ use super::schema::{Document, EndpointEntry, ListFormat, Missing};
 use crate::document::{At, Field, Node, SourceSpan, SourceText, Vars};
 use crate::item::{Checked, EntryReader, ItemKind, exclusion, kinds, listed, locked_name, platforms};
 use crate::lockfile::{Accepted, Endpoint};
-use crate::model::Platform;
+use crate::model::{Platform, is_dns_name};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -126,6 +126,11 @@ macro_rules! entries {
 }
 kinds!(entries);
 
+/// The words of a text that may have been written in several lines, in one.
+fn paragraph(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// An IPv6 address that is written as in a URL, without its brackets; any other text as it is.
 fn without_brackets(host: &str) -> &str {
     let inner = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -147,7 +152,7 @@ impl Checker<'_> {
         for binding in self.0.vars.bindings(&fields)? {
             let reference = binding.fill(&entry.r#ref);
             let (kind, name) = locked_name(&reference, &at)?;
-            let (reason, until) = (binding.fill(&entry.reason), binding.fill(&entry.until));
+            let (reason, until) = (paragraph(&binding.fill(&entry.reason)), binding.fill(&entry.until));
             let date: Option<jiff::civil::Date> = until.parse().ok();
             if date.is_none_or(|date| date.to_string() != until) {
                 let help = Some("write the last day on which the loss is accepted, as in 2027-01-31".into());
@@ -180,15 +185,17 @@ impl Checker<'_> {
         for binding in self.0.vars.bindings(&fields)? {
             let written = binding.fill(&entry.host).to_ascii_lowercase();
             let host = without_brackets(&written).to_owned();
-            let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-            let name = host.strip_prefix("*.").unwrap_or(&host);
-            let is_name = !name.is_empty() && name.chars().all(good);
+            let is_name = is_dns_name(host.strip_prefix("*.").unwrap_or(&host));
             if !is_name && host.parse::<std::net::IpAddr>().is_err() {
                 let help = Some("write the host alone, as in ec2.eu-central-1.amazonaws.com".into());
                 return Err(at.fault(format!("`{written}` is no host name and no address"), help));
             }
-            let value =
-                Endpoint { host, port: entry.port, why: binding.fill(&entry.why), from: from.clone() };
+            let value = Endpoint {
+                host,
+                port: entry.port,
+                why: paragraph(&binding.fill(&entry.why)),
+                from: from.clone(),
+            };
             items.endpoints.push(Located { value, span: at.clone(), listed: false });
         }
         Ok(())

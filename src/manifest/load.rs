@@ -63,6 +63,8 @@ struct Head {
 
 const API_VERSION: &str = "landfall/v1";
 const KIND: &str = "Manifest";
+/// Keys whose texts are for people, and may have several lines.
+const PROSE: [&str; 2] = ["why", "reason"];
 /// Other documents of landfall that a folder may have beside manifests.
 const OTHER_KINDS: [&str; 1] = ["Site"];
 
@@ -211,6 +213,9 @@ fn read(
     if is_manifest == Some(false) {
         return Ok(None);
     }
+    document::control_characters(&text.file, &text.text, &PROSE)
+        .into_iter()
+        .for_each(|fault| faults.push(fault));
     let ReadAll { value, text, faults: of_document } = document::read_all::<Document>(text);
     of_document.into_iter().for_each(|fault| faults.push(fault));
     let (Some(document), text) = (value, &text) else { return Ok(None) };

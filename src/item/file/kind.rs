@@ -195,12 +195,14 @@ fn sidecar_urls<'a>(url: &'a str, file: &'a File) -> impl Iterator<Item = Cow<'a
 
 /// Whether it is an http or https URL with a host that can be the name of a folder.
 pub(in crate::item) fn is_file_url(text: &str) -> bool {
-    url::Url::parse(text).is_ok_and(|url| {
-        matches!(url.scheme(), "http" | "https")
-            && url
-                .host_str()
-                .is_some_and(|host| !host.is_empty() && !host.starts_with('.') && !host.contains('/'))
-    })
+    // a parser of URLs leaves out line feeds
+    let is_plain = !text.contains(char::is_control);
+    is_plain
+        && url::Url::parse(text).is_ok_and(|url| {
+            let host = url.host_str();
+            matches!(url.scheme(), "http" | "https")
+                && host.is_some_and(|host| !host.is_empty() && !host.starts_with('.') && !host.contains('/'))
+        })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::item::{
 };
 use crate::model::{Destination, Digest, Mapping};
 use crate::packages::is_plain_path;
-use crate::report::Kind;
+use crate::report::{Kind, one_line};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -56,9 +56,22 @@ impl LockedItem for PackageSet {
             let path = paths.find(|path| !is_plain_path(path))?;
             Some(format!("'{path}' is no path of a repository"))
         };
+        // they become lines of sources and preferences on machines
+        let word = || {
+            let of_source = |source: &'_ PackageSource| -> Vec<String> {
+                let packages = source.packages.iter().flat_map(|one| [&one.name, &one.version, &one.arch]);
+                let names = source.components.iter().chain(&source.targets).chain(packages);
+                names.chain([&source.suite]).cloned().collect()
+            };
+            let mut words = self.sources.iter().flat_map(of_source).chain(self.architectures.iter().cloned());
+            let word = words.find(|word| word.contains(|c: char| c.is_whitespace() || c.is_control()))?;
+            Some(format!("'{}' is no name of a repository", one_line(&word)))
+        };
         let key = || {
             let is_text = |key: &str| key.bytes().all(|byte| byte == b'\n' || (b' '..0x7f).contains(&byte));
-            let source = self.sources.iter().find(|source| !is_text(&source.key))?;
+            let is_name = |name: &str| !name.contains(char::is_control);
+            let is_bad = |one: &&PackageSource| !is_text(&one.key) || !is_name(&one.signed_by);
+            let source = self.sources.iter().find(is_bad)?;
             Some(format!("the key of {} is no armored key", source.url))
         };
         let empty = || {
@@ -73,7 +86,8 @@ impl LockedItem for PackageSet {
             (found != self.digest)
                 .then(|| format!("'{}' is {found} by what is said of it, not {}", self.name, self.digest))
         };
-        oversize(sizes).or_else(empty).or_else(url).or_else(path).or_else(key).or_else(digest)
+        let lists = oversize(sizes).or_else(empty);
+        lists.or_else(url).or_else(path).or_else(word).or_else(key).or_else(digest)
     }
 
     fn entry(&self) -> Entry {
