@@ -1,5 +1,6 @@
 //! Opens an object store by its location, with the account that its cloud's own tools would find.
 
+use super::layer::Layer;
 use super::location::{Location, Protocol};
 use super::profile::profile;
 use super::service::Service;
@@ -47,7 +48,7 @@ impl Cloud for object_store::memory::InMemory {
 /// A setting of the environment, or of the user's files, that cannot be used.
 pub(super) fn open(location: &Location, transport: &Transport) -> Result<Arc<dyn Cloud>, Error> {
     let wrong = |words: String| Error::new(ErrorKind::Local, words).about(location.to_string());
-    let service = Service(transport.clone());
+    let service = Layer(Service(transport.clone()));
     // the transport tries again; what it gives up is final
     let retry = RetryConfig { max_retries: 0, retry_timeout: Duration::MAX, ..RetryConfig::default() };
     let bucket = &location.bucket;

@@ -22,8 +22,16 @@ pub(super) fn failed(what: &str, error: object_store::Error) -> Error {
         }
         _ => match status(&text) {
             Some(status) => (ErrorKind::Status(status), "the object store refuses it"),
+            None if code.is_some() => (ErrorKind::Invalid, "the object store refuses it"),
             None => return Error::new(ErrorKind::Local, text).about(what),
         },
+    };
+    let (kind, words) = match code {
+        // as if the upload were gone: it cannot be completed any more
+        Some("InvalidPart" | "InvalidPartOrder" | "InvalidBlockList" | "EntityTooSmall") => {
+            (ErrorKind::NotFound, "it does not have the parts that the upload was recorded with")
+        }
+        _ => (kind, words),
     };
     let words = match code {
         Some("NoSuchBucket") => "there is no such bucket; make it first, landfall makes none",

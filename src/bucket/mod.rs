@@ -3,18 +3,22 @@
 
 #[allow(dead_code, reason = "bundles by ranges come next")]
 mod cloud;
+#[cfg(test)]
+pub(crate) mod emulator;
 mod error;
 #[allow(dead_code, reason = "bundles by ranges come next")]
 mod folder;
+mod layer;
 #[allow(dead_code, reason = "bundles by ranges come next")]
 mod location;
 mod object_writer;
 mod open_object;
+mod parts;
 mod profile;
 mod service;
 mod waiting;
 
-pub(crate) use folder::{Bucket, Changed, Condition, Object, Put};
+pub(crate) use folder::{Bucket, Changed, Condition, Object, Put, Version};
 pub(crate) use location::Location;
 pub(crate) use object_writer::{ObjectWriter, UploadGuard};
 pub(crate) use open_object::OpenObject;

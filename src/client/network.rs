@@ -23,6 +23,7 @@ use crate::upstream::Upstreams;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Connections to registries and web servers, and the verbs that use them. What the verbs of one client ask of a
 /// host counts together: its limits, its sign-in, the ledger of hosts.
@@ -69,6 +70,11 @@ impl Client {
         shard: Shard,
     ) -> Client {
         Client { sessions, limits, progress, archives: archives.into(), shard, taken: Mutex::default() }
+    }
+
+    /// The longest wait that others may ask for.
+    pub(crate) fn max_wait(&self) -> Duration {
+        Duration::from_secs(self.limits.max_wait_secs)
     }
 
     /// What has come of the archives so far.
@@ -180,7 +186,7 @@ impl Client {
         rehash: bool,
         came: &BTreeSet<Digest>,
     ) -> Result<Vec<Item>, PullError> {
-        store.claim(&lock.fingerprint(), &lock.to_text())?;
+        store.claim(&lock.fingerprint(), &lock.to_text(), lock.digests().collect())?;
         let upstream = Arc::new(Upstreams(self.sessions.clone()));
         let mut items = self.pull_into(&Share::new(lock, self.shard), upstream, &store, rehash, came).await?;
         check_packages(lock, store, &mut items).await;

@@ -3,7 +3,7 @@
 use super::follow::Follower;
 use super::{BlobRead, Entry, IdleSlots, Room, Sink, WriteError};
 use crate::model::{Descriptor, Digest, Limits};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -69,11 +69,15 @@ pub(crate) trait Store: BlobRead {
     /// This content is here now.
     fn settled(&self, _descriptor: &Descriptor) {}
 
-    /// A run wants what the lock with this fingerprint and text names: nobody may remove that now.
+    /// What is recorded of content elsewhere than with it does not count from now on: it is looked for where it stands.
+    fn doubt_lists(&self) {}
+
+    /// A run wants what the lock with this fingerprint and text names: nobody may remove that from now on. It comes before
+    /// anything is looked for.
     ///
     /// # Errors
-    /// When that cannot be recorded.
-    fn claim(&self, _fingerprint: &Digest, _lock: &str) -> Result<(), WriteError> {
+    /// When that cannot be recorded, or some of it is being removed.
+    fn claim(&self, _fingerprint: &Digest, _lock: &str, _wanted: BTreeSet<Digest>) -> Result<(), WriteError> {
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::endpoint::{self, Endpoint};
 use crate::content::Entry;
 use crate::item::{ItemKind, LockedItem, kinds};
+use crate::model::Digest;
 use crate::report::Kind;
 use serde::Deserialize;
 
@@ -114,6 +115,11 @@ impl Lock {
     /// As [`entries`](Lock::entries), one at a time: together they take more memory than the lock.
     pub fn each_entry(&self) -> impl Iterator<Item = Entry> {
         self.items().map(LockedItem::entry)
+    }
+
+    /// The digests of everything that the lock names, some of them more than once.
+    pub(crate) fn digests(&self) -> impl Iterator<Item = Digest> {
+        self.each_entry().flat_map(|entry| entry.parts).map(|part| part.descriptor.digest)
     }
 
     /// The entry of one item, by its position in [`items`](Lock::items).

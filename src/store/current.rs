@@ -194,12 +194,14 @@ impl Shelf {
                     let before = self.current().await?;
                     let condition = match &before {
                         None => Condition::IfAbsent,
-                        Some(Current { object: Some(object), .. }) => Condition::IfSame(object.clone()),
+                        Some(Current { object: Some(object), .. }) => Condition::IfSame(object.version()),
                         Some(_) => Condition::Always,
                     };
                     let before = before.map(|current| current.pointer);
                     let pointer = next(&fingerprint, before.as_ref());
-                    if Put::Written == bucket.put(POINTER, pointer.to_bytes().into(), &condition).await? {
+                    if let Put::Written(_) =
+                        bucket.put(POINTER, pointer.to_bytes().into(), &condition).await?
+                    {
                         return Ok(before);
                     }
                 }

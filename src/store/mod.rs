@@ -18,5 +18,5 @@ pub use disk::Disk;
 pub use error::StoreError;
 pub(crate) use gc::{Swept, gc};
 pub(crate) use layout::LayoutIndex;
-pub(crate) use objects::{Blob, Collected, Objects, Sweep};
+pub(crate) use objects::{Blob, Collected, Objects, Patience, Sweep};
 pub(crate) use offered::Offered;

@@ -43,6 +43,7 @@ mod mistakes;
 mod new_user;
 mod nothing_moved;
 mod object_store;
+mod object_store_shared;
 mod outputs;
 mod package_contents;
 mod package_verbs;

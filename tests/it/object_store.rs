@@ -8,18 +8,18 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-const STORE: &str = "s3://mirror/air/gap";
+pub const STORE: &str = "s3://mirror/air/gap";
 
 /// Content of which one blob and one file need several parts.
-struct Case {
-    rig: Rig,
-    store: ObjectStore,
+pub struct Case {
+    pub rig: Rig,
+    pub store: ObjectStore,
     /// What a store on disk packs.
     wanted: Vec<u8>,
 }
 
 impl Case {
-    fn new(scale: usize) -> Case {
+    pub fn new(scale: usize) -> Case {
         let (rig, store) = (Rig::of(scale), ObjectStore::start());
         store.introduce_to(&rig.place);
         rig.place.ok(&["pack", "--store", "stores/first", "-o", "wanted.tar.zst"]);
@@ -27,11 +27,11 @@ impl Case {
         Case { rig, store, wanted }
     }
 
-    fn pull(&self, exit: i32) -> Value {
+    pub fn pull(&self, exit: i32) -> Value {
         self.rig.place.json(exit, &["pull", "--store", STORE])
     }
 
-    fn assert_packs(&self) {
+    pub fn assert_packs(&self) {
         self.rig.place.ok(&["pack", "--store", STORE, "-o", "made.tar.zst"]);
         assert!(
             fs::read(self.rig.place.path("made.tar.zst")).unwrap() == self.wanted,

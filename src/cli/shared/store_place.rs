@@ -5,7 +5,7 @@ use crate::cli::shared::{Context, Failure};
 use crate::client::{Client, ClientError};
 use crate::content::Store;
 use crate::model::LAYOUT_FILE;
-use crate::store::{Disk, Objects};
+use crate::store::{Disk, Objects, Patience};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -111,8 +111,8 @@ impl Context {
 /// # Errors
 /// When it cannot be opened.
 pub(crate) fn open_objects(client: &Client, location: &Location) -> Result<Arc<dyn Store>, Failure> {
-    let bucket = client.bucket(location)?;
-    let objects = wait(async move { Objects::open(bucket).await });
+    let (bucket, patience) = (client.bucket(location)?, Patience::new(client.max_wait()));
+    let objects = wait(async move { Objects::open(bucket, patience).await });
     Ok(Arc::new(objects.map_err(ClientError::from)?))
 }
 

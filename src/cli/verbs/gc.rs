@@ -43,10 +43,7 @@ pub(crate) struct Gc {
 impl Gc {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mut keep = BTreeSet::new();
-        let mut needs = |lock: &Lock| {
-            let parts = lock.each_entry().flat_map(|entry| entry.parts);
-            keep.extend(parts.map(|part| part.descriptor.digest));
-        };
+        let mut needs = |lock: &Lock| keep.extend(lock.digests());
         for path in self.locks() {
             needs(&input_file::lock(path)?);
         }
@@ -91,12 +88,7 @@ impl Gc {
             let bucket = client.bucket(location)?;
             let names = |claim: &[u8]| {
                 let lock = Lock::parse(FILE_NAME, std::str::from_utf8(claim).ok()?).ok()?;
-                Some(
-                    lock.each_entry()
-                        .flat_map(|entry| entry.parts)
-                        .map(|part| part.descriptor.digest)
-                        .collect(),
-                )
+                Some(lock.digests().collect())
             };
             let (grace, now, dry_run) = (Duration::from_secs(self.grace), SystemTime::now(), self.dry_run);
             let sweep = Sweep { bucket: &bucket, keep, names: &names, grace, now, dry_run };

@@ -26,8 +26,11 @@ impl Publish {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let lock = input_file::lock(self.lock.path())?;
         let (shelf, store) = (context.shelf(context.limits)?, context.store()?);
-        let wanted = stored_once(lock.each_entry());
-        let here = held(&*store, wanted, false, &*context.progress)?;
+        if !self.dry_run {
+            store.claim(&lock.fingerprint(), &lock.to_text(), lock.digests().collect())?;
+        }
+        store.doubt_lists();
+        let here = held(&*store, stored_once(lock.each_entry()), false, &*context.progress)?;
         let is_here = |entry: &Entry| {
             entry.parts.iter().all(|part| !part.is_stored() || here.contains(&part.descriptor.digest))
         };

@@ -4,6 +4,7 @@ use super::keys;
 use super::state::{Objects, unreadable};
 use crate::bucket::{Reader, wait};
 use crate::content::{BlobRead, ContentError};
+use crate::http::ErrorKind;
 use crate::model::{Digest, Hasher};
 use std::io::{self, Read};
 
@@ -18,7 +19,16 @@ impl BlobRead for Objects {
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let (bucket, key) = (self.bucket().clone(), keys::blob(digest));
         let reader = Reader::open(async move { bucket.stream(&key, offset, None).await });
-        let reader = reader.map_err(|error| unreadable(digest, error))?;
+        let reader = match reader {
+            // a list has it: the next run must not believe that
+            Err(error) if error.kind == ErrorKind::NotFound && self.known_size(digest).is_some() => {
+                let (this, missing) = (self.clone(), digest.clone());
+                wait(async move { this.condemn([missing]).await })
+                    .map_err(|error| unreadable(digest, error))?;
+                return Err(unreadable(digest, error));
+            }
+            reader => reader.map_err(|error| unreadable(digest, error))?,
+        };
         Ok(match offset {
             0 => Box::new(Checked::new(self, reader, digest)),
             _ => Box::new(reader),
@@ -67,7 +77,7 @@ impl Checked {
         } else if hasher.finish() != self.digest {
             self.piece.clear();
             let (store, digest) = (self.store.clone(), self.digest.clone());
-            let told = wait(async move { store.condemn(&digest).await });
+            let told = wait(async move { store.condemn([digest]).await });
             let hint = match told {
                 Ok(()) => "`landfall pull` writes it anew",
                 Err(_) => "`landfall pull --rehash` writes it anew",

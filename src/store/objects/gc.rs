@@ -3,13 +3,14 @@
 //! No lock of a file system helps here, so content goes in two steps, a grace period apart that is longer than any run.
 //! The first `gc` **condemns** what is unused: a list of it is written. A run that reads this list takes such content for
 //! absent, and writes it anew. A later `gc` **deletes** what was condemned before the grace period, unless a lock or a
-//! claim names it by then, or it was written since.
+//! claim names it by then, or it was written since. What is deleted at once is marked first: see [`super::claims`].
 
+use super::claims::{self, Marker};
 use super::keys;
 use super::list::{self, Contents};
 use super::record::Record;
 use crate::bucket::{Bucket, Object};
-use crate::http::Error;
+use crate::http::{Error, ErrorKind};
 use crate::model::Digest;
 use futures_util::TryStreamExt;
 use serde::Serialize;
@@ -36,7 +37,7 @@ pub(crate) struct Collected {
     pub kept: usize,
     /// Their size in bytes.
     pub kept_bytes: u64,
-    /// Claims of runs that count.
+    /// Locks that runs have claimed, as far as their claims count.
     pub claims: usize,
 }
 
@@ -73,56 +74,73 @@ impl Sweep<'_> {
     pub(crate) async fn run(mut self) -> Result<Collected, Error> {
         let mut collected = Collected::default();
         let old_lists = list::read_all(self.bucket, keys::INDEX).await?;
-        collected.claims = self.take_claims().await?;
+        let mut claimed = BTreeSet::new();
+        self.take_claims(&mut claimed).await?;
+        collected.claims = claimed.len();
         let blobs: Vec<(Digest, Object)> = self.blobs().await?;
         let condemned = list::read_all(self.bucket, keys::CONDEMNED).await?;
         let (due, waiting): (Vec<_>, Vec<_>) =
             condemned.into_iter().partition(|list| self.is_old(list.written));
         // by the lists whose time has come, and not written anew since
-        let mut doomed: Contents = Contents::new();
-        for (digest, object) in &blobs {
+        let (mut doomed, mut listed, mut condemns) = (Vec::new(), Contents::new(), Contents::new());
+        for (digest, object) in blobs {
             let is_due =
-                |list: &list::List| list.contents.contains_key(digest) && object.modified < list.written;
-            if !self.keep.contains(digest) && due.iter().any(is_due) {
-                doomed.insert(digest.clone(), object.size);
-            }
-        }
-        let mut listed = Contents::new();
-        let mut condemns = Contents::new();
-        for (digest, object) in &blobs {
-            if doomed.contains_key(digest) {
-                continue;
-            }
-            if self.keep.contains(digest) {
-                listed.insert(digest.clone(), object.size);
+                |list: &list::List| list.contents.contains_key(&digest) && object.modified < list.written;
+            if self.keep.contains(&digest) {
+                listed.insert(digest, object.size);
                 collected.kept += 1;
                 collected.kept_bytes += object.size;
-            } else if waiting.iter().any(|list| list.contents.contains_key(digest)) {
+            } else if due.iter().any(is_due) {
+                doomed.push((digest, object));
+            } else if waiting.iter().any(|list| list.contents.contains_key(&digest)) {
                 collected.waiting += 1;
             } else if self.is_old(object.modified) {
-                condemns.insert(digest.clone(), object.size);
+                condemns.insert(digest, object.size);
             } else {
-                listed.insert(digest.clone(), object.size);
+                listed.insert(digest, object.size);
             }
         }
         collected.uploads = self.end_uploads().await?;
-        if !self.dry_run {
+        let deleted = if self.dry_run {
+            contents(&doomed)
+        } else {
             // runs that begin now know of it before anything is deleted
             list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
             let kept_list = list::write(self.bucket, keys::INDEX, &listed).await?;
             let replaced =
                 old_lists.into_iter().map(|list| list.key).filter(|key| Some(key) != kept_list.as_ref());
             self.delete(replaced.collect()).await?;
-            // who claimed something meanwhile keeps it
-            self.take_claims().await?;
-            doomed.retain(|digest, _| !self.keep.contains(digest));
-            self.delete(doomed.keys().map(keys::blob).collect()).await?;
+            let deleted = self.delete_doomed(doomed, &mut claimed).await?;
             self.delete(due.into_iter().map(|list| list.key).collect()).await?;
-        }
+            self.delete_old_markers().await?;
+            deleted
+        };
         let shown =
             |contents: Contents| contents.into_iter().map(|(digest, bytes)| Blob { digest, bytes }).collect();
-        (collected.deleted, collected.condemned) = (shown(doomed), shown(condemns));
+        (collected.deleted, collected.condemned) = (shown(deleted), shown(condemns));
         Ok(collected)
+    }
+
+    /// Deletes what nobody has claimed meanwhile, and returns it.
+    async fn delete_doomed(
+        &mut self,
+        doomed: Vec<(Digest, Object)>,
+        claimed: &mut BTreeSet<String>,
+    ) -> Result<Contents, Error> {
+        let mut deleted = Contents::new();
+        for batch in doomed.chunks(BATCH) {
+            let marker = Marker::write(self.bucket, &contents(batch)).await?;
+            if let Err(error) = self.take_claims(claimed).await {
+                marker.remove().await?;
+                return Err(error);
+            }
+            let unclaimed = batch.iter().filter(|(digest, _)| !self.keep.contains(digest));
+            let (batch, objects): (Vec<_>, Vec<_>) =
+                unclaimed.map(|(digest, object)| ((digest.clone(), object.size), object.clone())).unzip();
+            marker.end(self.bucket.delete_listed(&objects)).await?;
+            deleted.extend(batch);
+        }
+        Ok(deleted)
     }
 
     /// Whether the grace period after this moment is over.
@@ -130,50 +148,66 @@ impl Sweep<'_> {
         self.now.duration_since(moment).is_ok_and(|age| age > self.grace)
     }
 
-    /// Keeps what runs claim; claims whose grace period is over are deleted. Returns how many count.
-    async fn take_claims(&mut self) -> Result<usize, Error> {
-        let (mut count, mut over) = (0, Vec::new());
+    /// Keeps what runs claim, and adds their locks to `claimed`, of which none is read again. Claims whose grace period is
+    /// over are deleted.
+    async fn take_claims(&mut self, claimed: &mut BTreeSet<String>) -> Result<(), Error> {
+        let mut over = Vec::new();
         let objects: Vec<Object> = self.bucket.list(keys::CLAIMS).try_collect().await?;
         for object in objects {
+            let fingerprint = keys::hex_of(&object.key);
             if self.is_old(object.modified) {
-                over.push(object.key);
+                over.extend(fingerprint.is_some().then(|| object.key.clone()));
+                continue;
+            }
+            let fingerprint = fingerprint.unwrap_or(&object.key).to_owned();
+            if claimed.contains(&fingerprint) {
                 continue;
             }
             let Some((bytes, _)) = self.bucket.get(&object.key, CLAIM).await? else { continue };
             let unread = || {
                 let words = "it is no lock that this release reads: what its run needs is not known, and nothing is removed; use \
                              the newest landfall, or delete it when its run has ended";
-                Error::new(crate::http::ErrorKind::Local, words).about(self.bucket.shown(&object.key))
+                Error::new(ErrorKind::Local, words).about(self.bucket.shown(&object.key))
             };
             let names = (self.names)(&bytes).ok_or_else(unread)?;
             self.keep.extend(names);
-            count += 1;
+            claimed.insert(fingerprint);
         }
         if !self.dry_run {
             self.delete(over).await?;
         }
-        Ok(count)
+        Ok(())
     }
 
     /// All content that is there.
     async fn blobs(&self) -> Result<Vec<(Digest, Object)>, Error> {
-        let objects = self.bucket.list("blobs");
         let known = |object: Object| {
-            std::future::ready(Ok(keys::content_of(&object.key).map(|digest| (digest, object))))
+            let content = keys::content_of("blobs", &object.key);
+            std::future::ready(Ok(content.map(|digest| (digest, object))))
         };
-        objects.try_filter_map(known).try_collect().await
+        self.bucket.list("blobs").try_filter_map(known).try_collect().await
     }
 
     /// Gives up the uploads that nobody resumed. Returns how many.
     async fn end_uploads(&self) -> Result<usize, Error> {
-        let objects: Vec<Object> = self.bucket.list("uploads").try_collect().await?;
-        let old: Vec<Object> = objects.into_iter().filter(|object| self.is_old(object.modified)).collect();
+        let is_old = |object: &Object| {
+            let is_record = keys::content_of(keys::UPLOADS, &object.key).is_some();
+            std::future::ready(is_record && self.is_old(object.modified))
+        };
+        let old: Vec<Object> = self.bucket.list(keys::UPLOADS).try_filter(is_old).try_collect().await?;
         if !self.dry_run {
             for object in &old {
                 Record::end(self.bucket, &object.key).await?;
             }
         }
         Ok(old.len())
+    }
+
+    /// Deletes markers that no run waits for any more.
+    async fn delete_old_markers(&self) -> Result<(), Error> {
+        let markers = list::list_all(self.bucket, keys::DELETING).await?;
+        let old = markers.into_iter().filter(|marker| claims::is_over(marker.modified, self.now));
+        self.delete(old.map(|marker| marker.key).collect()).await
     }
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), Error> {
@@ -184,12 +218,16 @@ impl Sweep<'_> {
     }
 }
 
+fn contents(blobs: &[(Digest, Object)]) -> Contents {
+    blobs.iter().map(|(digest, object)| (digest.clone(), object.size)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::content::Store;
     use crate::model::Descriptor;
-    use crate::store::Objects;
+    use crate::store::{Objects, Patience};
     use bytes::Bytes;
 
     const HOUR: Duration = Duration::from_hours(1);
@@ -218,7 +256,7 @@ mod tests {
     }
 
     async fn store(bucket: &Bucket, texts: &[&'static str]) -> Objects {
-        let store = Objects::open(bucket.clone()).await.unwrap();
+        let store = Objects::open(bucket.clone(), Patience::new(HOUR)).await.unwrap();
         for text in texts {
             store.put(&blob(text), Bytes::from(*text)).await.unwrap();
         }
@@ -258,7 +296,7 @@ mod tests {
     async fn claims_keep_and_a_claim_that_is_no_lock_stops_the_sweep() {
         let bucket = Bucket::in_memory();
         let at = store(&bucket, &["a", "bb"]).await;
-        at.claim(&Digest::sha256(b"lock"), "bb").unwrap();
+        Store::claim(&at, &Digest::sha256(b"lock"), "bb", BTreeSet::new()).unwrap();
         let refused = Sweep {
             bucket: &bucket,
             keep: BTreeSet::new(),

@@ -4,6 +4,7 @@ use super::keys;
 use crate::bucket::{Bucket, Condition, Object};
 use crate::http::{Error, ErrorKind};
 use crate::model::Digest;
+use bytes::Bytes;
 use futures_util::TryStreamExt;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -37,23 +38,39 @@ pub(super) async fn write(
     if contents.is_empty() {
         return Ok(None);
     }
+    let (key, packed) = packed(contents, |digest| keys::named(folder, digest))?;
+    bucket.put(&key, packed, &Condition::Always).await?;
+    Ok(Some(key))
+}
+
+/// A list as an object, and the key that `key` gives one with its digest.
+pub(super) fn packed(contents: &Contents, key: impl Fn(&Digest) -> String) -> Result<(String, Bytes), Error> {
     let mut text = String::new();
     for (digest, size) in contents {
         let _ = writeln!(text, "{digest} {size}");
     }
     let packed = zstd::encode_all(text.as_bytes(), 3);
     let packed = packed.map_err(|error| Error::new(ErrorKind::Local, error.to_string()))?;
-    let key = keys::named(folder, &Digest::sha256(text.as_bytes()));
-    bucket.put(&key, packed.into(), &Condition::Always).await?;
-    Ok(Some(key))
+    Ok((key(&Digest::sha256(text.as_bytes())), packed.into()))
 }
 
 /// All lists of `folder`. One that is deleted meanwhile is left out.
 ///
 /// # Errors
-/// When the object store does not answer, or an object is no list.
+/// When the object store does not answer, or a list is damaged.
 pub(super) async fn read_all(bucket: &Bucket, folder: &'static str) -> Result<Vec<List>, Error> {
-    let objects = bucket.list(folder);
+    read_each(bucket, list_all(bucket, folder).await?).await
+}
+
+/// The objects of `folder` that are lists by their keys.
+pub(super) async fn list_all(bucket: &Bucket, folder: &'static str) -> Result<Vec<Object>, Error> {
+    let is_list = |object: &Object| std::future::ready(keys::hex_of(&object.key).is_some());
+    bucket.list(folder).try_filter(is_list).try_collect().await
+}
+
+/// As [`read_all`], of lists that were listed.
+pub(super) async fn read_each(bucket: &Bucket, objects: Vec<Object>) -> Result<Vec<List>, Error> {
+    let objects = futures_util::stream::iter(objects.into_iter().map(Ok));
     let lists = objects.map_ok(|object| read(bucket, object)).try_buffer_unordered(AT_ONCE);
     lists.try_filter_map(|list| std::future::ready(Ok(list))).try_collect().await
 }
@@ -68,8 +85,7 @@ async fn read(bucket: &Bucket, object: Object) -> Result<Option<List>, Error> {
     let unpacked =
         zstd::Decoder::new(&packed[..]).and_then(|read| read.take(MOST.1).read_to_string(&mut text));
     unpacked.map_err(|_| wrong())?;
-    let hex = object.key.rsplit('/').next().unwrap_or_default();
-    if Digest::sha256(text.as_bytes()).hex() != hex {
+    if keys::hex_of(&object.key) != Some(&Digest::sha256(text.as_bytes()).hex()) {
         return Err(wrong());
     }
     let line = |line: &str| {

@@ -6,17 +6,23 @@
 //! | `blobs/sha256/<hex>` | content, under this name only after its digest was checked |
 //! | `uploads/sha256/<hex>` | the record of an upload under way, by which any process resumes it |
 //! | `index/<hex>` | a list of content that is there, written once: a run reads these in place of a listing |
-//! | `claims/<hex>` | the lock of a run, by its fingerprint: `gc` keeps what it names |
+//! | `claims/<hex>-<hour>` | the lock of the runs of an hour, by its fingerprint: `gc` keeps what it names |
 //! | `condemned/<hex>` | a list of content that `gc` found unused, and that a later `gc` deletes |
+//! | `deleting/<hex>-<any>` | a list of content that a `gc` is deleting: runs that want some of it wait |
 
+mod claims;
 mod content;
 mod gc;
 mod keys;
 mod list;
+mod patience;
 mod record;
 mod sink;
 mod state;
 mod store;
+#[cfg(test)]
+mod together;
 
 pub(crate) use gc::{Blob, Collected, Sweep};
+pub(crate) use patience::Patience;
 pub(crate) use state::Objects;

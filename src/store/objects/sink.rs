@@ -2,7 +2,8 @@
 //! becomes an object when its digest was checked.
 
 use super::keys;
-use super::record::{PART, Record, hash_text};
+use super::patience::Patience;
+use super::record::{OwnRecord, PART, hash_text};
 use super::state::{Objects, refused};
 use crate::bucket::Object;
 use crate::content::{BlobWrite, Cause, Failed, Opener, Sink, TransferError, WriteError};
@@ -36,9 +37,16 @@ impl Sink for ObjectSink {
             if blob.size <= PART {
                 return Ok(Some(Box::new(Small { store, blob }) as Box<dyn BlobWrite>));
             }
-            let opened = tokio::try_join!(Record::open(store.bucket(), &blob), store.condemned(&blob.digest));
-            let (record, before) = opened.map_err(TransferError::destination)?;
-            Ok(Some(Box::new(Big { store, blob, record, before }) as Box<dyn BlobWrite>))
+            let opened = async {
+                let before = store.condemned(&blob.digest).await?;
+                let patience = store.patience();
+                let own = OwnRecord::open(store.bucket(), &blob, before.as_ref(), patience).await?;
+                Ok(own.map(|own| (own, before)))
+            };
+            let Some((own, before)) = opened.await.map_err(TransferError::destination)? else {
+                return Ok(None);
+            };
+            Ok(Some(Box::new(Big { store, blob, own, before }) as Box<dyn BlobWrite>))
         })
     }
 }
@@ -75,7 +83,7 @@ fn too_long(blob: &Descriptor, found: usize) -> WriteError {
 struct Big {
     store: Objects,
     blob: Descriptor,
-    record: Record,
+    own: OwnRecord,
     /// What stands there, and is to be replaced.
     before: Option<Object>,
 }
@@ -83,10 +91,15 @@ struct Big {
 impl BlobWrite for Big {
     fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
         Box::pin(async move {
-            let Big { store, blob, record, before } = *self;
-            let came = Mutex::new(Came { record, later: BTreeMap::new() });
+            let Big { store, blob, own, before } = *self;
+            let patience = store.patience();
+            let came = Mutex::new(Came { own, later: BTreeMap::new() });
             let upload = Arc::new(Upload { store, blob, before, came });
-            match upload.fill(opener).await {
+            let filled = tokio::select! {
+                filled = upload.fill(opener) => filled,
+                lost = upload.beat(patience) => Err(lost),
+            };
+            match filled {
                 Ok(()) => Ok(()),
                 Err(failed) => Err(upload.after(failed).await),
             }
@@ -104,17 +117,16 @@ struct Upload {
 
 /// What came of an upload.
 struct Came {
-    record: Record,
+    own: OwnRecord,
     /// Parts that came before one that they follow: their names, and the hash after each.
     later: BTreeMap<usize, (String, String)>,
 }
 
 impl Upload {
     async fn fill(self: &Arc<Self>, opener: &Arc<Opener>) -> Result<(), Failed> {
-        let record = self.came.lock().await.record.clone();
-        let (part_size, first) = (record.part_size, record.parts.len());
-        let mut hasher =
-            record.hasher(&self.blob).unwrap_or_else(|| Hasher::new(self.blob.digest.algorithm()));
+        let own = self.came.lock().await.own.clone();
+        let (part_size, first) = (own.record.part_size, own.record.parts.len());
+        let mut hasher = own.hasher(&self.blob).unwrap_or_else(|| Hasher::new(self.blob.digest.algorithm()));
         let mut at = first as u64 * part_size;
         let mut under_way = JoinSet::new();
         if at < self.blob.size {
@@ -148,15 +160,27 @@ impl Upload {
         if found != self.blob.digest {
             return Err(WriteError::Digest { wanted: self.blob.digest.clone(), found }.into());
         }
-        let (key, parts) = (keys::blob(&self.blob.digest), self.came.lock().await.record.clone());
+        let (key, own) = (keys::blob(&self.blob.digest), self.came.lock().await.own.clone());
         let bucket = self.store.bucket();
-        bucket
-            .complete_parts(&key, &parts.upload, parts.parts, self.blob.size, self.before.as_ref())
-            .await
-            .map_err(failed)?;
+        let (upload, parts) = (&own.record.upload, own.record.parts.clone());
+        let completed = bucket.complete_parts(&key, upload, parts, self.blob.size, self.before.as_ref());
+        completed.await.map_err(failed)?;
         // a record that stays is that of an upload that is gone: it does no harm
-        let _ = bucket.delete(vec![keys::upload(&self.blob.digest)]).await;
+        let _ = own.remove(bucket, &self.blob).await;
         Ok(())
+    }
+
+    /// Says again and again that this run goes on with the upload. Ends when another one does.
+    async fn beat(&self, patience: Patience) -> Failed {
+        loop {
+            tokio::time::sleep(patience.beat).await;
+            let mut came = self.came.lock().await;
+            if let Err(error) = came.own.save(self.store.bucket(), &self.blob).await
+                && error.kind == ErrorKind::NotFound
+            {
+                return failed(error);
+            }
+        }
     }
 
     /// Sends a part beside others that are under way.
@@ -181,20 +205,20 @@ impl Upload {
 
     /// Uploads a part, and records it when all before it are there.
     async fn put(&self, index: usize, bytes: Bytes, state: String) -> Result<(), Failed> {
-        let upload = self.came.lock().await.record.upload.clone();
+        let upload = self.came.lock().await.own.record.upload.clone();
         let bucket = self.store.bucket();
         let name =
             bucket.put_part(&keys::blob(&self.blob.digest), &upload, index, bytes).await.map_err(failed)?;
         let mut came = self.came.lock().await;
         came.later.insert(index, (name, state));
-        let Came { record, later } = &mut *came;
+        let Came { own: OwnRecord { record, .. }, later } = &mut *came;
         let before = record.parts.len();
         while let Some((name, state)) = later.remove(&record.parts.len()) {
             record.parts.push(name);
             record.hash = state;
         }
         if record.parts.len() > before {
-            came.record.save(bucket, &self.blob).await.map_err(failed)?;
+            came.own.save(bucket, &self.blob).await.map_err(failed)?;
         }
         Ok(())
     }
@@ -204,9 +228,9 @@ impl Upload {
         let is_wrong = matches!(failed.cause, Cause::Wrong | Cause::WrongOnce);
         let is_gone = failed.cause == Cause::Sink;
         if is_wrong || is_gone {
-            let record = self.came.lock().await.record.clone();
+            let own = self.came.lock().await.own.clone();
             // what cannot be given up now is given up by gc
-            let _ = record.discard(self.store.bucket(), &self.blob).await;
+            let _ = own.discard(self.store.bucket(), &self.blob).await;
         }
         failed
     }
@@ -217,7 +241,8 @@ async fn read_for_upload(opener: &Arc<Opener>, at: u64) -> Result<ByteStream, Fa
     Ok(feeding_stream(feeding(opener.unchecked_stream(at)).await?))
 }
 
-/// A failure of the object store. An upload that is not there any more is begun anew.
+/// A failure of the object store. An upload that is not there any more, or cannot be completed, is begun anew; one that
+/// another run goes on with is waited for.
 fn failed(error: Error) -> Failed {
     let cause = if error.kind == ErrorKind::NotFound { Cause::Sink } else { Cause::Final };
     Failed::new(TransferError::destination(error), cause)

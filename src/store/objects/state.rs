@@ -1,8 +1,10 @@
 //! What the store knows to be there, and what it asks for.
 
+use super::claims;
 use super::keys;
 use super::list::{self, Contents};
-use crate::bucket::{Bucket, Condition, Object};
+use super::patience::Patience;
+use crate::bucket::{Bucket, Condition, Object, Put};
 use crate::content::{ContentError, WriteError};
 use crate::http::{Error, ErrorKind};
 use crate::model::{Descriptor, Digest};
@@ -20,6 +22,7 @@ pub(crate) struct Objects(Arc<Inner>);
 
 struct Inner {
     bucket: Bucket,
+    patience: Patience,
     known: Mutex<Known>,
 }
 
@@ -30,10 +33,43 @@ struct Known {
     here: Contents,
     /// What no list has yet.
     unlisted: Contents,
-    /// What `gc` may delete: it counts as absent, and is written anew.
+    /// What `gc` may delete, and what turned out damaged: it counts as absent, and is written anew.
     condemned: BTreeSet<Digest>,
-    /// What was condemned, and is written anew by this process.
-    rescued: BTreeSet<Digest>,
+    /// What lists say is here, where that does not count.
+    doubted: Contents,
+    /// The lists that were read.
+    lists: Vec<Object>,
+}
+
+impl Known {
+    /// What the lists say, unless they are those that `before` says it by.
+    ///
+    /// A `gc` deletes lists of what is there before the content, and lists of what it deletes after it: in this order, what
+    /// was deleted meanwhile is not taken for present.
+    async fn read(bucket: &Bucket, before: &[Object]) -> Result<Option<Known>, Error> {
+        let condemned = list::list_all(bucket, keys::CONDEMNED).await?;
+        let condemned_lists = list::read_each(bucket, condemned.clone()).await?;
+        let index = list::list_all(bucket, keys::INDEX).await?;
+        let lists: Vec<Object> = condemned.into_iter().chain(index.iter().cloned()).collect();
+        if !lists.is_empty() && lists == before {
+            return Ok(None);
+        }
+        let mut condemned_at = BTreeMap::new();
+        for list in condemned_lists {
+            for digest in list.contents.into_keys() {
+                let at = condemned_at.entry(digest).or_insert(list.written);
+                *at = list.written.max(*at);
+            }
+        }
+        let mut here = Contents::new();
+        for list in list::read_each(bucket, index).await? {
+            // who listed it after that has written it anew, or gc found it needed
+            let holds = |digest: &Digest| condemned_at.get(digest).is_none_or(|at| *at <= list.written);
+            here.extend(list.contents.into_iter().filter(|(digest, _)| holds(digest)));
+        }
+        let condemned = condemned_at.into_keys().filter(|digest| !here.contains_key(digest)).collect();
+        Ok(Some(Known { here, condemned, lists, ..Known::default() }))
+    }
 }
 
 impl Objects {
@@ -41,25 +77,24 @@ impl Objects {
     ///
     /// # Errors
     /// When the object store does not answer, or refuses.
-    pub(crate) async fn open(bucket: Bucket) -> Result<Objects, Error> {
-        let (index, condemned) =
-            tokio::try_join!(list::read_all(&bucket, keys::INDEX), list::read_all(&bucket, keys::CONDEMNED))?;
-        let mut condemned_at = BTreeMap::new();
-        for list in condemned {
-            for digest in list.contents.into_keys() {
-                let at = condemned_at.entry(digest).or_insert(list.written);
-                *at = list.written.max(*at);
-            }
+    pub(crate) async fn open(bucket: Bucket, patience: Patience) -> Result<Objects, Error> {
+        let known = Mutex::new(Known::read(&bucket, &[]).await?.unwrap_or_default());
+        Ok(Objects(Arc::new(Inner { bucket, patience, known })))
+    }
+
+    /// Claims content, and reads the lists again where they have changed: what is there then, and is not condemned, stays.
+    pub(super) async fn claim(&self, lock: (&Digest, Bytes), wanted: &BTreeSet<Digest>) -> Result<(), Error> {
+        claims::claim(self.bucket(), lock, wanted, self.patience().deletions).await?;
+        let before = self.known().lists.clone();
+        if let Some(known) = Known::read(self.bucket(), &before).await? {
+            *self.known() = known;
         }
-        let mut here = Contents::new();
-        for list in index {
-            // who listed it after that has written it anew, or gc found it needed
-            let holds = |digest: &Digest| condemned_at.get(digest).is_none_or(|at| *at <= list.written);
-            here.extend(list.contents.into_iter().filter(|(digest, _)| holds(digest)));
-        }
-        let condemned = condemned_at.into_keys().filter(|digest| !here.contains_key(digest)).collect();
-        let known = Mutex::new(Known { here, condemned, ..Known::default() });
-        Ok(Objects(Arc::new(Inner { bucket, known })))
+        Ok(())
+    }
+
+    /// How long others are waited for.
+    pub(super) fn patience(&self) -> Patience {
+        self.0.patience
     }
 
     /// The folder.
@@ -107,10 +142,8 @@ impl Objects {
     /// This content is there.
     pub(super) fn note(&self, digest: &Digest, size: u64) {
         let mut known = self.known();
-        if known.condemned.remove(digest) {
-            known.rescued.insert(digest.clone());
-        }
-        if known.here.insert(digest.clone(), size).is_none() {
+        known.condemned.remove(digest);
+        if known.here.insert(digest.clone(), size) != Some(size) {
             known.unlisted.insert(digest.clone(), size);
         }
     }
@@ -150,27 +183,17 @@ impl Objects {
         self.known().unlisted.len()
     }
 
-    /// Lists content that turned out damaged, so that every run takes it for absent and writes it anew.
-    pub(super) async fn condemn(&self, digest: &Digest) -> Result<(), Error> {
-        let damaged = Contents::from([(digest.clone(), self.distrust(digest).unwrap_or_default())]);
+    /// Lists content that turned out damaged or missing, so that every run takes it for absent and writes it anew.
+    pub(super) async fn condemn(&self, damaged: impl IntoIterator<Item = Digest>) -> Result<(), Error> {
+        let sized = damaged.into_iter().map(|digest| (self.distrust(&digest).unwrap_or_default(), digest));
+        let damaged: Contents = sized.map(|(size, digest)| (digest, size)).collect();
         list::write(self.bucket(), keys::CONDEMNED, &damaged).await.map(drop)
     }
 
-    /// Looks once more for what was condemned: a `gc` that ran meanwhile may have deleted it after it was written anew.
-    pub(super) async fn check_rescued(&self) -> Result<(), Error> {
-        let rescued = std::mem::take(&mut self.known().rescued);
-        for digest in rescued {
-            if self.bucket().look(&keys::blob(&digest)).await?.is_none() {
-                let mut known = self.known();
-                known.here.remove(&digest);
-                known.unlisted.remove(&digest);
-                let words = "a `landfall gc` deleted it while it was written anew; run this again";
-                return Err(
-                    Error::new(ErrorKind::Invalid, words).about(self.bucket().shown(&keys::blob(&digest)))
-                );
-            }
-        }
-        Ok(())
+    /// What lists say does not count from now on: each is looked for.
+    pub(super) fn doubt_lists(&self) {
+        let mut known = self.known();
+        known.doubted = std::mem::take(&mut known.here);
     }
 
     /// Keeps a small piece of content, which is checked.
@@ -183,36 +206,51 @@ impl Objects {
             let found = Digest::of(digest.algorithm(), &bytes);
             return Err(WriteError::Digest { wanted: digest.clone(), found });
         }
-        // what is condemned is written again: its age is what saves it
-        let condition = if self.is_condemned(digest) { Condition::Always } else { Condition::IfAbsent };
-        self.bucket().put(&keys::blob(digest), bytes, &condition).await.map_err(refused)?;
+        let (bucket, key) = (self.bucket(), keys::blob(digest));
+        let put = async {
+            // what is condemned is written again: its age is what saves it
+            if self.is_condemned(digest)
+                || bucket.put(&key, bytes.clone(), &Condition::IfAbsent).await? == Put::Refused
+                    && bucket.look(&key).await?.map(|object| object.size) != Some(*size)
+            {
+                bucket.put(&key, bytes, &Condition::Always).await?;
+            }
+            Ok(())
+        };
+        put.await.map_err(refused)?;
         self.note(digest, *size);
         Ok(())
     }
 
-    /// Which of `wanted` are there, by lists, and else by looking for each.
+    /// Which of `wanted` are there, by lists, and else by looking for each. What a list has and is not there is condemned.
     pub(super) async fn find(&self, wanted: Vec<Descriptor>) -> Result<HashSet<Digest>, Error> {
-        let (mut here, mut unknown) = (HashSet::new(), Vec::new());
-        for descriptor in wanted {
-            match self.known_size(&descriptor.digest) {
-                Some(size) if size == descriptor.size => {
-                    here.insert(descriptor.digest);
-                }
-                Some(_) => {}
-                None => unknown.push(descriptor),
-            }
-        }
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(|blob| self.known_size(&blob.digest) == Some(blob.size));
+        let mut here: HashSet<Digest> = known.into_iter().map(|blob| blob.digest).collect();
         // a new store is not asked for each
         if unknown.is_empty() || self.bucket().list("blobs").next().await.transpose()?.is_none() {
+            self.condemn(self.doubted(&unknown)).await?;
             return Ok(here);
         }
-        let looks = futures_util::stream::iter(unknown).map(|descriptor| async move {
-            let found = self.look(&descriptor.digest).await?;
-            Ok::<_, Error>((found == Some(descriptor.size)).then_some(descriptor.digest))
+        // a list may have the size that another object had before
+        unknown.iter().for_each(|blob| self.forget(&blob.digest));
+        let mut missing = self.doubted(&unknown);
+        let looks = futures_util::stream::iter(unknown).map(|blob| async move {
+            let found = self.look(&blob.digest).await?;
+            Ok::<_, Error>((found == Some(blob.size)).then_some(blob.digest))
         });
         let found: Vec<Option<Digest>> = looks.buffer_unordered(LOOKS).try_collect().await?;
         here.extend(found.into_iter().flatten());
+        missing.retain(|digest| !here.contains(digest));
+        self.condemn(missing).await?;
         Ok(here)
+    }
+
+    /// Those that a list had.
+    fn doubted(&self, blobs: &[Descriptor]) -> Vec<Digest> {
+        let known = self.known();
+        let digests = blobs.iter().map(|blob| &blob.digest);
+        digests.filter(|digest| known.doubted.contains_key(digest)).cloned().collect()
     }
 }
 

@@ -1,13 +1,12 @@
 //! The store as the place that a pull brings content to.
 
-use super::keys;
 use super::sink::ObjectSink;
 use super::state::{Objects, refused};
-use crate::bucket::{Condition, wait};
+use crate::bucket::wait;
 use crate::content::{BlobRead, Entry, IdleSlots, Sink, Store, WriteError};
 use crate::model::{Descriptor, Digest, Limits};
 use bytes::Bytes;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// Content after which a list of it is written.
@@ -73,19 +72,19 @@ impl Store for Objects {
         }));
     }
 
-    fn claim(&self, fingerprint: &Digest, lock: &str) -> Result<(), WriteError> {
-        let (bucket, key) = (self.bucket().clone(), keys::named(keys::CLAIMS, fingerprint));
+    fn doubt_lists(&self) {
+        Objects::doubt_lists(self);
+    }
+
+    fn claim(&self, fingerprint: &Digest, lock: &str, wanted: BTreeSet<Digest>) -> Result<(), WriteError> {
+        let (this, fingerprint) = (self.clone(), fingerprint.clone());
         let lock = Bytes::copy_from_slice(lock.as_bytes());
-        wait(async move { bucket.put(&key, lock, &Condition::Always).await }).map(drop).map_err(refused)
+        wait(async move { this.claim((&fingerprint, lock), &wanted).await }).map_err(refused)
     }
 
     fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError> {
         // names are in locks: one object that all shards write would be what they wait for
         let this = self.clone();
-        wait(async move {
-            this.check_rescued().await?;
-            this.list(1).await
-        })
-        .map_err(refused)
+        wait(async move { this.list(1).await }).map_err(refused)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Place;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -37,6 +38,10 @@ pub enum Fault {
     Cut,
     /// It is refused, as the clock of the client is wrong.
     Skewed,
+    /// It is refused, as a part of an upload is not the one that is named.
+    InvalidPart,
+    /// It waits until [`ObjectStore::release`], and takes effect then.
+    Held,
 }
 
 /// Whose protocol is spoken.
@@ -56,6 +61,9 @@ struct Shared {
     protocol: Protocol,
     asked: Mutex<Vec<Asked>>,
     judge: Mutex<Option<Judge>>,
+    /// Keys that listings show below each folder, though no file can be called so.
+    strange_keys: Mutex<Vec<String>>,
+    held: tokio::sync::Notify,
 }
 
 /// A running object store. It ends when it is dropped.
@@ -124,6 +132,16 @@ impl ObjectStore {
     pub fn reset(&self) {
         *self.shared.judge.lock().unwrap() = None;
         self.shared.asked.lock().unwrap().clear();
+    }
+
+    /// Lets the requests go on that are held.
+    pub fn release(&self) {
+        self.shared.held.notify_waiters();
+    }
+
+    /// Listings show these keys too.
+    pub fn show_keys(&self, keys: &[&str]) {
+        *self.shared.strange_keys.lock().unwrap() = keys.iter().map(|key| (*key).to_owned()).collect();
     }
 
     /// What was asked since the last reset.
@@ -198,20 +216,54 @@ async fn answer(
     match fault {
         Some(Fault::Cut) => Err(std::io::Error::other("cut")),
         Some(Fault::Skewed) => refusal(StatusCode::FORBIDDEN, "RequestTimeTooSkewed"),
+        Some(Fault::InvalidPart) => refusal(StatusCode::BAD_REQUEST, "InvalidPart"),
         Some(Fault::SlowDown) => refusal(StatusCode::SERVICE_UNAVAILABLE, "SlowDown"),
         _ if lengths > 1 => refusal(StatusCode::BAD_REQUEST, "BadRequest"),
         _ => {
+            if fault == Some(Fault::Held) {
+                state.held.notified().await;
+            }
+            let prefix = listed_folder(request.uri().query().unwrap_or_default());
             let answered = service
                 .call(request.map(s3s::Body::from))
                 .await
                 .map_err(|error| std::io::Error::other(format!("{error:?}")))?;
             let answered = if state.protocol == Protocol::Google { to_google(answered) } else { answered };
-            match fault {
-                Some(_) => refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
-                None => Ok(answered),
+            match (fault, prefix) {
+                (Some(Fault::LostAnswer), _) => refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
+                (_, Some(prefix)) => with_strange_keys(&state, answered, &prefix).await,
+                _ => Ok(answered),
             }
         }
     }
+}
+
+/// The prefix of a listing.
+fn listed_folder(query: &str) -> Option<String> {
+    let pairs: std::collections::BTreeMap<_, _> =
+        url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    pairs.get("list-type").and(pairs.get("prefix")).cloned()
+}
+
+/// A listing with the strange keys of its folder.
+async fn with_strange_keys(
+    state: &Shared,
+    listing: Response<s3s::Body>,
+    prefix: &str,
+) -> Result<Response<s3s::Body>, std::io::Error> {
+    let (mut head, body) = listing.into_parts();
+    let bytes = body.collect().await.map_err(|error| std::io::Error::other(format!("{error:?}")))?.to_bytes();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    let keys = state.strange_keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let entries = keys.iter().filter(|key| key.starts_with(prefix)).map(|key| {
+        format!(
+            "<Contents><Key>{key}</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>"
+        )
+    });
+    let text =
+        text.replace("</ListBucketResult>", &format!("{}</ListBucketResult>", entries.collect::<String>()));
+    head.headers.remove("content-length");
+    Ok(Response::from_parts(head, s3s::Body::from(text)))
 }
 
 /// A request of Google's as S3 has it. Generations are etags here.
