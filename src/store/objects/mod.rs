@@ -12,6 +12,8 @@
 
 mod claims;
 mod content;
+#[cfg(test)]
+mod gate;
 mod gc;
 mod keys;
 mod list;

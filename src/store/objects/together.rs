@@ -3,6 +3,7 @@
 //! Each request of a command passes a gate before it takes effect and after that, so that a schedule decides where one
 //! command is halted while the other goes on. A schedule that fails is shown with the state that it began from.
 
+use super::gate::{Gate, Schedule};
 use super::gc::Sweep;
 use super::patience::Patience;
 use super::state::Objects;
@@ -17,12 +18,10 @@ use crate::report::{Silent, Status};
 use crate::store::Shelf;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
-use tokio::sync::Notify;
 
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
@@ -43,66 +42,6 @@ enum Command {
     Publish(usize),
     Pack(usize),
     Gc(Option<usize>),
-}
-
-/// Stretches of requests, or halves of them, by actor. After them all go on as they like.
-type Schedule = Vec<(usize, usize)>;
-
-/// Lets the actors pass by a schedule.
-struct Gate {
-    turns: Mutex<Turns>,
-    changed: Notify,
-}
-
-struct Turns {
-    schedule: VecDeque<(usize, usize)>,
-    is_done: [bool; 2],
-    /// How often each has passed, and after how often it is killed.
-    passed: [usize; 2],
-    killed_at: [usize; 2],
-}
-
-impl Gate {
-    fn new(schedule: &Schedule, killed_at: [usize; 2]) -> Arc<Gate> {
-        let schedule = schedule.iter().copied().collect();
-        let turns = Turns { schedule, is_done: [false; 2], passed: [0; 2], killed_at };
-        Arc::new(Gate { turns: Mutex::new(turns), changed: Notify::new() })
-    }
-
-    /// Waits for the actor's turn. `false` where it is killed.
-    async fn pass(&self, actor: usize) -> bool {
-        loop {
-            let changed = self.changed.notified();
-            {
-                let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-                while turns.schedule.front().is_some_and(|(who, left)| *left == 0 || turns.is_done[*who]) {
-                    turns.schedule.pop_front();
-                }
-                if turns.schedule.front().is_none_or(|(who, _)| *who == actor) {
-                    if let Some((_, left)) = turns.schedule.front_mut() {
-                        *left -= 1;
-                    }
-                    turns.passed[actor] += 1;
-                    self.changed.notify_waiters();
-                    return turns.passed[actor] <= turns.killed_at[actor];
-                }
-            }
-            changed.await;
-        }
-    }
-
-    fn end(&self, actor: usize) {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner).is_done[actor] = true;
-        self.changed.notify_waiters();
-    }
-
-    fn hook(self: &Arc<Self>) -> Hook {
-        let gate = self.clone();
-        Arc::new(move |moment: Moment| {
-            let gate = gate.clone();
-            Box::pin(async move { gate.pass(moment.actor).await })
-        })
-    }
 }
 
 /// Files of these contents, and the locks that name some of them.
@@ -200,8 +139,7 @@ impl World {
             });
             running.map(|thread| thread.join().unwrap())
         });
-        let passed = gate.turns.lock().unwrap().passed;
-        (ended, passed)
+        (ended, gate.passed())
     }
 
     /// Runs a command alone, which is killed after so many halves of requests.
