@@ -99,11 +99,13 @@ impl ClientBuilder {
             self.progress.note(&format!("warning: the certificate of {host} is not checked (skipVerify)"));
         }
         let proxies = proxy_rules(site, self.environment)?;
+        let private_targets = PrivateTargets::new(site.map_or(&[], |site| &site.private_targets));
+        let private_targets = private_targets.map_err(SetupError::from)?;
         let transport = Transport::new(TransportConfig {
             limits: self.limits,
             shard: self.shard,
             proxies,
-            private_targets: PrivateTargets::new(site.map_or(&[], |site| &site.private_targets)),
+            private_targets,
             proxy_ca: self.proxy_ca(),
             hosts,
             progress: self.progress.clone(),

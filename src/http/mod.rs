@@ -53,7 +53,7 @@ pub(crate) use ledger::Purpose;
 pub(crate) use lending::{Lend, NoSlot, lending};
 pub(crate) use no_proxy::is_direct;
 pub(crate) use once_each::OnceEach;
-pub(crate) use private_targets::PrivateTargets;
+pub(crate) use private_targets::{DeadTarget, PrivateTargets};
 pub(crate) use proxy::{ProxyAccount, ProxyRules, ProxySettingError};
 pub(crate) use range::from_offset;
 pub(crate) use request::Request;

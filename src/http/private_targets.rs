@@ -1,5 +1,6 @@
 //! Which addresses are private, and which of them the site lets public hosts lead to.
 
+use super::dead_entry::dead_entry;
 use super::no_proxy::{NoProxyEntry, RequestTarget};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,8 +14,17 @@ pub struct PrivateTargets(Vec<NoProxyEntry>);
 
 impl PrivateTargets {
     /// The hosts of these entries, which are written as those of NO_PROXY: names, addresses and ranges.
-    pub fn new(entries: &[String]) -> PrivateTargets {
-        PrivateTargets(entries.iter().flat_map(|entry| NoProxyEntry::list(entry, KEY)).collect())
+    ///
+    /// # Errors
+    /// The first entry that covers nothing.
+    pub fn new(entries: &[String]) -> Result<PrivateTargets, DeadTarget> {
+        let each = entries.iter().flat_map(|entry| entry.split(',')).map(str::trim);
+        for entry in each.filter(|entry| !entry.is_empty()) {
+            if let Some(dead) = dead_entry(entry) {
+                return Err(DeadTarget { entry: entry.into(), instead: dead.instead });
+            }
+        }
+        Ok(PrivateTargets(entries.iter().flat_map(|entry| NoProxyEntry::list(entry, KEY)).collect()))
     }
 
     /// Whether an entry covers a URL's host and port, whatever address it has.
@@ -22,6 +32,19 @@ impl PrivateTargets {
         let target = RequestTarget::new(host, port);
         self.0.iter().any(|entry| entry.covers(&target))
     }
+}
+
+/// An entry of `privateTargets` that covers nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{entry}' in {KEY} of the site covers nothing{}",
+    .instead.as_ref().map(|instead| format!("; write {instead}")).unwrap_or_default()
+)]
+pub struct DeadTarget {
+    /// The entry.
+    pub entry: String,
+    /// What to write instead, if that is known.
+    pub instead: Option<String>,
 }
 
 /// Whether an address is not of the public internet: on this machine, its link or a private network (RFC 6890; RFC 1918,
@@ -144,7 +167,7 @@ mod tests {
     async fn a_name_of_private_addresses_alone_is_refused_unless_they_are_allowed() {
         let resolve = |entries: &[&str]| {
             let entries: Vec<String> = entries.iter().map(|&entry| entry.into()).collect();
-            PublicOnly(PrivateTargets::new(&entries)).resolve("localhost".parse().unwrap())
+            PublicOnly(PrivateTargets::new(&entries).unwrap()).resolve("localhost".parse().unwrap())
         };
         let Err(refused) = resolve(&["10.0.0.0/8", "other.test"]).await else { panic!("it was resolved") };
         let PrivateAddress(address) = refused.downcast_ref().unwrap();
@@ -155,12 +178,14 @@ mod tests {
     #[test]
     fn entries_are_those_of_no_proxy() {
         let entries = ["10.0.0.0/8, .corp.test", "minio.test:9000"].map(str::to_owned);
-        let allowed = PrivateTargets::new(&entries);
+        let allowed = PrivateTargets::new(&entries).unwrap();
         for (host, port) in [("10.1.2.3", 80), ("a.corp.test", 443), ("minio.test", 9000)] {
             assert!(allowed.allow(host, port), "{host}");
         }
         for (host, port) in [("11.1.2.3", 80), ("corp.test", 443), ("minio.test", 9001), ("[::1]", 80)] {
             assert!(!allowed.allow(host, port), "{host}");
         }
+        let dead = PrivateTargets::new(&["10.0.0.0/8, 172.20.".to_owned()]).unwrap_err().to_string();
+        assert_eq!(dead, "'172.20.' in privateTargets of the site covers nothing; write 172.20.0.0/16");
     }
 }

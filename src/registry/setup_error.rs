@@ -1,7 +1,7 @@
 //! A setting of the connection that cannot be used.
 
 use super::credential::CredentialError;
-use crate::http::ProxySettingError;
+use crate::http::{DeadTarget, ProxySettingError};
 
 /// A setting that cannot be used: which one, and why.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,9 @@ pub enum SetupError {
     /// A proxy.
     #[error(transparent)]
     Proxy(#[from] ProxySettingError),
+    /// An entry of `privateTargets`.
+    #[error(transparent)]
+    PrivateTarget(#[from] DeadTarget),
     /// Credentials.
     #[error(transparent)]
     Credentials(#[from] CredentialError),

@@ -188,6 +188,52 @@ fn a_probe_goes_through_redirects_and_on_after_refusals() {
     assert!(notes.contains("does not let it on") && !report.to_string().contains("hush"), "{report:#}");
 }
 
+/// squid reads the rules of every kind of host that can be in a list, without an error or a warning.
+#[test]
+fn squid_reads_the_rules_of_hosts_of_every_kind() {
+    if !need(&["squid"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("www/tool", "a tool");
+    let files = file_server(&place.path("www"));
+    let hosts = [
+        "_a.test",
+        "xn--bcher-kva.test",
+        "A-1.b.test",
+        "all",
+        "none",
+        "*.corp.test",
+        "*.all",
+        "10.0.0.9",
+        "fd00::7",
+    ];
+    let endpoints: String = hosts
+        .iter()
+        .map(|host| format!("- {{host: '{host}', port: 443, why: \"it ends with \\\\\"}}\n"))
+        .collect();
+    let manifest = format!(
+        "apiVersion: landfall/v1\nkind: Manifest\nfiles: [{{url: '{}/tool'}}]\nendpoints:\n{endpoints}",
+        files.url()
+    );
+    place.write("m.yaml", manifest);
+    place.json(0, &["lock", "-f", "m.yaml", "--store", "store"]);
+    let rules = place.ok(&["egress", "--format", "squid", "--store", "store"]);
+    let at = place.dir().display();
+    let head =
+        format!("http_port 127.0.0.1:3128\npid_filename none\ncoredump_dir {at}\ncache_log {at}/cache.log\n");
+    place.write("squid.conf", head + &rules);
+    let run = place.clean("squid").args(["-k", "parse", "-f", "squid.conf"]).output().unwrap();
+    let told = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{told}\n{rules}");
+    for word in ["FATAL", "ERROR", "WARNING"] {
+        assert!(!told.contains(word), "{told}\n{rules}");
+    }
+    let read = told.lines().filter(|line| line.contains("Processing: ")).count();
+    let written = rules.lines().filter(|line| !line.starts_with('#')).count();
+    assert_eq!(read, written + 4, "{told}\n{rules}");
+}
+
 /// A file host that is an endpoint of some machines keeps their roles, beside that of landfall itself.
 #[test]
 fn a_host_of_the_lock_keeps_the_roles_of_its_endpoint() {

@@ -16,6 +16,7 @@ mod machines;
 mod nodes;
 mod preflight;
 mod proxy;
+mod public_hosts;
 mod referrers;
 mod registries_yaml;
 mod report_in_browser;
