@@ -30,8 +30,8 @@ pub struct Site {
     /// The proxy for landfall's own traffic, in place of the environment's variables as a whole.
     #[serde(default)]
     pub proxy: Option<Proxy>,
-    /// Private hosts that answers of public hosts may lead to, by redirects, token realms and URLs in indexes: names,
-    /// addresses and ranges, as in NO_PROXY.
+    /// Private hosts that answers of public hosts may lead to, by redirects, token realms and URLs in
+    /// indexes: names, addresses and ranges, as in NO_PROXY.
     #[serde(default)]
     pub private_targets: Vec<String>,
     /// Who may sign bundles: a file of allowed signers (OpenSSH format), or such a file and how many must sign.

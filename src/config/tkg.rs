@@ -70,8 +70,8 @@ pub(crate) fn site_of_tkg(file: &str, text: &str, is_direct: IsDirect) -> Result
     Ok(Variables(&variables).site(is_direct))
 }
 
-/// Refuses control characters in the variables that a site has a place for: what is rendered from the site knows lines. Blanks
-/// around a value do not count.
+/// Refuses control characters in the variables that a site has a place for: what is rendered from the site
+/// knows lines. Blanks around a value do not count.
 fn check_lines(file: &str, text: &str, variables: &Mapping) -> Result<(), Box<Diagnostic>> {
     let is_bad = |name: &&&str| {
         let value = variables.get(**name).and_then(Value::as_str).unwrap_or_default();

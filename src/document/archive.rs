@@ -3,8 +3,8 @@
 //! Charts come from anywhere, so an archive may be hostile. The threats, and the defence against each:
 //!
 //! - **Bombs.** The unpacked size and the number of members are bounded ([`Limits`]), headers included.
-//! - **Names** that lead elsewhere, or hold control characters. Names are labels only; still, absolute ones and `..` are
-//!   refused.
+//! - **Names** that lead elsewhere, or hold control characters. Names are labels only; still, absolute ones
+//!   and `..` are refused.
 //! - **Links and devices.** They have no content here, and are skipped.
 //! - **Two members of one name**: one tool would read the first, another the last. They are refused.
 

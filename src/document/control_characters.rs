@@ -1,18 +1,20 @@
-//! Finds control characters in the texts of a YAML document. YAML can write any of them (`"a\nb"`), and most formats that
-//! landfall writes texts into know lines: a line feed would begin another line of a systemd unit, a script or a log.
+//! Finds control characters in the texts of a YAML document. YAML can write any of them (`"a\nb"`), and most
+//! formats that landfall writes texts into know lines: a line feed would begin another line of a systemd
+//! unit, a script or a log.
 
 use super::diagnostic::Diagnostic;
 use granit_parser::{Event, Parser, options};
 
-/// A mapping or list that is still open: the key or number that it is at, and whether the next scalar is a key.
+/// A mapping or list that is still open: the key or number that it is at, and whether the next scalar is a
+/// key.
 struct Open {
     at: String,
     is_mapping: bool,
     is_key_next: bool,
 }
 
-/// An error for every key and every text in the first document of `text` that holds a control character or a separator of
-/// lines. Of keys that are called as in `prose`, texts may have several lines.
+/// An error for every key and every text in the first document of `text` that holds a control character or a
+/// separator of lines. Of keys that are called as in `prose`, texts may have several lines.
 pub(crate) fn control_characters(file: &str, text: &str, prose: &[&str]) -> Vec<Diagnostic> {
     let (mut open, mut found): (Vec<Open>, Vec<Diagnostic>) = (Vec::new(), Vec::new());
     for event in Parser::new_from_str_with_options(text, options! { emit_comments: false }) {

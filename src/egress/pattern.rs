@@ -1,4 +1,5 @@
-//! What a rule lets through: one name, every name below one, or one address. Nothing else can be written into a rule.
+//! What a rule lets through: one name, every name below one, or one address. Nothing else can be written into
+//! a rule.
 
 use crate::model::is_dns_name;
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,8 @@ pub(crate) enum HostPattern {
 pub(crate) struct NoHost(String);
 
 impl HostPattern {
-    /// The one host that a URL or a registry's name has, an IPv6 address in brackets or without. A wildcard is no host.
+    /// The one host that a URL or a registry's name has, an IPv6 address in brackets or without. A wildcard
+    /// is no host.
     ///
     /// # Errors
     /// When it is neither a DNS name nor an address.

@@ -1,9 +1,10 @@
-//! Where an answer may lead: a host that a redirect, a token realm, the `Location` of an upload, a foreign layer or an
-//! index names. An answer of a public host leads to no private address, unless the site allows it: else any server could
-//! have landfall send requests into the network that it runs in (server-side request forgery).
+//! Where an answer may lead: a host that a redirect, a token realm, the `Location` of an upload, a foreign
+//! layer or an index names. An answer of a public host leads to no private address, unless the site allows
+//! it: else any server could have landfall send requests into the network that it runs in (server-side
+//! request forgery).
 //!
-//! Behind a proxy, the proxy resolves names, and its own rules decide; an address that stands in the URL is still looked
-//! at here, and a host that is reached through a proxy counts as public.
+//! Behind a proxy, the proxy resolves names, and its own rules decide; an address that stands in the URL is
+//! still looked at here, and a host that is reached through a proxy counts as public.
 
 use super::causes::find;
 use super::connect::resolve;
@@ -24,8 +25,9 @@ pub(super) struct Led<'a> {
 }
 
 impl Transport {
-    /// Checks that `url`, which a file of the host `by` (`host:port`) names, leads from no public host to a private address;
-    /// and has requests to it checked again when they are sent. A request with `named_by` needs no such call.
+    /// Checks that `url`, which a file of the host `by` (`host:port`) names, leads from no public host to a
+    /// private address; and has requests to it checked again when they are sent. A request with `named_by`
+    /// needs no such call.
     ///
     /// # Errors
     /// When it does, and the site does not allow it.
@@ -50,8 +52,8 @@ impl Transport {
         }
     }
 
-    /// The public host, `host:port`, that an answer of which led to the URL of `request`. A mirror of the site is where the
-    /// site leads.
+    /// The public host, `host:port`, that an answer of which led to the URL of `request`. A mirror of the
+    /// site is where the site leads.
     pub(super) async fn led_by(&self, request: &Request) -> Option<String> {
         if request.origin.is_some() {
             return None;
@@ -65,8 +67,8 @@ impl Transport {
         known.get(&host_port(&request.url)).cloned()
     }
 
-    /// Whether the host at `address`, `host:port`, is one of the public internet, as far as landfall can tell: by its
-    /// connections in this run, else by its addresses.
+    /// Whether the host at `address`, `host:port`, is one of the public internet, as far as landfall can
+    /// tell: by its connections in this run, else by its addresses.
     pub(super) async fn is_public(&self, address: &str) -> bool {
         if let Some(known) = self.0.public_hosts.lock().unwrap_or_else(PoisonError::into_inner).get(address) {
             return *known;
@@ -83,8 +85,8 @@ impl Transport {
         }
     }
 
-    /// Takes note of the address that answered for the host of `url`, and returns whether the host is public. One that was
-    /// public once stays so.
+    /// Takes note of the address that answered for the host of `url`, and returns whether the host is public.
+    /// One that was public once stays so.
     pub(super) fn note_peer(&self, url: &Url, route: Option<&ProxyUrl>, peer: Option<SocketAddr>) -> bool {
         let address = literal(url.host_str().unwrap_or_default());
         let address = address.or_else(|| peer.filter(|_| route.is_none()).map(|peer| peer.ip()));
@@ -130,8 +132,8 @@ impl Transport {
     }
 }
 
-/// Checks that the host of `url` is a DNS name or an address. A URL parser takes more than that, and what is contacted
-/// stands in rules of firewalls.
+/// Checks that the host of `url` is a DNS name or an address. A URL parser takes more than that, and what is
+/// contacted stands in rules of firewalls.
 fn check_host(url: &Url) -> Result<(), Error> {
     let host = url.host_str().unwrap_or_default();
     if literal(host).is_some() || is_dns_name(host.strip_suffix('.').unwrap_or(host)) {

@@ -47,8 +47,9 @@ pub struct DeadTarget {
     pub instead: Option<String>,
 }
 
-/// Whether an address is not of the public internet: on this machine, its link or a private network (RFC 6890; RFC 1918,
-/// 3927, 4193, 6598). An IPv4 address inside an IPv6 one (RFC 4291, 6052, 3056) is looked at itself.
+/// Whether an address is not of the public internet: on this machine, its link or a private network (RFC
+/// 6890; RFC 1918, 3927, 4193, 6598). An IPv4 address inside an IPv6 one (RFC 4291, 6052, 3056) is looked at
+/// itself.
 pub(super) fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => is_private_v4(v4),
@@ -91,8 +92,8 @@ pub(super) fn literal(host: &str) -> Option<IpAddr> {
 #[error("it has the private address {0}")]
 pub(super) struct PrivateAddress(pub(super) IpAddr);
 
-/// Resolves names to public addresses, and to the private ones that the site allows. The check is here and not before the
-/// connection, as a name may be resolved otherwise a moment later.
+/// Resolves names to public addresses, and to the private ones that the site allows. The check is here and
+/// not before the connection, as a name may be resolved otherwise a moment later.
 pub(super) struct PublicOnly(pub(super) PrivateTargets);
 
 impl Resolve for PublicOnly {

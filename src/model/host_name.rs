@@ -1,8 +1,8 @@
 //! Names of hosts.
 
-/// Whether `text` is a DNS name (RFC 1123, section 2.1): labels of at most 63 letters, digits, `-` and `_`, none of them
-/// with a `-` at its ends, and at most 253 characters in all. A URL's host may be more than that: `*.*`, `-i` and `a"b`
-/// are hosts to a URL parser.
+/// Whether `text` is a DNS name (RFC 1123, section 2.1): labels of at most 63 letters, digits, `-` and `_`,
+/// none of them with a `-` at its ends, and at most 253 characters in all. A URL's host may be more than
+/// that: `*.*`, `-i` and `a"b` are hosts to a URL parser.
 pub(crate) fn is_dns_name(text: &str) -> bool {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let is_label = |label: &str| {

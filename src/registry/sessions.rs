@@ -121,8 +121,8 @@ impl Sessions {
         }
     }
 
-    /// Checks that `url`, which the file at the URL `by` names, leads from no public host to a private address, unless the
-    /// site has a mirror for it. Of an `oci` URL, its registry is checked.
+    /// Checks that `url`, which the file at the URL `by` names, leads from no public host to a private
+    /// address, unless the site has a mirror for it. Of an `oci` URL, its registry is checked.
     ///
     /// # Errors
     /// When it does, and the site does not allow it; a URL of another scheme.

@@ -1,7 +1,8 @@
 //! Values as the formats of nodes write them.
 
-/// `Environment=` of a systemd unit, whose values have the escapes of C (systemd.syntax(7), "Quoting"). A `%` would begin a
-/// specifier, and systemd drops the variable then; a line feed would begin another line of the unit.
+/// `Environment=` of a systemd unit, whose values have the escapes of C (systemd.syntax(7), "Quoting"). A `%`
+/// would begin a specifier, and systemd drops the variable then; a line feed would begin another line of the
+/// unit.
 pub(crate) fn systemd_environment(name: &str, value: &str) -> String {
     let mut quoted = String::with_capacity(value.len());
     for c in value.chars() {

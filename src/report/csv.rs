@@ -8,8 +8,8 @@ pub(crate) fn csv_line<T: AsRef<str>>(fields: impl IntoIterator<Item = T>) -> St
     fields.join(",") + "\r\n"
 }
 
-/// A field, quoted if needed. A spreadsheet would evaluate one that begins with a sign as a formula, and skips blanks
-/// before it.
+/// A field, quoted if needed. A spreadsheet would evaluate one that begins with a sign as a formula, and
+/// skips blanks before it.
 fn quoted(field: &str) -> String {
     let field = one_line(field);
     let is_formula = field.trim_start().starts_with(['=', '+', '-', '@']);

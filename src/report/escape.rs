@@ -1,8 +1,9 @@
 //! Text from outside, made safe for a terminal, a log and a line of output.
 
-/// `text` from outside as a part of one line: what a server, a chart or an archive says can begin no line of its own, move
-/// no cursor and hide nothing. Control characters, separators of lines and invisible characters are written as escapes; so
-/// is what a CI service reads as a command in a log: `::` at the beginning, `##[` and `##vso[` anywhere.
+/// `text` from outside as a part of one line: what a server, a chart or an archive says can begin no line of
+/// its own, move no cursor and hide nothing. Control characters, separators of lines and invisible characters
+/// are written as escapes; so is what a CI service reads as a command in a log: `::` at the beginning, `##[`
+/// and `##vso[` anywhere.
 pub(crate) fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut is_command = text.trim_start().starts_with("::");
@@ -25,10 +26,13 @@ pub(crate) fn escape(text: &str) -> String {
     text.split('\n').map(one_line).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a reader does not see the character, or sees others at other places by it: control characters, separators of
-/// lines and paragraphs, and those that turn the direction of text around or have no width.
+/// Whether a reader does not see the character, or sees others at other places by it: control characters,
+/// separators of lines and paragraphs, and those that turn the direction of text around or have no width.
 pub(super) fn is_hidden(c: char) -> bool {
-    let has_no_width = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    let has_no_width = matches!(
+        c,
+        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
+    );
     c.is_control() || has_no_width
 }
 

@@ -1,6 +1,6 @@
-//! An answer of a public host leads to no private address, unless the site allows it: redirects, token realms, the
-//! `Location` of uploads, foreign layers, and URLs in indexes of charts and packages. Hosts behind a proxy count as
-//! public, so a proxy on loopback stands in for the internet.
+//! An answer of a public host leads to no private address, unless the site allows it: redirects, token
+//! realms, the `Location` of uploads, foreign layers, and URLs in indexes of charts and packages. Hosts
+//! behind a proxy count as public, so a proxy on loopback stands in for the internet.
 
 use crate::support::Place;
 use crate::support::images::{noise, sha256};

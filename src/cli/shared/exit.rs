@@ -60,8 +60,8 @@ impl Exit {
 pub(crate) struct Outcome {
     /// For `--output json` and `--report`.
     pub report: Report,
-    /// For stdout in text mode, with its last newline. Lines for people, in which control characters and commands to a CI are
-    /// escaped when they are printed, unless it is a document.
+    /// For stdout in text mode, with its last newline. Lines for people, in which control characters and
+    /// commands to a CI are escaped when they are printed, unless it is a document.
     pub text: String,
     /// Whether the text is a document that was asked for, and printed byte for byte.
     pub is_document: bool,

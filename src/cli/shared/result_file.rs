@@ -16,8 +16,8 @@ pub(crate) fn write_to(out: &Path, made: &str) -> Result<(), Failure> {
     })
 }
 
-/// Writes the text of `made` to `out`, and returns the outcome with `lines` in its place; without `out` the outcome itself,
-/// whose text is a document.
+/// Writes the text of `made` to `out`, and returns the outcome with `lines` in its place; without `out` the
+/// outcome itself, whose text is a document.
 ///
 /// # Errors
 /// When the file cannot be written.
