@@ -11,6 +11,7 @@ use crate::content::{BlobRead, Entry};
 use crate::document::{ChartVersions, Location, Node, SourceSpan};
 use crate::model::{Destination, Digest, ImageRef, Mapping};
 use crate::report::Kind;
+use crate::sign::SignatureTime;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -110,8 +111,9 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
         self.digest() == digest
     }
 
-    /// Where the lock and the content in `blobs` contradict each other; a sentence each.
-    fn contradictions(&self, _blobs: &dyn BlobRead) -> Vec<String> {
+    /// Where the lock and the content in `blobs` contradict each other; a sentence each. Signatures in the content are judged at
+    /// `time`.
+    fn contradictions(&self, _blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
         Vec::new()
     }
 

@@ -5,9 +5,11 @@ pub(crate) mod apt;
 mod changelog;
 mod decompress;
 mod error;
+mod identity;
 mod path;
 pub(crate) mod yum;
 
 pub(crate) use decompress::{COMPRESSIONS, Compression, decompress, decompressed};
 pub(crate) use error::PackagesError;
+pub(crate) use identity::PackageIdentity;
 pub(crate) use path::{file_url, is_plain_path};

@@ -5,6 +5,7 @@ use crate::content::{BlobRead, Part};
 use crate::item::LockedItem;
 use crate::lockfile::Lock;
 use crate::report::{Item, Kind, Status};
+use crate::sign::SignatureTime;
 use std::sync::Arc;
 
 /// Checks the signatures of what `lock` names among `blobs`, which have come, and tells `items`.
@@ -22,7 +23,7 @@ pub(crate) async fn check_packages(lock: &Lock, blobs: Arc<dyn BlobRead>, items:
             continue;
         }
         let (set, blobs) = (set.clone(), blobs.clone());
-        let checking = tokio::task::spawn_blocking(move || set.contradictions(&*blobs));
+        let checking = tokio::task::spawn_blocking(move || set.contradictions(&*blobs, SignatureTime::Now));
         let faults = checking.await.unwrap_or_else(|error| vec![error.to_string()]);
         if let Some(first) = faults.first() {
             let more = faults.len() - 1;

@@ -3,7 +3,9 @@
 
 use super::error::Error;
 use super::key::PublicKey;
-use super::openpgp::{OpenPgpError, OpenPgpKeys};
+use super::openpgp::OpenPgpKeys;
+use super::openpgp_error::OpenPgpError;
+use super::openpgp_rules::SignatureTime;
 use super::signature::Signature;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -115,17 +117,21 @@ impl FileKey {
         }
     }
 
-    /// The name of the key that made `signature` over `content`.
+    /// Returns the name of the key that made `signature` over the content that `open` opens.
     ///
     /// # Errors
     /// When the key did not make it.
-    pub(crate) fn verify(&self, signature: &[u8], mut content: impl Read) -> Result<String, FileKeyError> {
+    pub(crate) fn verify<R: Read>(
+        &self,
+        signature: &[u8],
+        open: impl Fn() -> io::Result<R>,
+    ) -> Result<String, FileKeyError> {
         match &self.0 {
-            Kind::Minisign(key) => check_minisign(key, signature, &mut content).map(|()| minisign_name(key)),
-            Kind::OpenPgp(keys) => Ok(keys.verify_detached(signature, content)?),
+            Kind::Minisign(key) => check_minisign(key, signature, &mut open()?).map(|()| minisign_name(key)),
+            Kind::OpenPgp(keys) => Ok(keys.verify_detached(signature, SignatureTime::Now, open)?),
             Kind::Ssh(keys) => {
                 let signature = Signature::parse(signature)?;
-                signature.check_content(NAMESPACE, &mut content)??;
+                signature.check_content(NAMESPACE, &mut open()?)??;
                 let key = signature.key();
                 let is_ours = keys.contains(key);
                 if is_ours { Ok(key.to_string()) } else { Err(FileKeyError::Wrong(self.to_string())) }

@@ -1,55 +1,30 @@
-//! OpenPGP keys, and what they sign: texts with their signature below them, such as the provenance of a chart, and files with
-//! their signature beside them.
+//! OpenPGP keys, and what they sign: texts with their signature below them, such as the provenance
+//! of a chart, and files with their signature beside them.
 
+use super::openpgp_error::OpenPgpError;
+use super::openpgp_rules::{SignatureTime, SigningKey, check_form, check_signer, fingerprint};
+use pgp::armor::{ArmorCrc24Status, Dearmor};
 use pgp::composed::{
     ArmorOptions, CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey,
-    SignedPublicSubKey,
 };
 use pgp::crypto::hash::HashAlgorithm;
-use pgp::packet::{PublicKey, Signature};
-use pgp::types::{KeyDetails, VerifyingKey};
+use pgp::packet::Signature;
+use pgp::types::KeyDetails;
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
+
+/// Largest number of signatures in a message. Each one reads the content once.
+const MAX_SIGNATURES: usize = 32;
 
 /// Public keys, any of which may have signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenPgpKeys(pub(super) Vec<SignedPublicKey>);
 
-/// Why a signature of OpenPGP does not count.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum OpenPgpError {
-    /// The file holds no public key.
-    #[error("it holds no public key of OpenPGP; `gpg --armor --export NAME` writes one")]
-    NoKey,
-    /// The file holds a private key.
-    #[error("it holds a private key; name the public one, which `gpg --armor --export NAME` writes")]
-    Private,
-    /// The file holds no private key.
-    #[error("it holds no private key of OpenPGP; `gpg --armor --export-secret-keys NAME` writes one")]
-    NoPrivate,
-    /// The private key needs a passphrase.
-    #[error("it is locked; give its passphrase in the environment variable LANDFALL_PACKAGES_PASSPHRASE")]
-    Locked,
-    /// The private key cannot sign what others check.
-    #[error(
-        "it is no key that signs as gpg and dnf check it; `gpg --quick-gen-key NAME ed25519 sign` makes one"
-    )]
-    Unfit,
-    /// The text is not signed.
-    #[error("it is no text with a signature of OpenPGP")]
-    NotSigned,
-    /// None of the keys made the signature, or the text was changed.
-    #[error("it has no valid signature by {0}: another key made it, or the text was changed")]
-    Wrong(String),
-    /// The key was revoked.
-    #[error("the key {0} that signed it is revoked")]
-    Revoked(String),
-    /// The key had expired before the signature was made.
-    #[error("the key {0} had expired when it signed")]
-    Expired(String),
-}
-
-/// What an armored block begins with.
+/// The bit that the first byte of every packet has, and no byte of an armor.
+const BINARY: u8 = 0x80;
+/// What an armored signature begins with.
+const SIGNATURE: &str = "-----BEGIN PGP SIGNATURE-----";
+/// What an armored key begins with.
 const BLOCK: &[u8] = b"-----BEGIN PGP PUBLIC KEY BLOCK-----";
 
 impl OpenPgpKeys {
@@ -87,7 +62,8 @@ impl OpenPgpKeys {
         self.0.iter().map(|key| self.certificate(&fingerprint(key))).collect()
     }
 
-    /// The key with this fingerprint, armored, without what others say of it; `None` where there is none.
+    /// The key with this fingerprint, armored, without what others say of it; `None` where there is
+    /// none.
     pub(crate) fn certificate(&self, wanted: &str) -> Option<String> {
         let mut key = self.0.iter().find(|key| fingerprint(key) == wanted)?.clone();
         let id = key.legacy_key_id();
@@ -100,58 +76,89 @@ impl OpenPgpKeys {
         Some(format!("{}\n", text.replace('\r', "").trim_end()))
     }
 
-    /// The text below which its signature stands in `signed`, and the fingerprint of the key that made it.
+    /// Returns the text that `signed` has above its signature, and the fingerprint of the key that
+    /// made it.
     ///
     /// # Errors
-    /// When none of the keys signed this text, or the one that did must not be believed.
-    pub(crate) fn verify(&self, signed: &str) -> Result<(String, String), OpenPgpError> {
+    /// When none of the keys signed this text, or gpgv would refuse the key or the signature at
+    /// `time`.
+    pub(crate) fn verify(&self, signed: &str, time: SignatureTime) -> Result<(String, String), OpenPgpError> {
         let (message, _) =
             CleartextSignedMessage::from_string(signed).map_err(|_| OpenPgpError::NotSigned)?;
-        for key in &self.0 {
-            let mut subkeys = key.public_subkeys.iter().filter(|subkey| may_sign(&key.primary_key, subkey));
-            let made = good(&message, &key.primary_key)
-                .or_else(|| subkeys.find_map(|subkey| good(&message, &subkey.key)));
-            if let Some(signature) = made {
-                let name = believed(key, signature)?;
-                return Ok((message.signed_text().replace("\r\n", "\n"), name));
-            }
+        let armor = signed.rfind(SIGNATURE).map_or("", |start| &signed[start..]);
+        if !has_good_checksum(armor.as_bytes()) {
+            return Err(OpenPgpError::NotSigned);
         }
-        Err(OpenPgpError::Wrong(self.to_string()))
+        let named = hash_headers(signed);
+        let is_named = |one: &Signature| one.hash_alg().is_some_and(|hash| named.contains(&hash));
+        if !message.signatures().iter().all(is_named) {
+            return Err(OpenPgpError::Unnamed);
+        }
+        let text = message.signed_text();
+        let name = self.judge(message.signatures(), time, || Ok(text.as_bytes()))?;
+        Ok((text.replace("\r\n", "\n"), name))
     }
-}
 
-impl OpenPgpKeys {
-    /// The fingerprint of the key that made `signature`, armored or not, over all that `content` gives.
+    /// Returns the fingerprint of the key that made one of the signatures in `signature`, armored
+    /// or not, over the content that `open` opens.
     ///
     /// # Errors
-    /// When none of the keys made it, or the one that did must not be believed.
-    pub(crate) fn verify_detached(
+    /// When none of the keys made it, or gpgv would refuse the key or the signature at `time`.
+    pub(crate) fn verify_detached<R: Read>(
         &self,
         signature: &[u8],
-        content: impl Read,
+        time: SignatureTime,
+        open: impl Fn() -> io::Result<R>,
     ) -> Result<String, OpenPgpError> {
-        let (found, _) =
-            DetachedSignature::from_reader_many(signature).map_err(|_| OpenPgpError::NotSigned)?;
-        let found: Vec<DetachedSignature> =
-            found.collect::<Result<_, _>>().map_err(|_| OpenPgpError::NotSigned)?;
-        let made = found.iter().map(|one| &one.signature).filter(|one| is_strong(one)).find_map(|one| {
-            let of_key = |key: &&SignedPublicKey| {
-                let subkeys = key.public_subkeys.iter().filter(|subkey| may_sign(&key.primary_key, subkey));
-                is_by(one, &key.primary_key) || subkeys.map(|subkey| &subkey.key).any(|key| is_by(one, key))
+        let not_signed = |_| OpenPgpError::NotSigned;
+        let is_binary = signature.first().is_some_and(|first| first & BINARY != 0);
+        if !is_binary && !has_good_checksum(signature) {
+            return Err(OpenPgpError::NotSigned);
+        }
+        let (found, _) = DetachedSignature::from_reader_many(signature).map_err(not_signed)?;
+        let found = found.map(|one| one.map(|one| one.signature)).take(MAX_SIGNATURES + 1);
+        let found: Vec<Signature> = found.collect::<Result<_, _>>().map_err(not_signed)?;
+        self.judge(&found, time, open)
+    }
+
+    /// Returns the fingerprint of the key that made the first good one of `signatures`, as apt
+    /// reads gpgv's answer: signatures by other keys and those that have expired or are too weak do
+    /// not count, and one that does not fit the content invalidates all.
+    fn judge<R: Read>(
+        &self,
+        signatures: &[Signature],
+        time: SignatureTime,
+        open: impl Fn() -> io::Result<R>,
+    ) -> Result<String, OpenPgpError> {
+        if signatures.len() > MAX_SIGNATURES {
+            return Err(OpenPgpError::TooMany(MAX_SIGNATURES));
+        }
+        let (mut good, mut refused) = (None, None);
+        for signature in signatures {
+            let Some(key) = self.0.iter().find_map(|certificate| SigningKey::find(certificate, signature))
+            else {
+                continue;
             };
-            Some((one, self.0.iter().find(of_key)?))
-        });
-        let (made, key) = made.ok_or_else(|| OpenPgpError::Wrong(self.to_string()))?;
-        let subkey = key
-            .public_subkeys
-            .iter()
-            .find(|subkey| may_sign(&key.primary_key, subkey) && is_by(made, &subkey.key));
-        let verified = match subkey {
-            Some(subkey) => made.verify(&subkey.key, content),
-            None => made.verify(&key.primary_key, content),
-        };
-        verified.map_err(|_| OpenPgpError::Wrong(self.to_string()))?;
-        believed(key, made)
+            if let Err(why) = check_form(&key, signature) {
+                refused.get_or_insert(why);
+                continue;
+            }
+            let content = open().map_err(|error| OpenPgpError::Read(error.to_string()))?;
+            if !key.made(signature, content) {
+                return Err(OpenPgpError::Wrong(self.to_string()));
+            }
+            match check_signer(&key, signature, time) {
+                Ok(()) => _ = good.get_or_insert_with(|| fingerprint(key.certificate)),
+                Err(why @ OpenPgpError::Critical(..)) => return Err(why),
+                // gpgv looks no further
+                Err(why @ OpenPgpError::SignatureExpired(..)) => {
+                    refused.get_or_insert(why);
+                    break;
+                }
+                Err(why) => _ = refused.get_or_insert(why),
+            }
+        }
+        good.ok_or_else(|| refused.unwrap_or_else(|| OpenPgpError::Wrong(self.to_string())))
     }
 }
 
@@ -162,57 +169,32 @@ impl fmt::Display for OpenPgpKeys {
     }
 }
 
-fn fingerprint(key: &SignedPublicKey) -> String {
-    key.fingerprint().to_string().to_ascii_uppercase()
+/// Whether the armored block at the start of `armored` has no checksum, or a right one, which is what gpgv accepts. The
+/// reader of armor does not compare it (RFC 9580, 6.1.1).
+fn has_good_checksum(armored: &[u8]) -> bool {
+    let mut armor = Dearmor::new(armored);
+    let mut content = Vec::new();
+    let is_read = armor.read_to_end(&mut content).is_ok();
+    is_read
+        && match armor.crc24_status() {
+            ArmorCrc24Status::Unchecked { footer_crc } => footer_crc == crc24(&content),
+            _ => true,
+        }
 }
 
-/// The signature of `message` by `key`. Weak ones do not count.
-fn good<'m>(message: &'m CleartextSignedMessage, key: &impl VerifyingKey) -> Option<&'m Signature> {
-    let text = message.signed_text();
-    let mut strong = message.signatures().iter().filter(|signature| is_strong(signature));
-    strong.find(|signature| signature.verify(key, text.as_bytes()).is_ok())
+/// The checksum of an armored block (RFC 9580, 6.1).
+fn crc24(bytes: &[u8]) -> u32 {
+    let byte = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte) << 16, |crc, _| {
+            let shifted = crc << 1;
+            if shifted & 0x100_0000 == 0 { shifted } else { shifted ^ 0x186_4cfb }
+        })
+    };
+    bytes.iter().fold(0xb7_04ce, byte)
 }
 
-/// Whether no two texts can be made to fit the signature.
-fn is_strong(signature: &Signature) -> bool {
-    let hash = signature.hash_alg();
-    !matches!(hash, None | Some(HashAlgorithm::Md5 | HashAlgorithm::Sha1 | HashAlgorithm::Ripemd160))
-}
-
-/// Whether `signature` says that `key` made it.
-fn is_by(signature: &Signature, key: &impl KeyDetails) -> bool {
-    signature.issuer_key_id().contains(&&key.legacy_key_id())
-        || signature.issuer_fingerprint().contains(&&key.fingerprint())
-}
-
-/// The name of `key`, unless it must not be believed when it made `signature`.
-fn believed(key: &SignedPublicKey, signature: &Signature) -> Result<String, OpenPgpError> {
-    let name = fingerprint(key);
-    if !key.details.revocation_signatures.is_empty() {
-        return Err(OpenPgpError::Revoked(name));
-    }
-    if has_expired(key, signature) {
-        return Err(OpenPgpError::Expired(name));
-    }
-    Ok(name)
-}
-
-/// Whether `subkey` belongs to `key`, is for signing, and is not revoked.
-pub(super) fn may_sign(key: &PublicKey, subkey: &SignedPublicSubKey) -> bool {
-    use pgp::packet::SignatureType;
-    let revoked = Some(SignatureType::SubkeyRevocation);
-    !subkey.signatures.iter().any(|signature| signature.typ() == revoked)
-        && subkey.signatures.iter().any(|signature| signature.key_flags().sign())
-        && subkey.verify_bindings(key).is_ok()
-}
-
-/// Whether the newest self-signature of `key` ends before `signature` was made.
-fn has_expired(key: &SignedPublicKey, signature: &Signature) -> bool {
-    let id = key.legacy_key_id();
-    let all =
-        key.details.users.iter().flat_map(|user| &user.signatures).chain(&key.details.direct_signatures);
-    let newest = all.filter(|one| one.issuer_key_id().contains(&&id)).max_by_key(|own| own.created());
-    let life = newest.and_then(Signature::key_expiration_time).map_or(0, pgp::types::Duration::as_secs);
-    let made = signature.created().map_or(u32::MAX, pgp::types::Timestamp::as_secs);
-    life > 0 && made > key.primary_key.created_at().as_secs().saturating_add(life)
+/// The hash algorithms that the headers of a signed text name: gpgv computes no others.
+fn hash_headers(signed: &str) -> Vec<HashAlgorithm> {
+    let headers = signed.lines().skip(1).map_while(|line| line.split_once(": "));
+    headers.flat_map(|(_, names)| names.split(',')).filter_map(|name| name.trim().parse().ok()).collect()
 }

@@ -1,10 +1,12 @@
 //! OpenPGP keys that sign what a site offers: texts with the signature below them, and files with the signature beside them.
 //! Equal content, key and time give equal bytes.
 
-use super::openpgp::{OpenPgpError, OpenPgpKeys, may_sign};
+use super::openpgp::OpenPgpKeys;
+use super::openpgp_error::OpenPgpError;
+use super::openpgp_rules;
 use jiff::Timestamp;
 use pgp::composed::{
-    ArmorOptions, CleartextSignedMessage, Deserializable, DetachedSignature, SignedSecretKey,
+    ArmorOptions, CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey, SignedSecretKey,
 };
 use pgp::packet::{Signature, SignatureConfig, SignatureType, Subpacket, SubpacketData};
 use pgp::types::{KeyDetails, KeyVersion, Password, SigningKey};
@@ -16,6 +18,8 @@ pub(crate) struct OpenPgpSigner {
     passphrase: Password,
     /// Since when all of the key is valid, in seconds: a signature from before that is none.
     since: u32,
+    /// The position of the subkey that signs; `None` for the primary key.
+    subkey: Option<usize>,
 }
 
 impl OpenPgpSigner {
@@ -36,9 +40,12 @@ impl OpenPgpSigner {
         let times = own.filter_map(Signature::created).chain([key.primary_key.created_at()]);
         let since = times.map(pgp::types::Timestamp::as_secs).max().unwrap_or_default();
         let passphrase = passphrase.map_or_else(Password::empty, Password::from);
-        let signer = OpenPgpSigner { key, public, passphrase, since };
+        let subkey = newest_subkey(&public.0[0], Timestamp::now());
+        let signer = OpenPgpSigner { key, public, passphrase, since, subkey };
         let tried = signer.detached(b"", Timestamp::now()).map_err(|_| OpenPgpError::Locked)?;
-        signer.public.verify_detached(tried.as_bytes(), &b""[..])?;
+        signer
+            .public
+            .verify_detached(tried.as_bytes(), openpgp_rules::SignatureTime::Now, || Ok(&b""[..]))?;
         Ok(signer)
     }
 
@@ -100,16 +107,23 @@ impl OpenPgpSigner {
         Ok(config)
     }
 
-    /// The newest subkey for signing, else the primary key.
     fn signing_key(&self) -> &dyn SigningKey {
-        let primary = self.key.primary_key.public_key();
-        let subkeys =
-            self.key.secret_subkeys.iter().filter(|one| may_sign(primary, &one.signed_public_key()));
-        match subkeys.max_by_key(|subkey| subkey.key.created_at()) {
+        match self.subkey.and_then(|position| self.key.secret_subkeys.get(position)) {
             Some(subkey) => &subkey.key,
             None => &self.key.primary_key,
         }
     }
+}
+
+/// The position of the newest subkey of `certificate` that may sign at `now`.
+fn newest_subkey(certificate: &SignedPublicKey, now: Timestamp) -> Option<usize> {
+    let now = u64::try_from(now.as_second()).unwrap_or_default();
+    let subkeys = certificate.public_subkeys.iter().enumerate();
+    let may_sign = subkeys.filter(|(_, subkey)| {
+        let key = openpgp_rules::SigningKey::new(certificate, Some(subkey));
+        key.check(now).is_ok()
+    });
+    Some(may_sign.max_by_key(|(_, subkey)| subkey.key.created_at())?.0)
 }
 
 /// The first private key in `bytes`.
@@ -133,13 +147,19 @@ mod tests {
         let text = "Suite: x\n- dash\nSHA256:\n a 1 b\n";
         let signed = signer.cleartext(text, at).unwrap();
         assert_eq!(signed, signer.cleartext(text, Timestamp::UNIX_EPOCH).unwrap());
-        let (read, _) = signer.public.verify(&signed).unwrap();
+        let verified = |text: &str| signer.public.verify(text, openpgp_rules::SignatureTime::Now);
+        let (read, _) = verified(&signed).unwrap();
         assert_eq!(read.trim_end(), text.trim_end());
-        assert!(signer.public.verify(&signed.replace("Suite: x", "Suite: y")).is_err());
+        assert!(verified(&signed.replace("Suite: x", "Suite: y")).is_err());
         let beside = signer.detached(b"content", at).unwrap();
         assert_eq!(beside, signer.detached(b"content", at).unwrap());
-        signer.public.verify_detached(beside.as_bytes(), &b"content"[..]).unwrap();
-        assert!(signer.public.verify_detached(beside.as_bytes(), &b"other"[..]).is_err());
+        let detached = |content| {
+            signer
+                .public
+                .verify_detached(beside.as_bytes(), openpgp_rules::SignatureTime::Now, || Ok(content))
+        };
+        detached(&b"content"[..]).unwrap();
+        assert!(detached(&b"other"[..]).is_err());
     }
 
     #[test]

@@ -46,6 +46,7 @@ mod object_store;
 mod object_store_shared;
 mod outputs;
 mod package_contents;
+mod package_identity;
 mod package_verbs;
 mod packages;
 mod peers;

@@ -13,6 +13,7 @@ use crate::content::{BlobRead, Entry};
 use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, OCI_LAYOUT, media_type};
 use crate::report::{Item, Kind};
+use crate::sign::SignatureTime;
 use crate::store::LayoutIndex;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -85,7 +86,8 @@ impl PackPlan {
             };
             // packages are signed one by one, and what `pull` refused is in the store
             let is_signed_apart = absent.is_empty() && entry.kind == Kind::Package;
-            let refused = if is_signed_apart { item.contradictions(blobs) } else { Vec::new() };
+            let refused =
+                if is_signed_apart { item.contradictions(blobs, SignatureTime::Now) } else { Vec::new() };
             let reason = match (absent.first(), refused.first()) {
                 (Some(first), _) => format!("the store lacks {first}{}", more(&absent)),
                 (None, Some(first)) => format!("{first}{}", more(&refused)),

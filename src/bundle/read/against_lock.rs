@@ -12,6 +12,7 @@ use crate::content::Entry;
 use crate::item::LockedItem;
 use crate::lockfile::Lock;
 use crate::model::{Digest, Limits, MediaType};
+use crate::sign::SignatureTime;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Read;
@@ -129,7 +130,7 @@ fn lock_against_manifests(bundle: &Bundle, lock: &Lock, without: &BTreeSet<ItemN
     let name = |item: &dyn LockedItem| ItemName { kind: item.kind(), name: item.name().into_owned() };
     let held = lock.items().filter(|item| !without.contains(&name(*item)));
     let damage = held.flat_map(|item| {
-        let contradictions = item.contradictions(bundle).into_iter();
+        let contradictions = item.contradictions(bundle, SignatureTime::Made).into_iter();
         contradictions.map(move |why| Damage::new(LOCK, at, format!("{}: {why}", item.name())))
     });
     damage.collect()

@@ -17,6 +17,7 @@ use crate::item::{
 };
 use crate::model::{Destination, Digest, ImageRef, Manifest, Mapping, host_component};
 use crate::report::Kind;
+use crate::sign::SignatureTime;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -110,7 +111,7 @@ impl LockedItem for Chart {
     }
 
     /// The manifest of an artifact must name the blobs of the lock, and no others.
-    fn contradictions(&self, blobs: &dyn BlobRead) -> Vec<String> {
+    fn contradictions(&self, blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
         if self.media_type.is_none() {
             return Vec::new();
         }

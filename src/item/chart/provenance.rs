@@ -1,7 +1,7 @@
 //! Provenance: the signed text that says which archive a chart is (helm.sh, "Helm Provenance and Integrity").
 
 use crate::model::Digest;
-use crate::sign::OpenPgpKeys;
+use crate::sign::{OpenPgpKeys, SignatureTime};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ struct Sums {
 /// When none of the keys signed it, or it is about other archives.
 pub(super) fn check(provenance: &[u8], digest: &Digest, keys: &OpenPgpKeys) -> Result<String, String> {
     let text = std::str::from_utf8(provenance).map_err(|_| "its provenance is no text")?;
-    let (signed, key) = keys.verify(text).map_err(|error| format!("its provenance: {error}"))?;
+    let (signed, key) =
+        keys.verify(text, SignatureTime::Now).map_err(|error| format!("its provenance: {error}"))?;
     // Chart.yaml, and behind the end of that document the sums
     let sums = signed.rsplit_once("\n...\n").map(|(_, sums)| sums);
     let sums: Option<Sums> = sums.and_then(|sums| serde_yaml::from_str(sums).ok());

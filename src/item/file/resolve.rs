@@ -103,8 +103,8 @@ async fn signer(
         };
         let (disk, key, signature) = (resolver.disk().clone(), key.clone(), signature.clone());
         let checking = tokio::task::spawn_blocking(move || {
-            let content = disk.open(&content, 0).map_err(|error| error.to_string())?;
-            key.verify(&signature, content).map_err(|error| error.to_string())
+            let open = || disk.open(&content, 0).map_err(std::io::Error::other);
+            key.verify(&signature, open).map_err(|error| error.to_string())
         });
         match checking.await.map_err(|error| Cause::local(error.to_string()))? {
             Ok(name) => return Ok(name),

@@ -14,6 +14,7 @@ use crate::item::{
 };
 use crate::model::{Destination, Digest, ImageRef, Mapping, Platform, ReferenceError, host_component};
 use crate::report::Kind;
+use crate::sign::SignatureTime;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -94,7 +95,7 @@ impl LockedItem for Image {
         self.blobs.iter().any(|blob| blob.digest == *digest)
     }
 
-    fn contradictions(&self, blobs: &dyn BlobRead) -> Vec<String> {
+    fn contradictions(&self, blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
         verify::contradictions(self, blobs)
     }
 }

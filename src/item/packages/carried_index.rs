@@ -3,7 +3,7 @@
 use super::locked::{PackageIndex, PackageSource};
 use crate::content::{BlobRead, ContentError};
 use crate::model::{Descriptor, media_type};
-use crate::sign::{OpenPgpError, OpenPgpKeys};
+use crate::sign::{OpenPgpError, OpenPgpKeys, SignatureTime};
 
 /// Why a carried index cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +68,8 @@ impl PackageSource {
         };
         if let Some(index) = named("InRelease") {
             let signed = index.text_of(index.read(blobs)?)?;
-            let read = OpenPgpKeys::parse(self.key.as_bytes()).and_then(|keys| keys.verify(&signed));
+            let read = OpenPgpKeys::parse(self.key.as_bytes())
+                .and_then(|keys| keys.verify(&signed, SignatureTime::Made));
             let (text, _) =
                 read.map_err(|source| PackageIndexError::Key { path: index.path.clone(), source })?;
             return Ok(Some((index, text)));

@@ -10,6 +10,7 @@ use crate::item::resolver::{Cause, Resolver};
 use crate::model::{Descriptor, Digest, media_type};
 use crate::packages::apt::{Release, target_paths};
 use crate::packages::{COMPRESSIONS, Compression, PackagesError, decompress, file_url};
+use crate::sign::SignatureTime;
 use bytes::Bytes;
 
 /// The order in which apt takes compressed forms of an index, the best first (`Acquire::CompressionTypes`).
@@ -56,10 +57,7 @@ async fn indexed(
     release.check_time(&signed.name, jiff::Timestamp::now())?;
     let date = release.date.map(|date| date.to_string());
     check_age(&signed.name, date.as_deref(), after)?;
-    if !wanted.suite.ends_with('/') && !release.is_called(&wanted.suite) {
-        let called = release.codename.as_ref().or(release.suite.as_ref()).map_or("otherwise", String::as_str);
-        resolver.note_once(&format!("{} {} calls itself {called}", wanted.url, wanted.suite));
-    }
+    check_suite(wanted, &signed.name, &release)?;
     let mut source = PackageSource {
         url: wanted.url.clone(),
         suite: wanted.suite.clone(),
@@ -88,6 +86,22 @@ async fn indexed(
     }
     source.indexes.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(Suite { source, name: signed.name.clone(), release, texts })
+}
+
+/// Refuses the release `name` if it is that of another suite: one key signs all suites of a repository, so a mirror may send
+/// the release of any. The path of a flat repository is no name.
+fn check_suite(wanted: &WantedSource, name: &str, release: &Release) -> Result<(), Cause> {
+    let suite = wanted.codename.as_ref().unwrap_or(&wanted.suite);
+    if suite.ends_with('/') || release.is_of_suite(suite) {
+        return Ok(());
+    }
+    let (names, codename) = (release.names(), release.codename.as_ref().or(release.suite.as_ref()));
+    Err(format!(
+        "{name} is the release of {names}, not of {suite}: the mirror sends another suite; if this is the right one, write \
+         `codename: {}` in its source",
+        codename.map_or("", String::as_str)
+    )
+    .into())
 }
 
 /// Refuses the metadata `name` of `date` where an earlier lock has later ones, of `after`.
@@ -123,8 +137,10 @@ async fn release(resolver: &Resolver, wanted: &WantedSource, folder: &str) -> Re
         |bytes: &Bytes| String::from_utf8(bytes.to_vec()).map_err(|_| Cause::from("its release is no text"));
     match get("InRelease").await {
         Ok(bytes) => {
-            let (text, by) =
-                wanted.keys.verify(&text_of(&bytes)?).map_err(|error| unsigned(error.to_string()))?;
+            let (text, by) = wanted
+                .keys
+                .verify(&text_of(&bytes)?, SignatureTime::Now)
+                .map_err(|error| unsigned(error.to_string()))?;
             let files = vec![kept(resolver, wanted, path("InRelease"), bytes).await];
             Ok(Signed { name: path("InRelease"), text, by, files })
         }
@@ -134,7 +150,7 @@ async fn release(resolver: &Resolver, wanted: &WantedSource, folder: &str) -> Re
                     ErrorKind::NotFound => Cause::from(NOT_SIGNED),
                     _ => Cause::from(error).of("the signature of its release"),
                 })?;
-                let by = wanted.keys.verify_detached(&signature, &bytes[..]);
+                let by = wanted.keys.verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]));
                 let by = by.map_err(|error| Cause::from(format!("{folder}/Release.gpg: {error}")))?;
                 let files = vec![
                     kept(resolver, wanted, path("Release"), bytes.clone()).await,

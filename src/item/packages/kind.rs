@@ -3,9 +3,10 @@
 use super::carried::{Carried, carried};
 use super::form::{PackageForm, forms};
 use super::locked::{self, PackageSet, PackageSource};
+use super::package_faults::package_faults;
 use super::wish::{OfferedIndex, WantedPackages, WantedSource};
 use super::written::{self, PackageEntry};
-use super::{apt, parts, yum, yum_signatures};
+use super::{apt, parts, yum};
 use crate::content::{BlobRead, Entry};
 use crate::document::{Node, SourceSpan};
 use crate::item::file::is_file_url;
@@ -17,6 +18,7 @@ use crate::item::{
 use crate::model::{Destination, Digest, Mapping};
 use crate::packages::is_plain_path;
 use crate::report::{Kind, one_line};
+use crate::sign::SignatureTime;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -139,8 +141,8 @@ impl LockedItem for PackageSet {
         self.digest == *digest || digests.any(|held| held == digest)
     }
 
-    fn contradictions(&self, blobs: &dyn BlobRead) -> Vec<String> {
-        yum_signatures::signature_faults(self, blobs)
+    fn contradictions(&self, blobs: &dyn BlobRead, time: SignatureTime) -> Vec<String> {
+        package_faults(self, blobs, time)
     }
 
     fn platforms(&self) -> Option<std::collections::BTreeSet<String>> {

@@ -12,6 +12,7 @@ mod form;
 mod kind;
 mod locked;
 mod offered;
+mod package_faults;
 mod parts;
 mod snapshot;
 mod suites;
@@ -21,7 +22,6 @@ mod written;
 mod written_yum;
 mod yum;
 mod yum_mirrors;
-mod yum_signatures;
 mod yum_source;
 
 pub(crate) use carried::Carried;

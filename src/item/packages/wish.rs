@@ -40,6 +40,8 @@ pub struct WantedSource {
     pub url: String,
     /// The suite; it ends with a slash where the repository is flat. Empty for yum.
     pub suite: String,
+    /// The `Codename` or `Suite` that its release must have in place of the name of the suite.
+    pub codename: Option<String>,
     /// The components; none in a flat repository.
     pub components: Vec<String>,
     /// Which indexes are carried besides those of packages, by the names of apt's targets, sorted; none for yum.

@@ -39,13 +39,17 @@ pub struct AptEntry {
     /// The suite, or several; one that ends with `/` is the path of a flat repository.
     #[serde(default)]
     pub suite: Option<OneOrMore<String>>,
+    /// The `Codename` or `Suite` that the release of the suite has, where that is not its name here: for mirrors with names of
+    /// their own.
+    #[serde(default)]
+    pub codename: Option<String>,
     /// The components; none in a flat repository.
     #[serde(default)]
     pub components: Vec<String>,
     /// A file with the public keys of OpenPGP of which one must have signed the repository.
     #[serde(default)]
     pub key: Option<String>,
-    /// All repositories of the machine, in place of `url`, `suite`, `components` and `key`.
+    /// All repositories of the machine, in place of `url`, `suite`, `codename`, `components` and `key`.
     #[serde(default)]
     pub sources: Vec<AptSourceEntry>,
     /// Debian's names of the architectures, the machine's own first; that of `platforms` where left out.
@@ -83,6 +87,9 @@ pub struct AptSourceEntry {
     pub url: String,
     /// The suite, or several; one that ends with `/` is the path of a flat repository.
     pub suite: OneOrMore<String>,
+    /// The `Codename` or `Suite` that the release of the suite has, where that is not its name here.
+    #[serde(default)]
+    pub codename: Option<String>,
     /// The components; none in a flat repository.
     #[serde(default)]
     pub components: Vec<String>,
@@ -163,6 +170,7 @@ fn pin(text: &str) -> Option<(String, Range<usize>)> {
 struct Place<'e> {
     url: &'e str,
     suites: &'e [String],
+    codename: Option<&'e String>,
     components: &'e [String],
     key: &'e str,
     node: &'e Node,
@@ -188,6 +196,7 @@ fn read_apt(
     for place in &places {
         fields.push(Field::new(place.url, reader.here(place.node.get("url"))));
         fields.push(Field::new(place.key, reader.here(place.node.get("key"))));
+        fields.extend(place.codename.map(|text| Field::new(text, reader.here(place.node.get("codename")))));
         for (key, texts) in [("suite", place.suites), ("components", place.components)] {
             fields.extend(texts.iter().map(|text| Field::new(text, reader.here(place.node.get(key)))));
         }
@@ -211,6 +220,7 @@ fn read_apt(
                 sources.push(WantedSource {
                     url: url.clone(),
                     suite,
+                    codename: place.codename.map(|text| binding.fill(text)),
                     components: components.clone(),
                     targets: targets.clone(),
                     keys: keys.clone(),
@@ -263,21 +273,24 @@ fn places<'e>(entry: &'e AptEntry, node: &'e Node, reader: &EntryReader<'_>) -> 
             return Err(reader.here(node).fault("a source has `url`, `suite` and `key`", Some(help.into())));
         };
         let (suites, components) = (suite.all(), entry.components.as_slice());
-        return Ok(vec![Place { url, suites, components, key, node }]);
+        let codename = entry.codename.as_ref();
+        return Ok(vec![Place { url, suites, codename, components, key, node }]);
     }
     if let (None, None, None) = short
         && entry.components.is_empty()
+        && entry.codename.is_none()
     {
         let all = entry.sources.iter().enumerate().map(|(index, source)| Place {
             url: &source.url,
             suites: source.suite.all(),
+            codename: source.codename.as_ref(),
             components: &source.components,
             key: &source.key,
             node: node.get("sources").item(index),
         });
         return Ok(all.collect());
     }
-    let message = "beside `sources` there is no `url`, `suite`, `components` and `key`";
+    let message = "beside `sources` there is no `url`, `suite`, `codename`, `components` and `key`";
     Err(reader.here(node.get("sources")).fault(message, Some("make it one of the sources".into())))
 }
 

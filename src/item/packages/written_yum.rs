@@ -149,6 +149,7 @@ pub(super) fn read_yum(
             let url_at = reader.here(place.node.get("url"));
             let key_at = reader.here(place.node.get("key"));
             sources.push(WantedSource {
+                codename: None,
                 targets: Vec::new(),
                 url: repository(&binding.fill(place.url), &url_at)?,
                 suite: String::new(),

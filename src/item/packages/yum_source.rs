@@ -9,6 +9,7 @@ use crate::http::ErrorKind;
 use crate::item::resolver::{Cause, Resolver};
 use crate::packages::file_url;
 use crate::packages::yum::{Index, Metadata, MetadataError, PackedIndex, Repomd, YumError};
+use crate::sign::SignatureTime;
 use bytes::Bytes;
 
 const REPOMD: &str = "repodata/repomd.xml";
@@ -144,7 +145,7 @@ async fn list_at(
     }
     let signature = match resolver.small_file(&file_url(url, SIGNATURE), most, None).await {
         Ok(signature) => {
-            let signed = wanted.keys.verify_detached(&signature, &bytes[..]);
+            let signed = wanted.keys.verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]));
             signed.map_err(|error| Cause::from(format!("{SIGNATURE}: {error}")))?;
             Some(signature)
         }

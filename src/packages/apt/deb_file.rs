@@ -1,9 +1,11 @@
-//! The file of a package: what its changelog says of its version.
+//! The file of a package: what it is, and what its changelog says of its version.
 //!
-//! The format is that of deb(5): an archive of ar(5) whose member `data.tar`, compressed as the end of its name says, has the
-//! files. Debian's policy 12.7 says where a changelog is, and 4.4 what it looks like. What a name in the package says is read, and
+//! The format is that of deb(5): an archive of ar(5) whose member `control.tar`, compressed as the end of its name says, has
+//! the fields of the package, and `data.tar` the files. Debian's policy 12.7 says where a changelog is, and 4.4 what it looks like. What a name in the package says is read, and
 //! nothing is written.
 
+use super::paragraph::paragraphs;
+use crate::packages::PackageIdentity;
 use crate::packages::changelog::{READ_BYTES, first_lines};
 use crate::packages::decompress::{Compression, decompressed};
 use std::io::{self, BufReader, Read};
@@ -14,12 +16,45 @@ const HEADER: usize = 60;
 const HEADER_END: &[u8; 2] = b"`\n";
 /// How much a package may unpack to, in bytes: a bomb costs time up to here, and no memory.
 const MOST: u64 = 64 << 30;
+/// How much of a control file is read, in bytes.
+const CONTROL_BYTES: u64 = 1 << 20;
 
 /// The first lines of what the package `name` says of its newest version; none where it has no changelog, as many of other vendors.
 ///
 /// # Errors
 /// When it is no package, or cannot be read.
-pub(crate) fn changelog(mut package: &mut dyn Read, name: &str) -> io::Result<Vec<String>> {
+pub(crate) fn changelog(package: &mut dyn Read, name: &str) -> io::Result<Vec<String>> {
+    in_data(open_member(package, "data.tar")?, name)
+}
+
+/// Returns what `package` is, by its control file.
+///
+/// # Errors
+/// When it is no package, or cannot be read.
+pub(crate) fn package_identity(package: &mut dyn Read) -> io::Result<PackageIdentity> {
+    let lacks = |what: &str| wrong(&format!("the package has no {what} in its control file"));
+    for entry in tar::Archive::new(open_member(package, "control.tar")?).entries()?.raw(true) {
+        let mut entry = entry?;
+        let path = String::from_utf8_lossy(&entry.header().path_bytes()).into_owned();
+        if path.trim_start_matches("./") != "control" {
+            continue;
+        }
+        let mut text = Vec::new();
+        (&mut entry).take(CONTROL_BYTES).read_to_end(&mut text)?;
+        let text = String::from_utf8_lossy(&text);
+        let paragraph = paragraphs(&text).next().ok_or_else(|| lacks("field"))?;
+        let field = |name: &str| paragraph.field(name).map(str::to_owned).ok_or_else(|| lacks(name));
+        return Ok(PackageIdentity {
+            name: field("Package")?,
+            version: field("Version")?,
+            arch: field("Architecture")?,
+        });
+    }
+    Err(wrong("the package has no control file"))
+}
+
+/// The content of the first member of `package` whose name begins with `start`, decompressed.
+fn open_member<'p>(mut package: &'p mut dyn Read, start: &str) -> io::Result<Box<dyn Read + 'p>> {
     let mut magic = [0; MAGIC.len()];
     package.read_exact(&mut magic)?;
     if magic != *MAGIC {
@@ -30,11 +65,10 @@ pub(crate) fn changelog(mut package: &mut dyn Read, name: &str) -> io::Result<Ve
         package.read_exact(&mut header)?;
         let (member, size) =
             member(&header).ok_or_else(|| wrong("it is no package of Debian, or a damaged one"))?;
-        if member.starts_with("data.tar") {
+        if member.starts_with(start) {
             let compression =
                 Compression::of(member).ok_or_else(|| wrong("its compression is not read here"))?;
-            let data = decompressed(BufReader::new(package.take(size)), compression, MOST)?;
-            return in_data(data, name);
+            return decompressed(BufReader::new(package.take(size)), compression, MOST);
         }
         // members begin at even places
         let skipped = size + size % 2;
@@ -165,6 +199,25 @@ mod tests {
         assert_eq!(told(&[upstream.clone(), ("usr/share/doc/a/changelog.Debian", CHANGELOG.into())]), lines);
         assert!(told(&[upstream]).is_empty());
         assert!(told(&[other]).is_empty());
+    }
+
+    #[test]
+    fn the_control_file_says_what_a_package_is() {
+        let read = |control: &str, path: &str| {
+            let control = tar(&[("./md5sums", b"x".to_vec()), (path, control.into())]);
+            package_identity(&mut &*deb(&[
+                ("debian-binary", b"2.0\n"),
+                ("control.tar/", &control),
+                ("data.tar", b"x"),
+            ]))
+        };
+        let control = "Package: a\nVersion: 1:2-3\nArchitecture: all\nDescription: x\n Version: 9\n";
+        assert_eq!(read(control, "./control").unwrap().to_string(), "a 1:2-3 all");
+        assert_eq!(read(control, "control").unwrap().to_string(), "a 1:2-3 all");
+        for (control, path) in [("Package: a\nVersion: 1\n", "control"), (control, "other"), ("", "control")]
+        {
+            assert!(read(control, path).is_err(), "{control:?} at {path}");
+        }
     }
 
     #[test]

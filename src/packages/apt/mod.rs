@@ -27,7 +27,7 @@ mod version;
 
 pub(crate) use base::{BaseSystem, suite_packages};
 pub(crate) use choose::{Choice, Settings, choose};
-pub(crate) use deb_file::changelog;
+pub(crate) use deb_file::{changelog, package_identity};
 pub(crate) use offer::{Offer, Version};
 pub(crate) use offered::{Offered, offered};
 pub(crate) use release::Release;

@@ -100,12 +100,23 @@ impl Release {
         }
     }
 
-    /// Whether `suite` is a name of it.
-    pub(crate) fn is_called(&self, suite: &str) -> bool {
-        let mut names = [&self.suite, &self.codename].into_iter().flatten().peekable();
-        // bookworm/updates is the suite of security.debian.org that calls itself bookworm-security
-        let last = |text: &str| text.split('/').next().unwrap_or_default().to_owned();
-        names.peek().is_none() || names.any(|name| name == suite || last(name) == last(suite))
+    /// Whether it is the release of `suite` by its `Codename` or `Suite`, if it has one: apt compares the same
+    /// (`pkgAcqMetaBase::VerifyVendor`), and only warns.
+    pub(crate) fn is_of_suite(&self, suite: &str) -> bool {
+        // of a path, as in `jammy/mongodb-org/7.0` and `jammy-updates/antelope`, the first part is the name
+        let first = |text: &str| text.split('/').next().unwrap_or_default().to_owned();
+        // the older path of security.debian.org
+        let security = suite.strip_suffix("/updates").map(|name| format!("{name}-security"));
+        let is_same = |name: &String| first(name) == first(suite) || security.as_ref() == Some(name);
+        let names: Vec<&String> = [&self.suite, &self.codename].into_iter().flatten().collect();
+        names.is_empty() || names.into_iter().any(is_same)
+    }
+
+    /// Its `Codename` and `Suite`, for messages.
+    pub(crate) fn names(&self) -> String {
+        let names: Vec<&str> =
+            [&self.codename, &self.suite].into_iter().flatten().map(String::as_str).collect();
+        names.join(" or ")
     }
 }
 
@@ -163,9 +174,46 @@ mod tests {
         );
         let release = Release::parse("r", &text(&more)).unwrap();
         assert_eq!(release.files.keys().collect::<Vec<_>>(), ["main/x"], "nothing leads out");
-        assert!(release.by_hash && !release.has_index_of_all && release.is_called("bookworm"));
-        assert!(release.is_called("stable") && !release.is_called("trixie"));
+        assert!(release.by_hash && !release.has_index_of_all && release.is_of_suite("bookworm"));
+        assert!(release.is_of_suite("stable") && !release.is_of_suite("trixie"));
         assert_eq!((release.pin, release.date.unwrap().to_string().as_str()), (500, "2025-11-15T09:43:16Z"));
+    }
+
+    /// The releases of real repositories, and the suites that people name them by.
+    #[test]
+    fn a_release_is_of_the_suites_that_name_it() {
+        let is_of = |names: &str, suite: &str| {
+            let text = format!("Origin: x\n{names}SHA256:\n {SUM} 0 main/x\n");
+            Release::parse("r", &text).unwrap().is_of_suite(suite)
+        };
+        let debian = "Suite: oldstable\nCodename: bookworm\n";
+        let security = "Suite: oldstable-security\nCodename: bookworm-security\n";
+        for (names, suite) in [
+            (debian, "bookworm"),
+            (debian, "oldstable"),
+            (security, "bookworm-security"),
+            (security, "oldstable-security"),
+            (security, "bookworm/updates"),
+            ("Suite: oldoldstable\nCodename: buster\n", "buster/updates"),
+            ("Suite: experimental\nCodename: rc-buggy\n", "experimental"),
+            ("Suite: jammy-updates\nCodename: jammy\n", "jammy-updates"),
+            ("Suite: jammy\nCodename: jammy/mongodb-org\n", "jammy/mongodb-org/7.0"),
+            ("Suite: nodistro\n", "nodistro"),
+            ("", "anything"),
+        ] {
+            assert!(is_of(names, suite), "{names}: {suite}");
+        }
+        for (names, suite) in [
+            (debian, "trixie"),
+            (debian, "stable"),
+            (debian, "bookworm-security"),
+            (debian, "bookworm-updates"),
+            (security, "bookworm"),
+            ("Suite: jammy\nCodename: jammy\n", "jammy-security"),
+            ("Suite: unstable\nCodename: sid\n", "bookworm"),
+        ] {
+            assert!(!is_of(names, suite), "{names}: {suite}");
+        }
     }
 
     #[test]

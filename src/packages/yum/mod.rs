@@ -35,7 +35,7 @@ pub(crate) use repomd::{Index, Repomd};
 pub(crate) use rpm_file::{changelog, verify_package};
 pub(crate) use solve::{Choice, Question, choose, is_named};
 pub(crate) use trimmed::{TrimmedIndex, trimmed_repomd};
-pub(crate) use version::compare_evrs as compare_versions;
+pub(crate) use version::{Evr, compare_evrs as compare_versions};
 
 /// Reads `bytes` as each index that fills a pool.
 #[cfg(any(test, fuzzing))]

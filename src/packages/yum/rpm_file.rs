@@ -4,8 +4,9 @@
 //! the header proper, and the payload. A signature of the header covers the digest of the payload that stands in it.
 
 use crate::model::{Algorithm, Hasher, Limits};
+use crate::packages::PackageIdentity;
 use crate::packages::changelog::first_lines;
-use crate::sign::{OpenPgpError, OpenPgpKeys};
+use crate::sign::{OpenPgpError, OpenPgpKeys, SignatureTime};
 use std::io::{self, Read};
 
 const LEAD: usize = 96;
@@ -22,6 +23,13 @@ const OLD_SIGNATURES: [u32; 2] = [1002, 1005];
 /// In the header: the digest of the payload as it is stored, in hex, and the kind of it; 8 is SHA-256, and 10 SHA-512.
 const PAYLOAD_DIGEST: u32 = 5092;
 const PAYLOAD_DIGEST_KIND: u32 = 5093;
+/// In the header: what it is. A package that is not built from another one is one of sources.
+const NAME: u32 = 1000;
+const VERSION: u32 = 1001;
+const RELEASE: u32 = 1002;
+const EPOCH: u32 = 1003;
+const ARCHITECTURE: u32 = 1022;
+const BUILT_FROM: u32 = 1044;
 /// In the header: the texts of its changelog, the newest first.
 const CHANGELOG_TEXT: u32 = 1082;
 
@@ -57,15 +65,17 @@ pub(crate) enum RpmFileError {
     Signature(#[from] OpenPgpError),
 }
 
-/// The fingerprint of the key in `keys` that signed the package which `package` gives, header and payload.
+/// Returns what `package` is, as its header says, which one of `keys` signed together with the digest of the payload. The
+/// signature is judged at `time`.
 ///
 /// # Errors
-/// When none of them did, or something else than what was signed stands there.
+/// When none of the keys signed it, or the file has something else than what was signed.
 pub(crate) fn verify_package(
     mut package: impl Read,
     keys: &OpenPgpKeys,
+    time: SignatureTime,
     limits: &Limits,
-) -> Result<String, RpmFileError> {
+) -> Result<PackageIdentity, RpmFileError> {
     let (signatures, header) = headers(&mut package, limits)?;
     let mut found = SIGNATURES_OF_HEADER
         .iter()
@@ -79,17 +89,17 @@ pub(crate) fn verify_package(
     let has_old = OLD_SIGNATURES.iter().any(|tag| signatures.binary(*tag).is_some());
     let mut outcome = Err(if has_old { RpmFileError::OldSignature } else { RpmFileError::NotSigned });
     for signature in found {
-        match keys.verify_detached(&signature, header.bytes.as_slice()) {
-            Ok(name) => {
-                outcome = Ok(name);
+        match keys.verify_detached(&signature, time, || Ok(header.bytes.as_slice())) {
+            Ok(_) => {
+                outcome = Ok(());
                 break;
             }
             Err(error) => outcome = Err(error.into()),
         }
     }
-    let name = outcome?;
+    outcome?;
     header.check_payload(package)?;
-    Ok(name)
+    header.identity().ok_or(RpmFileError::NoPackage)
 }
 
 /// The first lines of what a package says of its newest version; none where it has no changelog.
@@ -157,10 +167,23 @@ impl Header {
         texts.filter_map(|text| std::str::from_utf8(text).ok()).collect()
     }
 
+    fn number(&self, tag: u32) -> Option<usize> {
+        self.data(tag).and_then(|(data, _)| data.get(..4)).map(number)
+    }
+
+    /// What the package is.
+    fn identity(&self) -> Option<PackageIdentity> {
+        let text = |tag| self.texts(tag).first().map(|text| (*text).to_owned());
+        let epoch = self.number(EPOCH).filter(|epoch| *epoch > 0);
+        let epoch = epoch.map(|epoch| format!("{epoch}:")).unwrap_or_default();
+        let arch = if self.data(BUILT_FROM).is_some() { text(ARCHITECTURE)? } else { "src".into() };
+        let version = format!("{epoch}{}-{}", text(VERSION)?, text(RELEASE)?);
+        Some(PackageIdentity { name: text(NAME)?, version, arch })
+    }
+
     /// Whether the rest of the package is what the header says.
     fn check_payload(&self, mut payload: impl Read) -> Result<(), RpmFileError> {
-        let kind = self.data(PAYLOAD_DIGEST_KIND).and_then(|(data, _)| data.get(..4)).map(number);
-        let mut hasher = Hasher::new(match kind {
+        let mut hasher = Hasher::new(match self.number(PAYLOAD_DIGEST_KIND) {
             Some(8) => Algorithm::Sha256,
             Some(10) => Algorithm::Sha512,
             _ => return Err(RpmFileError::NoPayloadDigest),
@@ -196,23 +219,26 @@ fn short(error: io::Error) -> RpmFileError {
 mod tests {
     use super::*;
 
+    const WHAT: &str = "hello 1.0-1 noarch";
+
     /// Made by rpmbuild and rpmsign 4.18: one signed by RSA, one by Ed25519, one not.
     fn file(name: &str) -> Vec<u8> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/packages/");
         std::fs::read(format!("{folder}{name}")).unwrap()
     }
 
-    fn verified(package: &[u8], key: &str) -> Result<String, RpmFileError> {
-        verify_package(package, &OpenPgpKeys::parse(&file(key)).unwrap(), &Limits::default())
+    fn verified(package: &[u8], key: &str) -> Result<PackageIdentity, RpmFileError> {
+        let keys = OpenPgpKeys::parse(&file(key)).unwrap();
+        verify_package(package, &keys, SignatureTime::Now, &Limits::default())
     }
 
     #[test]
-    fn a_signed_package_names_its_key() {
+    fn a_signed_package_says_what_it_is() {
         for (package, key, other) in
             [("signed.rpm", "key.asc", "other.asc"), ("signed-ed25519.rpm", "other.asc", "key.asc")]
         {
-            let keys = OpenPgpKeys::parse(&file(key)).unwrap();
-            assert!(keys.has(&verified(&file(package), key).unwrap()), "{package}");
+            let found = verified(&file(package), key).unwrap().to_string();
+            assert_eq!(found, WHAT, "{package}");
             assert!(matches!(verified(&file(package), other), Err(RpmFileError::Signature(_))));
         }
         assert!(matches!(verified(&file("unsigned.rpm"), "key.asc"), Err(RpmFileError::NotSigned)));

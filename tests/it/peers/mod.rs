@@ -14,6 +14,7 @@ mod helm;
 mod images_in_pods;
 mod machines;
 mod nodes;
+mod openpgp;
 mod preflight;
 mod proxy;
 mod public_hosts;

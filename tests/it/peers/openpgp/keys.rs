@@ -1,0 +1,113 @@
+//! Keys that gpg makes at times in the past.
+
+use crate::support::{Place, run};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A keyring with one key, and a clock that stands where the test wants it.
+pub struct Key {
+    home: PathBuf,
+    pub fingerprint: String,
+}
+
+/// Seconds since 1970, so many days before now.
+pub fn seconds(days_ago: i64) -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64 - days_ago * 86400
+}
+
+impl Key {
+    /// A key made 100 days ago, for `usage` in gpg's words, that lives for `life`.
+    pub fn new(place: &Place, name: &str, algorithm: &str, usage: &str, life: &str) -> Key {
+        Key::made(place, name, algorithm, usage, life, 100)
+    }
+
+    /// As [`Key::new`], made so many days ago.
+    pub fn made(place: &Place, name: &str, algorithm: &str, usage: &str, life: &str, ago: i64) -> Key {
+        let home = place.path(format!("gpg-{name}"));
+        std::fs::create_dir_all(&home).unwrap();
+        run(Command::new("chmod").arg("700").arg(&home));
+        let mut key = Key { home, fingerprint: String::new() };
+        let who = format!("{name}@example.com");
+        key.gpg(ago, &["--quick-gen-key", &who, algorithm, usage, life]);
+        let list = key.gpg(ago, &["--with-colons", "--list-keys"]);
+        key.fingerprint = fingerprints(&list).remove(0);
+        key
+    }
+
+    fn command(&self, ago: i64, args: &[&str]) -> Command {
+        let mut gpg = Command::new("gpg");
+        gpg.arg("--homedir").arg(&self.home).args(["--quiet", "--no-tty", "--pinentry-mode", "loopback"]);
+        gpg.args(["--passphrase", "", "--faked-system-time", &seconds(ago).to_string()]).args(args);
+        gpg
+    }
+
+    /// Runs gpg so many days ago.
+    pub fn gpg(&self, ago: i64, args: &[&str]) -> Vec<u8> {
+        run(&mut self.command(ago, &[&["--batch", "--yes"], args].concat()))
+    }
+
+    /// Edits the key by gpg's own commands, one after the other.
+    pub fn edit(&self, ago: i64, commands: &[&str]) {
+        let args = ["--command-fd", "0", "--status-fd", "2", "--expert", "--edit-key", &self.fingerprint];
+        let mut gpg = self.command(ago, &args);
+        gpg.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = gpg.spawn().unwrap();
+        child.stdin.take().unwrap().write_all((commands.join("\n") + "\nsave\n").as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Adds a subkey so many days ago, and returns its fingerprint.
+    pub fn subkey(&self, ago: i64, algorithm: &str, usage: &str, life: &str) -> String {
+        self.gpg(ago, &["--quick-add-key", &self.fingerprint, algorithm, usage, life]);
+        fingerprints(&self.gpg(ago, &["--with-colons", "--list-keys"])).pop().unwrap()
+    }
+
+    pub fn public(&self) -> Vec<u8> {
+        self.gpg(0, &["--export"])
+    }
+
+    pub fn secret(&self) -> Vec<u8> {
+        self.gpg(0, &["--export-secret-keys"])
+    }
+
+    /// The signature of `content` beside it, so many days ago.
+    pub fn sign(&self, ago: i64, content: &[u8], more: &[&str]) -> Vec<u8> {
+        self.signed("--detach-sign", ago, content, more)
+    }
+
+    /// `text` with the signature below it, so many days ago.
+    pub fn clear(&self, ago: i64, text: &[u8], more: &[&str]) -> Vec<u8> {
+        self.signed("--clearsign", ago, text, more)
+    }
+
+    fn signed(&self, how: &str, ago: i64, content: &[u8], more: &[&str]) -> Vec<u8> {
+        let input = self.home.join("content");
+        std::fs::write(&input, content).unwrap();
+        self.gpg(ago, &[more, &["--output", "-", how, input.to_str().unwrap()]].concat())
+    }
+
+    /// Imports the revocation that gpg made beside the key.
+    pub fn revoke(&self) {
+        let path = self.home.join(format!("openpgp-revocs.d/{}.rev", self.fingerprint));
+        let text = std::fs::read_to_string(path).unwrap().replace(":-----BEGIN", "-----BEGIN");
+        let file = self.home.join("revocation");
+        std::fs::write(&file, text).unwrap();
+        self.gpg(0, &["--import", file.to_str().unwrap()]);
+    }
+}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        let mut end = Command::new("gpgconf");
+        let _ = end.arg("--homedir").arg(&self.home).args(["--kill", "gpg-agent"]).status();
+    }
+}
+
+fn fingerprints(list: &[u8]) -> Vec<String> {
+    let list = String::from_utf8_lossy(list).into_owned();
+    let lines = list.lines().filter(|line| line.starts_with("fpr:"));
+    lines.map(|line| line.split(':').nth(9).unwrap().to_owned()).collect()
+}

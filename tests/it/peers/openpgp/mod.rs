@@ -1,0 +1,137 @@
+//! Signatures of OpenPGP beside gpgv: over a table of keys and signatures that gpg makes, landfall
+//! gives the verdict of gpgv, as apt reads it. A case that names a reason is one that landfall
+//! refuses though gpgv accepts it; there is none of the other sort.
+
+mod clear;
+mod crafted;
+mod detached;
+mod keys;
+
+use crate::support::peers::{Server, file_server};
+use crate::support::{Place, need};
+use serde_json::Value;
+use std::process::Command;
+
+/// A key, and what it may have signed.
+pub struct Case {
+    pub name: &'static str,
+    pub keys: Vec<u8>,
+    /// The signature beside `content`, or a text that has its signature below it.
+    pub signature: Vec<u8>,
+    pub content: Vec<u8>,
+    /// The verdict that the case is about: whether gpgv accepts it.
+    pub good: bool,
+    /// Why landfall refuses what gpgv accepts.
+    pub stricter: Option<&'static str>,
+}
+
+impl Case {
+    pub fn new(name: &'static str, good: bool, keys: &[u8], signature: &[u8]) -> Case {
+        let (keys, signature) = (keys.to_vec(), signature.to_vec());
+        Case { name, keys, signature, content: detached::CONTENT.to_vec(), good, stricter: None }
+    }
+
+    /// The same, which landfall refuses for `why`.
+    pub fn stricter(self, why: &'static str) -> Case {
+        Case { stricter: Some(why), ..self }
+    }
+}
+
+/// The files of a case begin with this.
+fn file(at: usize) -> String {
+    format!("c{at:03}")
+}
+
+/// What apt makes of gpgv's answer: one good signature, and none that does not fit (apt's
+/// `methods/gpgv.cc`). apt refuses SHA-1 and RIPEMD-160 by these options.
+fn gpgv(place: &Place, case: &Case, at: usize) -> bool {
+    let name = file(at);
+    let keys = place.write(&format!("gpgv/{name}.gpg"), dearmored(place, &case.keys));
+    let signature = place.write(&format!("gpgv/{name}.sig"), &case.signature);
+    let mut gpgv = Command::new("gpgv");
+    gpgv.args(["--status-fd", "1", "--weak-digest", "SHA1", "--weak-digest", "RIPEMD160", "--keyring"]);
+    gpgv.arg(keys).arg(signature);
+    if !case.content.is_empty() {
+        gpgv.arg(place.write(&format!("gpgv/{name}"), &case.content));
+    }
+    let output = gpgv.output().unwrap();
+    let status = String::from_utf8_lossy(&output.stdout).into_owned();
+    println!("{name} {}: {}", case.name, status.replace("[GNUPG:] ", "").replace('\n', " | "));
+    println!("    {}", String::from_utf8_lossy(&output.stderr).replace('\n', " | "));
+    status.contains("] GOODSIG ") && !status.contains("] BADSIG ")
+}
+
+fn dearmored(place: &Place, keys: &[u8]) -> Vec<u8> {
+    if !keys.starts_with(b"-----") {
+        return keys.to_vec();
+    }
+    let armored = place.write("gpgv/armored", keys);
+    crate::support::run(Command::new("gpg").args(["--output", "-", "--dearmor"]).arg(armored))
+}
+
+/// Compares the verdicts over `cases`. `manifest` writes what asks for them, below the URL of their
+/// server; `item` finds the outcome of one.
+fn compare(place: &Place, server: &Server, cases: &[Case], manifest: impl Fn(&str) -> String) {
+    for (at, case) in cases.iter().enumerate() {
+        place.write(&format!("keys/{}", file(at)), &case.keys);
+    }
+    place.write("m.yaml", manifest(&server.url()));
+    let told = place.json(3, &["lock", "-f", "m.yaml"]);
+    let items = told["items"].as_array().unwrap();
+    let mut wrong = Vec::new();
+    for (at, case) in cases.iter().enumerate() {
+        let is_own = |item: &&Value| item["name"].as_str().is_some_and(|name| name.contains(&file(at)));
+        let item = items.iter().find(is_own).unwrap_or_else(|| panic!("{}: {told}", case.name));
+        let (by_gpgv, by_landfall) = (gpgv(place, case, at), item["status"] == "done");
+        let expected = case.good && case.stricter.is_none();
+        println!("    landfall: {}", item["reason"].as_str().unwrap_or("accepts"));
+        if by_gpgv != case.good || by_landfall != expected {
+            wrong.push(format!(
+                "{}: gpgv {by_gpgv} (expected {}), landfall {by_landfall} (expected {expected}): {}",
+                case.name, case.good, item["reason"]
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+#[test]
+fn signatures_beside_files_count_as_gpgv_counts_them() {
+    if !need(&["gpg", "gpgv", "gpgconf"]) {
+        return;
+    }
+    let place = Place::new();
+    let cases = detached::cases(&place);
+    for (at, case) in cases.iter().enumerate() {
+        place.write(&format!("www/{}", file(at)), &case.content);
+        place.write(&format!("www/{}.sig", file(at)), &case.signature);
+    }
+    let server = file_server(&place.path("www"));
+    compare(&place, &server, &cases, |url| {
+        let entry = |at: usize| {
+            let name = file(at);
+            format!("- {{url: \"{url}/{name}\", signatures: [\"{url}/{name}.sig\"], key: keys/{name}}}\n")
+        };
+        let entries: String = (0..cases.len()).map(entry).collect();
+        format!("apiVersion: landfall/v1\nkind: Manifest\nfiles:\n{entries}")
+    });
+}
+
+#[test]
+fn texts_with_their_signature_below_count_as_gpgv_counts_them() {
+    if !need(&["gpg", "gpgv", "gpgconf"]) {
+        return;
+    }
+    let place = Place::new();
+    let (charts, cases) = clear::cases(&place);
+    crate::support::charts::repository(&place, "www", "", &charts);
+    let server = file_server(&place.path("www"));
+    compare(&place, &server, &cases, |url| {
+        let entry = |at: usize| {
+            let name = file(at);
+            format!("- {{repo: \"{url}\", name: {name}, version: 1.0.0, key: keys/{name}}}\n")
+        };
+        let entries: String = (0..cases.len()).map(entry).collect();
+        format!("apiVersion: landfall/v1\nkind: Manifest\ncharts:\n{entries}")
+    });
+}
