@@ -25,6 +25,10 @@ pub struct Limits {
     pub package_index_bytes: u64,
     /// How many mirrors of a package repository are asked where its own URL fails.
     pub package_mirrors: usize,
+    /// Steps of the choice of packages of yum: how many rules it looks at, and packages.
+    pub solver_steps: u64,
+    /// How many versions `update` tries for one that cannot move to the newest.
+    pub candidates: usize,
     /// How deeply charts may be nested.
     pub chart_depth: usize,
     /// How many items one entry of a manifest may make by its list variables.
@@ -120,6 +124,8 @@ impl Limits {
         chart_index_bytes: 64 << 20,
         package_index_bytes: 512 << 20,
         package_mirrors: 8,
+        solver_steps: 2_000_000_000,
+        candidates: 50,
         chart_depth: 8,
         combinations: 10_000,
         contents_bytes: 256 << 20,

@@ -2,7 +2,7 @@
 
 use super::rehearsal::{Carried, Rehearsal, RehearsalError, Wanted};
 use crate::item::{PackageSet, PackageSource};
-use crate::model::Digest;
+use crate::model::{Digest, Limits};
 use crate::packages::yum::{
     Architectures, Index, Metadata, Offered, PackageId, PackedIndex, Pool, Question, Repomd, choose,
     is_plain_list, read_base,
@@ -30,6 +30,7 @@ pub(super) fn rehearse(
             install: &set.install,
             weak: set.recommends,
             assume: false,
+            steps: Limits::DEFAULT.solver_steps,
         };
         let outcome = choose(question);
         let unlisted = outcome.as_ref().map_or_else(|why| &why.unlisted, |choice| &choice.unlisted);

@@ -5,6 +5,7 @@ use super::parts;
 use super::wish::{Base, WantedPackages};
 use super::yum_source::{Repository, repository};
 use crate::item::resolver::{Cause, Resolver};
+use crate::model::Limits;
 use crate::packages::yum::{
     Architectures, Choice, Metadata, Offered, PackageId, Pool, Question, choose, read_base,
 };
@@ -101,6 +102,7 @@ fn lock(wish: &WantedPackages, repositories: &[Repository], unlisted: &mut BTree
             install: &install,
             weak: wish.recommends,
             assume: wish.bases.is_empty(),
+            steps: Limits::DEFAULT.solver_steps,
         };
         let choice = match choose(question) {
             Ok(choice) => choice,

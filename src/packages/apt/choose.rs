@@ -101,3 +101,62 @@ fn why(universe: &Universe<'_>, marking: &Marking<'_, '_>, asked: &[Package], ba
         false => chain.join("; "),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(index: &str, install: &[&str]) -> Result<usize, String> {
+        let mut universe = Universe::new(&["amd64".to_owned()]);
+        let source = universe.source(500);
+        universe.add(source, index);
+        let install: Vec<String> = install.iter().map(|name| (*name).to_owned()).collect();
+        let settings = Settings { recommends: false, expects_rest: false };
+        choose(&universe, &[], &install, settings).map(|choice| choice.versions.len())
+    }
+
+    fn package(name: &str, fields: &str) -> String {
+        format!(
+            "Package: {name}\nVersion: 1\nArchitecture: amd64\nFilename: {name}.deb\nSize: 1\nSHA256: {:064}\n{fields}\n",
+            0
+        )
+    }
+
+    fn names(count: usize, name: impl Fn(usize) -> String, between: &str) -> String {
+        (0..count).map(name).collect::<Vec<_>>().join(between)
+    }
+
+    /// Pigeons that need a hole each, one hole fewer than there are. apt takes back no choice, so it gives up soon, and so must this.
+    #[test]
+    fn packages_that_exclude_each_other_are_given_up_soon() {
+        let count = 20;
+        let mut index = String::new();
+        for pigeon in 0..count {
+            let holes = names(count - 1, |hole| format!("p{pigeon}h{hole}"), " | ");
+            index += &package(&format!("p{pigeon}"), &format!("Depends: {holes}\n"));
+            for hole in 0..count - 1 {
+                let others = names(count, |other| format!("p{other}h{hole}"), ", ");
+                index += &package(&format!("p{pigeon}h{hole}"), &format!("Conflicts: {others}\n"));
+            }
+        }
+        let all: Vec<String> = (0..count).map(|pigeon| format!("p{pigeon}")).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        outcome(&index, &all).unwrap_err();
+    }
+
+    /// Two ways at each of 40 steps, all of which end in what cannot be installed.
+    #[test]
+    fn ways_that_all_end_in_a_conflict_are_given_up_soon() {
+        let depth = 40;
+        for end in ["Conflicts: root\n", "Depends: nothing\n", "Breaks: root\n"] {
+            let mut index = package("root", "Depends: s0a | s0b\n");
+            for step in 0..depth {
+                let needs = format!("Depends: s{0}a | s{0}b\n", step + 1);
+                let needs = if step + 1 == depth { end } else { &needs };
+                index += &package(&format!("s{step}a"), needs);
+                index += &package(&format!("s{step}b"), needs);
+            }
+            outcome(&index, &["root"]).unwrap_err();
+        }
+    }
+}

@@ -7,7 +7,7 @@ use super::kept::{kept, replacement, unwanted};
 use super::policy::{Policy, open};
 use super::reasons;
 use super::rules::{Rule, Rules, Why};
-use super::sat::{Contradiction, Sat};
+use super::sat::{Sat, Stop};
 use crate::packages::yum::architecture::Architectures;
 use crate::packages::yum::pool::{Kind, PackageId, Pool};
 use crate::packages::yum::relation::Relation;
@@ -26,6 +26,8 @@ pub(crate) struct Question<'a> {
     pub(crate) weak: bool,
     /// Whether what no source offers is taken to be on the machine.
     pub(crate) assume: bool,
+    /// How many steps the choice may take.
+    pub(crate) steps: u64,
 }
 
 /// What is to be installed.
@@ -55,9 +57,9 @@ pub(crate) struct Refusal {
 /// The packages to install for `question`.
 ///
 /// # Errors
-/// When what is asked for is not there, or cannot be installed together.
+/// When what is asked for is not there, cannot be installed together, or takes more than the given steps to be found.
 pub(crate) fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
-    let Question { pool, architectures, install, weak, assume } = question;
+    let Question { pool, architectures, install, weak, assume, steps } = question;
     let mut jobs = Vec::new();
     let (mut reasons, mut missing) = (Vec::new(), BTreeSet::new());
     for word in install {
@@ -93,23 +95,31 @@ pub(crate) fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
     let mut choice_rules = ChoiceRules::new(&rules, &rules.rules[..dependencies], &kept);
     rules.rules.extend(kept);
     let strong = rules.rules.len();
+    let mut left = steps;
     let chooser = loop {
         rules.rules.truncate(strong);
         rules.rules.extend(choice_rules.enabled());
-        let (sat, outcome) = Sat::new(pool.len(), rules.rules.iter().map(|rule| rule.literals.as_slice()));
+        let clauses = rules.rules.iter().map(|rule| rule.literals.as_slice());
+        let (sat, outcome) = Sat::new(pool.len(), left, clauses);
         let mut chooser = Chooser::new(sat, rules, jobs.clone(), dependencies, strong, weak);
-        match outcome.and_then(|()| chooser.run()) {
+        let outcome = outcome.map_err(Stop::from).and_then(|()| chooser.run());
+        left = chooser.sat.steps();
+        match outcome {
             Ok(()) => {
                 let is_installed = |id| chooser.sat.value(installed(id)) > 0;
                 if !choice_rules.drop_unneeded(is_installed) {
                     break chooser;
                 }
             }
-            Err(contradiction) => {
+            Err(Stop::OutOfSteps) => {
+                let (reasons, missing) = (vec![out_of_steps(steps)], BTreeSet::new());
+                return Err(Refusal { reasons, missing, unlisted: chooser.rules.unlisted });
+            }
+            Err(Stop::Contradiction(contradiction)) => {
                 let core = chooser.sat.core(contradiction);
                 let last = core.iter().max().and_then(|last| (*last as usize).checked_sub(strong));
                 let Some(last) = last else {
-                    let (reasons, missing) = reasons::told(&chooser.rules, &core);
+                    let (reasons, missing) = reasons::told(&chooser.rules, &core, left);
                     return Err(Refusal { reasons, missing, unlisted: chooser.rules.unlisted });
                 };
                 choice_rules.drop_enabled(last);
@@ -127,6 +137,13 @@ pub(crate) fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
     let gone = pool.ids().filter(|id| chooser.rules.is_base(*id) && chooser.sat.value(installed(*id)) < 0);
     let replaced = gone.map(|id| (id, replacement(pool, id, &packages))).collect();
     Ok(Choice { packages, expected, replaced, unlisted })
+}
+
+fn out_of_steps(steps: u64) -> String {
+    format!(
+        "the choice was given up after {steps} steps: too many of the packages exclude each other; ask for fewer packages in one \
+         entry, or for exact versions"
+    )
 }
 
 /// Reaches the packages that may come because of what is reached, and so on.
@@ -213,7 +230,7 @@ impl<'p> Chooser<'p> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Contradiction> {
+    fn run(&mut self) -> Result<(), Stop> {
         loop {
             if self.decide_job()? || self.keep()? {
                 self.start_over();
@@ -242,13 +259,13 @@ impl<'p> Chooser<'p> {
     }
 
     /// Installs the best of `candidates`. Whether no decision had to be taken back.
-    pub(super) fn install(&mut self, mut candidates: Vec<PackageId>) -> Result<bool, Contradiction> {
+    pub(super) fn install(&mut self, mut candidates: Vec<PackageId>) -> Result<bool, Stop> {
         self.policy().choose(&mut candidates);
         self.install_first(candidates)
     }
 
     /// Installs the first of `candidates`, the others of which may be taken later. Whether no decision had to be taken back.
-    fn install_first(&mut self, candidates: Vec<PackageId>) -> Result<bool, Contradiction> {
+    fn install_first(&mut self, candidates: Vec<PackageId>) -> Result<bool, Stop> {
         let level = self.sat.level();
         if candidates.len() > 1 {
             self.branches.push(Branch {
@@ -260,7 +277,7 @@ impl<'p> Chooser<'p> {
         self.decide(installed(candidates[0]))
     }
 
-    pub(super) fn decide(&mut self, literal: Literal) -> Result<bool, Contradiction> {
+    pub(super) fn decide(&mut self, literal: Literal) -> Result<bool, Stop> {
         let level = self.sat.level();
         self.sat.decide(literal)?;
         let now = self.sat.level();
@@ -272,8 +289,9 @@ impl<'p> Chooser<'p> {
         Ok(is_forward)
     }
 
-    fn decide_job(&mut self) -> Result<bool, Contradiction> {
+    fn decide_job(&mut self) -> Result<bool, Stop> {
         let Some(mut candidates) = self.jobs.clone().find_map(|job| self.open(job)) else { return Ok(false) };
+        self.sat.spend(self.rules.pool.len())?;
         // what is there already is good enough
         if candidates.iter().any(|id| self.rules.is_base(*id)) {
             candidates.retain(|id| self.rules.is_base(*id));
@@ -292,7 +310,7 @@ impl<'p> Chooser<'p> {
     }
 
     /// Keeps a package of the base, or finds another for it.
-    fn keep(&mut self) -> Result<bool, Contradiction> {
+    fn keep(&mut self) -> Result<bool, Stop> {
         let kept = self.jobs.end..self.strong;
         for rule in kept {
             let own = self.rules.rules[rule].literals[0];
@@ -310,11 +328,13 @@ impl<'p> Chooser<'p> {
     }
 
     /// Decides one dependency that is open: those with one good candidate first. Whether there was one.
-    fn decide_dependency(&mut self) -> Result<bool, Contradiction> {
+    fn decide_dependency(&mut self) -> Result<bool, Stop> {
         let trail = self.sat.trail().iter().filter(|literal| **literal > 0);
         let mut ranges: Vec<(u32, u32)> =
             trail.map(|literal| self.first_rule[package(*literal).0 as usize]).collect();
         ranges.sort_unstable();
+        let looks = ranges.iter().map(|(start, end)| (end - start) as usize).sum();
+        self.sat.spend(looks)?;
         let rules = ranges.into_iter().flat_map(|(start, end)| start as usize..end as usize);
         let rules = rules.chain(self.strong..self.rules.rules.len());
         let mut unmet: Vec<(usize, Vec<PackageId>)> =
@@ -345,7 +365,7 @@ impl<'p> Chooser<'p> {
 
     /// Where a candidate that was not taken came in later anyway, or is recommended, takes it at once instead. Whether there
     /// was one.
-    fn decide_better(&mut self) -> Result<bool, Contradiction> {
+    fn decide_better(&mut self) -> Result<bool, Stop> {
         let mut take = None;
         for number in (0..self.branches.len()).rev() {
             let branch = self.branches[number].clone();

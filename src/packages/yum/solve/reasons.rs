@@ -2,22 +2,22 @@
 
 use super::formula::{Literal, package};
 use super::rules::{Rule, Rules, Why};
-use super::sat::{ClauseId, Sat};
+use super::sat::{ClauseId, Sat, Stop};
 use crate::packages::yum::pool::{Kind, PackageId, Pool};
 use crate::packages::yum::relation::Relation;
 use crate::packages::yum::rich::Rich;
 use std::collections::BTreeSet;
 
 /// The rules of `core`, which cannot all hold, as sentences, and what they require that nobody offers. Rules without which the
-/// others cannot hold either are left out.
-pub(super) fn told(rules: &Rules<'_>, core: &[ClauseId]) -> (Vec<String>, BTreeSet<String>) {
+/// others cannot hold either are left out, as far as `steps` suffice to find them.
+pub(super) fn told(rules: &Rules<'_>, core: &[ClauseId], mut steps: u64) -> (Vec<String>, BTreeSet<String>) {
     let mut needed: Vec<&Rule> = core.iter().map(|id| &rules.rules[*id as usize]).collect();
     let mut at = needed.len();
     while let Some(before) = at.checked_sub(1) {
         at = before;
         let rest = |number: &usize| *number != at;
         let without: Vec<&Rule> = (0..needed.len()).filter(rest).map(|number| needed[number]).collect();
-        if !can_hold(rules, &without) {
+        if !may_hold(rules, &without, &mut steps) {
             needed = without;
         }
     }
@@ -33,16 +33,21 @@ fn missing_relation(rules: &Rules<'_>, rule: &Rule) -> Option<String> {
     (!has_providers && !Rich::is_rich(relation.name)).then(|| relation.to_string())
 }
 
-fn can_hold(rules: &Rules<'_>, some: &[&Rule]) -> bool {
-    let (mut sat, mut outcome) = Sat::new(rules.pool.len(), some.iter().map(|rule| rule.literals.as_slice()));
+/// Whether `some` of the rules can all hold, or `steps` do not suffice to find that out.
+fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
+    let clauses = some.iter().map(|rule| rule.literals.as_slice());
+    let (mut sat, outcome) = Sat::new(rules.pool.len(), *steps, clauses);
+    let mut outcome = outcome.map_err(Stop::from);
     let literals: BTreeSet<Literal> = some.iter().flat_map(|rule| &rule.literals).copied().collect();
     while outcome.is_ok() {
         let Some(open) = literals.iter().copied().find(|literal| sat.value(*literal) == 0) else {
+            *steps = sat.steps();
             return true;
         };
         outcome = sat.decide(open);
     }
-    false
+    *steps = sat.steps();
+    outcome == Err(Stop::OutOfSteps)
 }
 
 /// First what is asked for, then what that needs, and so on; what excludes comes when both sides are known.

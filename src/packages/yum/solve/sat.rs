@@ -28,6 +28,23 @@ pub(super) struct Sat {
     /// For each learnt clause, those that it follows from; the first of them is `first_learnt`.
     learnt_from: Vec<Vec<ClauseId>>,
     first_learnt: ClauseId,
+    /// How many steps are left.
+    steps: u64,
+}
+
+/// Why nothing more can be decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The clauses cannot all hold.
+    Contradiction(Contradiction),
+    /// The steps are used up.
+    OutOfSteps,
+}
+
+impl From<Contradiction> for Stop {
+    fn from(contradiction: Contradiction) -> Stop {
+        Stop::Contradiction(contradiction)
+    }
 }
 
 /// The clauses cannot all hold; one of them shows it.
@@ -39,12 +56,14 @@ fn index(literal: Literal) -> usize {
 }
 
 impl Sat {
-    /// `clauses` over `packages` packages, with all that follows from them alone.
+    /// `clauses` over `packages` packages, with all that follows from them alone. Decisions take at most `steps`: the time to
+    /// decide whether clauses can hold may grow exponentially with them.
     ///
     /// # Errors
     /// When they cannot all hold.
     pub(super) fn new<'c>(
         packages: usize,
+        steps: u64,
         clauses: impl Iterator<Item = &'c [Literal]>,
     ) -> (Sat, Result<(), Contradiction>) {
         let mut sat = Sat {
@@ -58,6 +77,7 @@ impl Sat {
             propagated: 0,
             learnt_from: Vec::new(),
             first_learnt: 0,
+            steps,
         };
         let mut units = Vec::new();
         for clause in clauses {
@@ -106,6 +126,20 @@ impl Sat {
         if literal > 0 { decided } else { -decided }
     }
 
+    /// How many steps are left.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Counts `steps`, such as looks at clauses.
+    ///
+    /// # Errors
+    /// When they are used up.
+    pub(super) fn spend(&mut self, steps: usize) -> Result<(), Stop> {
+        self.steps = self.steps.saturating_sub(steps as u64);
+        if self.steps == 0 { Err(Stop::OutOfSteps) } else { Ok(()) }
+    }
+
     /// What is decided, in the order in which it was.
     pub(super) fn trail(&self) -> &[Literal] {
         &self.trail
@@ -122,17 +156,18 @@ impl Sat {
     /// it teaches is noted, and decisions are taken back.
     ///
     /// # Errors
-    /// When the clauses cannot all hold, whatever is decided.
-    pub(super) fn decide(&mut self, literal: Literal) -> Result<(), Contradiction> {
+    /// When the clauses cannot all hold, whatever is decided, or the steps are used up.
+    pub(super) fn decide(&mut self, literal: Literal) -> Result<(), Stop> {
         self.level_starts.push(self.trail.len());
         self.set(literal, None);
         while let Some(conflict) = self.propagate() {
             if self.level() == 1 {
-                return Err(Contradiction(conflict));
+                return Err(Contradiction(conflict).into());
             }
             self.learn(conflict);
+            self.spend(self.decided.len())?;
         }
-        Ok(())
+        self.spend(1)
     }
 
     /// Takes back all decisions above `level`.
@@ -152,6 +187,7 @@ impl Sat {
             self.propagated += 1;
             let lost = -literal;
             let mut watching = std::mem::take(&mut self.watches[index(lost)]);
+            self.steps = self.steps.saturating_sub(watching.len() as u64);
             let mut kept = 0;
             let mut conflict = None;
             for at in 0..watching.len() {
@@ -279,14 +315,16 @@ mod tests {
 
     /// Decides every package, wanted or not by `wishes`.
     fn solved(clauses: &[Vec<Literal>], wishes: u8) -> Result<Vec<bool>, Vec<ClauseId>> {
-        let (mut sat, mut outcome) = Sat::new(8, clauses.iter().map(Vec::as_slice));
+        let (mut sat, outcome) = Sat::new(8, u64::MAX, clauses.iter().map(Vec::as_slice));
+        let mut outcome = outcome.map_err(Stop::from);
         while outcome.is_ok() {
             let Some(open) = (1..=8).find(|package| sat.value(*package) == 0) else { break };
             outcome = sat.decide(if wishes >> (open - 1) & 1 == 1 { open } else { -open });
         }
         match outcome {
             Ok(()) => Ok((1..=8).map(|package| sat.value(package) > 0).collect()),
-            Err(contradiction) => Err(sat.core(contradiction)),
+            Err(Stop::Contradiction(contradiction)) => Err(sat.core(contradiction)),
+            Err(Stop::OutOfSteps) => unreachable!("there are enough"),
         }
     }
 

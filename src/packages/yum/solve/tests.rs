@@ -15,6 +15,9 @@ fn pool(sources: &str, base: &str) -> Pool {
     pool
 }
 
+/// Steps that a choice may take here: few enough for a test to use them up.
+const STEPS: u64 = 2_000_000;
+
 struct Answer {
     pool: Pool,
     outcome: Result<Choice, Refusal>,
@@ -48,7 +51,14 @@ fn ask(sources: &str, base: &str, install: &[&str], weak: bool, assume: bool) ->
     let pool = pool(&long(sources), &long(base));
     let install: Vec<String> = install.iter().map(|word| (*word).to_owned()).collect();
     let architectures = Architectures::of("x86_64");
-    let question = Question { pool: &pool, architectures: &architectures, install: &install, weak, assume };
+    let question = Question {
+        pool: &pool,
+        architectures: &architectures,
+        install: &install,
+        weak,
+        assume,
+        steps: STEPS,
+    };
     let outcome = choose(question);
     Answer { pool, outcome }
 }
@@ -315,4 +325,33 @@ fn all_reasons_of_alternatives_and_the_providers_of_a_name_are_told() {
     assert_eq!(reasons.len(), 5, "{reasons:#?}");
     let reasons = ask(sources, "", &["cap", "d"], true, false).reasons();
     assert_eq!(reasons[0], "'cap' is asked for, which is provided by f-1-1.noarch, g-1-1.noarch");
+}
+
+/// Pigeons that need a hole each, one hole fewer than there are: whether that goes takes exponentially many steps to decide.
+fn pigeons(count: usize) -> String {
+    let holes = |pigeon: usize| (1..count).map(move |hole| format!("p{pigeon}h{hole}"));
+    let mut text = String::new();
+    for pigeon in 0..count {
+        text += &format!("p{pigeon}: requires in{pigeon}\n");
+        for (hole, name) in (1..count).zip(holes(pigeon)) {
+            let others = (0..count).filter(|other| *other != pigeon);
+            let others = others.map(|other| format!("; conflicts p{other}h{hole}")).collect::<String>();
+            text += &format!("{name}: provides in{pigeon}{others}\n");
+        }
+    }
+    text
+}
+
+#[test]
+fn a_choice_that_takes_too_long_is_given_up() {
+    let ask_for = |count: usize| {
+        let names: Vec<String> = (0..count).map(|pigeon| format!("p{pigeon}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        ask(&pigeons(count), "", &names, true, false).reasons()
+    };
+    // few enough to be decided: the chain names every pigeon
+    let reasons = ask_for(4).join("\n");
+    assert!((0..4).all(|pigeon| reasons.contains(&format!("'p{pigeon}' is asked for"))), "{reasons}");
+    let reasons = ask_for(12);
+    assert!(reasons[0].starts_with("the choice was given up after 2000000 steps"), "{reasons:?}");
 }

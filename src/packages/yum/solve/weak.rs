@@ -2,7 +2,7 @@
 
 use super::choose::Chooser;
 use super::formula::{Literal, installed, package};
-use super::sat::Contradiction;
+use super::sat::Stop;
 use crate::packages::yum::pool::{Kind, PackageId};
 use crate::packages::yum::relation::Relation;
 use crate::packages::yum::rich::Rich;
@@ -10,8 +10,9 @@ use std::collections::HashSet;
 
 impl<'p> Chooser<'p> {
     /// Installs what is recommended and what supplements. Whether there was anything to decide.
-    pub(super) fn decide_weak(&mut self) -> Result<bool, Contradiction> {
+    pub(super) fn decide_weak(&mut self) -> Result<bool, Stop> {
         let (pool, reached) = (self.rules.pool, self.rules.reached.clone());
+        self.sat.spend(pool.len())?;
         let is_installed = |literal: &&Literal| **literal > 0;
         let order: Vec<PackageId> =
             self.sat.trail().iter().filter(is_installed).map(|literal| package(*literal)).collect();
