@@ -131,10 +131,18 @@ impl Run<'_> {
         true
     }
 
-    /// Moves one version to the first of `candidates` that can be taken.
+    /// Moves one version to the first of `candidates` that can be taken, of the newest ones: a source may list any number, and
+    /// each costs requests.
     async fn move_version(&mut self, slot: &Slot, candidates: &[Candidate]) -> Move {
         let mut moved = stays(slot);
-        for candidate in candidates {
+        let most = self.asker.resolver.limits().candidates;
+        for (tried, candidate) in candidates.iter().enumerate() {
+            if tried == most {
+                let left = candidates.len() - tried;
+                let why = format!("not tried, as the {most} newest cannot be taken ({left} are left)");
+                moved.held.push(Held { version: candidate.version.clone(), why });
+                break;
+            }
             match self.take(&[(slot, candidate)]).await {
                 Ok(items) => {
                     moved = to(Move { items, ..moved }, candidate);

@@ -84,6 +84,28 @@ fn a_variable_moves_only_where_upstream_has_everything_that_uses_it() {
     assert!(report.to_string().contains("/b:1.0.2"), "{report:#}");
 }
 
+/// A source may list any number of versions that upstream does not have.
+#[test]
+fn of_many_versions_that_cannot_be_taken_only_the_newest_are_tried() {
+    let up = Upstream::new();
+    up.file("1.0.0/tool", "1.0.0");
+    up.file("1.0.5/tool", "1.0.5");
+    let list: String = (1..60_000).map(|patch| format!("1.0.{patch}\n")).collect();
+    up.file("versions.txt", list);
+    let vars = "vars: {v: {value: 1.0.0, update: patch, from: \"URL/versions.txt\"}}\n";
+    up.manifest(&format!("{vars}files: [{{url: 'URL/${{v}}/tool'}}]\n"));
+    let report = up.run(0, "update", &[]);
+    assert_eq!(moved(&report), Vec::new());
+    let held = report["updates"][0]["held"].as_array().unwrap();
+    let versions: Vec<&str> = held.iter().map(|one| one["version"].as_str().unwrap()).collect();
+    let newest: Vec<String> = (0..=50).map(|less| format!("1.0.{}", 59_999 - less)).collect();
+    assert_eq!(versions, newest);
+    let why = held.last().unwrap()["why"].as_str().unwrap();
+    assert!(why.contains("not tried, as the 50 newest cannot be taken (59949 are left)"), "{why}");
+    let tried = up.faults.seen().iter().filter(|seen| seen.path.ends_with("/tool")).count();
+    assert!(tried <= 2 * 51, "{tried} requests");
+}
+
 #[test]
 fn check_says_4_when_something_is_newer_moved_or_gone_and_writes_nothing() {
     let up = Upstream::new();
