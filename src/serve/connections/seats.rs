@@ -26,7 +26,8 @@ pub(in super::super) struct Seats {
 pub(in super::super) struct Seat {
     id: u64,
     start: Instant,
-    /// When bytes came or went last, in milliseconds since the start.
+    /// When bytes went last, or came for a request in progress, in milliseconds since the start. The bytes of a TLS
+    /// handshake or of a request's head do not count: a client could send them one by one.
     moved: AtomicU64,
     /// Whether the client has not taken what was written last.
     unread: AtomicBool,
@@ -169,7 +170,9 @@ fn since(start: Instant) -> u64 {
 impl Seat {
     /// Bytes came.
     pub(super) fn received(&self) {
-        self.moved.store(since(self.start), Ordering::Relaxed);
+        if self.busy.load(Ordering::Acquire) > 0 {
+            self.moved.store(since(self.start), Ordering::Relaxed);
+        }
         self.awaited.store(false, Ordering::Relaxed);
     }
 
@@ -192,6 +195,7 @@ impl Seat {
     /// A request begins.
     pub(super) fn begin(self: &Arc<Seat>) -> Busy {
         self.busy.fetch_add(1, Ordering::AcqRel);
+        self.received();
         Busy(self.clone())
     }
 
@@ -231,9 +235,9 @@ impl Seat {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Ordering::AcqRel);
         // an idle connection counts from the end of its last answer
         self.0.received();
+        self.0.busy.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -249,6 +253,23 @@ mod tests {
         let mut seats = Seats::new(most, Duration::from_secs(100), Duration::from_secs(50));
         seats.start -= Duration::from_secs(1000);
         seats
+    }
+
+    #[tokio::test]
+    async fn bytes_outside_of_a_request_keep_no_connection_young() {
+        let seats = seats(2);
+        let (first, second) = (seats.take().await, seats.take().await);
+        long_ago(&first, 9);
+        long_ago(&second, 8);
+        first.received();
+        seats.make_room();
+        assert!(first.leaves() && !second.leaves(), "a handshake or a head, byte by byte");
+        let busy = second.begin();
+        assert!(second.still() < Duration::from_secs(8));
+        long_ago(&second, 8);
+        second.received();
+        assert!(second.still() < Duration::from_secs(8));
+        drop(busy);
     }
 
     #[tokio::test]
