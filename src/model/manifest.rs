@@ -3,7 +3,7 @@
 
 use super::{Descriptor, Digest, DigestError, Platform, media_type};
 use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// An entry of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +32,6 @@ pub(crate) enum Manifest {
         subject: Option<Descriptor>,
         /// `artifactType`, or the config's media type where that is absent.
         artifact_type: String,
-        /// The manifest's annotations.
-        annotations: BTreeMap<String, String>,
     },
 }
 
@@ -51,6 +49,9 @@ pub enum ManifestError {
         "it is a Docker schema 1 manifest, which today's registries and nodes refuse; use a newer tag of the image"
     )]
     Schema1,
+    /// It names a media type that is no manifest's. A browser may run what is sent as `text/html`.
+    #[error("its media type is '{0}', not that of an image manifest or an index of OCI or Docker")]
+    MediaType(String),
     /// Neither `manifests` nor `config` and `layers`.
     #[error("it is neither an image manifest nor an index (media type '{0}')")]
     NotAManifest(String),
@@ -63,8 +64,14 @@ struct RawDescriptor {
     digest: String,
     size: u64,
     platform: Option<RawPlatform>,
-    #[serde(default)]
-    annotations: Option<BTreeMap<String, String>>,
+    annotations: Option<RawAnnotations>,
+}
+
+/// The one annotation that is read. All others are skipped: a manifest may have hundreds of thousands.
+#[derive(Deserialize)]
+struct RawAnnotations {
+    #[serde(rename = "vnd.docker.reference.digest")]
+    attests: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -86,8 +93,6 @@ struct RawManifest {
     config: Option<RawDescriptor>,
     layers: Option<Vec<RawDescriptor>>,
     subject: Option<RawDescriptor>,
-    #[serde(default)]
-    annotations: Option<BTreeMap<String, String>>,
 }
 
 impl RawDescriptor {
@@ -103,6 +108,7 @@ impl RawDescriptor {
 impl Manifest {
     /// Reads a manifest. Returns it with its media type: the one in the body where it has one, else
     /// `content_type` without parameters, else the one that fits its fields (manifest.md, "mediaType").
+    /// That is always one of those that [`media_type::is_manifest`] knows.
     pub(crate) fn parse(
         bytes: &[u8],
         content_type: Option<&str>,
@@ -110,10 +116,14 @@ impl Manifest {
         let raw: RawManifest =
             serde_json::from_slice(bytes).map_err(|error| ManifestError::Json(error.to_string()))?;
         let sent = content_type.map(|value| value.split(';').next().unwrap_or(value).trim());
-        let named = raw.media_type.as_deref().or(sent.filter(|value| media_type::is_manifest(value)));
+        let own = raw.media_type.as_deref().filter(|own| !own.is_empty());
+        let named = own.or(sent.filter(|value| media_type::is_manifest(value)));
         let schema1 = [media_type::DOCKER_SCHEMA1, media_type::DOCKER_SCHEMA1_SIGNED];
         if raw.schema_version == Some(1) || named.is_some_and(|named| schema1.contains(&named)) {
             return Err(ManifestError::Schema1);
+        }
+        if let Some(other) = named.filter(|named| !media_type::is_manifest(named)) {
+            return Err(ManifestError::MediaType(other.into()));
         }
         if let Some(children) = &raw.manifests {
             let kind = named.unwrap_or(media_type::OCI_INDEX).to_owned();
@@ -130,14 +140,13 @@ impl Manifest {
             config,
             layers: layers.iter().map(RawDescriptor::read).collect::<Result<_, _>>()?,
             subject: raw.subject.as_ref().map(RawDescriptor::read).transpose()?,
-            annotations: raw.annotations.unwrap_or_default(),
         };
         Ok((manifest, kind))
     }
 }
 
 fn read_child(raw: &RawDescriptor) -> Result<Child, ManifestError> {
-    let attests = raw.annotations.as_ref().and_then(|notes| notes.get("vnd.docker.reference.digest"));
+    let attests = raw.annotations.as_ref().and_then(|annotations| annotations.attests.as_deref());
     Ok(Child {
         descriptor: raw.read()?,
         platform: raw.platform.as_ref().map(|platform| Platform {
@@ -145,7 +154,7 @@ fn read_child(raw: &RawDescriptor) -> Result<Child, ManifestError> {
             architecture: platform.architecture.clone(),
             variant: platform.variant.clone().filter(|variant| !variant.is_empty()),
         }),
-        attests: attests.map(|digest| digest.parse()).transpose()?,
+        attests: attests.map(str::parse).transpose()?,
     })
 }
 
@@ -213,5 +222,22 @@ mod tests {
         );
         assert!(matches!(Manifest::parse(b"{}", None), Err(ManifestError::NotAManifest(_))));
         assert!(matches!(Manifest::parse(b"<html>", None), Err(ManifestError::Json(_))));
+    }
+
+    #[test]
+    fn a_media_type_that_is_no_manifests_is_refused_whatever_the_fields_are() {
+        for fields in [
+            r#""manifests":[]"#,
+            r#""layers":[],"config":{"digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","size":1}"#,
+        ] {
+            let of = |kind: &str| {
+                let text = format!(r#"{{"schemaVersion":2,"mediaType":"{kind}",{fields}}}"#);
+                Manifest::parse(text.as_bytes(), Some(media_type::OCI_MANIFEST))
+            };
+            for kind in ["text/html", "application/vnd.oci.artifact.manifest.v1+json", "image/svg+xml"] {
+                assert_eq!(of(kind), Err(ManifestError::MediaType(kind.into())));
+            }
+            assert!(of("").is_ok(), "an empty one says nothing");
+        }
     }
 }

@@ -46,7 +46,10 @@ pub(super) fn read(state: &State, parts: &Parts, hosts: &Hosts, route: &Route) -
         Route::Manifest(name, reference) => {
             let descriptor = manifest(state, name, reference, ns)?;
             match state.blobs.stat(&descriptor.digest)? {
-                Some(_) => Ok(Answer::Content(descriptor.digest, descriptor.media_type.to_string())),
+                Some(_) => {
+                    let kind = sent_type(&descriptor.media_type).to_owned();
+                    Ok(Answer::Content(descriptor.digest, kind))
+                }
                 None => Err(ApiError::not_found(
                     "MANIFEST_UNKNOWN",
                     format!("the bundle names {} but does not hold it: it is partial", descriptor.digest),
@@ -63,6 +66,12 @@ pub(super) fn read(state: &State, parts: &Parts, hosts: &Hosts, route: &Route) -
         Route::Referrers(name, subject) => Ok(Answer::Ready(referrers::page(state, name, subject, asked)?)),
         Route::Uploads(_) | Route::Upload(..) => Err(ApiError::method("this is for pushing")),
     }
+}
+
+/// The `Content-Type` of a manifest. An old lock or folder for pushes may name any media type, which its author
+/// chose: one that is no manifest's is not passed on to browsers.
+fn sent_type(media_type: &str) -> &str {
+    if media_type::is_manifest(media_type) { media_type } else { media_type::OCTETS }
 }
 
 /// The manifest that `reference` names in the repository: in the bundles first, then among what was pushed.
