@@ -97,6 +97,8 @@ pub struct Limits {
     pub upload_answer: Duration,
     /// Blobs that `serve` hashes at one time.
     pub hashing: usize,
+    /// Manifests that `serve` holds in memory at one time, because they were pushed or for a list of referrers.
+    pub manifests: usize,
     /// Connections that `serve` keeps open at one time (`--max-connections`).
     pub connections: usize,
     /// Requests that `serve` answers at one time (`--max-requests`).
@@ -158,6 +160,7 @@ impl Limits {
         idle: Duration::from_mins(1),
         upload_answer: Duration::from_mins(10),
         hashing: 4,
+        manifests: 4,
         connections: 4096,
         requests: 1024,
         keep_alive: Duration::from_mins(2),

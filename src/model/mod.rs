@@ -45,7 +45,7 @@ pub(crate) use platform::Platform;
 pub use reference::ImageRef;
 pub(crate) use reference::{ReferenceError, is_repository, is_repository_component, is_tag, names_host};
 pub(crate) use referrer::{
-    Referring, cosign_tags, merge_referrers, referrers_tag, referring, tagged_subject,
+    ENTRY_ANNOTATIONS, Referring, cosign_tags, merge_referrers, referrers_tag, referring, tagged_subject,
 };
 pub use shard::Shard;
 pub(crate) use shard::ShardError;

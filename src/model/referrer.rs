@@ -4,7 +4,12 @@
 use super::manifest::children_mut;
 use super::{Algorithm, Descriptor, Digest, ManifestError, media_type};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// The largest annotations that an entry in a list of referrers has, in bytes of JSON. Registries refuse longer lists
+/// than 4 MiB.
+pub(crate) const ENTRY_ANNOTATIONS: usize = 1 << 20;
 
 /// A manifest with a subject.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,15 +18,19 @@ pub(crate) struct Referring {
     pub subject: Digest,
     /// Its entry in a list of referrers: the descriptor with artifact type and annotations.
     pub entry: Value,
+    /// Whether the entry lacks the annotations: they have more than [`ENTRY_ANNOTATIONS`] bytes.
+    pub is_abridged: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Raw {
+struct Raw<'a> {
     subject: Option<Named>,
     artifact_type: Option<String>,
     config: Option<Typed>,
-    annotations: Option<Map<String, Value>>,
+    /// Read only if there is a subject: a manifest may have hundreds of thousands.
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -48,10 +57,14 @@ pub(crate) fn referring(bytes: &[u8], descriptor: &Descriptor) -> Option<Referri
     if let Some(kind) = kind.or_else(|| raw.config.and_then(|config| config.media_type)) {
         entry["artifactType"] = kind.into();
     }
-    if let Some(annotations) = raw.annotations {
-        entry["annotations"] = annotations.into();
+    let (annotations, omitted) = match raw.annotations.map(RawValue::get) {
+        Some(text) if text.len() > ENTRY_ANNOTATIONS => (None, true),
+        text => (text, false),
+    };
+    if let Some(annotations) = annotations {
+        entry["annotations"] = serde_json::from_str(annotations).ok()?;
     }
-    Some(Referring { subject, entry })
+    Some(Referring { subject, entry, is_abridged: omitted })
 }
 
 /// The tag under which a registry without a referrers API keeps the list of the referrers of `subject`.
@@ -137,6 +150,11 @@ mod tests {
             (&entry["artifactType"], &entry["annotations"]["k"]),
             (&json!("application/a"), &json!("v"))
         );
+        for (length, is_abridged) in [(ENTRY_ANNOTATIONS - 8, false), (ENTRY_ANNOTATIONS - 7, true)] {
+            let long = manifest(&format!(r#","annotations":{{"k":"{}"}}"#, "x".repeat(length)));
+            let found = referring(long.as_bytes(), &descriptor).unwrap();
+            assert_eq!((found.is_abridged, found.entry["annotations"].is_null()), (is_abridged, is_abridged));
+        }
         assert_eq!(referring(br#"{"config":{}}"#, &descriptor), None);
         assert_eq!(referring(b"no json", &descriptor), None);
     }

@@ -23,6 +23,10 @@ const UPLOAD_ID: HeaderName = HeaderName::from_static("docker-upload-uuid");
 const PIECE: usize = 1 << 20;
 /// How many pieces are collected before they are written, however small they are.
 const MOST_PIECES: usize = 1024;
+/// How long a client may pause before what it has sent so far is written. It takes no memory after that.
+const PAUSE: Duration = Duration::from_millis(250);
+/// The code of the error that a body broke off.
+pub(super) const BROKEN_OFF: &str = "BLOB_UPLOAD_INVALID";
 
 /// A digest in the query.
 fn digest(parts: &Parts, key: &str) -> Result<Option<Digest>, ApiError> {
@@ -155,7 +159,7 @@ fn status(status: StatusCode, name: &str, id: &str, size: u64) -> Response {
 
 /// Receives the body in pieces, and returns the size of the upload so far. Of a body that breaks off, the bytes
 /// that came in stay.
-async fn receive(
+pub(super) async fn receive(
     state: &Arc<State>,
     store: &Arc<WritableStore>,
     slot: &mut Option<IncomingBlob>,
@@ -189,7 +193,7 @@ async fn receive(
             Some(end) => {
                 settle(write, slot).await?;
                 let size = slot.as_ref().ok_or_else(unknown)?.size;
-                return end.map(|()| size).map_err(|message| ApiError::bad("BLOB_UPLOAD_INVALID", message));
+                return end.map(|()| size).map_err(|message| ApiError::bad(BROKEN_OFF, message));
             }
         }
     }
@@ -200,14 +204,16 @@ async fn gather(stream: &mut BodyDataStream, stall: Duration) -> (Vec<Bytes>, Op
     let (mut pieces, mut gathered) = (Vec::new(), 0);
     // each piece has its cost, however small it is
     while gathered < PIECE && pieces.len() < MOST_PIECES {
-        match timeout(stall, stream.next()).await {
+        let patience = if pieces.is_empty() { stall } else { PAUSE.min(stall) };
+        match timeout(patience, stream.next()).await {
             Ok(Some(Ok(piece))) => {
                 gathered += piece.len();
                 pieces.push(piece);
             }
             Ok(None) => return (pieces, Some(Ok(()))),
             Ok(Some(Err(error))) => return (pieces, Some(Err(format!("the body broke off: {error}")))),
-            Err(_) => return (pieces, Some(Err("the body stood still".to_owned()))),
+            Err(_) if pieces.is_empty() => return (pieces, Some(Err("the body stood still".to_owned()))),
+            Err(_) => return (pieces, None),
         }
     }
     (pieces, None)

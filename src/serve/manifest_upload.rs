@@ -1,19 +1,23 @@
 //! Uploads of manifests.
 
-use super::blob_upload::have;
+use super::blob_upload::{BROKEN_OFF, have, receive};
 use super::response::{ApiError, CONTENT_DIGEST, Response, blocking, empty, set};
 use super::route::{Reference, queries};
 use super::state::State;
-use super::writable::WritableStore;
-use crate::model::{Algorithm, Descriptor, Digest, Manifest, is_tag, media_type, referring};
+use super::upload_sessions::unknown;
+use super::writable::{IncomingBlob, WritableStore};
+use crate::model::{
+    Algorithm, Descriptor, Digest, ENTRY_ANNOTATIONS, Manifest, is_tag, media_type, referring,
+};
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HeaderName, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
+use http_body_util::Limited;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tokio::time::timeout;
 
 const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 const TAG: HeaderName = HeaderName::from_static("oci-tag");
@@ -43,31 +47,14 @@ pub(super) async fn put(
             "{name}:{tag} comes from a bundle and cannot be overwritten; push under another name"
         )));
     }
-    let most = state.limits.manifest_bytes;
-    let arrived = timeout(state.limits.stall, axum::body::to_bytes(body, most)).await;
-    let arrived = arrived.unwrap_or_else(|_| Err(axum::Error::new("it took too long")));
-    let bytes = arrived.map_err(|error| {
-        let message = format!("the manifest did not arrive, or has more than {most} bytes: {error}");
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "MANIFEST_INVALID", message)
-    })?;
-    let digest = match &reference {
-        Reference::Digest(digest) if !digest.matches(&bytes) => {
-            let found = Digest::of(digest.algorithm(), &bytes);
-            return Err(ApiError::bad("DIGEST_INVALID", format!("the manifest is {found}, not {digest}")));
-        }
-        Reference::Digest(digest) => digest.clone(),
-        _ => Digest::of(Algorithm::Sha256, &bytes),
-    };
+    let incoming = receive_manifest(&state, &store, &name, parts, &reference, body).await?;
     let sent = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).map(str::to_owned);
-    let at = name.clone();
+    let (at, named) = (name.clone(), reference.clone());
+    let slot = state.manifest_slots.clone().acquire_owned().await;
     let (descriptor, subject) = blocking(move || -> Result<_, ApiError> {
-        let (manifest, kind) = check(&bytes, sent.as_deref())?;
-        let descriptor = Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() };
-        let referrer = referring(&bytes, &descriptor);
-        let _held = store.hold_blobs();
-        want_blobs(&state, &store, &manifest, &foreign(&bytes))?;
-        store.put_manifest(&at, &tags, &descriptor, referrer.as_ref(), &bytes)?;
-        Ok(((descriptor, tags), referrer.map(|referrer| referrer.subject)))
+        let _slot = slot;
+        keep(&state, &store, &at, &tags, named, sent.as_deref(), incoming)
+            .map(|kept| ((kept.0, tags), kept.1))
     })
     .await??;
     let (descriptor, tags) = descriptor;
@@ -87,13 +74,75 @@ pub(super) async fn put(
     Ok(response)
 }
 
+/// Receives the body on disk: a client may stop one byte before its end.
+async fn receive_manifest(
+    state: &Arc<State>,
+    store: &Arc<WritableStore>,
+    name: &str,
+    parts: &Parts,
+    reference: &Reference,
+    body: Body,
+) -> Result<IncomingBlob, ApiError> {
+    let most = state.limits.manifest_bytes;
+    let algorithm = match reference {
+        Reference::Digest(digest) => digest.algorithm(),
+        _ => Algorithm::Sha256,
+    };
+    let mut slot = Some(store.blobs.begin(algorithm).map_err(ApiError::disk)?);
+    let body = Body::new(Limited::new(body, most));
+    let received = receive(state, store, &mut slot, name, &parts.headers, body).await;
+    received.map_err(|error| match error.code {
+        BROKEN_OFF => {
+            let message =
+                format!("the manifest did not arrive, or has more than {most} bytes: {}", error.message);
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "MANIFEST_INVALID", message)
+        }
+        _ => error,
+    })?;
+    slot.ok_or_else(unknown)
+}
+
+/// Checks a manifest that came in and adds it to the repository. Returns its descriptor and its subject.
+fn keep(
+    state: &State,
+    store: &WritableStore,
+    name: &str,
+    tags: &[String],
+    reference: Reference,
+    sent: Option<&str>,
+    mut incoming: IncomingBlob,
+) -> Result<(Descriptor, Option<Digest>), ApiError> {
+    let bytes = incoming.bytes().map_err(ApiError::disk)?;
+    let digest = match reference {
+        Reference::Digest(digest) if !digest.matches(&bytes) => {
+            let found = Digest::of(digest.algorithm(), &bytes);
+            return Err(ApiError::bad("DIGEST_INVALID", format!("the manifest is {found}, not {digest}")));
+        }
+        Reference::Digest(digest) => digest,
+        _ => Digest::of(Algorithm::Sha256, &bytes),
+    };
+    let (manifest, kind) = check(&bytes, sent)?;
+    let descriptor = Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() };
+    let referrer = referring(&bytes, &descriptor);
+    if referrer.as_ref().is_some_and(|referrer| referrer.is_abridged) {
+        let message = format!(
+            "it has a subject, and annotations of more than {ENTRY_ANNOTATIONS} bytes, which each list of \
+             referrers would repeat"
+        );
+        return Err(ApiError::bad("MANIFEST_INVALID", message));
+    }
+    let foreign = foreign(&bytes);
+    drop(bytes);
+    let _held = store.hold_blobs();
+    want_blobs(state, store, &manifest, &foreign)?;
+    store.put_manifest(name, tags, &descriptor, referrer.as_ref(), incoming)?;
+    Ok((descriptor, referrer.map(|referrer| referrer.subject)))
+}
+
 /// Reads the manifest and the media type under which it is served.
 fn check(bytes: &[u8], sent: Option<&str>) -> Result<(Manifest, String), ApiError> {
     let invalid = |message: String| ApiError::bad("MANIFEST_INVALID", message);
     let (manifest, kind) = Manifest::parse(bytes, sent).map_err(|error| invalid(error.to_string()))?;
-    if HeaderValue::from_str(&kind).is_err() {
-        return Err(invalid("its media type cannot stand in a header".into()));
-    }
     let bare = sent.map(|sent| sent.split(';').next().unwrap_or(sent).trim());
     match bare.filter(|bare| media_type::is_manifest(bare)) {
         Some(bare) if bare != kind => {
@@ -145,7 +194,7 @@ fn foreign(bytes: &[u8]) -> BTreeSet<Digest> {
         #[serde(default)]
         media_type: String,
         #[serde(default)]
-        urls: Vec<String>,
+        urls: Vec<IgnoredAny>,
     }
     let layers = serde_json::from_slice::<Layers>(bytes).map(|found| found.layers).unwrap_or_default();
     let elsewhere = |layer: &Layer| !layer.urls.is_empty() || media_type::is_foreign(&layer.media_type);

@@ -8,22 +8,39 @@ use crate::content::BlobRead;
 use crate::model::{Descriptor, Digest, media_type};
 use axum::http::StatusCode;
 use axum::http::header::{HeaderName, LINK};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 const FILTERS: HeaderName = HeaderName::from_static("oci-filters-applied");
 /// A page ends with the entry that fills so many bytes: entries have the annotations of their manifests.
-const PAGE_BYTES: usize = 1 << 20;
+const PAGE_BYTES: usize = 256 << 10;
 /// Entries that a page looks at, at most, for those that the filter lets through.
 const PAGE_LOOKS: usize = 1000;
 
 /// Where an entry is.
-enum Place {
+enum Place<'a> {
     /// In a bundle.
-    Held(Value),
+    Held(&'a RawValue),
     /// Pushed to the repository of this name.
     Pushed(String),
+}
+
+/// An index of entries, whose annotations are passed on as they are.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Index<'a> {
+    schema_version: u8,
+    media_type: &'a str,
+    manifests: Vec<Cow<'a, RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Typed {
+    artifact_type: Option<String>,
 }
 
 /// The page that the query `asked` asks for: an index of entries, sorted by digest, each once.
@@ -48,20 +65,25 @@ pub(super) fn page(
         let Some((hex, place)) = rest.next() else { break };
         seen = Some(hex);
         let entry = match (place, &state.writable) {
-            (Place::Held(entry), _) => Some(entry.clone()),
+            (Place::Held(entry), _) => Some(Cow::Borrowed(*entry)),
             (Place::Pushed(name), Some(store)) => {
-                store.referrer(name, subject, hex).map_err(ApiError::disk)?
+                store.referrer(name, subject, hex).map_err(ApiError::disk)?.map(Cow::Owned)
             }
             (Place::Pushed(_), None) => None,
         };
-        let fits = |entry: &Value| filter.as_ref().is_none_or(|kind| entry["artifactType"] == *kind.as_str());
+        let fits = |entry: &Cow<'_, RawValue>| match &filter {
+            None => true,
+            Some(kind) => serde_json::from_str::<Typed>(entry.get())
+                .is_ok_and(|entry| entry.artifact_type.as_ref() == Some(kind)),
+        };
         if let Some(entry) = entry.filter(fits) {
-            length += entry.to_string().len();
+            length += entry.get().len();
             entries.push(entry);
         }
     }
-    let index = json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": entries});
-    let mut response = bytes(StatusCode::OK, media_type::OCI_INDEX, index.to_string().into_bytes());
+    let index = Index { schema_version: 2, media_type: media_type::OCI_INDEX, manifests: entries };
+    let index = serde_json::to_vec(&index).map_err(|error| ApiError::internal(error.to_string()))?;
+    let mut response = bytes(StatusCode::OK, media_type::OCI_INDEX, index);
     if filter.is_some() {
         set(&mut response, FILTERS, "artifactType");
     }
@@ -83,12 +105,12 @@ pub(super) fn page(
 }
 
 /// The places of all entries, by the hex digits of their digests.
-fn places(
-    state: &State,
+fn places<'a>(
+    state: &'a State,
     name: &str,
     subject: &Digest,
     ns: Option<&str>,
-) -> Result<BTreeMap<String, Place>, ApiError> {
+) -> Result<BTreeMap<String, Place<'a>>, ApiError> {
     let mut places = BTreeMap::new();
     if let Some(store) = &state.writable {
         for name in pushed_names(name, ns) {
@@ -105,10 +127,7 @@ fn places(
             _ => Ok(None),
         };
         for referrer in repository.referrers(subject, read)? {
-            if let Some(digest) = referrer.entry["digest"].as_str() {
-                let hex = digest.split_once(':').map_or(digest, |(_, hex)| hex);
-                places.insert(hex.to_owned(), Place::Held(referrer.entry.clone()));
-            }
+            places.insert(referrer.digest.hex(), Place::Held(&referrer.entry));
         }
     }
     Ok(places)

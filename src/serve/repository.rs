@@ -2,7 +2,8 @@
 
 use super::response::ApiError;
 use crate::model::host_component;
-use crate::model::{Descriptor, Digest, Referring, is_repository, referring};
+use crate::model::{Descriptor, Digest, is_repository, referring};
+use serde_json::value::{RawValue, to_raw_value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
@@ -12,7 +13,15 @@ pub(super) struct Repository {
     /// Tag -> full name at the source -> manifest.
     tags: BTreeMap<String, BTreeMap<String, Descriptor>>,
     manifests: BTreeMap<Digest, Descriptor>,
-    referrers: OnceLock<BTreeMap<Digest, Vec<Referring>>>,
+    /// By their subjects.
+    referrers: OnceLock<BTreeMap<Digest, Vec<HeldReferrer>>>,
+}
+
+/// A manifest with a subject.
+pub(super) struct HeldReferrer {
+    pub(super) digest: Digest,
+    /// Its entry in a list of referrers.
+    pub(super) entry: Box<RawValue>,
 }
 
 impl Repository {
@@ -57,7 +66,7 @@ impl Repository {
         self.tags.keys()
     }
 
-    /// The referrers of `subject`. The first call reads all manifests of the repository.
+    /// The referrers of `subject` and their entries. The first call reads all manifests of the repository.
     ///
     /// # Errors
     /// When a manifest cannot be read.
@@ -65,13 +74,16 @@ impl Repository {
         &self,
         subject: &Digest,
         read: impl Fn(&Descriptor) -> Result<Option<Vec<u8>>, ApiError>,
-    ) -> Result<&[Referring], ApiError> {
+    ) -> Result<&[HeldReferrer], ApiError> {
         if self.referrers.get().is_none() {
-            let mut found: BTreeMap<Digest, Vec<Referring>> = BTreeMap::new();
+            let mut found: BTreeMap<Digest, Vec<HeldReferrer>> = BTreeMap::new();
             for descriptor in self.manifests.values() {
                 let Some(bytes) = read(descriptor)? else { continue };
                 if let Some(referrer) = referring(&bytes, descriptor) {
-                    found.entry(referrer.subject.clone()).or_default().push(referrer);
+                    let entry = to_raw_value(&referrer.entry);
+                    let entry = entry.map_err(|error| ApiError::internal(error.to_string()))?;
+                    let held = HeldReferrer { digest: descriptor.digest.clone(), entry };
+                    found.entry(referrer.subject).or_default().push(held);
                 }
             }
             let _ = self.referrers.set(found);

@@ -21,7 +21,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::block_in_place;
 
 /// Serves until `stop` is ready, and lets responses in progress end. Calls `ready` as soon as clients can
@@ -69,6 +69,7 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
         to_sweep: AtomicBool::new(false),
         seats: Seats::new(most, limits.keep_alive, limits.stall),
         in_flight: InFlight::new(limits.requests),
+        manifest_slots: Arc::new(Semaphore::new(limits.manifests)),
         observer: Arc::new(Observer::new(options.log)),
         freshness,
         redirect: options.redirect,

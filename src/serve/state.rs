@@ -18,6 +18,7 @@ use crate::report::Progress;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 /// What a request is answered from. A reload makes a new one.
@@ -53,6 +54,8 @@ pub(super) struct Kept {
     pub(super) to_sweep: AtomicBool,
     pub(super) seats: Seats,
     pub(super) in_flight: InFlight,
+    /// For each manifest that is in memory because it was pushed, or for a list of referrers.
+    pub(super) manifest_slots: Arc<Semaphore>,
     pub(super) observer: Arc<Observer>,
     /// Who asks whether a state is outdated.
     pub(super) freshness: Freshness<Arc<State>>,

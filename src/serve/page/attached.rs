@@ -4,6 +4,9 @@ use crate::content::BlobRead;
 use crate::model::{Descriptor, media_type, referring};
 use std::collections::BTreeMap;
 
+/// The largest manifest that is read for its word, in bytes: those of signatures and the like are small.
+const READ: u64 = 256 << 10;
+
 /// A manifest that refers to an image.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Attached {
@@ -32,7 +35,8 @@ fn word(one: &Attached, blobs: &dyn BlobRead) -> String {
         Some("sbom") => return "SBOM".into(),
         _ => {}
     }
-    let entry = blobs.read(&one.descriptor).ok().and_then(|bytes| referring(&bytes, &one.descriptor));
+    let bytes = (one.descriptor.size <= READ).then(|| blobs.read(&one.descriptor).ok()).flatten();
+    let entry = bytes.and_then(|bytes| referring(&bytes, &one.descriptor));
     let kind = entry.and_then(|found| found.entry["artifactType"].as_str().map(str::to_owned));
     by_type(kind.as_deref().unwrap_or_default())
 }

@@ -199,6 +199,18 @@ impl IncomingBlob {
         }
     }
 
+    /// All bytes that are here.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub(in super::super) fn bytes(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(self.size as usize);
+        let file = self.file.as_file_mut();
+        file.rewind()?;
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Adds the next bytes.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ mod blobs;
 mod disk;
 mod error;
 mod frame_sums;
+mod links;
 mod remove;
 mod room;
 mod store;

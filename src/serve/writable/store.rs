@@ -1,17 +1,17 @@
 //! Repositories that were pushed: their tags, manifests and referrers.
 
-use super::blobs::WritableBlobs;
+use super::blobs::{IncomingBlob, WritableBlobs};
 use super::disk::{list, optional, sync, write};
 use super::error::KeepError;
 use super::room::Room;
 use crate::content::BlobRead;
 use crate::model::{Algorithm, Descriptor, Digest, Referring};
 use crate::serve::ServeError;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The folder of `--writable`.
 pub(in super::super) struct WritableStore {
@@ -20,6 +20,8 @@ pub(in super::super) struct WritableStore {
     pub(in super::super) blobs: Arc<WritableBlobs>,
     /// Held while a manifest and its tags are written; held alone while blobs are removed that nothing names.
     gate: RwLock<()>,
+    /// Held by a removal while it finds out what nothing names, before it holds the blobs alone.
+    removal: Mutex<()>,
     /// Locked as long as this process serves the folder.
     _lock: File,
 }
@@ -60,7 +62,13 @@ impl WritableStore {
             _ => fs::create_dir(&incoming).map_err(wrong)?,
         }
         let blobs = Arc::new(WritableBlobs::open(dir, most).map_err(wrong)?);
-        Ok(WritableStore { dir: dir.into(), blobs, gate: RwLock::default(), _lock: lock })
+        Ok(WritableStore {
+            dir: dir.into(),
+            blobs,
+            gate: RwLock::default(),
+            removal: Mutex::default(),
+            _lock: lock,
+        })
     }
 
     /// The folder.
@@ -81,6 +89,11 @@ impl WritableStore {
     /// Waits until nobody holds the blobs, and lets nobody do so.
     pub(super) fn hold_alone(&self) -> RwLockWriteGuard<'_, ()> {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One removal at a time: until this is dropped, others wait. Pushes do not.
+    pub(super) fn begin_removal(&self) -> MutexGuard<'_, ()> {
+        self.removal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn repository(&self, name: &str) -> PathBuf {
@@ -179,26 +192,24 @@ impl WritableStore {
         name: &str,
         subject: &Digest,
         hex: &str,
-    ) -> io::Result<Option<Value>> {
-        let bytes = optional(fs::read(self.referrers_of(name, subject).join(hex)))?;
-        bytes.map(|bytes| Ok(serde_json::from_slice(&bytes)?)).transpose()
+    ) -> io::Result<Option<Box<RawValue>>> {
+        let text = optional(fs::read_to_string(self.referrers_of(name, subject).join(hex)))?;
+        text.map(|text| Ok(RawValue::from_string(text)?)).transpose()
     }
 
-    /// Adds a manifest to the repository, its tags last. The descriptor's digest is that of `bytes`.
+    /// Adds the manifest that came in to the repository, its tags last.
     ///
     /// # Errors
-    /// When the disk does not take it.
+    /// When its digest is not the descriptor's, or the disk does not take it.
     pub(in super::super) fn put_manifest(
         &self,
         name: &str,
         tags: &[String],
         descriptor: &Descriptor,
         referrer: Option<&Referring>,
-        bytes: &[u8],
+        incoming: IncomingBlob,
     ) -> Result<(), KeepError> {
         let digest = &descriptor.digest;
-        let mut incoming = self.blobs.begin(digest.algorithm())?;
-        incoming.write(bytes)?;
         self.blobs.keep(incoming, digest)?;
         // the names of the blobs must be on disk before the first name that leads to them
         for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
@@ -234,8 +245,13 @@ mod tests {
         {
             let store = WritableStore::open(dir.path(), None).unwrap();
             let tags = ["v1".to_owned(), "a".to_owned()];
-            store.put_manifest("x/y/z", &tags, &descriptor, None, b"{}").unwrap();
-            store.put_manifest("x/y", &[], &descriptor, None, b"{}").unwrap();
+            let incoming = || {
+                let mut incoming = store.blobs.begin(Algorithm::Sha256).unwrap();
+                incoming.write(b"{}").unwrap();
+                incoming
+            };
+            store.put_manifest("x/y/z", &tags, &descriptor, None, incoming()).unwrap();
+            store.put_manifest("x/y", &[], &descriptor, None, incoming()).unwrap();
             assert!(
                 matches!(WritableStore::open(dir.path(), None), Err(ServeError::Busy { .. })),
                 "one process only"
