@@ -1,17 +1,16 @@
 //! Who may use the API, and for what: the users of `htpasswd -B` files, by Basic authentication.
 
 use super::ServeError;
-use crate::model::Digest;
+use super::passwords::{Passwords, TooMany};
+use super::sign_in_queue::SignInQueue;
 use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::Semaphore;
-
-/// How many verified headers are remembered.
-const REMEMBERED: usize = 1024;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What somebody may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,23 +30,11 @@ pub(super) struct Known {
 }
 
 /// The users of password files.
-#[derive(Default)]
 pub(crate) struct Users {
     users: BTreeMap<String, (Right, String)>,
     /// What somebody may do who does not sign in.
     anonymous: Option<Right>,
-    /// Digests of verified headers: bcrypt is slow on purpose, and a push makes hundreds of requests.
-    known: Mutex<HashMap<Digest, Known>>,
-    /// Bounds verifications at one time, so that wrong passwords cannot take all processors.
-    gate: Gate,
-}
-
-struct Gate(Semaphore);
-
-impl Default for Gate {
-    fn default() -> Gate {
-        Gate(Semaphore::new(2))
-    }
+    passwords: Arc<Passwords>,
 }
 
 impl Users {
@@ -57,7 +44,8 @@ impl Users {
     /// # Errors
     /// When a file cannot be read, names no user or one of another file, or has another kind of hash.
     pub(crate) fn load(files: &[(&Path, Right)], anonymous: Option<Right>) -> Result<Users, ServeError> {
-        let mut users = Users { anonymous, ..Users::default() };
+        let passwords = Passwords::new().map_err(|_| ServeError::Random)?;
+        let mut users = Users { users: BTreeMap::new(), anonymous, passwords };
         for (path, right) in files {
             let wrong = |why: String| ServeError::Users { path: (*path).into(), why };
             let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -73,39 +61,37 @@ impl Users {
         Ok(users)
     }
 
-    /// Whose header this is, an `Authorization`; `None` where it is nobody's who may use the API.
-    pub(super) async fn find(&self, header: Option<&HeaderValue>) -> Option<Known> {
-        let Some(header) = header else { return self.anonymous() };
-        let key = Digest::sha256(header.as_bytes());
-        if let Some(known) = self.known().get(&key) {
-            return Some(known.clone());
-        }
-        let (user, password) = read(header)?;
+    /// The user that an `Authorization` header from `address` authenticates; `None` if it is nobody's who may use the API.
+    ///
+    /// # Errors
+    /// When too many wait in `queue` for the comparison of a password that was not compared before.
+    pub(super) async fn find(
+        &self,
+        header: Option<&HeaderValue>,
+        queue: &Arc<SignInQueue>,
+        address: IpAddr,
+    ) -> Result<Option<Known>, TooMany> {
+        let Some(header) = header else { return Ok(self.anonymous()) };
+        let Some((user, password)) = read(header) else { return Ok(None) };
         if user.is_empty() && password.is_empty() {
             // how some clients answer a challenge when they have no account
-            return self.anonymous();
+            return Ok(self.anonymous());
         }
         // a hash is computed for an unknown user too, so that time does not tell who is known
-        let right = self.users.get(&user).map(|(right, _)| *right);
-        let (_, hash) = self.users.get(&user).or_else(|| self.users.values().next()).cloned()?;
-        let _turn = self.gate.0.acquire().await.ok()?;
-        let verify = move || bcrypt::verify(password, &hash).unwrap_or(false);
-        let is_right = tokio::task::spawn_blocking(verify).await.unwrap_or(false);
-        let found = Known { user: Some(user), right: right.filter(|_| is_right)? };
-        let mut known = self.known();
-        if known.len() >= REMEMBERED {
-            known.clear();
-        }
-        known.insert(key, found.clone());
-        Some(found)
+        let known = self.users.get(&user);
+        let Some((_, hash)) = known.or_else(|| self.users.values().next()) else { return Ok(None) };
+        let is_right = self.passwords.is_right(&user, password, hash, queue, address).await?;
+        let right = known.filter(|_| is_right).map(|(right, _)| *right);
+        Ok(right.map(|right| Known { user: Some(user), right }))
+    }
+
+    /// How many passwords were compared by bcrypt.
+    pub(super) fn compared(&self) -> u64 {
+        self.passwords.compared.load(Ordering::Relaxed)
     }
 
     fn anonymous(&self) -> Option<Known> {
         Some(Known { user: None, right: self.anonymous? })
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<Digest, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,6 +144,11 @@ mod tests {
         Users::load(&files, anonymous)
     }
 
+    async fn find(users: &Users, header: Option<&HeaderValue>) -> Option<Known> {
+        let queue = Arc::new(SignInQueue::new(100));
+        users.find(header, &queue, IpAddr::from([127, 0, 0, 1])).await.unwrap()
+    }
+
     fn basic(text: &str) -> HeaderValue {
         format!("Basic {}", STANDARD.encode(text)).parse().unwrap()
     }
@@ -172,13 +163,13 @@ mod tests {
         assert!(format!("anna:{hash}").starts_with(ANNA));
         let users = users(&[(&format!("# people\nanna:{hash}\n"), Right::Push)], None).unwrap();
         for _ in 0..2 {
-            let anna = users.find(Some(&basic("anna:secret"))).await.unwrap();
+            let anna = find(&users, Some(&basic("anna:secret"))).await.unwrap();
             assert_eq!(anna, Known { user: Some("anna".into()), right: Right::Push });
             for wrong in ["anna:secreT", "otto:secret", ":"] {
-                assert_eq!(users.find(Some(&basic(wrong))).await, None);
+                assert_eq!(find(&users, Some(&basic(wrong))).await, None);
             }
-            assert_eq!(users.find(Some(&"Bearer x".parse().unwrap())).await, None);
-            assert_eq!(users.find(None).await, None);
+            assert_eq!(find(&users, Some(&"Bearer x".parse().unwrap())).await, None);
+            assert_eq!(find(&users, None).await, None);
         }
     }
 
@@ -187,7 +178,7 @@ mod tests {
         let (pushers, readers) = (format!("anna:{}", hash("a")), format!("otto:{}", hash("o")));
         let files = [(&*pushers, Right::Push), (&*readers, Right::Read)];
         let users = users(&files, Some(Right::Read)).unwrap();
-        let right = async |header: Option<HeaderValue>| Some(users.find(header.as_ref()).await?.right);
+        let right = async |header: Option<HeaderValue>| Some(find(&users, header.as_ref()).await?.right);
         assert_eq!(right(None).await, Some(Right::Read));
         assert_eq!(right(Some(basic(":"))).await, Some(Right::Read));
         assert_eq!(right(Some(basic("anna:a"))).await, Some(Right::Push));

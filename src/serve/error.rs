@@ -62,4 +62,7 @@ pub(crate) enum ServeError {
         /// What is wrong with it.
         why: String,
     },
+    /// No key can be made for what is remembered of passwords.
+    #[error("the system gives no random numbers, which --htpasswd needs")]
+    Random,
 }

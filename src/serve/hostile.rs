@@ -1,10 +1,11 @@
 //! Bundles of somebody who lies, and foreign bases: not a byte of them leaves the server.
 
-use super::testing::{get, start};
+use super::testing::{answer, get, image, memory, start};
 use super::{Served, ServedBundle};
 use crate::bundle::Bundle;
 use crate::bundle::testkit::sample::lying;
 use crate::content::BlobRead;
+use crate::lockfile::Lock;
 use crate::model::Digest;
 use std::sync::Arc;
 
@@ -65,4 +66,36 @@ fn nothing_of_a_foreign_base_leaves_and_a_good_one_after_it_is_taken() {
     assert!(
         get(&server.address, &target, "Range: bytes=2000000-\r\n") == (206, honest[2_000_000..].to_vec())
     );
+}
+
+#[test]
+fn a_lock_that_calls_a_manifest_a_web_page_has_it_sent_as_bytes() {
+    let manifest = br#"{"schemaVersion":2,"mediaType":"text/html","x":"<script>alert(1)</script>"}"#;
+    let server = start(None, move || {
+        let mut image = image("quay.io/x/app:1", manifest);
+        image.media_type = "text/html".into();
+        let blobs: Arc<dyn BlobRead> = Arc::new(memory(&[manifest]));
+        let named = ServedBundle {
+            since: None,
+            registry: None,
+            name: "B".into(),
+            digest: None,
+            missing: Vec::new(),
+            signatures: Vec::new(),
+            lock: Lock { version: 1, images: vec![image], ..Lock::default() },
+            blobs: blobs.clone(),
+        };
+        Served { bundles: vec![named], content: vec![blobs], ..Served::default() }
+    });
+    for reference in ["1", &Digest::sha256(manifest).to_string()] {
+        let (head, body) = answer(&server.address, &format!("/v2/x/app/manifests/{reference}"), "");
+        assert_eq!(body, manifest);
+        for line in [
+            "content-type: application/octet-stream",
+            "content-security-policy: sandbox; default-src 'none'",
+            "x-content-type-options: nosniff",
+        ] {
+            assert!(head.lines().any(|found| found.eq_ignore_ascii_case(line)), "{line}: {head}");
+        }
+    }
 }

@@ -25,6 +25,14 @@ pub(super) fn metrics_page(state: &State) -> String {
     for (why, count) in ["idle", "stalled", "room"].iter().zip(&state.seats.closed) {
         page.value(&format!("connections_closed_total{{why=\"{why}\"}}"), load(count));
     }
+    if let Some(users) = &state.users {
+        page.gauge(
+            "sign_ins",
+            "Sign-ins that wait for the comparison of a password.",
+            state.sign_ins.count(),
+        );
+        page.counter("passwords_compared_total", "Passwords compared by bcrypt.", users.compared());
+    }
     let known = &state.known;
     page.counter("blobs_hashed_total", "Blobs hashed before they were served.", load(&known.hashed));
     page.counter("blobs_damaged_total", "Blobs found damaged, and not served.", load(&known.damaged));

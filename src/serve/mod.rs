@@ -31,6 +31,7 @@ mod observe;
 mod options;
 mod origin;
 mod page;
+mod passwords;
 mod pull;
 mod range;
 mod referrers;
@@ -39,6 +40,7 @@ mod response;
 mod route;
 mod router;
 mod run;
+mod sign_in_queue;
 mod state;
 #[cfg(test)]
 pub(crate) mod testing;

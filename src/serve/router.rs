@@ -2,6 +2,7 @@
 
 use super::auth::{Known, Right};
 use super::blob_response::blob_response;
+use super::connections::Ticket;
 use super::lookup::{fresh, state_for};
 use super::metrics_page::metrics_page;
 use super::observe::User;
@@ -13,10 +14,12 @@ use super::state::State;
 use super::{blob_upload, chart_table, deletion, file_table, manifest_upload, origin, page, pull};
 use axum::body::Body;
 use axum::http::header::{
-    ALLOW, AUTHORIZATION, HeaderName, REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, AUTHORIZATION, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, RETRY_AFTER,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
 use axum::http::{Method, Request, StatusCode};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -25,8 +28,17 @@ use std::sync::atomic::Ordering;
 const FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 
-/// Answers one request.
-pub(super) async fn answer(state: Arc<State>, request: Request<Body>) -> Response {
+/// What a browser may do with everything but the page, whatever an author has put into it: run nothing, load nothing, and
+/// use nothing of this origin.
+const SANDBOX: &str = "sandbox; default-src 'none'";
+
+/// Answers one request from `address`. It has its place in flight once it is known who sent it: the place is not held while
+/// a password is compared.
+pub(super) async fn answer(
+    state: Arc<State>,
+    address: IpAddr,
+    request: Request<Body>,
+) -> (Response, Option<Ticket>) {
     let path = request.uri().path().to_owned();
     let (state, fresh) = match state_for(state.clone(), &path).await {
         Ok(fresh) => (fresh, Ok(())),
@@ -34,19 +46,30 @@ pub(super) async fn answer(state: Arc<State>, request: Request<Body>) -> Respons
     };
     let hosts = origin::hosts(&state, &request);
     let (parts, body) = request.into_parts();
-    let head = parts.method == Method::HEAD;
+    let (what, head) = (format!("{} {path}", parts.method), parts.method == Method::HEAD);
     let is_read = head || parts.method == Method::GET;
-    let path = parts.uri.path();
+    let file = hosts.file(&state, &path, parts.uri.query()).filter(|_| is_read);
     let is_api = path == "/v2" || path.starts_with("/v2/");
-    let what = format!("{} {path}", parts.method);
-    let file = hosts.file(&state, path, parts.uri.query()).filter(|_| is_read);
-    let (user, result) = match (fresh, file) {
-        (Err(error), _) | (Ok(()), Some(Err(error))) => (None, Err(error)),
-        (Ok(()), Some(Ok(digest))) => {
-            (None, blob_response(&state, digest, file_table::media_type(path), &parts).await)
+    let admitted = match fresh {
+        Ok(()) => admit(&state, &parts, address, is_api && file.is_none()).await,
+        Err(error) => Err(error),
+    };
+    let (mut user, mut ticket) = (None, None);
+    let result = match admitted {
+        Err(error) => Err(error),
+        Ok((known, place)) => {
+            ticket = Some(place);
+            let may_push = known.as_ref().is_none_or(|known| known.right == Right::Push);
+            user = known.and_then(|known| known.user);
+            match file {
+                Some(Err(error)) => Err(error),
+                Some(Ok(digest)) => {
+                    blob_response(&state, digest, file_table::media_type(&path), &parts).await
+                }
+                None if is_api => routed(state.clone(), parts, hosts, body, may_push).await,
+                None => plain(state.clone(), parts, &hosts).await,
+            }
         }
-        (Ok(()), None) if is_api => api(state.clone(), parts, hosts, body).await,
-        (Ok(()), None) => (None, plain(state.clone(), parts, &hosts).await),
     };
     let mut response = result.unwrap_or_else(|error| {
         if error.log {
@@ -58,36 +81,47 @@ pub(super) async fn answer(state: Arc<State>, request: Request<Body>) -> Respons
         // for the access log
         response.extensions_mut().insert(User(user));
     }
-    set(&mut response, X_CONTENT_TYPE_OPTIONS, "nosniff");
     if is_api {
         set(&mut response, API_VERSION, "registry/2.0");
     }
     if head {
         *response.body_mut() = Body::empty();
     }
-    response
+    (response, ticket)
 }
 
-/// The distribution API, below `/v2/`: the user who asks, and the answer.
-async fn api(
-    state: Arc<State>,
-    parts: Parts,
-    hosts: Hosts,
-    body: Body,
-) -> (Option<String>, Result<Response, ApiError>) {
-    let known = match signed_in(&state, &parts).await {
-        Ok(known) => known,
-        Err(error) => return (None, Err(error)),
-    };
-    let may_push = known.as_ref().is_none_or(|known| known.right == Right::Push);
-    let result = routed(state, parts, hosts, body, may_push).await;
-    (known.and_then(|known| known.user), result)
+/// Lets no browser guess what a response is, or run it. The page has a policy of its own.
+pub(super) fn confine(response: &mut Response) {
+    set(response, X_CONTENT_TYPE_OPTIONS, "nosniff");
+    if !response.headers().contains_key(CONTENT_SECURITY_POLICY) {
+        set(response, CONTENT_SECURITY_POLICY, SANDBOX);
+    }
+}
+
+/// Who sent the request, where that must be known (`None` where everybody may do everything), and then its place in flight.
+async fn admit(
+    state: &State,
+    parts: &Parts,
+    address: IpAddr,
+    needs_user: bool,
+) -> Result<(Option<Known>, Ticket), ApiError> {
+    let known = if needs_user { signed_in(state, parts, address).await? } else { None };
+    let place = state.in_flight.enter(&state.seats).await;
+    let place =
+        place.ok_or_else(|| busy(StatusCode::SERVICE_UNAVAILABLE, "too many requests are in flight"))?;
+    Ok((known, place))
+}
+
+fn busy(status: StatusCode, why: &str) -> ApiError {
+    ApiError::new(status, "TOOMANYREQUESTS", format!("{why}; come back later")).with(RETRY_AFTER, "5")
 }
 
 /// Who sent the request; `None` where everybody may do everything.
-async fn signed_in(state: &State, parts: &Parts) -> Result<Option<Known>, ApiError> {
+async fn signed_in(state: &State, parts: &Parts, address: IpAddr) -> Result<Option<Known>, ApiError> {
     let Some(users) = &state.users else { return Ok(None) };
-    let known = users.find(parts.headers.get(AUTHORIZATION)).await;
+    let known = users.find(parts.headers.get(AUTHORIZATION), &state.sign_ins, address).await;
+    let too_many = |_| busy(StatusCode::TOO_MANY_REQUESTS, "too many passwords are being checked");
+    let known = known.map_err(too_many)?;
     let reads = parts.method == Method::GET || parts.method == Method::HEAD;
     // clients learn from the first address of the API that they can sign in, before they push
     let may_stay = |known: &Known| known.user.is_some() || (reads && !is_root(parts.uri.path()));
@@ -122,6 +156,10 @@ async fn routed(
     }
     if read && !matches!(route, Route::Upload(..)) {
         let (asked, read) = (state.clone(), parts.clone());
+        let _slot = match route {
+            Route::Referrers(..) => state.manifest_slots.acquire().await.ok(),
+            _ => None,
+        };
         return match blocking(move || pull::read(&asked, &read, &hosts, &route)).await?? {
             Answer::Ready(response) => Ok(response),
             Answer::Content(digest, kind) => blob_response(&state, &digest, &kind, &parts).await,

@@ -9,6 +9,7 @@ use super::known_blobs::KnownBlobs;
 use super::listen::{Door, Place};
 use super::observe::Observer;
 use super::repository::Repository;
+use super::sign_in_queue::SignInQueue;
 use super::state::{Kept, State};
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
@@ -69,6 +70,7 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
         to_sweep: AtomicBool::new(false),
         seats: Seats::new(most, limits.keep_alive, limits.stall),
         in_flight: InFlight::new(limits.requests),
+        sign_ins: Arc::new(SignInQueue::new(most)),
         manifest_slots: Arc::new(Semaphore::new(limits.manifests)),
         observer: Arc::new(Observer::new(options.log)),
         freshness,

@@ -10,6 +10,7 @@ use super::freshness::Freshness;
 use super::known_blobs::KnownBlobs;
 use super::observe::Observer;
 use super::options::IsOutdated;
+use super::sign_in_queue::SignInQueue;
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
 use crate::content::BlobChain;
@@ -54,6 +55,8 @@ pub(super) struct Kept {
     pub(super) to_sweep: AtomicBool,
     pub(super) seats: Seats,
     pub(super) in_flight: InFlight,
+    /// Who waits for the comparison of a password.
+    pub(super) sign_ins: Arc<SignInQueue>,
     /// For each manifest that is in memory because it was pushed, or for a list of referrers.
     pub(super) manifest_slots: Arc<Semaphore>,
     pub(super) observer: Arc<Observer>,

@@ -67,12 +67,18 @@ pub(crate) fn start(writable: Option<&Path>, load: impl Fn() -> Served + Send + 
 
 /// Status and body of the answer to a GET with these header lines.
 pub(crate) fn get(address: &str, target: &str, headers: &str) -> (u16, Vec<u8>) {
+    let (head, body) = answer(address, target, headers);
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
+}
+
+/// Head and body of the same.
+pub(super) fn answer(address: &str, target: &str, headers: &str) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\r\n");
     stream.write_all(head.as_bytes()).unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
-    let status = std::str::from_utf8(&answer[..end]).unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    (status, answer.split_off(end + 4))
+    let body = answer.split_off(end + 4);
+    (String::from_utf8(answer).unwrap(), body)
 }

@@ -68,6 +68,7 @@ mod sbom;
 mod serve;
 mod serve_bundle;
 mod serve_from;
+mod serve_hostile;
 mod serve_keeping;
 mod serve_load;
 mod serve_origin;

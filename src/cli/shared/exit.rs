@@ -286,9 +286,10 @@ impl From<ArchiveError> for Failure {
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Failure {
         match error {
-            ServeError::Listen { .. } | ServeError::Writable { .. } | ServeError::Busy { .. } => {
-                Failure::new(Exit::Failed, error.to_string())
-            }
+            ServeError::Listen { .. }
+            | ServeError::Writable { .. }
+            | ServeError::Busy { .. }
+            | ServeError::Random => Failure::new(Exit::Failed, error.to_string()),
             ServeError::Address { .. }
             | ServeError::Exposed { .. }
             | ServeError::Tls { .. }

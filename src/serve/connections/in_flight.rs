@@ -35,7 +35,7 @@ impl InFlight {
 
     /// A place, in the order in which they are asked for. Meanwhile answers that their clients do not read are broken
     /// off. `None` where that takes too long.
-    pub(super) async fn enter(&self, seats: &Seats) -> Option<Ticket> {
+    pub(in super::super) async fn enter(&self, seats: &Seats) -> Option<Ticket> {
         let until = Instant::now() + PATIENCE;
         let place = self.places.clone().acquire_owned();
         tokio::pin!(place);

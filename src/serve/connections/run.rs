@@ -6,12 +6,10 @@ use super::watched_stream::WatchedStream;
 use crate::serve::listen::Door;
 use crate::serve::observe::{AwaitedBody, Caller, ObservedBody};
 use crate::serve::origin::ServerName;
-use crate::serve::response::ApiError;
 use crate::serve::router;
 use crate::serve::state::State;
 use axum::body::Body;
-use axum::http::StatusCode;
-use axum::http::header::{CONNECTION, RETRY_AFTER};
+use axum::http::header::CONNECTION;
 use axum::http::{HeaderValue, Request, Response};
 use futures_util::future::select_all;
 use hyper::body::Incoming;
@@ -109,7 +107,14 @@ async fn accept(stream: TcpStream, peer: SocketAddr, tls: bool, server: Server, 
     match acceptor {
         None => connection(stream, peer, Way::Plain(pieces), server, seat).await,
         Some(acceptor) => {
-            if let Ok(Ok(stream)) = timeout(HANDSHAKE, acceptor.accept(stream)).await {
+            let mut ended = server.ended.clone();
+            let accepted = tokio::select! {
+                accepted = timeout(HANDSHAKE, acceptor.accept(stream)) => accepted,
+                // a handshake is idle: it ends for whoever waits
+                () = seat.told() => return,
+                _ = ended.wait_for(|ended| *ended) => return,
+            };
+            if let Ok(Ok(stream)) = accepted {
                 let name = ServerName(stream.get_ref().1.server_name().map(str::to_owned));
                 connection(stream, peer, Way::Tls(name), server, seat).await;
             }
@@ -156,7 +161,7 @@ where
     let _ = serving.await;
 }
 
-/// One request: it waits for its place in flight, which it holds up to the last byte of its answer.
+/// One request, which holds its place in flight up to the last byte of its answer.
 async fn answer(
     state: Arc<State>,
     seat: Arc<Seat>,
@@ -166,20 +171,16 @@ async fn answer(
     let busy = seat.begin();
     let caller = Caller::of(&request, peer);
     let (kept, observer) = (state.kept.clone(), state.observer.clone());
-    if router::is_about_the_server(&state, &request) {
-        let response = router::about(&state, &request).await;
-        return ObservedBody::wrap(response, caller, observer, busy, None);
-    }
-    let Some(ticket) = kept.in_flight.enter(&kept.seats).await else {
-        let message = "too many requests are in flight; come back later";
-        let busy_now = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "TOOMANYREQUESTS", message);
-        return ObservedBody::wrap(busy_now.with(RETRY_AFTER, "5").into_json(), caller, observer, busy, None);
+    let (mut response, ticket) = if router::is_about_the_server(&state, &request) {
+        (router::about(&state, &request).await, None)
+    } else {
+        let request = request.map(|body| Body::new(AwaitedBody::new(body, move || seat.awaits())));
+        router::answer(state, peer.ip(), request).await
     };
-    let request = request.map(|body| Body::new(AwaitedBody::new(body, move || seat.awaits())));
-    let mut response = router::answer(state, request).await;
+    router::confine(&mut response);
     if kept.draining.load(Ordering::Relaxed) {
         // whoever stands before several servers opens the next connection to another one
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    ObservedBody::wrap(response, caller, observer, busy, Some(ticket))
+    ObservedBody::wrap(response, caller, observer, busy, ticket)
 }

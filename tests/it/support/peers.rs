@@ -129,8 +129,20 @@ pub fn docker_registry_config(place: &Place, address: &str, more: &str) -> PathB
 
 /// `landfall serve ARGS --listen 127.0.0.1:PORT` on a free port.
 pub fn landfall_serve(place: &Place, args: &[&str]) -> Server {
+    start_landfall(place.command(), args)
+}
+
+/// The same in a process that cannot have more than so many bytes of memory, its stacks and what it reserves included.
+pub fn landfall_serve_within(place: &Place, bytes: u64, args: &[&str]) -> Server {
+    let mut command = place.clean("prlimit");
+    command.arg(format!("--as={bytes}")).arg(env!("CARGO_BIN_EXE_landfall"));
+    // glibc would reserve 64 MiB for each of many threads
+    command.env("MALLOC_ARENA_MAX", "2");
+    start_landfall(command, args)
+}
+
+fn start_landfall(mut command: Command, args: &[&str]) -> Server {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-    let mut command = place.command();
     command.arg("serve").args(args).args(["--listen", &address.to_string()]);
     let mut guard = Guard::start(command);
     guard.wait_for_http(address);
