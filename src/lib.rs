@@ -17,6 +17,7 @@
     not(feature = "cli"),
     allow(dead_code, unused_imports, reason = "some of it is for the command line alone")
 )]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is"))]
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("landfall takes sizes of blobs for sizes in memory: it needs a target of 64 bits");

@@ -2,8 +2,8 @@
 
 use super::error::ArchiveError;
 use super::members::{Member, in_folder, in_tar};
+use crate::document::open_input;
 use flate2::read::MultiGzDecoder;
-use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ impl Archive {
             true => Some(Form::Folder),
             false => {
                 let mut first = Vec::new();
-                File::open(path).map_err(failed)?.take(512).read_to_end(&mut first).map_err(failed)?;
+                open_input(path).map_err(failed)?.take(512).read_to_end(&mut first).map_err(failed)?;
                 form_of(&first)
             }
         };
@@ -57,7 +57,7 @@ impl Archive {
         if self.form == Form::Folder {
             return in_folder(&self.path, each);
         }
-        let mut file = File::open(&self.path)?;
+        let mut file = open_input(&self.path)?;
         match self.form {
             Form::Gzip => {
                 in_tar(tar::Archive::new(MultiGzDecoder::new(BufReader::new(file))).entries()?, each)
@@ -112,5 +112,9 @@ mod tests {
         assert!(told.contains("a.zip is no archive") && told.contains("unpack it into a folder"), "{told}");
         assert!(Archive::open(&dir.path().join("none")).unwrap_err().to_string().contains("cannot read"));
         assert_eq!(Archive::open(dir.path()).unwrap().form, Form::Folder);
+        let pipe = dir.path().join("pipe");
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+        assert!(Archive::open(&pipe).unwrap_err().to_string().contains("a named pipe"));
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn take(
                 taken.bytes += blob.size;
                 taken.digests.insert(blob.digest);
             }
-            Err(Failed::Bytes(why)) => taken.left.push(format!("{}: {why}", member.path)),
+            Err(Failed::Bytes(why)) => leave(&mut taken.left, format!("{}: {why}", member.path)),
             Err(Failed::Read(error)) => return Err(error),
             Err(Failed::Write(error)) => {
                 refused = Some(error);
@@ -72,6 +72,18 @@ pub(crate) fn take(
         ));
     }
     Ok(taken)
+}
+
+/// How many lines say what could not be used of archives.
+const MOST_LEFT: usize = 100;
+
+/// Adds a line to those that say what could not be used. The last one says that there is more.
+pub(super) fn leave(left: &mut Vec<String>, line: String) {
+    match left.len() {
+        0..MOST_LEFT => left.push(line),
+        MOST_LEFT => left.push("further members that cannot be used are not listed".into()),
+        _ => {}
+    }
 }
 
 /// What of `wanted` an archive has by the names of its members; nothing is read or checked.

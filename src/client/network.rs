@@ -100,7 +100,8 @@ impl Client {
     pub async fn lock(&self, wanted: &Wanted, old: Option<&Lock>, pins: Pins, store: &Disk) -> Locked {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
             .finding_images(Arc::new(ChartImages(self.limits)))
-            .with_archives(self.named(store).await);
+            .with_archives(self.named(store).await)
+            .with_accounts_for(wanted.charts.iter().map(|chart| chart.name.place()));
         let locked = lock(wanted, old, pins, &resolver).await;
         resolver.remember();
         locked
@@ -241,12 +242,12 @@ impl Client {
         Ok(came)
     }
 
-    /// What the images of the archives are called; their manifests and other small content are in `store` then.
+    /// What the images of the archives are called, and their manifests.
     async fn named(&self, store: &Disk) -> Arc<Named> {
         if self.archives.is_empty() {
             return Arc::default();
         }
-        let (archives, store, limits) = (self.archives.clone(), store.clone(), self.limits);
+        let (archives, store, limits) = (self.archives.clone(), store.dir().to_path_buf(), self.limits);
         let reading = tokio::task::spawn_blocking(move || {
             let mut named = Named::default();
             for archive in archives.iter() {

@@ -6,7 +6,7 @@ use super::proxy::Proxy;
 use super::registry::RegistrySite;
 use super::signers::Signers;
 use super::upstream::Upstream;
-use crate::document::{self, Diagnostic};
+use crate::document::{self, Diagnostic, read_text_input};
 use crate::model::{Consumer, DestinationRules, Mapping, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -117,8 +117,7 @@ impl Site {
     /// # Errors
     /// As [`Site::parse`], and when the file cannot be read.
     pub fn load(path: &Path) -> Result<Site, SiteError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| SiteError::Open { path: path.into(), source })?;
+        let text = read_text_input(path).map_err(|source| SiteError::Open { path: path.into(), source })?;
         Site::parse(path, &text)
     }
 

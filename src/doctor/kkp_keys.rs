@@ -2,7 +2,7 @@
 
 use super::CheckStatus;
 use super::steps::{Diagnosis, Steps};
-use serde::Deserialize;
+use crate::document::yaml;
 use serde_yaml::Value;
 
 /// Keys that nobody reads any more, and what is read in their place.
@@ -24,8 +24,8 @@ const DEAD: [(&str, Option<&str>); 8] = [
 pub(crate) fn lint_seeds(file: &str, text: &str) -> Result<Option<Diagnosis>, serde_yaml::Error> {
     let mut steps = Steps::default();
     let mut seeds = 0;
-    for document in serde_yaml::Deserializer::from_str(text) {
-        let document = Value::deserialize(document)?;
+    for document in yaml::documents::<Value>(text) {
+        let document = document?;
         if document.get("kind").and_then(Value::as_str) == Some("Seed") {
             seeds += 1;
             dead_keys(&document["spec"], "spec", &mut steps);

@@ -2,7 +2,8 @@
 //!
 //! Charts come from anywhere, so an archive may be hostile. The threats, and the defence against each:
 //!
-//! - **Bombs.** The unpacked size and the number of members are bounded ([`Limits`]), headers included.
+//! - **Bombs.** The unpacked size and the number of members are bounded ([`ArchiveBudget`]), headers included. Archives
+//!   in an archive share its budget.
 //! - **Names** that lead elsewhere, or hold control characters. Names are labels only; still, absolute ones
 //!   and `..` are refused.
 //! - **Links and devices.** They have no content here, and are skipped.
@@ -24,7 +25,7 @@ pub(crate) enum ArchiveError {
     #[error("not a readable .tgz: {0}")]
     Read(#[from] io::Error),
     /// It is larger than the limits allow.
-    #[error("it unpacks to more than {0} bytes, or to more than {1} files")]
+    #[error("with the archives in it, it unpacks to more than {0} bytes, or to more than {1} files")]
     Large(u64, usize),
     /// A name that leads out of the archive.
     #[error("it holds a file that is called '{0}'")]
@@ -34,48 +35,101 @@ pub(crate) enum ArchiveError {
     Twice(String),
 }
 
-/// The regular files of the gzip-compressed tar `bytes`.
-///
-/// # Errors
-/// When it is not such an archive, exceeds `limits`, or has names that no honest archive has.
-pub(crate) fn unpack(bytes: &[u8], limits: &Limits) -> Result<Files, ArchiveError> {
-    let large = || ArchiveError::Large(limits.archive_bytes, limits.archive_files);
-    // one byte more than is allowed: an end at the bound would look like a truncated archive
-    let mut source = MultiGzDecoder::new(bytes).take(limits.archive_bytes + 1);
-    let mut files = Files::new();
-    let mut members = 0;
-    let outcome = read_all(&mut source, &mut files, &mut members, limits.archive_files);
-    if source.limit() == 0 || members > limits.archive_files {
-        return Err(large());
-    }
-    outcome.map(|()| files)
+/// What an archive, with all archives in it, may still unpack to.
+#[derive(Debug, Clone)]
+pub(crate) struct ArchiveBudget {
+    bytes: u64,
+    members: usize,
+    /// Both before anything was unpacked, for messages.
+    most: (u64, usize),
 }
 
-fn read_all(
-    source: &mut impl Read,
-    files: &mut Files,
-    members: &mut usize,
-    most: usize,
-) -> Result<(), ArchiveError> {
-    for entry in tar::Archive::new(&mut *source).entries()? {
-        let mut entry = entry?;
-        *members += 1;
-        if *members > most {
-            return Ok(());
+impl ArchiveBudget {
+    /// The budget of one archive from outside.
+    pub(crate) fn new(limits: &Limits) -> ArchiveBudget {
+        let most = (limits.archive_bytes, limits.archive_files);
+        ArchiveBudget { bytes: most.0, members: most.1, most }
+    }
+
+    /// Takes `bytes` that are held beside what is unpacked, such as a copy of it.
+    ///
+    /// # Errors
+    /// When fewer are left.
+    pub(crate) fn take(&mut self, bytes: u64) -> Result<(), ArchiveError> {
+        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| self.large())?;
+        Ok(())
+    }
+
+    /// Calls `each` for the members of the gzip-compressed tar `bytes`, headers that belong to others too if `raw`
+    /// makes entries of them.
+    ///
+    /// # Errors
+    /// When it is not such an archive, or unpacks to more than is left; and where `each` fails.
+    pub(crate) fn members<E: From<ArchiveError> + From<io::Error>>(
+        &mut self,
+        bytes: &[u8],
+        form: TarForm,
+        mut each: impl FnMut(&mut tar::Entry<'_, &mut io::Take<MultiGzDecoder<&[u8]>>>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        // one byte more than is allowed: an end at the bound would look like a truncated archive
+        let mut source = MultiGzDecoder::new(bytes).take(self.bytes + 1);
+        let (mut seen, most) = (0, self.members);
+        let mut read = || {
+            for entry in tar::Archive::new(&mut source).entries()?.raw(form == TarForm::Headers) {
+                seen += 1;
+                if seen > most {
+                    break;
+                }
+                each(&mut entry?)?;
+            }
+            Ok(())
+        };
+        // the end of the tar is not that of the gzip, which has the checksum
+        let outcome: Result<(), E> = read();
+        let outcome = outcome.and_then(|()| Ok(io::copy(&mut source, &mut io::sink()).map(drop)?));
+        let (used, is_over) = (self.bytes + 1 - source.limit(), source.limit() == 0);
+        // what could not be read has been unpacked all the same
+        self.bytes = self.bytes.saturating_sub(used);
+        self.members = self.members.saturating_sub(seen);
+        if is_over || seen > most {
+            return Err(self.large().into());
         }
+        outcome
+    }
+
+    fn large(&self) -> ArchiveError {
+        ArchiveError::Large(self.most.0, self.most.1)
+    }
+}
+
+/// Which entries of a tar are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TarForm {
+    /// Members, with the names that their extended headers give them.
+    Members,
+    /// Every header as an entry of its own.
+    Headers,
+}
+
+/// The regular files of the gzip-compressed tar `bytes`, which are taken from `budget`.
+///
+/// # Errors
+/// When it is not such an archive, exceeds the budget, or has names that no honest archive has.
+pub(crate) fn unpack(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<Files, ArchiveError> {
+    let mut files = Files::new();
+    budget.members(bytes, TarForm::Members, |entry| {
         if !entry.header().entry_type().is_file() {
-            continue;
+            return Ok(());
         }
         let name = name_of(&entry.path_bytes())?;
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;
-        if files.insert(name.clone(), content).is_some() {
-            return Err(ArchiveError::Twice(name));
+        match files.insert(name.clone(), content) {
+            None => Ok(()),
+            Some(_) => Err(ArchiveError::Twice(name)),
         }
-    }
-    // the end of the tar is not that of the gzip, which has the checksum
-    io::copy(source, &mut io::sink())?;
-    Ok(())
+    })?;
+    Ok(files)
 }
 
 fn name_of(bytes: &[u8]) -> Result<String, ArchiveError> {
@@ -125,7 +179,7 @@ mod tests {
     }
 
     fn names(members: &[Member<'_>]) -> Result<Vec<String>, String> {
-        let files = unpack(&tgz(members), &Limits::default());
+        let files = unpack(&tgz(members), &mut ArchiveBudget::new(&Limits::default()));
         files.map(|files| files.into_keys().collect()).map_err(|error| error.to_string())
     }
 
@@ -147,7 +201,7 @@ mod tests {
     fn bombs_and_truncated_archives() {
         let limits = Limits { archive_bytes: 1 << 20, archive_files: 3, ..Limits::default() };
         let big = vec![0; 1 << 20];
-        let error = |bytes: &[u8]| unpack(bytes, &limits).unwrap_err();
+        let error = |bytes: &[u8]| unpack(bytes, &mut ArchiveBudget::new(&limits)).unwrap_err();
         assert!(matches!(error(&tgz(&[("a", b'0', &big)])), ArchiveError::Large(..)));
         // also in a member that is not a file, such as an extended header
         assert!(matches!(error(&tgz(&[("a", b'x', &big), ("b", b'0', b"")])), ArchiveError::Large(..)));
@@ -156,5 +210,27 @@ mod tests {
         let whole = tgz(&[("a", b'0', b"some text")]);
         assert!(matches!(error(&whole[..whole.len() - 12]), ArchiveError::Read(_)));
         assert!(matches!(error(b"plain text"), ArchiveError::Read(_)));
+    }
+
+    #[test]
+    fn archives_share_a_budget_also_where_one_cannot_be_read() {
+        let limits = Limits { archive_bytes: 1 << 20, archive_files: 5, ..Limits::default() };
+        let large = |budget: &mut ArchiveBudget, bytes: &[u8]| {
+            matches!(unpack(bytes, budget), Err(ArchiveError::Large(1_048_576, 5)))
+        };
+        let third = tgz(&[("a", b'0', &vec![0; 400 << 10])]);
+        let mut budget = ArchiveBudget::new(&limits);
+        assert!(unpack(&third, &mut budget).is_ok() && unpack(&third, &mut budget).is_ok());
+        assert!(large(&mut budget, &third));
+        let mut budget = ArchiveBudget::new(&limits);
+        let cut = &third[..third.len() - 12];
+        assert!(unpack(cut, &mut budget).is_err() && unpack(cut, &mut budget).is_err());
+        assert!(large(&mut budget, &third), "what is damaged counts too");
+        let mut budget = ArchiveBudget::new(&limits);
+        let two = tgz(&[("a", b'0', b""), ("b", b'0', b"")]);
+        assert!(unpack(&two, &mut budget).is_ok() && unpack(&two, &mut budget).is_ok());
+        assert!(large(&mut budget, &two));
+        let mut budget = ArchiveBudget::new(&limits);
+        assert!(budget.take(1 << 20).is_ok() && budget.take(1).is_err());
     }
 }

@@ -17,12 +17,13 @@ mod read_all;
 mod source_text;
 mod spans;
 mod vars;
+pub(crate) mod yaml;
 mod yaml_tree;
 
-pub(crate) use archive::{ArchiveError, Files, unpack};
+pub(crate) use archive::{ArchiveBudget, ArchiveError, Files, TarForm, unpack};
 pub(crate) use control_characters::control_characters;
 pub(crate) use diagnostic::Diagnostic;
-pub(crate) use file_kinds::{is_leftover, is_pipe};
+pub(crate) use file_kinds::{is_leftover, is_pipe, open_input, read_input, read_text_input};
 pub(crate) use line_index::LineIndex;
 pub(crate) use location::Location;
 pub(crate) use merge::{DecodedText, MergeError, MergeRules, documents, merge};

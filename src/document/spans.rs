@@ -1,5 +1,6 @@
 //! The place of each value in a YAML document, so that a message can point at it.
 
+use super::yaml::is_bounded;
 use granit_parser::{Event, Parser, options};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -28,8 +29,11 @@ struct Open {
 }
 
 impl Node {
-    /// The root of the first document in `text`; `None` where it is empty or not YAML.
+    /// The root of the first document in `text`; `None` where it is empty, not YAML or too large for a tree.
     pub fn parse(text: &str) -> Option<Node> {
+        if !is_bounded(text) {
+            return None;
+        }
         let mut open: Vec<Open> = Vec::new();
         for event in Parser::new_from_str_with_options(text, options! { emit_comments: false }) {
             let (event, span) = event.ok()?;

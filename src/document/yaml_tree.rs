@@ -1,5 +1,6 @@
 //! The nodes of YAML documents with their places and notations, for edits that keep every other byte.
 
+use super::yaml::is_bounded;
 use granit_parser::{Event, Parser, ScalarStyle, StructureStyle, options};
 use std::ops::Range;
 
@@ -47,8 +48,12 @@ struct Open {
     key: Option<(String, Range<usize>)>,
 }
 
-/// The root of every document in `text`; `None` where it is not YAML. An empty document is an empty scalar.
+/// The root of every document in `text`, in which an alias is a leaf; `None` where it is not YAML, or too large for a
+/// tree. An empty document is an empty scalar.
 pub(super) fn trees(text: &str) -> Option<Vec<Tree>> {
+    if !is_bounded(text) {
+        return None;
+    }
     let (mut roots, mut open): (Vec<Tree>, Vec<Open>) = (Vec::new(), Vec::new());
     for event in Parser::new_from_str_with_options(text, options! { emit_comments: false }) {
         let (event, span) = event.ok()?;

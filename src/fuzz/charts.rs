@@ -3,7 +3,6 @@
 use crate::archives::{Archive, Named, read_named};
 use crate::item::read_chart;
 use crate::model::{Digest, Limits};
-use crate::store::Disk;
 use std::io::Write;
 
 /// The tar of these members.
@@ -43,7 +42,7 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
 
 /// Reads the tar as that of a chart.
 pub(super) fn chart(bytes: &[u8]) {
-    let limits = Limits { archive_bytes: 1 << 20, ..Limits::default() };
+    let limits = Limits { unpacked_bytes: 1 << 20, ..Limits::default() };
     let _ = read_chart(&gzipped(bytes), &limits);
 }
 
@@ -76,6 +75,5 @@ pub(super) fn image_archive(bytes: &[u8]) {
     let path = folder.path().join("archive");
     std::fs::write(&path, bytes).unwrap();
     let Ok(archive) = Archive::open(&path) else { return };
-    let store = Disk::open(&folder.path().join("store")).unwrap();
-    read_named(&archive, &mut Named::default(), &store, &Limits::default()).unwrap();
+    read_named(&archive, &mut Named::default(), folder.path(), &Limits::default()).unwrap();
 }

@@ -1,5 +1,7 @@
 //! What servers say, what a store remembers of them, and files of passwords.
 
+use crate::report;
+
 /// What a store remembers of the hosts that were asked.
 pub(super) fn egress_seeds() -> Vec<Vec<u8>> {
     vec![
@@ -36,5 +38,6 @@ pub(super) fn error_seeds() -> Vec<Vec<u8>> {
 
 /// Reads the bytes as the body of a refusal: what is shown of it is one line.
 pub(super) fn registry_error(bytes: &[u8]) {
-    let _ = crate::registry::fuzz(bytes);
+    let shown = report::one_line(&crate::registry::fuzz(bytes)).into_owned();
+    assert!(!shown.contains(char::is_control), "{shown:?}");
 }

@@ -2,7 +2,7 @@
 
 use crate::model::Limits;
 use crate::packages::{apt, yum};
-use crate::sign::{OpenPgpKeys, OpenPgpSigner};
+use crate::sign::{OpenPgpKeys, OpenPgpSigner, SignatureTime};
 use jiff::Timestamp;
 use std::fs;
 
@@ -36,6 +36,7 @@ pub(super) fn deb_seeds() -> Vec<Vec<u8>> {
 /// Reads the bytes as a package of Debian.
 pub(super) fn deb(bytes: &[u8]) {
     let _ = apt::changelog(&mut &*bytes, "app");
+    let _ = apt::package_identity(&mut &*bytes);
 }
 
 /// Packages of rpmbuild, signed and not.
@@ -46,7 +47,7 @@ pub(super) fn rpm_seeds() -> Vec<Vec<u8>> {
 /// Reads the bytes as an RPM, and checks its signature.
 pub(super) fn rpm(bytes: &[u8]) {
     let (keys, limits) = (OpenPgpKeys::parse(&file("key.asc")).unwrap(), Limits::default());
-    let _ = yum::verify_package(bytes, &keys, &limits);
+    let _ = yum::verify_package(bytes, &keys, SignatureTime::Now, &limits);
     let _ = yum::changelog(bytes, &limits);
 }
 
@@ -121,6 +122,6 @@ pub(super) fn openpgp_seeds() -> Vec<Vec<u8>> {
 pub(super) fn openpgp(bytes: &[u8]) {
     let _ = OpenPgpKeys::parse(bytes);
     let keys = OpenPgpKeys::parse(&file("other.asc")).unwrap();
-    assert!(keys.verify_detached(bytes, &b"content"[..]).is_err());
-    assert!(keys.verify(&String::from_utf8_lossy(bytes)).is_err());
+    assert!(keys.verify_detached(bytes, &b"content"[..], SignatureTime::Now).is_err());
+    assert!(keys.verify(&String::from_utf8_lossy(bytes), SignatureTime::Now).is_err());
 }

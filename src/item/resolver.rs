@@ -12,7 +12,9 @@ use crate::report::{Progress, Side, Silent, one_line};
 use crate::store::Disk;
 use crate::upstream::{Upstreams, expect_file, get};
 use bytes::Bytes;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Why an item cannot be resolved. The text in the lock names no mirror, redirect or time, so that it is the same on
 /// every machine; the text for people does.
@@ -122,8 +124,14 @@ pub struct Resolver {
     /// Packages of apt, which are read once for all sets of the same sources.
     suites: SharedSuites,
     image_finder: Option<Arc<dyn FindImages>>,
-    /// What archives have, which are asked before upstream. Their small content is in `disk`.
+    /// What archives have, which are asked before upstream.
     archives: Arc<Named>,
+    /// Repositories of charts that the manifest names, as `ChartName::place` writes them.
+    named: BTreeSet<String>,
+    /// The same without accounts, for repositories that only charts name.
+    without_accounts: OnceLock<Box<Resolver>>,
+    /// How many charts were resolved that only charts name.
+    dependencies: AtomicUsize,
 }
 
 impl Resolver {
@@ -142,6 +150,9 @@ impl Resolver {
             suites,
             image_finder: None,
             archives,
+            named: BTreeSet::new(),
+            without_accounts: OnceLock::new(),
+            dependencies: AtomicUsize::new(0),
         }
     }
 
@@ -155,6 +166,43 @@ impl Resolver {
     #[must_use]
     pub(crate) fn with_archives(self, archives: Arc<Named>) -> Resolver {
         Resolver { archives, ..self }
+    }
+
+    /// With the repositories of charts that the manifest names.
+    #[must_use]
+    pub(crate) fn with_accounts_for(self, named: impl Iterator<Item = String>) -> Resolver {
+        Resolver { named: named.collect(), ..self }
+    }
+
+    /// The resolver for the repository of charts at `place`, on `host`: one without accounts unless the manifest or the
+    /// site names it. A chart from outside may name any repository, and must not read it by the site's account.
+    pub(crate) fn for_charts_at(&self, place: &str, host: &str) -> &Resolver {
+        if self.named.contains(place) || self.sessions.is_in_site(host) {
+            return self;
+        }
+        self.without_accounts.get_or_init(|| {
+            let sessions = Arc::new(self.sessions.without_accounts());
+            let other = Resolver::new(sessions, self.disk.clone(), self.progress.clone());
+            let (image_finder, archives) = (self.image_finder.clone(), self.archives.clone());
+            Box::new(Resolver { image_finder, archives, ..other })
+        })
+    }
+
+    /// Counts a chart that only charts name.
+    ///
+    /// # Errors
+    /// When this run has resolved as many as it may.
+    pub(crate) fn count_dependency(&self) -> Result<(), Cause> {
+        let most = self.limits().chart_dependencies;
+        match self.dependencies.fetch_add(1, Ordering::Relaxed) < most {
+            true => Ok(()),
+            false => {
+                let why = format!(
+                    "charts name more than {most} other charts; list the ones that are needed in the manifest"
+                );
+                Err(why.into())
+            }
+        }
     }
 
     /// The packages of apt that this run has read.
@@ -227,12 +275,25 @@ impl Resolver {
     }
 
     fn kept_manifest(&self, descriptor: &Descriptor) -> Option<RawManifest> {
-        if !self.disk.has(&descriptor.digest, descriptor.size).unwrap_or(false) {
+        if !self.is_kept(descriptor) {
             return None;
         }
         let bytes = self.disk.read(descriptor).ok()?;
         let content_type = Some(descriptor.media_type.to_string()).filter(|kind| !kind.is_empty());
         Some(RawManifest { bytes: bytes.into(), content_type, digest: descriptor.digest.clone() })
+    }
+
+    /// Whether the store has this, or has it now from an archive. If that fails here, upstream is asked.
+    fn is_kept(&self, descriptor: &Descriptor) -> bool {
+        let is_there = || self.disk.has(&descriptor.digest, descriptor.size).unwrap_or(false);
+        if is_there() {
+            return true;
+        }
+        let Some(bytes) = self.archives.document(&descriptor.digest) else { return false };
+        if let Err(error) = self.disk.put(descriptor, &bytes) {
+            self.progress.note(&format!("not kept for pull: {error}"));
+        }
+        is_there()
     }
 
     async fn fetch_manifest(
@@ -335,7 +396,7 @@ impl Resolver {
         if blob.size > limit {
             return Err(format!("its blob {} has {} bytes, more than {limit}", blob.digest, blob.size).into());
         }
-        if self.disk.has(&blob.digest, blob.size).unwrap_or(false) {
+        if self.is_kept(blob) {
             return self.disk.read(blob).map_err(Cause::from);
         }
         let (registry, repository) = (name.registry.as_str().into(), name.repository.as_str().into());

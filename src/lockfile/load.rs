@@ -4,6 +4,7 @@ use super::document::Lock;
 use super::error::LockError;
 use super::text;
 use crate::document;
+use crate::document::read_text_input;
 use crate::item::LockedItem;
 use crate::model::{Algorithm, Digest, Hasher};
 use std::path::Path;
@@ -44,8 +45,7 @@ impl Lock {
     /// # Errors
     /// As [`Lock::load`].
     pub fn load_with_text(path: &Path) -> Result<(Lock, String), LockError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| LockError::Open { path: path.into(), source })?;
+        let text = read_text_input(path).map_err(|source| LockError::Open { path: path.into(), source })?;
         let lock = Lock::parse(&path.display().to_string(), &text)?;
         Ok((lock, text))
     }

@@ -1,6 +1,7 @@
 //! Writes and reads the lock's text: sorted, one fact a line, so that diffs are small.
 
 use super::document::Lock;
+use crate::document::yaml;
 use crate::item::{ItemKind, LockedItem, kinds, quoted};
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
@@ -80,7 +81,7 @@ pub(super) fn read(text: &str) -> Option<Lock> {
         }
         let few: &str;
         (few, rest) = rest.split_at(few_items(rest));
-        let part: Lock = serde_yaml::from_str(&format!("version: 1\n{title}\n{few}")).ok()?;
+        let part: Lock = yaml::from_str(&format!("version: 1\n{title}\n{few}")).ok()?;
         lock.append(part);
     }
     lock.shrink();

@@ -5,7 +5,9 @@ use super::items::Items;
 use super::lists::format_of;
 use super::schema::{Document, List, ListFormat};
 use super::{Wanted, check, merge};
-use crate::document::{self, Diagnostic, ReadAll, SourceSpan, SourceText, is_leftover, is_pipe, nearest};
+use crate::document::{
+    self, Diagnostic, ReadAll, SourceSpan, SourceText, is_leftover, nearest, read_text_input,
+};
 use crate::item::Checked;
 use crate::model::Platform;
 use serde::Deserialize;
@@ -137,8 +139,7 @@ fn content(path: &Path, edited: &Edited) -> Result<String, Error> {
     let open = |source| Error::Open { path: path.into(), source };
     let content = match edited.get(path) {
         Some(text) => text.clone(),
-        None if is_pipe(path) => return Err(open(std::io::Error::other("it is no regular file"))),
-        None => std::fs::read_to_string(path).map_err(open)?,
+        None => read_text_input(path).map_err(open)?,
     };
     Ok(content.trim_start_matches('\u{feff}').to_owned())
 }
@@ -247,7 +248,7 @@ fn read_list(
     let path = base.join(&list.file);
     let read = || match edited.get(&path) {
         Some(text) => Ok(text.clone()),
-        None => std::fs::read_to_string(&path),
+        None => read_text_input(&path),
     };
     let content = read().map_err(|error| {
         let help = "the path starts from the folder of this manifest".into();

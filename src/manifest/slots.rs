@@ -2,7 +2,9 @@
 
 use super::items::{ListSource, Located};
 use super::load::{Edited, Error, Read, each};
-use crate::document::{ChartVersions, Location, MovingVar, Node, SourceSpan, VersionsFrom};
+use crate::document::{
+    ChartVersions, Location, MovingVar, Node, SourceSpan, VersionsFrom, read_text_input, yaml,
+};
 use crate::item::{ItemKind, Moving, Step, WantedPackages, kinds, tag_of};
 use crate::model::{Digest, ImageRef, UpdatePolicy};
 use crate::report::Kind;
@@ -342,7 +344,7 @@ pub(crate) fn set_version(text: &str, slot: &Slot, new: &str) -> Result<String, 
     let (start, end) = (at + slot.version.start, at + slot.version.end);
     let edited = [&body[..start], new, &body[end..]].concat();
     let wanted = [&slot.text[..slot.version.start], new, &slot.text[slot.version.end..]].concat();
-    let document: Option<Value> = serde_yaml::from_str(&edited).ok();
+    let document: Option<Value> = yaml::from_str(&edited).ok();
     match document.and_then(|document| slot.key.read(&document)) {
         Some(read) if read == wanted => Ok([mark, &edited].concat()),
         _ => Err(format!("`{new}` cannot be written in its place: YAML would read it as something else")),
@@ -395,6 +397,6 @@ fn without_mark(text: &str) -> (&str, &str) {
 pub(crate) fn text_of(path: &Path, edited: &Edited) -> Result<String, Error> {
     match edited.get(path) {
         Some(text) => Ok(text.clone()),
-        None => std::fs::read_to_string(path).map_err(|source| Error::Open { path: path.into(), source }),
+        None => read_text_input(path).map_err(|source| Error::Open { path: path.into(), source }),
     }
 }

@@ -19,6 +19,10 @@ pub struct Limits {
     pub archive_bytes: u64,
     /// How many members an archive may have.
     pub archive_files: usize,
+    /// How many manifests, configs and other documents are kept of the archives that a lock may use.
+    pub archive_documents: usize,
+    /// How many bytes these have together.
+    pub archive_document_bytes: u64,
     /// Largest index of an HTTP repository of charts that is read, in bytes.
     pub chart_index_bytes: usize,
     /// Largest index of a package repository that is read, in bytes; also the most that it may unpack to.
@@ -31,6 +35,22 @@ pub struct Limits {
     pub candidates: usize,
     /// How deeply charts may be nested.
     pub chart_depth: usize,
+    /// How many charts may be in one, at all depths, a chart that has several aliases counted each time.
+    pub charts_inside: usize,
+    /// Largest document of a chart that is read for its references, in bytes. Helm refuses charts with larger files.
+    pub chart_file_bytes: usize,
+    /// Largest entry of a chart in the index of a repository, in bytes.
+    pub chart_entry_bytes: usize,
+    /// How many charts a run resolves that only other charts name, and how many of them one chart may name.
+    pub chart_dependencies: usize,
+    /// How long a chain of charts that name each other may be.
+    pub chart_dependency_depth: usize,
+    /// How many values a YAML text may have. An alias counts as all that it stands for.
+    pub yaml_nodes: usize,
+    /// How many bytes of text the aliases of a YAML text may repeat.
+    pub yaml_alias_bytes: usize,
+    /// How deeply brackets may be nested in YAML; parsers take quadratic time for more.
+    pub yaml_depth: usize,
     /// How many items one entry of a manifest may make by its list variables.
     pub combinations: usize,
     /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
@@ -39,7 +59,7 @@ pub struct Limits {
     pub embedded_depth: usize,
     /// How much of a reference or URL with placeholders in it is read and shown, in bytes.
     pub reference_bytes: usize,
-    /// How large a gzipped text or a chart may be when unpacked, in bytes.
+    /// How large a gzipped text in a document may be when unpacked, in bytes.
     pub unpacked_bytes: u64,
     /// Most bytes of a bundle's signatures that are read, of all together.
     pub signatures_bytes: u64,
@@ -123,17 +143,27 @@ impl Limits {
         document_bytes: 8 << 20,
         archive_bytes: 64 << 20,
         archive_files: 10_000,
+        archive_documents: 200_000,
+        archive_document_bytes: 1 << 30,
         chart_index_bytes: 64 << 20,
         package_index_bytes: 512 << 20,
         package_mirrors: 8,
         solver_steps: 2_000_000_000,
         candidates: 50,
         chart_depth: 8,
+        charts_inside: 1000,
+        chart_file_bytes: 5 << 20,
+        chart_entry_bytes: 1 << 20,
+        chart_dependencies: 300,
+        chart_dependency_depth: 8,
+        yaml_nodes: 1_000_000,
+        yaml_alias_bytes: 16 << 20,
+        yaml_depth: 64,
         combinations: 10_000,
         contents_bytes: 256 << 20,
         embedded_depth: 8,
         reference_bytes: 1 << 10,
-        unpacked_bytes: 64 << 20,
+        unpacked_bytes: 8 << 20,
         signatures_bytes: 64 << 10,
         index_depth: 8,
         index_nodes: 1024,

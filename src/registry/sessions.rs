@@ -19,6 +19,8 @@ pub struct Sessions {
     /// The hosts whose mirrors list all tags.
     whole_lists: BTreeSet<String>,
     plain: Vec<String>,
+    /// The hosts that the site has settings for.
+    in_site: BTreeSet<String>,
     /// By host, and whether its mirror may stand in.
     open: OnceEach<(String, bool), Arc<Session>>,
 }
@@ -43,7 +45,26 @@ impl Sessions {
                 whole_lists.insert(host.clone());
             }
         }
-        Ok(Sessions { transport, keychain, mirrors, whole_lists, plain, open: OnceEach::default() })
+        let in_site = site.iter().flat_map(|site| site.upstreams.keys().cloned()).collect();
+        Ok(Sessions { transport, keychain, mirrors, whole_lists, plain, in_site, open: OnceEach::default() })
+    }
+
+    /// The same without any account.
+    pub(crate) fn without_accounts(&self) -> Sessions {
+        Sessions {
+            transport: self.transport.clone(),
+            keychain: Arc::default(),
+            mirrors: self.mirrors.clone(),
+            whole_lists: self.whole_lists.clone(),
+            plain: self.plain.clone(),
+            in_site: self.in_site.clone(),
+            open: OnceEach::default(),
+        }
+    }
+
+    /// Whether the `upstreams` of the site name `host`.
+    pub(crate) fn is_in_site(&self, host: &str) -> bool {
+        self.in_site.contains(host)
     }
 
     /// The transport under all sessions.

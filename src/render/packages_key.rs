@@ -3,6 +3,7 @@
 use super::error::RenderError;
 use super::platform::{Flag, Input};
 use super::request::Request;
+use crate::document::read_input;
 use crate::item::{OfferedIndex, PackageSet};
 use crate::sign::OpenPgpSigner;
 
@@ -25,7 +26,7 @@ pub(super) fn packages_key(
     let Some(set) = sets.iter().find(|set| set.index == OfferedIndex::Trimmed) else { return Ok(None) };
     let mut texts = String::new();
     for path in request.paths(PACKAGES_KEY.name) {
-        let bytes = std::fs::read(path).map_err(|source| RenderError::Read { path: path.clone(), source })?;
+        let bytes = read_input(path).map_err(|source| RenderError::Read { path: path.clone(), source })?;
         let keys = OpenPgpSigner::public_half(&bytes);
         let keys = keys.map_err(|error| RenderError::Site(format!("{}: {error}", path.display())))?;
         texts.extend(keys.certificates());

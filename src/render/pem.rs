@@ -2,6 +2,7 @@
 
 use super::error::RenderError;
 use crate::config::Site;
+use crate::document::read_text_input;
 use std::path::Path;
 
 /// The certificates of the file that `site` names at `path`, in PEM form, and nothing else that it holds: a key beside them
@@ -37,7 +38,7 @@ fn named(site: &Site, path: &Path, error: &RenderError) -> RenderError {
 /// # Errors
 /// When it cannot be read.
 pub(super) fn read(path: &Path) -> Result<String, RenderError> {
-    std::fs::read_to_string(path).map_err(|source| RenderError::Read { path: path.into(), source })
+    read_text_input(path).map_err(|source| RenderError::Read { path: path.into(), source })
 }
 
 /// Each certificate of `certificates`, which holds nothing else.

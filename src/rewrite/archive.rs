@@ -9,6 +9,7 @@ use super::options::Options;
 use super::pax;
 use super::scan::{Rewritten, rewrite};
 use super::syntax::Syntax;
+use crate::document::{ArchiveBudget, TarForm};
 use crate::model::Limits;
 use std::io::Read;
 use std::path::Path;
@@ -58,17 +59,19 @@ pub(crate) fn rewrite_chart(
     index: &ReferenceIndex,
     options: Options,
 ) -> Result<Archived, ArchiveError> {
-    chart(bytes, index, options, &Limits::default(), 0)
+    let limits = Limits::default();
+    chart(bytes, index, options, &mut ArchiveBudget::new(&limits), 0)
 }
 
 fn chart(
     bytes: &[u8],
     index: &ReferenceIndex,
     options: Options,
-    limits: &Limits,
+    budget: &mut ArchiveBudget,
     depth: usize,
 ) -> Result<Archived, ArchiveError> {
-    let mut entries = entries(bytes, limits)?;
+    let limits = Limits::DEFAULT;
+    let mut entries = entries(bytes, budget)?;
     let is_chart = |raw: &Raw| raw.path.as_ref().is_some_and(|path| path.ends_with("/Chart.yaml"));
     if !entries.iter().any(is_chart) {
         return Err(ArchiveError::NoChart);
@@ -80,7 +83,7 @@ fn chart(
         let raw = &mut rest[0];
         let Some(path) = raw.path.clone() else { continue };
         let new = if path.ends_with(".tgz") && depth < limits.embedded_depth {
-            let inner = match chart(&raw.content, index, options, limits, depth + 1) {
+            let inner = match chart(&raw.content, index, options, budget, depth + 1) {
                 Ok(inner) => inner,
                 Err(source) if is_subchart(&path) && !matches!(source, ArchiveError::NoChart) => {
                     return Err(ArchiveError::Inside { path, source: source.into() });
@@ -99,6 +102,9 @@ fn chart(
             let Ok(old) = std::str::from_utf8(&raw.content) else { continue };
             if !is_looked_at(Path::new(&path), old.as_bytes()) {
                 continue;
+            }
+            if old.len() > limits.chart_file_bytes {
+                return Err(ArchiveError::File { path, most: limits.chart_file_bytes });
             }
             let new = rewrite(old, Syntax::of(Path::new(&path)), index, options);
             let bytes = new.text.clone().into_bytes();
@@ -126,14 +132,10 @@ fn is_subchart(path: &str) -> bool {
 }
 
 /// Every header in order, those of long names and PAX records as entries of their own.
-fn entries(bytes: &[u8], limits: &Limits) -> Result<Vec<Raw>, ArchiveError> {
-    let most = limits.unpacked_bytes;
-    let tar = gzip::decompress(bytes, most)?.ok_or(ArchiveError::Large(most))?;
+fn entries(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<Vec<Raw>, ArchiveError> {
     let mut found = Vec::new();
     let mut long: Option<String> = None;
-    let mut archive = tar::Archive::new(&tar[..]);
-    for entry in archive.entries()?.raw(true) {
-        let mut entry = entry?;
+    budget.members(bytes, TarForm::Headers, |entry| {
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;
         let header = entry.header().clone();
@@ -149,7 +151,8 @@ fn entries(bytes: &[u8], limits: &Limits) -> Result<Vec<Raw>, ArchiveError> {
             long = None;
         }
         found.push(Raw { header, content, path });
-    }
+        Ok::<(), ArchiveError>(())
+    })?;
     Ok(found)
 }
 
@@ -220,7 +223,7 @@ mod tests {
         let changed: Vec<&str> =
             done.members.iter().filter(|m| m.new.text != m.old).map(|m| &*m.path).collect();
         assert_eq!(changed, [&*long, "c/charts/s-1.tgz/s/values.yaml"]);
-        let entries = entries(&done.bytes, &Limits::default()).unwrap();
+        let entries = entries(&done.bytes, &mut ArchiveBudget::new(&Limits::default())).unwrap();
         let content = |path: &str| entries.iter().find(|raw| raw.path.as_deref() == Some(path)).unwrap();
         assert_eq!(content(&long).content, b"image: {repository: r:5/a/b, tag: v1}\n");
         assert_eq!(
@@ -271,7 +274,8 @@ mod tests {
             rewrite_chart(b"no gzip", &known(), Options::default()),
             Err(ArchiveError::Unreadable(_))
         ));
-        let small = Limits { unpacked_bytes: 100, ..Limits::default() };
-        assert!(matches!(entries(&plain, &small), Err(ArchiveError::Large(100))));
+        let small = Limits { archive_bytes: 100, ..Limits::default() };
+        let large = entries(&plain, &mut ArchiveBudget::new(&small)).err().map(|error| error.to_string());
+        assert!(large.is_some_and(|why| why.contains("more than 100 bytes")));
     }
 }

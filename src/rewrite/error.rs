@@ -1,5 +1,6 @@
 //! Why a file or an archive cannot be rewritten.
 
+use crate::document;
 use std::path::PathBuf;
 
 /// Why a file cannot be rewritten.
@@ -78,6 +79,31 @@ pub enum ArchiveError {
         source: Box<ArchiveError>,
     },
     /// It unpacks to too much.
-    #[error("it unpacks to more than {0} bytes, which no chart does")]
-    Large(u64),
+    #[error(
+        "with the charts in it, it unpacks to more than {bytes} bytes or {members} files, which no chart does"
+    )]
+    Large {
+        /// The limit of bytes.
+        bytes: u64,
+        /// The limit of members.
+        members: usize,
+    },
+    /// A document in it is larger than is read.
+    #[error("{path} has more than {most} bytes, and Helm refuses such a file in a chart")]
+    File {
+        /// Its path in the archive.
+        path: String,
+        /// The limit, in bytes.
+        most: usize,
+    },
+}
+
+impl From<document::ArchiveError> for ArchiveError {
+    fn from(error: document::ArchiveError) -> ArchiveError {
+        match error {
+            document::ArchiveError::Large(bytes, members) => ArchiveError::Large { bytes, members },
+            document::ArchiveError::Read(source) => ArchiveError::Unreadable(source),
+            other => ArchiveError::Unreadable(std::io::Error::other(other.to_string())),
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::error::RewriteError;
 use crate::content::{ReplaceError, replace, write_like};
-use crate::document::{is_leftover, is_pipe};
+use crate::document::{is_leftover, is_pipe, open_input, read_input};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read};
@@ -100,7 +100,7 @@ pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<Input>, Rewri
         } else if is_pipe(path) {
             return Err(RewriteError::Pipe(path.clone()));
         } else {
-            fs::File::open(path).map_err(at)?;
+            open_input(path).map_err(at)?;
             let relative = path.file_name().map_or_else(|| path.clone(), PathBuf::from);
             found.push(Input { path: path.clone(), relative, named: true });
         }
@@ -184,12 +184,12 @@ pub fn read(input: &Input) -> Result<Content, RewriteError> {
     let document = is_document(path);
     if !(input.named || archive || document) {
         let mut start = [0; 16];
-        let len = fs::File::open(path).and_then(|mut file| file.read(&mut start)).map_err(at)?;
+        let len = open_input(path).and_then(|mut file| file.read(&mut start)).map_err(at)?;
         if !is_looked_at(path, &start[..len]) {
             return Ok(Content::Other);
         }
     }
-    let bytes = fs::read(path).map_err(at)?;
+    let bytes = read_input(path).map_err(at)?;
     if archive {
         return Ok(Content::Archive(bytes));
     }

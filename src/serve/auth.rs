@@ -3,6 +3,7 @@
 use super::ServeError;
 use super::passwords::{Passwords, TooMany};
 use super::sign_in_queue::SignInQueue;
+use crate::document::read_text_input;
 use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -48,7 +49,7 @@ impl Users {
         let mut users = Users { users: BTreeMap::new(), anonymous, passwords };
         for (path, right) in files {
             let wrong = |why: String| ServeError::Users { path: (*path).into(), why };
-            let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+            let text = read_text_input(path).map_err(|error| wrong(error.to_string()))?;
             let found = hashes(&text).map_err(wrong)?;
             for (user, hash) in found {
                 if let Some((other, _)) = users.users.insert(user.clone(), (*right, hash))

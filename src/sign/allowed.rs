@@ -2,7 +2,7 @@
 
 use super::Error;
 use super::key::{PublicKey, is_kind};
-use crate::document::Diagnostic;
+use crate::document::{Diagnostic, read_text_input};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -59,8 +59,8 @@ impl AllowedSigners {
     /// # Errors
     /// When it cannot be read, or as [`AllowedSigners::parse`].
     pub fn load(path: &Path) -> Result<AllowedSigners, Error> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| Error::AllowedSigners { path: path.into(), source })?;
+        let text =
+            read_text_input(path).map_err(|source| Error::AllowedSigners { path: path.into(), source })?;
         Ok(AllowedSigners::parse(&path.display().to_string(), &text, &TimeZone::system())?)
     }
 

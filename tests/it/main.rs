@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, unreachable_pub, reason = "a test fails where it panics")]
 #![allow(clippy::unnecessary_debug_formatting, reason = "a quoted path is YAML and TOML")]
 #![allow(clippy::too_many_lines, reason = "a scenario is told from its start to its end")]
+#![allow(clippy::disallowed_methods, reason = "YAML that a test wrote or asked for is read as it is")]
 
 mod apt;
 mod apt_choice;
@@ -30,6 +31,8 @@ mod file_signatures;
 mod foreign_text;
 mod full_disk;
 mod gc;
+mod hostile_archives;
+mod hostile_charts;
 mod import;
 mod init;
 mod inputs;

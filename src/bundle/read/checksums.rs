@@ -2,10 +2,10 @@
 
 use crate::bundle::format::files::{checksums_path, number_of};
 use crate::content::folder_of;
+use crate::document::{open_input, read_input};
 use crate::model::{Algorithm, Hasher, Limits};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
     let mut text = Vec::new();
     let limit = Limits::default().document_bytes as u64;
-    let read = File::open(checksums_path(base)).and_then(|file| file.take(limit).read_to_end(&mut text));
+    let read = open_input(checksums_path(base)).and_then(|file| file.take(limit).read_to_end(&mut text));
     let mut found = Vec::new();
     if read.is_ok() {
         let own = base.file_name().unwrap_or_default();
@@ -43,7 +43,7 @@ pub(crate) fn has(base: &Path, path: &Path) -> bool {
     let Ok(hex) = hash_file(path) else { return false };
     let name = path.file_name().unwrap_or_default();
     let line = [hex.as_bytes(), b"  ", name.as_bytes()].concat();
-    let text = std::fs::read(checksums_path(base)).unwrap_or_default();
+    let text = read_input(checksums_path(base)).unwrap_or_default();
     text.split(|byte| *byte == b'\n').any(|one| one == line)
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn of_volumes(base: &Path) -> BTreeMap<usize, String> {
 
 /// The SHA-256 of a file, in hex.
 pub(crate) fn hash_file(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    let mut file = open_input(path)?;
     let mut hasher = Hasher::new(Algorithm::Sha256);
     let mut buffer = vec![0; 1 << 20];
     loop {

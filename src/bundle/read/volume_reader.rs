@@ -8,6 +8,7 @@ use crate::bundle::format::damage::Damage;
 use crate::bundle::format::files::file_name;
 use crate::bundle::format::stored::ReadAt;
 use crate::content::{FileRun, Look, RangeRead, RangeReader};
+use crate::document::open_input;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -68,7 +69,7 @@ impl VolumeReader {
         let mut open = VecDeque::new();
         let mut start = 0;
         for path in paths {
-            let file = File::open(&path).and_then(|file| {
+            let file = open_input(&path).and_then(|file| {
                 let data = file.metadata()?;
                 if data.is_file() {
                     Ok((file, data.len()))
@@ -211,7 +212,7 @@ impl VolumeReader {
         if !matches!(self.parts[index].medium, Medium::File) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let file = Arc::new(File::open(&self.parts[index].path)?);
+        let file = Arc::new(open_input(&self.parts[index].path)?);
         if open.len() >= MAX_OPEN {
             open.pop_front();
         }

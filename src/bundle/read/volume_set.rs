@@ -6,9 +6,10 @@ use crate::bundle::format::names::LAYOUT;
 use crate::bundle::format::stored::PREFIX;
 use crate::bundle::format::{frame, header};
 use crate::content::folder_of;
+use crate::document::open_input;
 use crate::model::OCI_LAYOUT;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -138,14 +139,14 @@ pub(crate) fn numbers(base: &Path) -> io::Result<BTreeSet<usize>> {
 /// Whether a file begins as every volume does that landfall writes.
 pub(crate) fn begins_volume(path: &Path) -> bool {
     let mut first = [0; PREFIX.len()];
-    File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok_and(|()| first == PREFIX)
+    open_input(path).and_then(|mut file| file.read_exact(&mut first)).is_ok_and(|()| first == PREFIX)
 }
 
 /// Whether a file begins with the first frame of a bundle.
 fn begins_bundle(path: &Path) -> bool {
     let first = frame::stored(&header::encode(LAYOUT[0], OCI_LAYOUT.len() as u64));
     let mut found = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(first.len() as u64).read_to_end(&mut found));
+    let read = open_input(path).and_then(|file| file.take(first.len() as u64).read_to_end(&mut found));
     read.is_ok() && found == first
 }
 

@@ -5,12 +5,12 @@ use crate::cli::shared::remote::remote;
 use crate::cli::shared::{Context, Failure, input_file, open_bundle};
 use crate::content::Entry;
 use crate::content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
+use crate::document::open_input;
 use crate::lockfile::Lock;
 use crate::model::human_size;
 use crate::push::{Omitted, Receipt};
 use crate::report::count_of;
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Given {
             return Ok(Given::Bundle(open_bundle::plain(context, &alone)?));
         }
         let mut first = Vec::new();
-        File::open(path)
+        open_input(path)
             .and_then(|file| file.take(4).read_to_end(&mut first))
             .map_err(|error| cannot(&error))?;
         // a lock is text; what is none is meant to be a bundle, perhaps a damaged one

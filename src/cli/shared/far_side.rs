@@ -6,6 +6,7 @@ use crate::bundle::{PackPlan, Packaging};
 use crate::cli::shared::listing::count;
 use crate::cli::shared::losses::shortened;
 use crate::cli::shared::packed::MOST_MISSING;
+use crate::document::read_input;
 use crate::report::shell_word;
 use clap::Command;
 use std::fmt::Write as _;
@@ -100,7 +101,7 @@ fn manual_pages(command: Command) -> std::io::Result<Vec<u8>> {
     let mut tar = Vec::new();
     for file in files {
         let (page, name) =
-            (fs::read(&file)?, file.file_name().unwrap_or_default().to_string_lossy().into_owned());
+            (read_input(&file)?, file.file_name().unwrap_or_default().to_string_lossy().into_owned());
         tar.extend(encode(&format!("man/man1/{name}"), page.len() as u64));
         tar.extend(&page);
         tar.resize(tar.len() + padding(page.len() as u64), 0);

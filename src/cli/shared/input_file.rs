@@ -3,12 +3,12 @@
 use crate::bundle::{self, is_split};
 use crate::cli::shared::Failure;
 use crate::config::Site;
+use crate::document::{open_input, read_input};
 use crate::lockfile::Lock;
 use crate::manifest::{self, Wanted};
 use crate::model::{Platform, Target, names_host};
 use crate::push::Receipt;
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ impl FileKind {
     /// What the file at `path` is by its looks.
     fn of(path: &Path) -> Option<FileKind> {
         let mut bytes = Vec::new();
-        File::open(path).and_then(|file| file.take(LOOK).read_to_end(&mut bytes)).ok()?;
+        open_input(path).and_then(|file| file.take(LOOK).read_to_end(&mut bytes)).ok()?;
         if bytes.starts_with(&zstd::zstd_safe::MAGICNUMBER.to_le_bytes()) {
             return Some(FileKind::Bundle);
         }
@@ -191,7 +191,7 @@ pub(crate) fn manifests(paths: &[PathBuf], platforms: &[Platform]) -> Result<Wan
 /// When it cannot be read, or is none that this release knows.
 pub(crate) fn receipt(path: &Path) -> Result<Receipt, Failure> {
     let cannot = |why: String| Failure::usage(format!("cannot read the receipt {}: {why}", path.display()));
-    let bytes = std::fs::read(path).map_err(|error| cannot(error.to_string()))?;
+    let bytes = read_input(path).map_err(|error| cannot(error.to_string()))?;
     let receipt: Receipt = serde_json::from_slice(&bytes)
         .map_err(|error| cannot(format!("it is no receipt of a push: {error}")))?;
     match receipt.version {

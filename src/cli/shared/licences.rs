@@ -2,7 +2,7 @@
 
 use super::image_facts::ImageFacts;
 use crate::content::BlobRead;
-use crate::document::unpack;
+use crate::document::{ArchiveBudget, unpack, yaml};
 use crate::item::{ChartArchive, LockedItem};
 use crate::lockfile::Lock;
 use crate::model::Limits;
@@ -29,9 +29,9 @@ fn of_chart(chart: &ChartArchive, blobs: &dyn BlobRead) -> Option<String> {
     if chart.archive.size > limits.archive_bytes {
         return None;
     }
-    let files = unpack(&blobs.read(&chart.archive).ok()?, &limits).ok()?;
+    let files = unpack(&blobs.read(&chart.archive).ok()?, &mut ArchiveBudget::new(&limits)).ok()?;
     let is_its_own = |path: &&String| path.split('/').count() == 2 && path.ends_with("/Chart.yaml");
     let text = &files[files.keys().find(is_its_own)?];
-    let metadata: Value = serde_yaml::from_slice(text).ok()?;
+    let metadata: Value = yaml::from_slice(text).ok()?;
     Some(metadata.get("annotations")?.get(OF_CHARTS)?.as_str()?.to_owned())
 }

@@ -5,9 +5,9 @@ use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::remote::is_remote;
 use crate::cli::shared::{Context, Failure, input_file};
 use crate::content::BlobRead;
+use crate::document::open_input;
 use crate::lockfile::{FILE_NAME, Lock};
 use clap::Args;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 fn is_bundle(path: &Path) -> bool {
     let mut first = [0; 4];
     let mut is_zstd = || {
-        let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
+        let read = open_input(path).and_then(|mut file| file.read_exact(&mut first));
         read.is_ok() && first == zstd::zstd_safe::MAGICNUMBER.to_le_bytes()
     };
     if is_remote(path) {

@@ -2,6 +2,7 @@
 
 use super::{Context, Failure};
 use crate::content::BlobRead;
+use crate::document::read_input;
 use crate::item::{MadeFile, OfferedIndex, PackageSet, trimmed_metadata};
 use crate::sign::OpenPgpSigner;
 use clap::Args;
@@ -36,7 +37,7 @@ impl PackagesKey {
         }
         let Some(path) = &self.packages_key else { return Ok(None) };
         let wrong = |why: &dyn std::fmt::Display| Failure::usage(format!("{}: {why}", path.display()));
-        let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
+        let bytes = read_input(path).map_err(|error| wrong(&error))?;
         let passphrase = std::env::var(PASSPHRASE).ok();
         let signer = OpenPgpSigner::parse(&bytes, passphrase.as_deref()).map_err(|error| wrong(&error))?;
         Ok(Some(trimmed_metadata(sets.into_iter(), &signer, &context.limits)?))

@@ -4,6 +4,7 @@ use super::bases::Given;
 use super::{Context, Exit, Failure, Outcome, input_file};
 use crate::client::Client;
 use crate::content::write_whole;
+use crate::document::{read_input, read_text_input};
 use crate::lockfile::Lock;
 use crate::model::{Mapping, human_size, is_repository};
 use crate::push::{Needed, Pruned, PrunedManifest, prune};
@@ -84,7 +85,7 @@ impl Pruning {
                 names.insert(given.clone());
                 continue;
             };
-            let text = std::fs::read_to_string(path)
+            let text = read_text_input(path)
                 .map_err(|error| Failure::usage(format!("cannot read {path}: {error}")))?;
             let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
             names.extend(lines.map(str::to_owned));
@@ -125,7 +126,7 @@ fn keep(context: &Context, path: &Path, needed: &mut Needed, mapping: &Mapping) 
 
 /// What `kubectl` printed, where the file is that: a JSON document with a kind.
 fn pods(path: &Path) -> Option<Value> {
-    let bytes = std::fs::read(path).ok().filter(|bytes| bytes.trim_ascii_start().first() == Some(&b'{'))?;
+    let bytes = read_input(path).ok().filter(|bytes| bytes.trim_ascii_start().first() == Some(&b'{'))?;
     let dump: Value = serde_json::from_slice(&bytes).ok()?;
     dump.get("kind").and(dump.get("apiVersion")).is_some().then_some(dump)
 }

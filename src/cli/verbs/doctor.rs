@@ -6,6 +6,7 @@ use crate::doctor::{
     Ask, CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, RealItems, Strategy, diagnose,
     knock_at, lint_entries, lint_environment, lint_seeds, look_up, port_table, targets_of,
 };
+use crate::document::read_text_input;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::without_userinfo;
 use crate::render::{Dialect, NoProxy};
@@ -170,7 +171,7 @@ fn given(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), Failu
         let is_file = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
         if is_file && !target.contains("://") {
             let wrong = |why: String| Failure::usage(format!("{target}: {why}"));
-            let text = std::fs::read_to_string(path)
+            let text = read_text_input(path)
                 .map_err(|error| Failure::usage(format!("cannot read {target}: {error}")))?;
             let found = lint_seeds(target, &text).map_err(|error| wrong(error.to_string()))?;
             files.push(found.ok_or_else(|| wrong("there is no Seed of KKP in it".into()))?);

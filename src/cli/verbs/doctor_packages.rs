@@ -3,6 +3,7 @@
 use crate::cli::shared::exported_from::ExportedFrom;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::doctor::{NodeList, rehearse};
+use crate::document::read_input;
 use crate::model::Limits;
 use crate::report::{Kind, Report, Status};
 use clap::Args;
@@ -72,7 +73,7 @@ impl Packages {
             (None, Some(path)) => (path, NodeList::Rpms),
             (None, None) => return Err(Failure::usage("name what the node has by --status or --rpms")),
         };
-        let bytes = std::fs::read(path)
+        let bytes = read_input(path)
             .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
         let list = list(String::from_utf8_lossy(&bytes).into_owned());
         match list.fault() {

@@ -4,6 +4,7 @@ use crate::cli::shared::drafted::name;
 use crate::cli::shared::new_files::{refuse_present, write_new};
 use crate::cli::shared::{Exit, Failure, Outcome, input_file};
 use crate::config::{TkgSite, site_of_tkg};
+use crate::document::read_text_input;
 use crate::http::is_direct;
 use crate::manifest::{IMPORTS, Imported, Source, manifest_of};
 use crate::report::{Report, count_of, one_line, shell_word};
@@ -116,7 +117,7 @@ fn read(file: &Path) -> Result<Source, Failure> {
     let mut text = String::new();
     let read = match file == Path::new("-") {
         true => std::io::stdin().read_to_string(&mut text).map(drop),
-        false => std::fs::read_to_string(file).map(|found| text = found),
+        false => read_text_input(file).map(|found| text = found),
     };
     read.map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
     let text = text.trim_start_matches('\u{feff}').to_owned();

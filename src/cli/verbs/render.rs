@@ -6,7 +6,7 @@ use crate::cli::shared::merge_diff::merge_diff;
 use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, rewrite_report};
 use crate::content::replace;
-use crate::document::documents;
+use crate::document::{documents, read_text_input};
 use crate::lockfile::{Lock, collision};
 use crate::model::{DestinationRules, Mapping, Target, today};
 use crate::render::{
@@ -305,8 +305,8 @@ fn write_files(
 /// The documents of the file at `path`.
 fn documents_of(path: &Path) -> Result<Vec<Value>, Failure> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
+    let text =
+        read_text_input(path).map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
     documents(&text).map_err(|error| Failure::usage(format!("{shown}: {error}")))
 }
 
@@ -320,8 +320,8 @@ fn merge_into(
     report: &mut Report,
 ) -> Result<String, Failure> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
+    let text =
+        read_text_input(path).map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
     let merged = render::into(path, &text, files, merging.replace)?;
     let failed = |error: &dyn std::fmt::Display| {
         Failure::new(Exit::Failed, format!("cannot write {shown}: {error}")).on(Side::Destination)

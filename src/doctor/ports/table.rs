@@ -1,5 +1,6 @@
 //! The table of required ports, which is data: `manifests/ports/kubermatic.yaml`.
 
+use crate::document::yaml;
 use serde::Deserialize;
 use std::sync::LazyLock;
 
@@ -46,8 +47,7 @@ pub(super) enum Decided {
 pub(super) const RANGE: &str = "nodeport-range";
 
 /// Every row. The data is part of the program, and a test reads it.
-pub(super) static TABLE: LazyLock<Vec<Row>> =
-    LazyLock::new(|| serde_yaml::from_str(DATA).unwrap_or_default());
+pub(super) static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| yaml::from_str(DATA).unwrap_or_default());
 
 const DATA: &str = include_str!("../../../manifests/ports/kubermatic.yaml");
 

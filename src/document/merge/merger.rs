@@ -7,10 +7,10 @@
 use super::edits::{Edits, block_text, flow_text};
 use super::error::MergeError;
 use super::ordered::{is_ordered, ordered, shown};
+use crate::document::yaml;
 use crate::document::yaml_tree::{Kind, Member, Tree, trees};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
 use serde_yaml::{Mapping, Value};
 
 /// Text with values set, and the paths of what is new in it.
@@ -58,8 +58,7 @@ const EXCLUSIVE: [(&str, &str); 5] = [
 /// # Errors
 /// When it is no YAML.
 pub(crate) fn documents(text: &str) -> Result<Vec<Value>, MergeError> {
-    let each = serde_yaml::Deserializer::from_str(text.trim_start_matches('\u{feff}'));
-    each.map(Value::deserialize)
+    yaml::documents(text.trim_start_matches('\u{feff}'))
         .collect::<Result<_, _>>()
         .map_err(|error| MergeError::NotYaml(error.to_string()))
 }

@@ -2,6 +2,7 @@
 
 use super::metadata::files_of;
 use crate::content::BlobRead;
+use crate::document::{ArchiveBudget, yaml};
 use crate::model::{Descriptor, Digest, Limits};
 use serde_json::{Map, Value, json};
 
@@ -33,27 +34,39 @@ impl ChartArchive {
     }
 }
 
-/// The entry of `chart` in an index: all that its Chart.yaml says, and where it is.
+/// The entry of `chart` in an index as JSON: all that its Chart.yaml says, and where it is.
 ///
 /// # Errors
-/// When the archive is not there, or cannot be read.
-pub(crate) fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<Value, String> {
+/// When the archive is not there, cannot be read, or says more than an index should hold.
+pub(crate) fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String, String> {
+    let limits = Limits::default();
+    if chart.archive.size > limits.archive_bytes {
+        return Err(format!("its archive has more than {} bytes", limits.archive_bytes));
+    }
     let archive = blobs.read(&chart.archive).map_err(|error| error.to_string())?;
-    let files = files_of(&archive, &Limits::default())?;
-    let yaml = files.get("Chart.yaml").ok_or("its archive holds no Chart.yaml")?;
+    let mut files = files_of(&archive, &mut ArchiveBudget::new(&limits))?;
+    let text = files.remove("Chart.yaml").ok_or("its archive holds no Chart.yaml")?;
+    drop((archive, files));
+    let most = limits.chart_entry_bytes;
+    let large = || format!("its Chart.yaml has more than {most} bytes");
+    if text.len() > most {
+        return Err(large());
+    }
     let mut entry: Map<String, Value> =
-        serde_yaml::from_slice(yaml).map_err(|error| format!("its Chart.yaml: {error}"))?;
+        yaml::from_slice(&text).map_err(|error| format!("its Chart.yaml: {error}"))?;
     // clients ask by these, and the lock has checked them
     entry.insert("name".into(), json!(chart.chart));
     entry.insert("version".into(), json!(chart.version));
     entry.insert("urls".into(), json!([chart.file()]));
     entry.insert("digest".into(), json!(chart.archive.digest.hex()));
-    Ok(entry.into())
+    let entry = Value::from(entry).to_string();
+    // aliases may repeat what is in it
+    if entry.len() > most { Err(large()) } else { Ok(entry) }
 }
 
 /// The `index.yaml` of charts with these entries. Equal charts give equal text.
-pub(crate) fn index<'e>(entries: impl IntoIterator<Item = (&'e ChartArchive, Value)>) -> String {
-    let mut charts = std::collections::BTreeMap::<&str, Vec<Value>>::new();
+pub(crate) fn index<'e>(entries: impl IntoIterator<Item = (&'e ChartArchive, String)>) -> String {
+    let mut charts = std::collections::BTreeMap::<&str, Vec<String>>::new();
     entries.into_iter().for_each(|(chart, entry)| charts.entry(&chart.chart).or_default().push(entry));
     // YAML reads JSON, and one entry a line is read by people and by line
     let mut text = String::from("apiVersion: v1\nentries:");

@@ -6,12 +6,17 @@ use super::repository;
 use crate::item::resolver::{Cause, Resolver};
 use crate::model::{ChartVersion, ImageRef, VersionRange};
 
-/// The charts that `lacking` mean, sorted. The chart that needs them is at the URL `source`.
+/// The charts that `lacking` mean, sorted. The chart that needs them is at the URL `source`. A repository that the manifest
+/// does not name is asked without an account.
 pub(super) async fn resolve(
     resolver: &Resolver,
     lacking: &[Dependency],
     source: &str,
 ) -> Result<Vec<ChartName>, Cause> {
+    let most = resolver.limits().chart_dependencies;
+    if lacking.len() > most {
+        return Err(format!("it depends on more than {most} charts that it does not contain").into());
+    }
     let mut found = Vec::new();
     for dependency in lacking {
         let Dependency { name, version, repository } = dependency;
@@ -38,14 +43,18 @@ async fn newest(resolver: &Resolver, dependency: &Dependency, source: &str) -> R
     if ["oci://", "http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
         resolver.sessions().check_led(url, source).await?;
     }
-    let versions = match oci {
+    let versions: Vec<String> = match oci {
         Some(place) => {
             let at: ImageRef = format!("{place}/{name}").parse().map_err(|_| "this is no registry")?;
+            let resolver = resolver.for_charts_at(url, &at.registry);
             let tags = resolver.tags(&at, resolver.limits().pages).await?;
             let tags = tags.ok_or("its registry does not list its versions")?;
             tags.iter().map(|tag| tag.replace('_', "+")).collect()
         }
         None if url.starts_with("http://") || url.starts_with("https://") => {
+            // any version has the same repository and host
+            let like = ChartName::in_repository(url, name, "0.0.0").map_err(|error| error.to_string())?;
+            let resolver = resolver.for_charts_at(&like.place(), &like.reference.registry);
             repository::versions(resolver, url, name).await?
         }
         None => return Err("it is not in the archive, and nothing says where it is".into()),

@@ -3,7 +3,7 @@
 use super::archive::ChartArchive;
 use super::locked::{self, Chart, OpenReference};
 use super::name::ChartName;
-use super::wish::WantedChart;
+use super::wish::{AskedBy, WantedChart};
 use super::written::{self, ChartEntry};
 use super::{parts, repository, resolve};
 use crate::content::{BlobRead, Entry};
@@ -188,9 +188,13 @@ impl ItemKind for Chart {
 
     /// Its dependencies, and the images that were found in it.
     fn asks(wish: &WantedChart, chart: &Chart) -> Vec<Ask> {
+        let (depth, signed) = match &wish.asked_by {
+            None => (1, chart.signed_by.is_some().then(|| chart.name.clone())),
+            Some(asked) => (asked.depth + 1, asked.signed.clone()),
+        };
         let charts = chart.dependencies.iter().map(|name| {
-            let name = name.clone();
-            Ask::Chart(WantedChart { name, pin: None, keys: None, update: None, ..wish.clone() })
+            let (name, asked_by) = (name.clone(), Some(Box::new(AskedBy { depth, signed: signed.clone() })));
+            Ask::Chart(WantedChart { name, pin: None, keys: None, update: None, asked_by, ..wish.clone() })
         });
         let images = chart.images.iter().map(|found| {
             let ImageRef { tag, digest, .. } = &found.name;
@@ -211,6 +215,10 @@ impl ItemKind for Chart {
         old: Option<&Chart>,
         pins: Pins,
     ) -> Found<Chart> {
+        let at = match check_dependency(resolver, wish) {
+            Ok(at) => at,
+            Err(cause) => return Found::Lost(None, cause),
+        };
         let how = wish.discover.as_ref().map(ToString::to_string);
         let is_signed = |old: &Chart| match &wish.keys {
             Some(keys) => old.signed_by.as_ref().is_some_and(|key| keys.has(key)),
@@ -221,7 +229,7 @@ impl ItemKind for Chart {
             if matches!(pins, Pins::Keep | Pins::Referrers) {
                 return Found::Kept(old.clone());
             }
-            match resolve::head(resolver, old).await {
+            match resolve::head(at, old).await {
                 Ok(Some(digest)) if digest == old.digest => return Found::Kept(old.clone()),
                 Ok(_) => {}
                 Err(_) if pins == Pins::Recall => {}
@@ -229,7 +237,7 @@ impl ItemKind for Chart {
                 Err(cause) => return Found::Lost(Some(old.clone()), cause),
             }
         }
-        let found = resolve::resolve(resolver, wish).await;
+        let found = resolve::resolve(resolver, at, wish).await;
         let locked = old.filter(|_| matches!(pins, Pins::Keep | Pins::Referrers) && wish.pin.is_none());
         match (found, locked) {
             // a version that is another archive now is not taken silently
@@ -290,6 +298,25 @@ impl ItemKind for Chart {
     async fn is_upstream(resolver: &Resolver, old: &Chart) -> Result<(), Cause> {
         resolve::head(resolver, old).await.map(drop)
     }
+}
+
+/// The resolver for `wish`. A chart that only charts name is one of a limited number, and has no account.
+fn check_dependency<'r>(resolver: &'r Resolver, wish: &WantedChart) -> Result<&'r Resolver, Cause> {
+    let Some(AskedBy { depth, signed }) = wish.asked_by.as_deref() else { return Ok(resolver) };
+    let most = resolver.limits().chart_dependency_depth;
+    if *depth > most {
+        let why = format!("charts name each other in a chain of more than {most}; list it in the manifest");
+        return Err(why.into());
+    }
+    resolver.count_dependency()?;
+    if let Some(signed) = signed {
+        resolver.note_once(&format!(
+            "{} is not verified: the signature of {signed} does not cover its dependencies; list it in the \
+             manifest with a `key` of its own",
+            wish.name
+        ));
+    }
+    Ok(resolver.for_charts_at(&wish.name.place(), &wish.name.reference.registry))
 }
 
 /// The old pin, where it still is what is asked for.

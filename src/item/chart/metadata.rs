@@ -1,9 +1,10 @@
 //! Chart.yaml of an archive: what a chart says of itself, and what it depends on and does not contain.
 
-use crate::document::{self, Files};
+use crate::document::{self, ArchiveBudget, Files};
 use crate::model::Limits;
 use serde::Deserialize;
 use serde_yaml::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Chart.yaml, as far as it matters here.
 #[derive(Deserialize)]
@@ -40,8 +41,8 @@ struct Dependencies {
 ///
 /// # Errors
 /// What is wrong with the archive.
-pub(crate) fn files_of(archive: &[u8], limits: &Limits) -> Result<Files, String> {
-    let files = document::unpack(archive, limits).map_err(|error| format!("its archive: {error}"))?;
+pub(crate) fn files_of(archive: &[u8], budget: &mut ArchiveBudget) -> Result<Files, String> {
+    let files = document::unpack(archive, budget).map_err(|error| format!("its archive: {error}"))?;
     let below = |(name, content): (String, Vec<u8>)| Some((name.split_once('/')?.1.to_owned(), content));
     Ok(files.into_iter().filter_map(below).collect())
 }
@@ -75,46 +76,77 @@ fn read<T: serde::de::DeserializeOwned>(name: &str, content: &[u8]) -> Result<T,
 ///
 /// # Errors
 /// What cannot be read.
-pub(super) fn lacking(files: &Files, limits: &Limits) -> Result<Vec<Dependency>, String> {
-    let mut all = Vec::new();
-    collect(files, limits, 0, &mut all)?;
-    Ok(all)
+pub(super) fn lacking(
+    files: Files,
+    budget: &mut ArchiveBudget,
+    limits: &Limits,
+) -> Result<Vec<Dependency>, String> {
+    let mut search = Search { budget, limits, charts: 0, found: Vec::new() };
+    search.collect(files, 0)?;
+    Ok(search.found)
 }
 
-fn collect(files: &Files, limits: &Limits, depth: usize, all: &mut Vec<Dependency>) -> Result<(), String> {
-    if depth > limits.chart_depth {
-        return Err(format!("charts are nested deeper than {} in it", limits.chart_depth));
-    }
-    let inside = subcharts(files, limits)?;
-    let mut wanted = chart_yaml(files)?.dependencies;
-    let (mut locked, add) = (Vec::new(), |name: &str, to: &mut Vec<Dependency>| {
-        if let Some(content) = files.get(name) {
-            to.extend(read::<Option<Dependencies>>(name, content)?.unwrap_or_default().dependencies);
-        }
-        Ok::<(), String>(())
-    });
-    add("requirements.yaml", &mut wanted)?;
-    add("Chart.lock", &mut locked)?;
-    add("requirements.lock", &mut locked)?;
-    let mut names = Vec::new();
-    for chart in &inside {
-        names.push(chart_yaml(chart)?.name);
-        collect(chart, limits, depth + 1, all)?;
-    }
-    for dependency in wanted.into_iter().filter(|one| !names.contains(&one.name)) {
-        let is_it =
-            |one: &&Dependency| one.name == dependency.name && one.repository == dependency.repository;
-        let dependency = locked.iter().find(is_it).cloned().unwrap_or(dependency);
-        if !all.contains(&dependency) {
-            all.push(dependency);
-        }
-    }
-    Ok(())
+/// The search for the dependencies of a chart and of the charts in it.
+struct Search<'s> {
+    budget: &'s mut ArchiveBudget,
+    limits: &'s Limits,
+    charts: usize,
+    found: Vec<Dependency>,
 }
 
-/// The files of each chart in `charts/`.
-fn subcharts(files: &Files, limits: &Limits) -> Result<Vec<Files>, String> {
-    let mut folders = std::collections::BTreeMap::<&str, Files>::new();
+impl Search<'_> {
+    /// Collects what the chart of these files lacks. Returns its name.
+    fn collect(&mut self, files: Files, depth: usize) -> Result<String, String> {
+        let Limits { chart_depth, charts_inside, .. } = *self.limits;
+        if depth > chart_depth {
+            return Err(format!("charts are nested deeper than {chart_depth} in it"));
+        }
+        self.charts += 1;
+        if self.charts > charts_inside {
+            return Err(format!("it has more than {charts_inside} charts in it"));
+        }
+        let ChartYaml { name, dependencies: mut wanted, .. } = chart_yaml(&files)?;
+        let (mut locked, add) = (Vec::new(), |name: &str, to: &mut Vec<Dependency>| {
+            if let Some(content) = files.get(name) {
+                to.extend(read::<Option<Dependencies>>(name, content)?.unwrap_or_default().dependencies);
+            }
+            Ok::<(), String>(())
+        });
+        add("requirements.yaml", &mut wanted)?;
+        add("Chart.lock", &mut locked)?;
+        add("requirements.lock", &mut locked)?;
+        let mut names = BTreeSet::new();
+        for archive in subcharts(files) {
+            let files = match archive {
+                Subchart::Folder(files) => files,
+                Subchart::Archive(bytes) => files_of(&bytes, self.budget)?,
+            };
+            names.insert(self.collect(files, depth + 1)?);
+        }
+        for dependency in wanted.into_iter().filter(|one| !names.contains(&one.name)) {
+            let is_it =
+                |one: &&Dependency| one.name == dependency.name && one.repository == dependency.repository;
+            let dependency = locked.iter().find(is_it).cloned().unwrap_or(dependency);
+            if !self.found.contains(&dependency) {
+                self.found.push(dependency);
+            }
+            if self.found.len() > charts_inside {
+                return Err(format!("it depends on more than {charts_inside} charts"));
+            }
+        }
+        Ok(name)
+    }
+}
+
+/// A chart in another one.
+enum Subchart {
+    Folder(Files),
+    Archive(Vec<u8>),
+}
+
+/// Each chart in `charts/`.
+fn subcharts(files: Files) -> Vec<Subchart> {
+    let mut folders = BTreeMap::<String, Files>::new();
     let mut all = Vec::new();
     for (name, content) in files {
         let Some(below) = name.strip_prefix("charts/").filter(|below| !below.starts_with(['_', '.'])) else {
@@ -122,15 +154,16 @@ fn subcharts(files: &Files, limits: &Limits) -> Result<Vec<Files>, String> {
         };
         match below.split_once('/') {
             Some((folder, rest)) => {
-                folders.entry(folder).or_default().insert(rest.to_owned(), content.clone());
+                folders.entry(folder.to_owned()).or_default().insert(rest.to_owned(), content);
             }
-            None if below.ends_with(".tgz") => all.push(files_of(content, limits)?),
+            None if below.ends_with(".tgz") => all.push(Subchart::Archive(content)),
             None => {}
         }
     }
     // a folder without a Chart.yaml is no chart, and Helm passes over it
-    all.extend(folders.into_values().filter(|folder| folder.contains_key("Chart.yaml")));
-    Ok(all)
+    let folders = folders.into_values().filter(|folder| folder.contains_key("Chart.yaml"));
+    all.extend(folders.map(Subchart::Folder));
+    all
 }
 
 #[cfg(test)]
@@ -156,7 +189,8 @@ mod tests {
             ("charts/in/requirements.yaml", "dependencies:\n- {name: d, version: '3', repository: '@x'}\n"),
             ("charts/none/values.yaml", "a: 1"),
         ]);
-        let found = lacking(&chart, &Limits::default()).unwrap();
+        let limits = Limits::default();
+        let found = lacking(chart, &mut ArchiveBudget::new(&limits), &limits).unwrap();
         let found: Vec<_> = found.iter().map(|one| (&*one.name, &*one.version, &*one.repository)).collect();
         assert_eq!(found, [("c", "^2", "oci://q/r"), ("d", "3", "@x"), ("b", "1.4.2", "https://r")]);
     }

@@ -25,7 +25,8 @@ pub(crate) use wish::{Discovery, WantedChart};
 /// Reads `archive` as a chart: what it says of itself, and what it lacks.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzz(archive: &[u8], limits: &crate::model::Limits) -> Result<(), String> {
-    let files = metadata::files_of(archive, limits)?;
+    let mut budget = crate::document::ArchiveBudget::new(limits);
+    let files = metadata::files_of(archive, &mut budget)?;
     metadata::chart_yaml(&files)?;
-    metadata::lacking(&files, limits).map(drop)
+    metadata::lacking(files, &mut budget, limits).map(drop)
 }

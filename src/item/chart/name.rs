@@ -105,6 +105,15 @@ impl ChartName {
         })
     }
 
+    /// The repository that it is in: the URL of an HTTP repository, or `oci://registry/path` without the last component.
+    pub(crate) fn place(&self) -> String {
+        match (&self.repository, self.reference.repository.rsplit_once('/')) {
+            (Some(url), _) => url.clone(),
+            (None, Some((path, _))) => format!("{OCI}{}/{path}", self.reference.registry),
+            (None, None) => format!("{OCI}{}", self.reference.registry),
+        }
+    }
+
     /// It as people and the lock write it.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -114,6 +123,11 @@ impl ChartName {
     pub fn archive(&self) -> String {
         format!("{}-{}.tgz", self.chart, self.version)
     }
+}
+
+/// A version without the `v` that some write before it.
+pub(super) fn bare(version: &str) -> &str {
+    version.trim_start_matches('v')
 }
 
 /// Both become parts of paths.

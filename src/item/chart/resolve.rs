@@ -2,9 +2,10 @@
 
 use super::locked::Chart;
 use super::metadata::{self, chart_yaml, files_of, plain};
-use super::name::ChartName;
+use super::name::{ChartName, bare};
 use super::wish::WantedChart;
 use super::{dependencies, provenance, repository};
+use crate::document::ArchiveBudget;
 use crate::http::ErrorKind;
 use crate::item::file::Sidecar;
 use crate::item::resolver::{Cause, Resolver};
@@ -18,9 +19,13 @@ struct Fetched {
     provenance: Option<Vec<u8>>,
 }
 
-/// Resolves `wanted`.
-pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedChart) -> Result<Chart, Cause> {
-    let Fetched { mut chart, archive, provenance } = fetch(resolver, &wanted.name).await?;
+/// Resolves `wanted`, which is fetched by the resolver `at`.
+pub(super) async fn resolve(
+    resolver: &Resolver,
+    at: &Resolver,
+    wanted: &WantedChart,
+) -> Result<Chart, Cause> {
+    let Fetched { mut chart, archive, provenance } = fetch(at, &wanted.name).await?;
     if let Some(pin) = wanted.pin.as_ref().filter(|pin| **pin != chart.digest) {
         return Err(format!("upstream answers {}, the manifest demands {pin}", chart.digest).into());
     }
@@ -28,9 +33,10 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedChart) -> Result
     let digest = Digest::sha256(&archive);
     if let Some(keys) = &wanted.keys {
         let provenance = provenance.ok_or("the manifest names a key, and it has no provenance")?;
-        chart.signed_by = Some(provenance::check(&provenance, &digest, keys)?);
+        chart.signed_by = Some(provenance::check(&provenance, &digest, &wanted.name, keys)?);
     }
-    let files = files_of(&archive, resolver.limits())?;
+    let mut budget = ArchiveBudget::new(resolver.limits());
+    let files = files_of(&archive, &mut budget)?;
     let yaml = chart_yaml(&files)?;
     let version = plain(&yaml.version).unwrap_or_default();
     let (same_name, same_version) =
@@ -41,8 +47,7 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedChart) -> Result
     }
     chart.api_version = if yaml.api_version.is_empty() { "v1".into() } else { yaml.api_version };
     chart.app_version = plain(&yaml.app_version);
-    let lacking = metadata::lacking(&files, resolver.limits())?;
-    drop(files);
+    let lacking = metadata::lacking(files, &mut budget, resolver.limits())?;
     chart.dependencies = dependencies::resolve(resolver, &lacking, &source_of(&wanted.name)).await?;
     if let Some(how) = &wanted.discover {
         let finder = resolver.image_finder().ok_or("nothing here looks for images in charts")?;
@@ -59,10 +64,6 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedChart) -> Result
 /// The URL of the chart's repository, or of its registry.
 fn source_of(name: &ChartName) -> String {
     name.repository.clone().unwrap_or_else(|| format!("oci://{}/", name.reference.registry))
-}
-
-fn bare(version: &str) -> &str {
-    version.trim_start_matches('v')
 }
 
 async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<Fetched, Cause> {

@@ -26,6 +26,17 @@ pub struct WantedChart {
     pub referrers: bool,
     /// Where it is written.
     pub at: Location,
+    /// Which charts name it; `None` if the manifest does.
+    pub asked_by: Option<Box<AskedBy>>,
+}
+
+/// The charts that name a chart which the manifest does not name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedBy {
+    /// How long the chain of charts is from one of the manifest to this one.
+    pub depth: usize,
+    /// The chart of the manifest whose signature was verified, where it was.
+    pub signed: Option<ChartName>,
 }
 
 /// How the images of a chart are found.
@@ -63,6 +74,10 @@ impl WantedChart {
         join("digest", &mut self.pin, &other.pin)?;
         join("update policy", &mut self.update, &other.update)?;
         join("key", &mut self.keys, &other.keys)?;
+        if let (Some(own), Some(other)) = (&mut self.asked_by, &other.asked_by) {
+            own.depth = own.depth.min(other.depth);
+            own.signed = own.signed.take().or_else(|| other.signed.clone());
+        }
         join("discovery of images", &mut self.discover, &other.discover)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::name::{ChartName, ChartNameError};
 use super::wish::{Discovery, WantedChart};
-use crate::document::{Field, Node, SourceSpan};
+use crate::document::{Field, Node, SourceSpan, read_input};
 use crate::item::entry_reader::{Checked, EntryReader, digest_of};
 use crate::item::image::{platforms, tag_of};
 use crate::item::policy::check_policy;
@@ -185,8 +185,17 @@ pub(super) fn read(
             }
         };
         let referrers = full.referrers.unwrap_or(reader.referrers);
-        let chart =
-            WantedChart { name, pin, update, keys, discover, platforms, referrers, at: at.location() };
+        let chart = WantedChart {
+            name,
+            pin,
+            update,
+            keys,
+            discover,
+            platforms,
+            referrers,
+            at: at.location(),
+            asked_by: None,
+        };
         charts.push((chart, at.clone()));
     }
     Ok(charts)
@@ -248,7 +257,7 @@ fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<OpenPg
 /// The content of a small file whose path starts from the folder of the manifest.
 fn beside(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<Vec<u8>> {
     let path = Path::new(&reader.text.file).parent().unwrap_or(Path::new("")).join(path);
-    std::fs::read(&path).map_err(|error| {
+    read_input(&path).map_err(|error| {
         let help = "the path starts from the folder of this manifest".into();
         at.fault(format!("cannot read {}: {error}", path.display()), Some(help))
     })

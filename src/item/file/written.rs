@@ -1,7 +1,7 @@
 //! A file as people write it in a manifest, and what it asks for.
 
 use super::wish::{Checksum, WantedFile};
-use crate::document::{Field, Node, OWN_URL, SourceSpan};
+use crate::document::{Field, Node, OWN_URL, SourceSpan, read_input};
 use crate::item::entry_reader::{Checked, EntryReader, digest_of, without_account};
 use crate::sign::FileKey;
 use schemars::JsonSchema;
@@ -145,7 +145,7 @@ fn checksum_of(text: &str, span: &SourceSpan) -> Checked<Checksum> {
 /// The key in the file at `path`, which starts from the folder of the manifest.
 fn key_of(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<FileKey> {
     let file = Path::new(&reader.text.file).parent().unwrap_or(Path::new("")).join(path);
-    let bytes = std::fs::read(&file).map_err(|error| {
+    let bytes = read_input(&file).map_err(|error| {
         let help = "the path starts from the folder of this manifest".into();
         at.fault(format!("cannot read {}: {error}", file.display()), Some(help))
     })?;

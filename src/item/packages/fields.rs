@@ -1,7 +1,7 @@
 //! Fields that entries of apt and of yum have both.
 
 use super::wish::Base;
-use crate::document::{Node, SourceSpan};
+use crate::document::{Node, SourceSpan, read_input};
 use crate::item::entry_reader::{Checked, EntryReader, without_account};
 use crate::item::file::is_file_url;
 use crate::item::{Moving, PinnedBy, Step};
@@ -192,7 +192,7 @@ pub(super) fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Che
 /// The content of a file whose path starts from the folder of the manifest.
 pub(super) fn beside(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<Vec<u8>> {
     let path = Path::new(&reader.text.file).parent().unwrap_or(Path::new("")).join(path);
-    std::fs::read(&path).map_err(|error| {
+    read_input(&path).map_err(|error| {
         let help = "the path starts from the folder of this manifest".into();
         at.fault(format!("cannot read {}: {error}", path.display()), Some(help))
     })

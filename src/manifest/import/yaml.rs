@@ -1,8 +1,7 @@
 //! Reading YAML of other tools: documents of any number, keys of which some are unknown.
 
 use super::imported::{Imported, Source};
-use crate::document::{self, Diagnostic};
-use serde::Deserialize;
+use crate::document::{self, Diagnostic, yaml};
 use serde_yaml::{Mapping, Value};
 
 /// The mappings in `source`, one for each document that is not empty.
@@ -16,8 +15,8 @@ pub(super) fn documents(source: &Source) -> Result<Vec<Mapping>, Box<Diagnostic>
         return document::read::<Option<Mapping>>(&source.file, text).map(|read| read.into_iter().collect());
     }
     let mut all = Vec::new();
-    for document in serde_yaml::Deserializer::from_str(text) {
-        match Value::deserialize(document) {
+    for document in yaml::documents(text) {
+        match document {
             Ok(Value::Mapping(mapping)) => all.push(mapping),
             Ok(Value::Null) => {}
             Ok(_) => return Err(source.is_no("list of mappings", "each document must be a mapping")),

@@ -26,7 +26,7 @@ fn a_pipe_that_nobody_writes_to_is_refused() {
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("p.yaml"), mode).unwrap();
     for named in ["p.yaml", ""] {
-        assert!(load_files(folder.path(), &[named]).unwrap_err().contains("no regular file"));
+        assert!(load_files(folder.path(), &[named]).unwrap_err().contains("not a regular file"));
     }
 }
 

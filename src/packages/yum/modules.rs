@@ -8,6 +8,7 @@ use super::error::YumError;
 use super::pool::{Kind, PackageId, Pool};
 use super::relation::{Relation, Sense};
 use super::solve::is_named;
+use crate::document::yaml;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -60,9 +61,8 @@ impl Modules {
     /// # Errors
     /// When it is no YAML, or none of modules.
     pub(crate) fn read(&mut self, text: &str) -> Result<(), YumError> {
-        for document in serde_yaml::Deserializer::from_str(text) {
-            let value =
-                serde_yaml::Value::deserialize(document).map_err(|error| YumError::malformed(WHAT, error))?;
+        for document in yaml::documents::<serde_yaml::Value>(text) {
+            let value = document.map_err(|error| YumError::malformed(WHAT, error))?;
             if value.is_null() {
                 continue;
             }

@@ -1,6 +1,7 @@
 //! Helm: values that point charts at the site.
 
 use super::helm_overlay::{Overlay, overlay};
+use crate::document::read_text_input;
 use crate::model::Limits;
 use crate::render::error::RenderError;
 use crate::render::file::header;
@@ -59,8 +60,8 @@ impl Platform for HelmValues {
 fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, RenderError> {
     let mut user = Mapping::new();
     for path in paths {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| RenderError::Read { path: path.clone(), source })?;
+        let text =
+            read_text_input(path).map_err(|source| RenderError::Read { path: path.clone(), source })?;
         if text.len() > limits.document_bytes {
             return Err(RenderError::Large(path.clone()));
         }

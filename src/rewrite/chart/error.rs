@@ -34,6 +34,14 @@ pub(crate) enum ChartError {
         /// The bound.
         depth: usize,
     },
+    /// Too many charts in it.
+    #[error("{path}: with its aliases it has more than {most} charts in it")]
+    Many {
+        /// The chart that was one too many.
+        path: String,
+        /// The limit.
+        most: usize,
+    },
     /// A file of it is larger than is read.
     #[error("{path} has more than {most} bytes or files in it, which no chart has")]
     Large {

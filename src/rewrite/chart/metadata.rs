@@ -1,5 +1,6 @@
 //! Chart.yaml and requirements.yaml, as far as they matter here.
 
+use crate::document::yaml;
 use serde::Deserialize;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ impl Metadata {
     pub(super) fn images(&self) -> Vec<String> {
         const LISTS: [&str; 3] = ["artifacthub.io/images", "images", "helm.sh/images"];
         let texts = LISTS.iter().filter_map(|key| self.annotations.get(*key)?.as_str());
-        let lists = texts.filter_map(|text| serde_yaml::from_str::<Vec<Value>>(text).ok()).flatten();
+        let lists = texts.filter_map(|text| yaml::from_str::<Vec<Value>>(text).ok()).flatten();
         lists.filter_map(|entry| Some(entry.get("image")?.as_str()?.trim().to_owned())).collect()
     }
 }

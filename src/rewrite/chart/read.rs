@@ -1,31 +1,34 @@
 //! Documents of charts, read as Helm reads them: what landfall refuses in its own documents is right here.
 
+use crate::document::yaml::{self, YamlBudget};
 use crate::document::{self, Diagnostic};
-use crate::rewrite::yaml;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 
 /// Reads the document in `text` into `T`. Of a key that stands twice the last value counts; several documents are laid
 /// over each other.
 ///
 /// # Errors
-/// When it is no YAML, or does not fit `T`.
-pub(super) fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagnostic>> {
-    let read = as_json(text).and_then(|value| serde_json::from_value(value).ok());
-    // this one says where the fault is
-    read.map_or_else(|| document::read(file, text), Ok)
-}
-
-/// What `text` holds; `None` where it is no YAML, or nested too deeply.
-fn as_json(text: &str) -> Option<Value> {
-    // it has bounds that the other parser lacks
-    yaml::documents(text).all(|document| document.is_ok()).then_some(())?;
+/// When it is no YAML, does not fit `T`, or holds more than is left of `budget`.
+pub(super) fn read<T: DeserializeOwned>(
+    file: &str,
+    text: &str,
+    budget: &mut YamlBudget,
+) -> Result<T, Box<Diagnostic>> {
     let mut all = Value::Null;
-    for document in serde_yaml::Deserializer::from_str(text) {
-        lay_over(&mut all, Value::deserialize(document).ok()?);
+    let laid = yaml::documents_within::<Value>(text, budget)
+        .try_for_each(|document| document.map(|document| lay_over(&mut all, document)));
+    match laid {
+        Ok(()) => serde_json::from_value(all).or_else(|_| document::read(file, text)),
+        // this one says where the fault is, if it is one of this text alone
+        Err(error) => match document::read::<IgnoredAny>(file, text) {
+            Err(fault) => Err(fault),
+            Ok(_) => {
+                let (file, text) = (file.to_owned(), text.to_owned());
+                Err(Box::new(Diagnostic { file, text, span: 0..0, message: error.to_string(), help: None }))
+            }
+        },
     }
-    Some(all)
 }
 
 /// Lays `over` over `under`: mappings are merged, any other value takes the place of what was there.
@@ -53,7 +56,8 @@ mod tests {
     use super::*;
 
     fn values(text: &str) -> String {
-        read::<Value>("values.yaml", text).map_or_else(|error| error.to_string(), |value| value.to_string())
+        read::<Value>("values.yaml", text, &mut YamlBudget::default())
+            .map_or_else(|error| error.to_string(), |value| value.to_string())
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::read::read;
 use crate::document::Diagnostic;
+use crate::document::yaml::YamlBudget;
 use serde_yaml::{Mapping, Value};
 
 /// Lays `over` over `under`, as Helm does: mappings are merged, a null takes the default away.
@@ -17,6 +18,15 @@ pub(crate) fn coalesce(over: &mut Mapping, under: &Mapping) {
 
 /// The values in `text`, with merge keys applied.
 pub(crate) fn values_of(file: &str, text: &str) -> Result<Mapping, Box<Diagnostic>> {
+    values_within(file, text, &mut YamlBudget::default())
+}
+
+/// Like [`values_of`], for one of several texts that share a budget.
+pub(super) fn values_within(
+    file: &str,
+    text: &str,
+    budget: &mut YamlBudget,
+) -> Result<Mapping, Box<Diagnostic>> {
     let fault = |message: String| Diagnostic {
         file: file.into(),
         text: text.into(),
@@ -24,7 +34,7 @@ pub(crate) fn values_of(file: &str, text: &str) -> Result<Mapping, Box<Diagnosti
         message,
         help: Some("values are one YAML mapping".into()),
     };
-    let mut values: Value = read(file, text)?;
+    let mut values: Value = read(file, text, budget)?;
     values.apply_merge().map_err(|error| fault(error.to_string()))?;
     match values {
         Value::Mapping(values) => Ok(values),

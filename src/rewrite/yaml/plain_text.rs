@@ -1,5 +1,7 @@
 //! Whether a text reads as a string without quotes.
 
+use crate::document::yaml;
+
 /// Whether `new` in place of `old` reads as a string in a plain scalar, if `old` did.
 pub(in crate::rewrite) fn stays_plain(old: &str, new: &str) -> bool {
     let brackets = |text: &str| text.matches(['[', ']']).count();
@@ -9,5 +11,5 @@ pub(in crate::rewrite) fn stays_plain(old: &str, new: &str) -> bool {
 /// Whether a reference or a part of one reads as a string when it is written without quotes.
 fn is_plain_text(text: &str) -> bool {
     let is_it = |value| matches!(value, serde_yaml::Value::String(value) if value == text);
-    !text.contains(['[', ']']) && serde_yaml::from_str(text).is_ok_and(is_it)
+    !text.contains(['[', ']']) && yaml::from_str(text).is_ok_and(is_it)
 }

@@ -56,6 +56,8 @@ pub fn scratch() -> PathBuf {
 pub struct Place {
     dir: tempfile::TempDir,
     environment: std::sync::Mutex<Vec<(String, String)>>,
+    /// The most address space that landfall may have, in MiB; 0 for no limit.
+    memory: std::sync::atomic::AtomicU64,
 }
 
 impl Place {
@@ -64,7 +66,14 @@ impl Place {
         for folder in ["home", "home/run", "tmp"] {
             std::fs::create_dir_all(dir.path().join(folder)).unwrap();
         }
-        Place { dir, environment: std::sync::Mutex::default() }
+        Place { dir, environment: std::sync::Mutex::default(), memory: std::sync::atomic::AtomicU64::new(0) }
+    }
+
+    /// From now on landfall runs with at most this much address space, and aborts where it needs more.
+    pub fn limit_memory(&self, mebibytes: u64) {
+        // each arena of the allocator reserves 64 MiB, whatever is in it
+        self.set("MALLOC_ARENA_MAX", "2");
+        self.memory.store(mebibytes, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// Every program that is run in this place from now on gets this variable.
@@ -99,7 +108,16 @@ impl Place {
 
     /// The built landfall, run in this place with nothing of the caller's environment but `PATH`.
     pub fn command(&self) -> Command {
-        self.clean(env!("CARGO_BIN_EXE_landfall"))
+        let landfall = env!("CARGO_BIN_EXE_landfall");
+        match self.memory.load(std::sync::atomic::Ordering::Relaxed) {
+            0 => self.clean(landfall),
+            mebibytes => {
+                let mut shell = self.clean("sh");
+                let limit = format!("ulimit -v {} && exec {landfall} \"$@\"", mebibytes << 10);
+                shell.args(["-c", &limit, "landfall"]);
+                shell
+            }
+        }
     }
 
     /// Any program in the same clean environment.

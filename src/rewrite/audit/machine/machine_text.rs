@@ -2,6 +2,7 @@
 
 use super::commands::{fetched, of_script};
 use super::installs::{Install, Installs, Placed};
+use crate::document::yaml;
 use crate::rewrite::error::RewriteError;
 use crate::rewrite::inputs::{Content, inputs, read};
 use base64::Engine;
@@ -61,7 +62,7 @@ pub(crate) fn packages_in(path: &Path, text: &str) -> Vec<Placed> {
 fn of_text(text: &str) -> Vec<Placed> {
     let mut found = of_script(text);
     found.extend(packages(text));
-    let cloud = serde_yaml::from_str::<Mapping>(text).ok();
+    let cloud = yaml::from_str::<Mapping>(text).ok();
     for file_entry in cloud.iter().filter_map(|cloud| cloud.get("write_files")?.as_sequence()).flatten() {
         let Some(entry) = file_entry.as_mapping() else { continue };
         let of = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
