@@ -42,7 +42,7 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
 
 /// Reads the tar as that of a chart.
 pub(super) fn chart(bytes: &[u8]) {
-    let limits = Limits { unpacked_bytes: 1 << 20, ..Limits::default() };
+    let limits = Limits { archive_bytes: 1 << 20, ..Limits::default() };
     let _ = read_chart(&gzipped(bytes), &limits);
 }
 

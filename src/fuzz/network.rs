@@ -38,6 +38,6 @@ pub(super) fn error_seeds() -> Vec<Vec<u8>> {
 
 /// Reads the bytes as the body of a refusal: what is shown of it is one line.
 pub(super) fn registry_error(bytes: &[u8]) {
-    let shown = report::one_line(&crate::registry::fuzz(bytes)).into_owned();
+    let shown = report::one_line(&crate::registry::fuzz(bytes));
     assert!(!shown.contains(char::is_control), "{shown:?}");
 }

@@ -18,8 +18,8 @@ use crate::report::{Silent, Status};
 use crate::store::Shelf;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
 
