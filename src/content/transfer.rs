@@ -210,7 +210,8 @@ mod tests {
             offsets: Mutex::default(),
             distrusted: Arc::default(),
         });
-        let limits = Limits { attempts: 3, backoff: Duration::from_millis(1), ..Limits::default() };
+        let limits =
+            Limits { attempts: 3, backoff: Duration::from_millis(1), progress: 1, ..Limits::default() };
         let transfer = Transfer { source: source.clone(), sink, limits, progress: Arc::new(Silent) };
         let descriptor = Descriptor {
             digest: Digest::sha256(CONTENT.as_bytes()),

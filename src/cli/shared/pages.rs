@@ -59,6 +59,7 @@ pages! {
     "site": "site.md",
     "store": "store.md",
     "systemd": "platforms/systemd.md",
+    "threat-model": "threat-model.md",
     "tkg": "platforms/tkg.md",
     "tutorial": "tutorial.md",
     "update": "update.md",
