@@ -6,7 +6,7 @@ use crate::model::{Digest, Limits};
 use std::io::Write;
 
 /// The tar of these members.
-fn tar_of(members: &[(&str, &[u8])]) -> Vec<u8> {
+pub(super) fn tar_of(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
     for (name, content) in members {
         let mut header = tar::Header::new_gnu();

@@ -1,5 +1,6 @@
 //! Packages of apt and yum, the metadata of their repositories, and the signatures over both.
 
+use super::charts::tar_of;
 use crate::model::Limits;
 use crate::packages::{apt, yum};
 use crate::sign::{OpenPgpKeys, OpenPgpSigner, SignatureTime};
@@ -19,15 +20,10 @@ pub(super) fn deb_seeds() -> Vec<Vec<u8>> {
         all.resize(all.len().next_multiple_of(2), b'\n');
         all
     };
-    let tar = |name: &str, content: &[u8]| {
-        let mut tar = tar::Builder::new(Vec::new());
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        tar.append_data(&mut header, name, content).unwrap();
-        tar.into_inner().unwrap()
-    };
-    let control = tar("./control", b"Package: app\nVersion: 1.0-1\nArchitecture: amd64\nDepends: libc6\n");
-    let data = tar("./usr/share/doc/app/changelog", b"app (1.0-1) stable; urgency=low\n\n  * First.\n");
+    let control =
+        tar_of(&[("./control", b"Package: app\nVersion: 1.0-1\nArchitecture: amd64\nDepends: libc6\n")]);
+    let data =
+        tar_of(&[("./usr/share/doc/app/changelog", b"app (1.0-1) stable; urgency=low\n\n  * First.\n")]);
     let members =
         [member("debian-binary", b"2.0\n"), member("control.tar", &control), member("data.tar", &data)];
     vec![[b"!<arch>\n".to_vec(), members.concat()].concat()]

@@ -51,10 +51,7 @@ impl LostHosts {
         error: impl FnOnce() -> Error,
     ) -> Option<Error> {
         let mut hosts = self.hosts();
-        let known = match hosts.get_mut(host) {
-            Some(known) => known,
-            None => hosts.entry(host.into()).or_default(),
-        };
+        let known = hosts.entry(host.to_owned()).or_default();
         let since = *known.put_off.get_or_insert_with(Instant::now);
         (known.rounds, known.counted, known.failing) = (0, None, None);
         if known.given_up.is_none() && since.elapsed() > Duration::from_secs(limits.max_wait_secs) {
@@ -85,10 +82,7 @@ impl LostHosts {
         error: &Error,
     ) -> Option<Error> {
         let mut hosts = self.hosts();
-        let known = match hosts.get_mut(host) {
-            Some(known) => known,
-            None => hosts.entry(host.into()).or_default(),
-        };
+        let known = hosts.entry(host.to_owned()).or_default();
         let (since, failed) = known.failing.get_or_insert_with(|| (Instant::now(), 0));
         *failed += 1;
         let is_failing =

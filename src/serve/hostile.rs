@@ -15,18 +15,22 @@ fn layer(seed: u8) -> Vec<u8> {
 
 /// A bundle of the lock with `honest`, served with these others for what it leaves out.
 fn served(bundle: &Bundle, content: Vec<Arc<dyn BlobRead>>) -> Served {
-    let blobs: Arc<dyn BlobRead> = Arc::new(bundle.clone());
-    let named = ServedBundle {
+    let named = named(bundle.lock().unwrap(), Arc::new(bundle.clone()));
+    Served { bundles: vec![named], content, ..Served::default() }
+}
+
+/// A bundle of this lock and content.
+fn named(lock: Lock, blobs: Arc<dyn BlobRead>) -> ServedBundle {
+    ServedBundle {
         since: None,
         registry: None,
         name: "B".into(),
         digest: None,
         missing: Vec::new(),
         signatures: Vec::new(),
-        lock: bundle.lock().unwrap(),
-        blobs: blobs.clone(),
-    };
-    Served { bundles: vec![named], content, ..Served::default() }
+        lock,
+        blobs,
+    }
 }
 
 fn assert_nothing_leaves(address: &str, digest: &Digest, lie: &[u8]) {
@@ -75,16 +79,8 @@ fn a_lock_that_calls_a_manifest_a_web_page_has_it_sent_as_bytes() {
         let mut image = image("quay.io/x/app:1", manifest);
         image.media_type = "text/html".into();
         let blobs: Arc<dyn BlobRead> = Arc::new(memory(&[manifest]));
-        let named = ServedBundle {
-            since: None,
-            registry: None,
-            name: "B".into(),
-            digest: None,
-            missing: Vec::new(),
-            signatures: Vec::new(),
-            lock: Lock { version: 1, images: vec![image], ..Lock::default() },
-            blobs: blobs.clone(),
-        };
+        let lock = Lock { version: 1, images: vec![image], ..Lock::default() };
+        let named = named(lock, blobs.clone());
         Served { bundles: vec![named], content: vec![blobs], ..Served::default() }
     });
     for reference in ["1", &Digest::sha256(manifest).to_string()] {
