@@ -69,6 +69,13 @@ impl Emulator {
         self.stored().has_random_etags = true;
     }
 
+    /// Every part that was sent is sent once more, and has another etag now. Returns how many there are.
+    pub(crate) fn rename_parts(&self) -> usize {
+        let mut stored = self.stored();
+        let parts = stored.uploads.values_mut().flat_map(BTreeMap::values_mut);
+        parts.map(|(etag, _)| etag.insert_str(1, "again-")).count()
+    }
+
     /// So much time passes: everything is older, and named so.
     pub(crate) fn age(&self, by: Duration) {
         let mut stored = self.stored();

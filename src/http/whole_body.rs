@@ -47,17 +47,21 @@ impl RetryPolicy {
 }
 
 impl BodyAttempts {
-    /// Waits until the next attempt.
+    /// Waits until the next attempt. After a wrong body that is at once: the host is not overloaded, and nothing changes by
+    /// waiting, which would keep a transfer slot from other hosts.
     ///
     /// # Errors
     /// What failed, where no other attempt follows.
     pub(crate) async fn after<E>(&mut self, failure: BodyFailure<E>) -> Result<(), E> {
-        let error = match failure {
-            BodyFailure::Final(error) => return Err(error),
-            BodyFailure::Wrong(error) if std::mem::replace(&mut self.wrong, true) => return Err(error),
-            BodyFailure::Broke(error) | BodyFailure::Wrong(error) => error,
+        let (error, is_tried_again) = match failure {
+            BodyFailure::Final(error) => (error, false),
+            BodyFailure::Wrong(error) => {
+                let is_second = std::mem::replace(&mut self.wrong, true);
+                (error, !is_second && self.attempts.fail().is_some())
+            }
+            BodyFailure::Broke(error) => (error, self.attempts.again().await),
         };
-        if self.attempts.again().await { Ok(()) } else { Err(error) }
+        if is_tried_again { Ok(()) } else { Err(error) }
     }
 }
 
@@ -65,6 +69,7 @@ impl BodyAttempts {
 mod tests {
     use super::*;
     use crate::model::Limits;
+    use futures_util::FutureExt;
     use std::time::Duration;
 
     /// How many attempts are made where each fails so.
@@ -76,6 +81,14 @@ mod tests {
             made += 1;
         }
         made
+    }
+
+    #[tokio::test]
+    async fn a_wrong_body_is_tried_again_without_a_pause() {
+        let limits = Limits { attempts: 5, backoff: Duration::from_hours(1), ..Limits::default() };
+        let mut attempts = RetryPolicy::new(&limits).bodies();
+        assert_eq!(attempts.after(BodyFailure::Wrong("no")).now_or_never(), Some(Ok(())));
+        assert_eq!(attempts.after(BodyFailure::Wrong("no")).now_or_never(), Some(Err("no")));
     }
 
     #[tokio::test]

@@ -3,6 +3,8 @@
 //! behind a proxy count as public, so a proxy on loopback stands in for the internet.
 
 use crate::support::Place;
+use crate::support::apt::{AptUpstream, deb};
+use crate::support::charts::Chart;
 use crate::support::images::{noise, sha256};
 use crate::support::middle::{Asked, Middle, Turn};
 use serde_json::{Value, json};
@@ -180,6 +182,48 @@ fn the_index_of_a_chart_repository_leads_to_no_private_address() {
         let report = world.lock(1, &[]);
         world.assert_refused(&report);
     }
+}
+
+#[test]
+fn a_dependency_of_a_chart_leads_to_no_private_address() {
+    let world = World::new(|asked, inside| match asked.target.rsplit_once('/').map(|(_, name)| name) {
+        Some("index.yaml") => {
+            let entry = "app:\n  - {version: 1.0.0, urls: [app-1.0.0.tgz]}\n";
+            Turn::Answer(200, Vec::new(), format!("apiVersion: v1\nentries:\n  {entry}"))
+        }
+        Some("app-1.0.0.tgz") => {
+            let dependency = format!("{{name: dep, version: 1.0.0, repository: \"http://{inside}/charts\"}}");
+            Turn::Bytes(Chart::new("app", "1.0.0", &format!("dependencies: [{dependency}]\n"), &[]).archive)
+        }
+        _ => Turn::status(404),
+    });
+    world.manifest("charts: [{repo: \"http://public.test/charts\", name: app, version: 1.0.0}]");
+    let report = world.lock(3, &[]);
+    world.assert_refused(&report);
+    world.allow("127.0.0.1");
+    world.lock(3, &["--site", "site.yaml", "--refresh"]);
+    assert_eq!(world.inside.count("GET", "/charts/index.yaml"), 1);
+}
+
+#[test]
+fn the_snapshots_of_a_repository_of_packages_lead_to_no_private_address() {
+    let Some(up) = AptUpstream::new() else { return };
+    let inside = Middle::new("", |_| Turn::status(404));
+    let internet = Middle::new(&up.server.address, |asked| {
+        Turn::As(asked.target.strip_prefix("http://public.test").unwrap_or("/none").to_owned())
+    });
+    up.place.set("http_proxy", &format!("http://{}", internet.address));
+    up.build("pool/stable", &[deb("app", "1", "")]);
+    let snapshots = format!("Snapshots: http://{}/@SNAPSHOTID@/\n", inside.address);
+    up.suite("stable", &format!("Date: Sat, 14 Nov 2026 00:00:00 UTC\n{snapshots}"));
+    let wanted = "url: \"http://public.test/r\", suite: stable, components: [main], key: key.asc";
+    up.manifest(&format!("{wanted}, install: [app], base: none"));
+    up.lock(0, &[]);
+    assert_eq!(inside.asked().len(), 0);
+    let site = "apiVersion: landfall/v1\nkind: Site\nprivateTargets: [\"127.0.0.1\"]\n";
+    up.place.write("site.yaml", site);
+    up.lock(0, &["--refresh", "--site", "site.yaml"]);
+    assert!(!inside.asked().is_empty());
 }
 
 #[test]

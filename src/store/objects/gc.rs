@@ -106,6 +106,11 @@ impl Sweep<'_> {
         } else {
             // runs that begin now know of it before anything is deleted
             list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
+            // a run that began before may have been told that some of it is there: a list that is younger says so to all
+            self.take_claims(&mut claimed).await?;
+            for digest in &self.keep {
+                listed.extend(condemns.remove_entry(digest));
+            }
             let kept_list = list::write(self.bucket, keys::INDEX, &listed).await?;
             let replaced =
                 old_lists.into_iter().map(|list| list.key).filter(|key| Some(key) != kept_list.as_ref());

@@ -12,8 +12,6 @@
 
 mod claims;
 mod content;
-#[cfg(test)]
-mod gate;
 mod gc;
 mod keys;
 mod list;
