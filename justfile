@@ -7,11 +7,11 @@ default:
 test:
     scripts/test
 
-# the fast part of it
+# the fast part of it, as the fast job of CI
 check:
-    cargo fmt --check
-    cargo clippy --all-targets -- -D warnings
-    cargo test --lib
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+    cargo test --workspace --lib
 
 # build, and run the main job on embedded defaults
 quickstart:

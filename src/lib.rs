@@ -22,81 +22,55 @@
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("landfall takes sizes of blobs for sizes in memory: it needs a target of 64 bits");
 
-mod archives;
-mod bucket;
-mod bundle;
 #[cfg(feature = "cli")]
 mod cli;
 mod client;
-mod config;
-mod content;
 #[cfg(feature = "cli")]
 mod doctor;
-mod document;
 #[cfg(feature = "cli")]
 mod egress;
 #[cfg(all(any(test, fuzzing), feature = "cli", feature = "serve"))]
 mod fuzz;
-mod http;
-#[cfg(feature = "cli")]
-mod image_archive;
-mod item;
 mod lock;
-mod lockfile;
-mod manifest;
-mod model;
-mod packages;
 mod pull;
 mod push;
-mod registry;
-#[cfg(feature = "cli")]
-mod render;
-mod report;
-mod rewrite;
-#[cfg(feature = "cli")]
-mod sbom;
-#[cfg(feature = "serve")]
-mod serve;
-mod sign;
-mod store;
 mod update;
-mod upstream;
 
-pub use archives::ArchiveError;
-pub use bundle::{
-    Bundle, Error as BundleError, PackOptions, PackPlan, Packaging, PackedBundle, Serial, SignedBy, Verified,
-    VolumeSize, add_signature, verify, write_packaged as pack, write_to as pack_to,
-};
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use cli::main as command_line;
 pub use client::{BundleOptions, Client, ClientBuilder, ClientError, PulledBundle};
-pub use config::{IndexPolicy, Site, SiteError, mapping};
-pub use content::{BlobRead, ContentError, FileRun, FileRuns, Keep, Look};
-pub use item::{
+pub use landfall_bundle::{
+    Bundle, Error as BundleError, PackOptions, PackPlan, Packaging, PackedBundle, Serial, SignedBy, Verified,
+    VolumeSize, add_signature, verify, write_packaged as pack, write_to as pack_to,
+};
+pub use landfall_content::archives::ArchiveError;
+pub use landfall_content::store::{Disk as Store, StoreError};
+pub use landfall_content::{BlobRead, ContentError, FileRun, FileRuns, Keep, Look};
+pub use landfall_item::lockfile::{Endpoint, Lock, LockError};
+pub use landfall_item::manifest::{Error as ManifestError, Wanted, load as load_manifests};
+pub use landfall_item::{
     Chart as LockedChart, File as LockedFile, Image as LockedImage, PackageSet as LockedPackages, Pins,
 };
+pub use landfall_model::config::{IndexPolicy, Site, SiteError, mapping};
+pub use landfall_model::report::{Item, Kind, Progress, Report, Silent, Status};
+pub use landfall_model::sign::{AllowedSigners, PublicKey, Signer};
+pub use landfall_model::{Digest, ImageRef, Limits, Mapping, Shard, Target, today};
+pub use landfall_rewrite::{Options as RewriteOptions, ReferenceIndex, Rewritten, Syntax, rewrite};
 pub use lock::Locked;
-pub use lockfile::{Endpoint, Lock, LockError};
-pub use manifest::{Error as ManifestError, Wanted, load as load_manifests};
-pub use model::{Digest, ImageRef, Limits, Mapping, Shard, Target, today};
 pub use pull::PullError;
 pub use push::{Omitted, Options as PushOptions, PushError, Pushed};
-pub use report::{Item, Kind, Progress, Report, Silent, Status};
-pub use rewrite::{Options as RewriteOptions, ReferenceIndex, Rewritten, Syntax, rewrite};
-pub use sign::{AllowedSigners, PublicKey, Signer};
-pub use store::{Disk as Store, StoreError};
 
 /// What landfall's own tests and fuzz targets reach into. It may change with any release.
 #[doc(hidden)]
 pub mod internals {
     #[cfg(all(any(test, fuzzing), feature = "cli", feature = "serve"))]
     pub use crate::fuzz::{TARGETS, Target, run};
-    pub use crate::item::{
+    pub use landfall_item::lockfile::{Accepted, Unresolved};
+    pub use landfall_item::{
         ChartImage, ChartName, LockedManifest, LockedPackage, OfferedIndex, OpenReference, PackageIndex,
         PackageSource, Referrer, Sidecar, Trimmed, file_repository,
     };
-    pub use crate::lockfile::{Accepted, Unresolved};
-    pub use crate::model::{Algorithm, Descriptor, cost, media_type, split, trim_index};
-    pub use crate::rewrite::{Content, Input, Meaning, ReadAs, inputs, read, scan};
+    pub use landfall_model::{Algorithm, Descriptor, cost, media_type, split, trim_index};
+    pub use landfall_rewrite::{Content, Input, Meaning, ReadAs, inputs, read, scan};
 }

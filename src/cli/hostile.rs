@@ -1,11 +1,11 @@
 //! A bundle with the approved lock and other frames: every verb that reads content refuses it, and nothing of it comes out.
 
 use super::testing::run;
-use crate::bundle::testkit::sample::lying;
 use crate::cli::shared::Exit;
-use crate::model::Digest;
-use crate::serve::Served;
-use crate::serve::testing::{get, start};
+use landfall_bundle::testkit::sample::lying;
+use landfall_model::Digest;
+use landfall_serve::Served;
+use landfall_serve::testing::{get, start};
 use std::fs;
 
 #[test]

@@ -10,9 +10,9 @@ mod shared;
 mod testing;
 mod verbs;
 
-use crate::model::without_userinfo;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use landfall_model::without_userinfo;
 use shared::room::check_output;
 use shared::shown::Shown;
 use shared::{Context, Exit, Failure, Global, Outcome, finish};
@@ -158,7 +158,7 @@ pub fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Limits;
+    use landfall_model::Limits;
     use std::time::Duration;
 
     fn limits(flags: &[&str]) -> Result<Limits, String> {

@@ -1,10 +1,10 @@
 //! A kind that the tests alone have goes through every verb: nothing but its own file knows it.
 
 use super::Outcome;
-use crate::model::{Digest, Target};
-use crate::report::{Kind, Status};
-use crate::serve::testing::{Started, start};
-use crate::serve::{Served, ServedBundle};
+use landfall_model::report::{Kind, Status};
+use landfall_model::{Digest, Target};
+use landfall_serve::testing::{Started, start};
+use landfall_serve::{Served, ServedBundle};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read, Write};
@@ -91,7 +91,7 @@ fn a_note_goes_all_the_way() {
     assert_eq!(exported, b"hello, world");
 
     // serve: by its name, by its source, by its digest and by its URL
-    let bundle = crate::bundle::Bundle::open(&dir.join("b")).unwrap();
+    let bundle = landfall_bundle::Bundle::open(&dir.join("b")).unwrap();
     let lock = bundle.lock().unwrap();
     let served = ServedBundle {
         name: "b".into(),

@@ -1,12 +1,14 @@
 //! How a client is set up: site, plain hosts, limits, environment and progress.
 
 use super::{Client, ClientError};
-use crate::archives::Archive;
-use crate::config::Site;
-use crate::http::{PrivateTargets, TlsProfile, Transport, TransportConfig};
-use crate::model::{Limits, Shard, Target};
-use crate::registry::{Keychain, Sessions, SetupError, certs_d, certs_d_folders, host_rules, proxy_rules};
-use crate::report::{Progress, Silent};
+use landfall_content::archives::Archive;
+use landfall_content::registry::{
+    Keychain, Sessions, SetupError, certs_d, certs_d_folders, host_rules, proxy_rules,
+};
+use landfall_http::{PrivateTargets, TlsProfile, Transport, TransportConfig};
+use landfall_model::config::Site;
+use landfall_model::report::{Progress, Silent};
+use landfall_model::{Limits, Shard, Target};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

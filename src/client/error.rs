@@ -1,11 +1,11 @@
 //! Why a client cannot be set up, or a bundle not be pulled.
 
-use crate::archives::ArchiveError;
-use crate::bundle;
-use crate::http;
-use crate::http::TlsError;
 use crate::pull::PullError;
-use crate::registry::SetupError;
+use landfall_bundle as bundle;
+use landfall_content::archives::ArchiveError;
+use landfall_content::registry::SetupError;
+use landfall_http as http;
+use landfall_http::TlsError;
 
 /// Why a [`Client`](super::Client) cannot be set up, or cannot do what it is asked for.
 #[derive(Debug, thiserror::Error)]

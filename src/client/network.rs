@@ -1,25 +1,25 @@
 //! The verbs that need a network.
 
 use super::ClientError;
-use crate::archives::{Archive, Named, Taken, read_named, take};
-use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
-use crate::content::{
-    BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source, Store, WriteError, held, stored_once,
-};
-use crate::item::{Pins, Resolver};
 use crate::lock::{ChartImages, Locked, diff, lock, recall, remember};
-use crate::lockfile::Lock;
-use crate::lockfile::losses;
-use crate::manifest::{self, Wanted};
-use crate::model::{Digest, Limits, Mapping, Shard};
 use crate::pull::{PullError, Share, check_packages, pull};
 use crate::push::{Omitted, Options, PushError, Pushed, push};
-use crate::registry::Sessions;
-use crate::report::{Item, Progress, Report, Status};
-use crate::sign::{PublicKey, Signer};
-use crate::store::Disk;
 use crate::update::{Asked, Updated, update};
-use crate::upstream::Upstreams;
+use landfall_bundle::{self as bundle, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
+use landfall_content::archives::{Archive, Named, Taken, read_named, take};
+use landfall_content::registry::Sessions;
+use landfall_content::store::Disk;
+use landfall_content::upstream::Upstreams;
+use landfall_content::{
+    BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source, Store, WriteError, held, stored_once,
+};
+use landfall_item::lockfile::Lock;
+use landfall_item::lockfile::losses;
+use landfall_item::manifest::{self, Wanted};
+use landfall_item::{Pins, Resolver};
+use landfall_model::report::{Item, Progress, Report, Status};
+use landfall_model::sign::{PublicKey, Signer};
+use landfall_model::{Digest, Limits, Mapping, Shard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -259,7 +259,8 @@ impl Client {
         });
         let named = reading.await.unwrap_or_default();
         named.left.iter().for_each(|line| self.progress.note(line));
-        self.progress.tell(&format!("the archives name {}", crate::report::count_of(named.len(), "image")));
+        self.progress
+            .tell(&format!("the archives name {}", landfall_model::report::count_of(named.len(), "image")));
         Arc::new(named)
     }
 

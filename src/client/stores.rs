@@ -1,7 +1,7 @@
 //! Object stores, through a client's transport.
 
 use super::{Client, ClientError};
-use crate::bucket::{Bucket, Location};
+use landfall_content::bucket::{Bucket, Location};
 
 impl Client {
     /// The folder of an object store at `location`. No request is sent.

@@ -3,10 +3,10 @@
 use super::real_items::RealItems;
 use super::steps::{Diagnosis, Steps, usual_fix};
 use super::{CheckStatus, CheckTarget};
-use crate::http::{Certificate, Error, Inspection, Purpose, Request, Response, Transport, shown_url};
-use crate::registry::{Challenge, CredentialLookup, Sessions};
-use crate::upstream::{answered, get};
 use jiff::{Timestamp, ToSpan};
+use landfall_content::registry::{Challenge, CredentialLookup, Sessions};
+use landfall_content::upstream::{answered, get};
+use landfall_http::{Certificate, Error, Inspection, Purpose, Request, Response, Transport, shown_url};
 use reqwest::header::RANGE;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

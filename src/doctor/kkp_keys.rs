@@ -2,7 +2,7 @@
 
 use super::CheckStatus;
 use super::steps::{Diagnosis, Steps};
-use crate::document::yaml;
+use landfall_model::document::yaml;
 use serde_yaml::Value;
 
 /// Keys that nobody reads any more, and what is read in their place.

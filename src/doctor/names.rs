@@ -2,8 +2,8 @@
 
 use super::CheckStatus;
 use super::steps::{Diagnosis, Steps};
-use crate::http::{Purpose, Transport};
 use jiff::Timestamp;
+use landfall_http::{Purpose, Transport};
 use serde_json::json;
 use url::Url;
 

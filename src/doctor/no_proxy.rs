@@ -4,7 +4,7 @@
 
 use super::lint::GO;
 use super::{CheckStatus, LintMessage};
-use crate::http::dead_entry;
+use landfall_http::dead_entry;
 use std::net::IpAddr;
 
 /// Messages about the comma-separated entries of the setting `source`.

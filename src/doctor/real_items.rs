@@ -3,10 +3,10 @@
 use super::CheckStatus;
 use super::rights::{Private, rights};
 use super::steps::Steps;
-use crate::content::Origin;
-use crate::lockfile::Lock;
-use crate::model::{Digest, Mapping};
-use crate::registry::Sessions;
+use landfall_content::Origin;
+use landfall_content::registry::Sessions;
+use landfall_item::lockfile::Lock;
+use landfall_model::{Digest, Mapping};
 use std::collections::BTreeMap;
 
 /// Real items of a lock, by the host that has them.

@@ -3,9 +3,9 @@
 
 use super::CheckStatus;
 use super::steps::Steps;
-use crate::lockfile::Lock;
-use crate::model::{Digest, Mapping};
-use crate::registry::{Session, SparseIndex};
+use landfall_content::registry::{Session, SparseIndex};
+use landfall_item::lockfile::Lock;
+use landfall_model::{Digest, Mapping};
 use serde_json::json;
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! The targets of a diagnosis: URLs, registries, proxies.
 
-use crate::config::Site;
-use crate::http::shown_url;
-use crate::lockfile::Lock;
-use crate::model::holds_account;
+use landfall_http::shown_url;
+use landfall_item::lockfile::Lock;
+use landfall_model::config::Site;
+use landfall_model::holds_account;
 use std::fmt;
 use std::str::FromStr;
 use url::Url;
@@ -70,7 +70,7 @@ impl fmt::Display for CheckTarget {
 /// server, where the lock has one.
 pub(crate) fn targets_of(site: &Site, lock: Option<&Lock>) -> Vec<CheckTarget> {
     let registry = site.registry.as_ref().and_then(|registry| {
-        let target = registry.address.parse::<crate::model::Target>().ok()?;
+        let target = registry.address.parse::<landfall_model::Target>().ok()?;
         Some(CheckTarget::Registry(target.registry, String::new()))
     });
     let file = lock.and_then(|lock| lock.files.first()?.name.split_once("://"));

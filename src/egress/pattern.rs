@@ -1,7 +1,7 @@
 //! What a rule lets through: one name, every name below one, or one address. Nothing else can be written into
 //! a rule.
 
-use crate::model::is_dns_name;
+use landfall_model::is_dns_name;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;

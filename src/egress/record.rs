@@ -2,9 +2,9 @@
 
 use super::EgressError;
 use super::pattern::HostPattern;
-use crate::content::WriteError;
-use crate::report::HostUse;
-use crate::store::Disk;
+use landfall_content::WriteError;
+use landfall_content::store::Disk;
+use landfall_model::report::HostUse;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Archives: charts, and images as other tools save them.
 
-use crate::archives::{Archive, Named, read_named};
-use crate::item::read_chart;
-use crate::model::{Digest, Limits};
+use landfall_content::archives::{Archive, Named, read_named};
+use landfall_item::read_chart;
+use landfall_model::{Digest, Limits};
 use std::io::Write;
 
 /// The tar of these members.

@@ -1,9 +1,9 @@
 //! Documents of YAML: those that people and charts bring, and locks.
 
-use crate::document::{MergeRules, documents as parsed, merge as merged, read};
-use crate::lockfile::Lock;
-use crate::model::Mapping;
-use crate::rewrite::{Options, ReferenceIndex, Syntax, rewrite};
+use landfall_item::lockfile::Lock;
+use landfall_model::Mapping;
+use landfall_model::document::{MergeRules, documents as parsed, merge as merged, read};
+use landfall_rewrite::{Options, ReferenceIndex, Syntax, rewrite};
 use serde_yaml::Value;
 
 /// A lock of one image, and its references.

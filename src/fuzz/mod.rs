@@ -11,7 +11,7 @@ mod packages;
 #[cfg(test)]
 mod tests;
 
-use crate::bundle::fuzz as bundles;
+use landfall_bundle::fuzz as bundles;
 
 /// One kind of input.
 pub struct Target {

@@ -1,6 +1,6 @@
 //! What servers say, what a store remembers of them, and files of passwords.
 
-use crate::report;
+use landfall_model::report;
 
 /// What a store remembers of the hosts that were asked.
 pub(super) fn egress_seeds() -> Vec<Vec<u8>> {
@@ -25,7 +25,7 @@ pub(super) fn htpasswd_seeds() -> Vec<Vec<u8>> {
 
 /// Reads the bytes as a file of passwords.
 pub(super) fn htpasswd(bytes: &[u8]) {
-    crate::serve::fuzz(bytes);
+    landfall_serve::fuzz(bytes);
 }
 
 /// Answers of registries and of what stands before them.
@@ -38,6 +38,6 @@ pub(super) fn error_seeds() -> Vec<Vec<u8>> {
 
 /// Reads the bytes as the body of a refusal: what is shown of it is one line.
 pub(super) fn registry_error(bytes: &[u8]) {
-    let shown = report::one_line(&crate::registry::fuzz(bytes));
+    let shown = report::one_line(&landfall_content::registry::fuzz(bytes));
     assert!(!shown.contains(char::is_control), "{shown:?}");
 }

@@ -1,10 +1,10 @@
 //! Packages of apt and yum, the metadata of their repositories, and the signatures over both.
 
 use super::charts::tar_of;
-use crate::model::Limits;
-use crate::packages::{apt, yum};
-use crate::sign::{OpenPgpKeys, OpenPgpSigner, SignatureTime};
 use jiff::Timestamp;
+use landfall_model::Limits;
+use landfall_model::sign::{OpenPgpKeys, OpenPgpSigner, SignatureTime};
+use landfall_packages::{apt, yum};
 use std::fs;
 
 fn file(name: &str) -> Vec<u8> {

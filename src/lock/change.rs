@@ -1,7 +1,7 @@
 //! One difference between two locks.
 
-use crate::model::Digest;
-use crate::report::Kind;
+use landfall_model::Digest;
+use landfall_model::report::Kind;
 use serde::Serialize;
 
 /// One difference between two locks.

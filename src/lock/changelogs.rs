@@ -1,10 +1,10 @@
 //! What packages say of the versions that an update brings, where their files are at hand.
 
 use super::change::Change;
-use crate::content::BlobRead;
-use crate::item::{LockedItem, PackageForm};
-use crate::lockfile::Lock;
-use crate::model::Digest;
+use landfall_content::BlobRead;
+use landfall_item::lockfile::Lock;
+use landfall_item::{LockedItem, PackageForm};
+use landfall_model::Digest;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::thread;

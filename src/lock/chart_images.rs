@@ -1,11 +1,11 @@
 //! Finds the images of charts that are locked: by reading them, or with the helm that the manifest names.
 
-use crate::document::Location;
-use crate::item::{ChartImage, Discovery, FindImages, FoundImages, OpenReference};
-use crate::lockfile::Lock;
-use crate::model::{Digest, ImageRef, Limits};
-use crate::rewrite::audit::{Coverage, FileFinding, Helm, Inventory, chart_images};
-use crate::rewrite::{Chart, coalesce, values_of};
+use landfall_item::lockfile::Lock;
+use landfall_item::{ChartImage, Discovery, FindImages, FoundImages, OpenReference};
+use landfall_model::document::Location;
+use landfall_model::{Digest, ImageRef, Limits};
+use landfall_rewrite::audit::{Coverage, FileFinding, Helm, Inventory, chart_images};
+use landfall_rewrite::{Chart, coalesce, values_of};
 use serde_yaml::Mapping;
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -2,10 +2,10 @@
 
 use super::change::Change;
 use super::{packages, versions};
-use crate::item::{LockedItem, kind_named};
-use crate::lockfile::{Endpoint, Lock};
-use crate::model::Digest;
-use crate::report::Kind;
+use landfall_item::lockfile::{Endpoint, Lock};
+use landfall_item::{LockedItem, kind_named};
+use landfall_model::Digest;
+use landfall_model::report::Kind;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,9 @@
 //! What earlier runs on a store resolved. A mirror without a lock takes it where nothing moved.
 
-use crate::content::WriteError;
-use crate::lockfile::Lock;
-use crate::report::Progress;
-use crate::store::Disk;
+use landfall_content::WriteError;
+use landfall_content::store::Disk;
+use landfall_item::lockfile::Lock;
+use landfall_model::report::Progress;
 use std::collections::BTreeSet;
 
 /// A lock in the store's own folder: every name that a mirror resolved, as it was resolved last.

@@ -1,7 +1,7 @@
 //! How the packages of two sets differ: versions up and down, added and removed, by name and architecture.
 
 use super::change::PackageChange;
-use crate::item::{LockedItem, PackageForm};
+use landfall_item::{LockedItem, PackageForm};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -58,8 +58,8 @@ fn of_name<'a>(mut old: Vec<PackageForm<'a>>, mut new: Vec<PackageForm<'a>>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::{LockedPackage, PackageSet, PackageSource};
-    use crate::model::Digest;
+    use landfall_item::{LockedPackage, PackageSet, PackageSource};
+    use landfall_model::Digest;
 
     fn set(packages: &[(&str, &str)]) -> PackageSet {
         let package = |(name, version): &(&str, &str)| LockedPackage {
@@ -91,7 +91,7 @@ mod tests {
             architectures: Vec::new(),
             install: Vec::new(),
             recommends: false,
-            index: crate::item::OfferedIndex::default(),
+            index: landfall_item::OfferedIndex::default(),
             base: Vec::new(),
             expected: Vec::new(),
             // twice: the same package of two sources is one

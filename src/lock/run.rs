@@ -2,12 +2,12 @@
 
 use super::change::Change;
 use super::diff::{EndpointChange, diff, diff_endpoints};
-use crate::content::side_by_side_by_host;
-use crate::item::{Ask, Contradiction, Exclude, Found, ItemKind, Pins, Resolver, Wishes, host_in, kinds};
-use crate::lockfile::{Accepted, Lock, Unresolved};
-use crate::manifest::Wanted;
-use crate::model::today;
-use crate::report::{Item, Status};
+use landfall_content::side_by_side_by_host;
+use landfall_item::lockfile::{Accepted, Lock, Unresolved};
+use landfall_item::manifest::Wanted;
+use landfall_item::{Ask, Contradiction, Exclude, Found, ItemKind, Pins, Resolver, Wishes, host_in, kinds};
+use landfall_model::report::{Item, Status};
+use landfall_model::today;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

@@ -1,8 +1,8 @@
 //! Which removed and added items of a difference are one thing in two versions.
 
 use super::change::Change;
-use crate::model::{ImageRef, Version};
-use crate::report::Kind;
+use landfall_model::report::Kind;
+use landfall_model::{ImageRef, Version};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 

@@ -3,6 +3,8 @@
 mod run;
 mod share;
 mod signatures;
+#[cfg(test)]
+mod together;
 
 pub use run::PullError;
 pub(crate) use run::pull;

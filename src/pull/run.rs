@@ -1,13 +1,13 @@
 //! The pull: each digest once for the whole run, biggest first, with slots of their own for manifests.
 
 use super::share::Share;
-use crate::content::{
+use landfall_content::{
     self as content, Brought, Entry, Origin, OwnParts, Part, Schedule, Source, Step, Store, Transfer,
     TransferError, TransferSlot, Watchdog, WriteError, held, stored_once,
 };
-use crate::http::{Activity, ErrorKind};
-use crate::model::{Descriptor, Digest, Limits, media_type, trim_index};
-use crate::report::{Item, Kind, Progress, Side, Status};
+use landfall_http::{Activity, ErrorKind};
+use landfall_model::report::{Item, Kind, Progress, Side, Status};
+use landfall_model::{Descriptor, Digest, Limits, media_type, trim_index};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! What of a lock one shard pulls: each digest is one shard's.
 
-use crate::content::{Entry, Origin, OwnParts, Part};
-use crate::lockfile::{Lock, losses};
-use crate::model::{Digest, Shard, cost};
-use crate::report::Item;
+use landfall_content::{Entry, Origin, OwnParts, Part};
+use landfall_item::lockfile::{Lock, losses};
+use landfall_model::report::Item;
+use landfall_model::{Digest, Shard, cost};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What of a lock one shard pulls. Of an only shard it is all.

@@ -1,11 +1,11 @@
 //! Packages that are signed one by one: those of a pull whose signature is not right make their item fail. A set of which
 //! something is not here yet, as other shards bring it, is left to whoever has all of it.
 
-use crate::content::{BlobRead, Part};
-use crate::item::LockedItem;
-use crate::lockfile::Lock;
-use crate::report::{Item, Kind, Status};
-use crate::sign::SignatureTime;
+use landfall_content::{BlobRead, Part};
+use landfall_item::LockedItem;
+use landfall_item::lockfile::Lock;
+use landfall_model::report::{Item, Kind, Status};
+use landfall_model::sign::SignatureTime;
 use std::sync::Arc;
 
 /// Checks the signatures of what `lock` names among `blobs`, which have come, and tells `items`.

@@ -1,10 +1,10 @@
 //! Blobs of a delivery: each is brought to a repository once in a run.
 
 use super::uploader::{Place, Uploader};
-use crate::content::{Entry, Part, Transfer, TransferError};
-use crate::http::ErrorKind;
-use crate::registry::{RegistrySink, is_quota};
-use crate::report::Side;
+use landfall_content::registry::{RegistrySink, is_quota};
+use landfall_content::{Entry, Part, Transfer, TransferError};
+use landfall_http::ErrorKind;
+use landfall_model::report::Side;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -2,11 +2,11 @@
 
 use super::refusal::may_be_a_race;
 use super::uploader::Uploader;
-use crate::content::{Entry, Origin, Part, TransferError};
-use crate::http::RetryPolicy;
-use crate::model::{Digest, media_type};
-use crate::report::Side;
 use futures_util::StreamExt;
+use landfall_content::{Entry, Origin, Part, TransferError};
+use landfall_http::RetryPolicy;
+use landfall_model::report::Side;
+use landfall_model::{Digest, media_type};
 use std::sync::Arc;
 
 impl Uploader {

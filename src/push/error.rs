@@ -1,7 +1,7 @@
 //! Why a push could not begin.
 
-use crate::http::Error;
-use crate::lockfile::Collision;
+use landfall_http::Error;
+use landfall_item::lockfile::Collision;
 
 /// Why a push could not begin.
 #[derive(Debug, thiserror::Error)]

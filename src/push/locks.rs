@@ -2,13 +2,13 @@
 
 use super::options::Options;
 use super::uploader::Uploader;
-use crate::content::TransferError;
-use crate::http::ErrorKind;
-use crate::item::LockedItem;
-use crate::lockfile::Lock;
-use crate::lockfile::delivered::{self, DeliveredLocks};
-use crate::model::Mapping;
-use crate::report::Side;
+use landfall_content::TransferError;
+use landfall_http::ErrorKind;
+use landfall_item::LockedItem;
+use landfall_item::lockfile::Lock;
+use landfall_item::lockfile::delivered::{self, DeliveredLocks};
+use landfall_model::Mapping;
+use landfall_model::report::Side;
 use std::sync::Arc;
 
 /// Makes `lock` the newest of the list, where it has something that only the list tells of: images are found by their

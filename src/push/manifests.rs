@@ -3,13 +3,13 @@
 
 use super::refusal::{foreign_urls, refuses_children};
 use super::uploader::Uploader;
-use crate::config::IndexPolicy;
-use crate::content::{Entry, Origin, Part, TransferError, read_part};
-use crate::http::ErrorKind;
-use crate::model::{Digest, trim_index};
-use crate::registry::is_immutable;
-use crate::report::Side;
 use bytes::Bytes;
+use landfall_content::registry::is_immutable;
+use landfall_content::{Entry, Origin, Part, TransferError, read_part};
+use landfall_http::ErrorKind;
+use landfall_model::config::IndexPolicy;
+use landfall_model::report::Side;
+use landfall_model::{Digest, trim_index};
 use std::sync::atomic::Ordering;
 
 impl Uploader {

@@ -4,12 +4,12 @@
 use super::error::PushError;
 use super::plan::{Delivery, deliveries};
 use super::presence::Presence;
-use crate::content::{Entry, side_by_side};
-use crate::http::Error;
-use crate::lockfile::Lock;
-use crate::model::Digest;
-use crate::model::Mapping;
-use crate::registry::{Session, Sessions};
+use landfall_content::registry::{Session, Sessions};
+use landfall_content::{Entry, side_by_side};
+use landfall_http::Error;
+use landfall_item::lockfile::Lock;
+use landfall_model::Digest;
+use landfall_model::Mapping;
 use serde::Serialize;
 
 /// A manifest or blob of a locked item that is missing at one of its destinations.

@@ -1,6 +1,6 @@
 //! Which repository names a registry can hold.
 
-use crate::model::{Destination, canonical_host, is_repository_component};
+use landfall_model::{Destination, canonical_host, is_repository_component};
 
 /// The longest `host/repository` that clients take (distribution-spec, "Pulling manifests"), in characters.
 const LONGEST: usize = 255;

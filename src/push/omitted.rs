@@ -4,12 +4,12 @@
 use super::plan::Delivery;
 use super::problem::{Problem, ProblemKind};
 use super::uploader::Uploader;
-use crate::content::{Opened, Part, Source, side_by_side};
-use crate::http::Error;
-use crate::lockfile::Lock;
-use crate::model::{Descriptor, Digest, human_size};
-use crate::registry::Session;
 use futures_util::future::BoxFuture;
+use landfall_content::registry::Session;
+use landfall_content::{Opened, Part, Source, side_by_side};
+use landfall_http::Error;
+use landfall_item::lockfile::Lock;
+use landfall_model::{Descriptor, Digest, human_size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! How to push.
 
-use crate::config::IndexPolicy;
+use landfall_model::config::IndexPolicy;
 
 /// How to push.
 #[derive(Debug, Clone, Copy, Default)]

@@ -2,8 +2,8 @@
 
 use super::problem::Problem;
 use super::receipt::Receipt;
-use crate::model::Digest;
-use crate::report::Item;
+use landfall_model::Digest;
+use landfall_model::report::Item;
 use serde::Serialize;
 
 /// What came of a push.

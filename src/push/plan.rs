@@ -3,11 +3,11 @@
 use super::names;
 use super::presence::Presence;
 use super::referrers::all_attached;
-use crate::content::{Entry, side_by_side};
-use crate::http::{Error, ErrorKind};
-use crate::lockfile::Lock;
-use crate::model::{Destination, Digest, Mapping, Shard, cost};
-use crate::registry::Session;
+use landfall_content::registry::Session;
+use landfall_content::{Entry, side_by_side};
+use landfall_http::{Error, ErrorKind};
+use landfall_item::lockfile::Lock;
+use landfall_model::{Destination, Digest, Mapping, Shard, cost};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 

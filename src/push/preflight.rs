@@ -5,11 +5,11 @@ use super::options::Options;
 use super::plan::{Delivery, Standing};
 use super::problem::{Problem, ProblemKind};
 use super::uploader::Uploader;
-use crate::config::IndexPolicy;
-use crate::content::{Entry, side_by_side};
-use crate::http::{Error, ErrorKind};
-use crate::lockfile::Lock;
-use crate::model::{Digest, human_size};
+use landfall_content::{Entry, side_by_side};
+use landfall_http::{Error, ErrorKind};
+use landfall_item::lockfile::Lock;
+use landfall_model::config::IndexPolicy;
+use landfall_model::{Digest, human_size};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What there is to look at.

@@ -1,9 +1,9 @@
 //! What of an entry stands in a repository: every manifest and blob is asked for, each once.
 
-use crate::content::{Entry, Part};
-use crate::http::{Error, OnceEach};
-use crate::model::Digest;
-use crate::registry::Session;
+use landfall_content::registry::Session;
+use landfall_content::{Entry, Part};
+use landfall_http::{Error, OnceEach};
+use landfall_model::Digest;
 
 /// Asks a registry what stands there.
 pub(super) struct Presence<'a> {

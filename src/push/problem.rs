@@ -1,6 +1,6 @@
 //! What is in the way of a push.
 
-use crate::model::Digest;
+use landfall_model::Digest;
 use serde::Serialize;
 
 /// Something that would stop a delivery.

@@ -1,6 +1,6 @@
 //! What a push left at the far side, written down: `push --receipt FILE`.
 
-use crate::model::Digest;
+use landfall_model::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

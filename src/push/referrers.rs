@@ -2,12 +2,12 @@
 //! referrers API, or else in the list that clients keep under a tag.
 
 use super::uploader::Uploader;
-use crate::content::{AttachedReferrer, Entry, Part, TransferError, read_part};
-use crate::http::{Error, ErrorKind};
-use crate::model::{Digest, media_type, merge_referrers, referrers_tag, referring};
-use crate::registry::{Session, referrers_in};
-use crate::report::Side;
 use futures_util::StreamExt;
+use landfall_content::registry::{Session, referrers_in};
+use landfall_content::{AttachedReferrer, Entry, Part, TransferError, read_part};
+use landfall_http::{Error, ErrorKind};
+use landfall_model::report::Side;
+use landfall_model::{Digest, media_type, merge_referrers, referrers_tag, referring};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

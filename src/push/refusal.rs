@@ -1,8 +1,8 @@
 //! What a registry's refusal of a manifest is about.
 
-use crate::content::TransferError;
-use crate::registry;
-use crate::report::Side;
+use landfall_content::TransferError;
+use landfall_content::registry;
+use landfall_model::report::Side;
 
 /// A refusal that an index with missing children gets.
 pub(super) fn refuses_children(error: &TransferError) -> bool {

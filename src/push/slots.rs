@@ -5,8 +5,8 @@
 //! of the registry and not by bandwidth: all of them at the end would leave the network idle, so some go beside the big
 //! ones.
 
-use crate::content::HostLoad;
-use crate::http::Lend;
+use landfall_content::HostLoad;
+use landfall_http::Lend;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;

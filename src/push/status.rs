@@ -2,13 +2,13 @@
 
 use super::error::PushError;
 use super::plan::{Asked, Delivery, Standing, deliveries, standings};
-use crate::content::side_by_side;
-use crate::http::Error;
-use crate::item::LockedItem;
-use crate::lockfile::Lock;
-use crate::model::{Digest, Limits, Mapping, tagged_subject};
-use crate::registry::{Session, Sessions};
-use crate::report::Kind;
+use landfall_content::registry::{Session, Sessions};
+use landfall_content::side_by_side;
+use landfall_http::Error;
+use landfall_item::LockedItem;
+use landfall_item::lockfile::Lock;
+use landfall_model::report::Kind;
+use landfall_model::{Digest, Limits, Mapping, tagged_subject};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,12 +3,12 @@
 use super::names::project;
 use super::options::Options;
 use super::slots::UploadSlots;
-use crate::config::IndexPolicy;
-use crate::content::{Entry, Source, TransferError};
-use crate::http::ErrorKind;
-use crate::model::{Digest, Limits};
-use crate::registry::{Session, is_quota};
-use crate::report::{Progress, Side};
+use landfall_content::registry::{Session, is_quota};
+use landfall_content::{Entry, Source, TransferError};
+use landfall_http::ErrorKind;
+use landfall_model::config::IndexPolicy;
+use landfall_model::report::{Progress, Side};
+use landfall_model::{Digest, Limits};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

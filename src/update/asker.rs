@@ -1,12 +1,12 @@
 //! Asks upstream what stands at the names of items, each name once in a run.
 
-use crate::content::side_by_side_by_host;
-use crate::document::Location;
-use crate::item::{Cause, ItemKind, Resolver, Stand, host_in, kinds};
-use crate::lockfile::Lock;
-use crate::manifest::Wanted;
-use crate::model::{Digest, ImageRef};
-use crate::report::Kind;
+use landfall_content::side_by_side_by_host;
+use landfall_item::lockfile::Lock;
+use landfall_item::manifest::Wanted;
+use landfall_item::{Cause, ItemKind, Resolver, Stand, host_in, kinds};
+use landfall_model::document::Location;
+use landfall_model::report::Kind;
+use landfall_model::{Digest, ImageRef};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A name that manifests want, and what they say of it.

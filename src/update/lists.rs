@@ -2,11 +2,11 @@
 
 use super::outcome::Move;
 use super::state::{Refusal, Run, failed, first_line, fresh};
-use crate::document::Location;
-use crate::item::Cause;
-use crate::manifest::{Edited, Error, list_sources, text_of};
-use crate::model::Digest;
-use crate::report::Kind;
+use landfall_item::Cause;
+use landfall_item::manifest::{Edited, Error, list_sources, text_of};
+use landfall_model::Digest;
+use landfall_model::document::Location;
+use landfall_model::report::Kind;
 
 impl Run<'_> {
     /// Replaces the lists that have another content at their source.

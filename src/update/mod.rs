@@ -4,7 +4,7 @@
 //! that `sources` finds, and for which upstream has all items that use it (`asker`). What upstream says of everything else
 //! comes along: a tag that moved, an image that is gone.
 //!
-//! [`UpdatePolicy`]: crate::model::UpdatePolicy
+//! [`UpdatePolicy`]: landfall_model::UpdatePolicy
 
 mod asker;
 mod json_path;

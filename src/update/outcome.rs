@@ -1,10 +1,10 @@
 //! What came of an update: versions that moved, what holds them back, what upstream says of the rest.
 
 use super::asker::{Wish, wishes};
-use crate::document::Location;
-use crate::manifest::{Edited, Wanted};
-use crate::model::Digest;
-use crate::report::{Item, Kind, Notice, NoticeKind, Status};
+use landfall_item::manifest::{Edited, Wanted};
+use landfall_model::Digest;
+use landfall_model::document::Location;
+use landfall_model::report::{Item, Kind, Notice, NoticeKind, Status};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

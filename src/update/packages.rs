@@ -2,8 +2,8 @@
 
 use super::state::Run;
 use super::versions::{Candidate, Candidates};
-use crate::item::{Cause, OfferedVersion, PinnedPackage, newer_packages};
-use crate::manifest::{PackageVersions, Slot, Versions};
+use landfall_item::manifest::{PackageVersions, Slot, Versions};
+use landfall_item::{Cause, OfferedVersion, PinnedPackage, newer_packages};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Run<'_> {

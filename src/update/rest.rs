@@ -3,11 +3,11 @@
 use super::asker::{Wish, wishes};
 use super::outcome::Noticed;
 use super::state::{Refusal, Run, demand, failed};
-use crate::item::{Cause, LockedItem, Stand};
-use crate::lockfile::Lock;
-use crate::manifest::Error;
-use crate::model::{Digest, ImageRef};
-use crate::report::{Kind, Notice};
+use landfall_item::lockfile::Lock;
+use landfall_item::manifest::Error;
+use landfall_item::{Cause, LockedItem, Stand};
+use landfall_model::report::{Kind, Notice};
+use landfall_model::{Digest, ImageRef};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Run<'_> {

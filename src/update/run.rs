@@ -3,9 +3,9 @@
 use super::asker::{Asker, wishes};
 use super::outcome::Updated;
 use super::state::{Asked, Run};
-use crate::item::Resolver;
-use crate::manifest::{Edited, Error, list_sources, load_edited, manifest_files};
-use crate::model::Digest;
+use landfall_item::Resolver;
+use landfall_item::manifest::{Edited, Error, list_sources, load_edited, manifest_files};
+use landfall_model::Digest;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! Where versions come from: the tags of a repository, a text, a JSON document, the index of a chart repository.
 
 use super::json_path::texts_at;
-use crate::document::VersionsFrom;
-use crate::item::{Cause, Resolver, chart_versions};
-use crate::manifest::Versions;
+use landfall_item::manifest::Versions;
+use landfall_item::{Cause, Resolver, chart_versions};
+use landfall_model::document::VersionsFrom;
 
 /// Longest text that is taken for a version, in bytes: as long as a tag may be.
 const LONGEST: usize = 128;

@@ -3,11 +3,11 @@
 use super::NamePattern;
 use super::asker::{Asker, Wish, wishes};
 use super::outcome::Updated;
-use crate::item::Cause;
-use crate::lockfile::Lock;
-use crate::manifest::{Edited, Error, Wanted, load_edited, set_digest, text_of};
-use crate::model::{Digest, Platform};
-use crate::report::{Item, Kind, Status};
+use landfall_item::Cause;
+use landfall_item::lockfile::Lock;
+use landfall_item::manifest::{Edited, Error, Wanted, load_edited, set_digest, text_of};
+use landfall_model::report::{Item, Kind, Status};
+use landfall_model::{Digest, Platform};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

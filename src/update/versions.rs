@@ -4,9 +4,9 @@ use super::asker::to_be_chosen;
 use super::outcome::{Held, Move};
 use super::sources::{versions, written_like};
 use super::state::{Refusal, Run, demand, failed, first_line, fresh};
-use crate::content::side_by_side_by_host;
-use crate::item::{Cause, Stand};
-use crate::manifest::{Error, Slot, Versions, set_version, slots, text_of};
+use landfall_content::side_by_side_by_host;
+use landfall_item::manifest::{Error, Slot, Versions, set_version, slots, text_of};
+use landfall_item::{Cause, Stand};
 use std::collections::BTreeMap;
 
 /// A version to which one of a manifest may move.

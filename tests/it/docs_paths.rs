@@ -14,7 +14,8 @@ fn pages() -> Vec<PathBuf> {
     let mut pages: Vec<PathBuf> =
         in_docs.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
     pages.extend(
-        ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "fuzz/README.md"].map(|page| root().join(page)),
+        ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "fuzz/README.md"]
+            .map(|page| root().join(page)),
     );
     pages
 }
@@ -31,12 +32,24 @@ fn expanded(path: &str) -> Vec<String> {
 /// folder that begins at the project's root.
 fn is_path(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/{},".contains(c);
-    let ours = ["src/", "tests/", "docs/", "scripts/", "manifests/", "examples/", "fuzz/", ".ci/"];
+    let ours = ["src/", "crates/", "tests/", "docs/", "scripts/", "manifests/", "examples/", "fuzz/", ".ci/"];
     let from_root = ours.iter().any(|folder| text.starts_with(folder));
     // capitals stand for a name of the reader's, as in `src/item/KIND.rs`
     let stem = text.rsplit('/').next().unwrap_or(text).split('.').next().unwrap_or_default();
     let is_pattern = !stem.is_empty() && stem.chars().all(|c| c.is_ascii_uppercase());
     text.chars().all(plain) && !is_pattern && (from_root || (text.ends_with(".rs") && text.contains('/')))
+}
+
+/// Where a path may lead: from the root, from the sources of a crate, or from the integration tests. `http/send.rs` is the
+/// file of the crate `landfall-http`.
+fn places(path: &str) -> Vec<PathBuf> {
+    let crates = std::fs::read_dir(root().join("crates")).unwrap().map(|folder| folder.unwrap().path());
+    let mut places: Vec<PathBuf> = crates.map(|folder| folder.join("src").join(path)).collect();
+    if let Some((name, rest)) = path.split_once('/') {
+        places.push(root().join(format!("crates/landfall-{name}/src")).join(rest));
+    }
+    places.extend(["", "src", "tests/it"].map(|folder| root().join(folder).join(path)));
+    places
 }
 
 #[test]
@@ -49,9 +62,7 @@ fn every_path_in_the_documents_exists() {
         let prose: String = text.split("```").step_by(2).collect();
         for path in prose.split('`').skip(1).step_by(2).filter(|text| is_path(text)).flat_map(expanded) {
             seen += 1;
-            let places =
-                [root().join(&path), root().join("src").join(&path), root().join("tests/it").join(&path)];
-            if !places.iter().any(|place| place.exists()) {
+            if !places(&path).iter().any(|place| place.exists()) {
                 gone.push(format!("{}: {path}", page.display()));
             }
         }

@@ -90,7 +90,8 @@ fn what_the_packages_hold_is_there() {
         .output()
         .unwrap();
     let metadata: Value = serde_json::from_slice(&cargo.stdout).unwrap();
-    let metadata = &metadata["packages"][0]["metadata"];
+    let packages = metadata["packages"].as_array().unwrap();
+    let metadata = &packages.iter().find(|package| package["name"] == "landfall").unwrap()["metadata"];
     let (deb, rpm) = (assets(metadata, "deb"), assets(metadata, "generate-rpm"));
     for (source, _) in &deb {
         let there = match source.split_once('*') {
@@ -127,7 +128,8 @@ fn the_page_about_installing_names_the_files_of_this_version() {
 
 #[test]
 fn the_unit_is_sound_and_hardened() {
-    let unit = std::fs::read_to_string(root().join("src/render/serve/landfall.service")).unwrap();
+    let unit =
+        std::fs::read_to_string(root().join("crates/landfall-render/src/serve/landfall.service")).unwrap();
     if !need(&["systemd-analyze"]) {
         return;
     }

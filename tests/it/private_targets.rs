@@ -198,10 +198,10 @@ fn a_dependency_of_a_chart_leads_to_no_private_address() {
         _ => Turn::status(404),
     });
     world.manifest("charts: [{repo: \"http://public.test/charts\", name: app, version: 1.0.0}]");
-    let report = world.lock(3, &[]);
+    let report = world.lock(1, &[]);
     world.assert_refused(&report);
     world.allow("127.0.0.1");
-    world.lock(3, &["--site", "site.yaml", "--refresh"]);
+    world.lock(1, &["--site", "site.yaml", "--refresh"]);
     assert_eq!(world.inside.count("GET", "/charts/index.yaml"), 1);
 }
 

@@ -1,11 +1,11 @@
 //! Archives of other tools that content is taken from: the flag, and what is told of them.
 
-use crate::archives::{Archive, Taken, has};
 use crate::cli::shared::Failure;
 use crate::client::Client;
-use crate::model::{Descriptor, Digest, human_size};
-use crate::report::{Report, count_of, one_line};
 use clap::Args;
+use landfall_content::archives::{Archive, Taken, has};
+use landfall_model::report::{Report, count_of, one_line};
+use landfall_model::{Descriptor, Digest, human_size};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,15 +1,15 @@
 //! A delta and what is given together with it: other bundles, receipts, the store.
 
-use crate::bundle::{Base, BaseName, Bundle, is_split};
 use crate::cli::shared::remote::remote;
 use crate::cli::shared::{Context, Failure, input_file, open_bundle};
-use crate::content::Entry;
-use crate::content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
-use crate::document::open_input;
-use crate::lockfile::Lock;
-use crate::model::human_size;
 use crate::push::{Omitted, Receipt};
-use crate::report::count_of;
+use landfall_bundle::{Base, BaseName, Bundle, is_split};
+use landfall_content::Entry;
+use landfall_content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
+use landfall_item::lockfile::Lock;
+use landfall_model::document::open_input;
+use landfall_model::human_size;
+use landfall_model::report::count_of;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};

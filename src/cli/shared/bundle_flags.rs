@@ -2,8 +2,8 @@
 
 use super::open_bundle::{Carried, Demands, name_first, open};
 use super::{Context, Failure};
-use crate::bundle::places_of;
 use clap::Args;
+use landfall_bundle::places_of;
 use std::path::PathBuf;
 
 /// Flags that name a bundle, which may lack items and lie in several folders.

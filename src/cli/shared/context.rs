@@ -5,11 +5,11 @@ use super::progress::progress;
 use super::shown::Shown;
 use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode, input_file};
 use crate::client::{Client, ClientBuilder};
-use crate::config::Site;
-use crate::model::Limits;
-use crate::model::{Mapping, Shard, Target, is_repository};
-use crate::registry::Sessions;
-use crate::report::{Progress, Side};
+use landfall_content::registry::Sessions;
+use landfall_model::Limits;
+use landfall_model::config::Site;
+use landfall_model::report::{Progress, Side};
+use landfall_model::{Mapping, Shard, Target, is_repository};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -84,7 +84,7 @@ impl Context {
                 )));
             }
         }
-        Ok(crate::config::mapping(target, self.site.as_ref()))
+        Ok(landfall_model::config::mapping(target, self.site.as_ref()))
     }
 
     /// The site's receipt, where it names one.

@@ -2,11 +2,11 @@
 
 use super::wishes::{machine_wishes, packages_comment, wishes};
 use super::{Context, Exit, Failure};
-use crate::lockfile::Lock;
-use crate::manifest::{Draft, DraftItem, draft, platforms_line};
-use crate::model::{Platform, today};
-use crate::report::{Item, Kind, Report, Status, count_of};
-use crate::rewrite::audit::{
+use landfall_item::lockfile::Lock;
+use landfall_item::manifest::{Draft, DraftItem, draft, platforms_line};
+use landfall_model::report::{Item, Kind, Report, Status, count_of};
+use landfall_model::{Platform, today};
+use landfall_rewrite::audit::{
     Coverage, Helm, Install, Inventory, audit_text, discover, machine_installs, node_platforms,
 };
 use serde_json::json;

@@ -1,27 +1,27 @@
 //! Exit codes, and how a result or a failure is printed.
 
-use crate::bucket::Location;
-use crate::bundle;
 use crate::cli::shared::shown::{Shown, is_page};
 use crate::cli::shared::{Global, OutputMode, github};
 use crate::client::ClientError;
-use crate::config::SiteError;
-use crate::content::{WriteError, write_whole};
-use crate::document::Diagnostic;
 use crate::egress::EgressError;
-use crate::http::ErrorKind;
-use crate::image_archive::ArchiveError;
-use crate::item::{DescribeError, TrimError};
-use crate::lockfile::LockError;
 use crate::pull::PullError;
 use crate::push::PushError;
-use crate::registry::{CredentialError, SetupError};
-use crate::render::RenderError;
-use crate::report::{ErrorInfo, Report, RunStatus, Side, block, escape, one_line};
-use crate::rewrite::{ChartError, RewriteError};
-use crate::serve::{ExportError, FromError, ServeError};
-use crate::sign;
-use crate::store::{ShelfError, StoreError};
+use landfall_bundle as bundle;
+use landfall_bundle::image_archive::ArchiveError;
+use landfall_content::bucket::Location;
+use landfall_content::registry::{CredentialError, SetupError};
+use landfall_content::store::{ShelfError, StoreError};
+use landfall_content::{WriteError, write_whole};
+use landfall_http::ErrorKind;
+use landfall_item::lockfile::LockError;
+use landfall_item::{DescribeError, TrimError};
+use landfall_model::config::SiteError;
+use landfall_model::document::Diagnostic;
+use landfall_model::report::{ErrorInfo, Report, RunStatus, Side, block, escape, one_line};
+use landfall_model::sign;
+use landfall_render::RenderError;
+use landfall_rewrite::{ChartError, RewriteError};
+use landfall_serve::{ExportError, FromError, ServeError};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -172,8 +172,8 @@ impl From<LockError> for Failure {
     }
 }
 
-impl From<crate::manifest::Error> for Failure {
-    fn from(error: crate::manifest::Error) -> Failure {
+impl From<landfall_item::manifest::Error> for Failure {
+    fn from(error: landfall_item::manifest::Error) -> Failure {
         Failure::usage(error.to_string())
     }
 }
@@ -378,7 +378,7 @@ impl From<PushError> for Failure {
 }
 
 /// Whether the account that the user names for a registry cannot be read.
-fn is_setting(error: &crate::http::Error) -> bool {
+fn is_setting(error: &landfall_http::Error) -> bool {
     let source = std::error::Error::source(error);
     let fault = source.and_then(|source| source.downcast_ref::<Arc<CredentialError>>());
     fault.is_some_and(|fault| fault.is_setting())

@@ -1,11 +1,11 @@
 //! How an archive of images is told, and that of a dry run.
 
 use super::losses::item_lines;
-use crate::image_archive::Archive;
-use crate::item::{Image, Referrer};
-use crate::lockfile::Lock;
-use crate::model::human_size;
-use crate::report::{Item, Kind, Report, Status, count_of};
+use landfall_bundle::image_archive::Archive;
+use landfall_item::lockfile::Lock;
+use landfall_item::{Image, Referrer};
+use landfall_model::human_size;
+use landfall_model::report::{Item, Kind, Report, Status, count_of};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;

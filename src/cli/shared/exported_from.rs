@@ -3,9 +3,9 @@
 use crate::cli::shared::bases::{Together, store};
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::{Context, Failure, input_file};
-use crate::content::{BlobRead, Entry};
-use crate::lockfile::{FILE_NAME, Lock};
 use clap::Args;
+use landfall_content::{BlobRead, Entry};
+use landfall_item::lockfile::{FILE_NAME, Lock};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! What fails again and again, as the store remembers it: since when.
 
-use crate::content::WriteError;
-use crate::report::{Item, Kind, Status};
-use crate::store::Disk;
+use landfall_content::WriteError;
+use landfall_content::store::Disk;
+use landfall_model::report::{Item, Kind, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

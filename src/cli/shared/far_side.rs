@@ -1,14 +1,14 @@
 //! What stands beside a bundle for those who receive it: a README with the commands for this bundle, and the manual pages.
 
 use super::{Exit, Failure};
-use crate::bundle::tar_header::{END, encode, padding};
-use crate::bundle::{PackPlan, Packaging};
 use crate::cli::shared::listing::count;
 use crate::cli::shared::losses::shortened;
 use crate::cli::shared::packed::MOST_MISSING;
-use crate::document::read_input;
-use crate::report::shell_word;
 use clap::Command;
+use landfall_bundle::tar_header::{END, encode, padding};
+use landfall_bundle::{PackPlan, Packaging};
+use landfall_model::document::read_input;
+use landfall_model::report::shell_word;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};

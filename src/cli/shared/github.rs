@@ -1,7 +1,7 @@
 //! `--output github`: annotations on stdout, and the summary of the step.
 
 use super::losses::LossGroup;
-use crate::report::{Annotation, ErrorInfo, Level, Report, Status};
+use landfall_model::report::{Annotation, ErrorInfo, Level, Report, Status};
 use std::fs::OpenOptions;
 use std::io::Write;
 

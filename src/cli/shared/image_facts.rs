@@ -1,7 +1,7 @@
 //! What an image says about itself, in annotations and labels, as far as it is at hand.
 
-use crate::content::{BlobRead, Entry, Part};
-use crate::model::media_type;
+use landfall_content::{BlobRead, Entry, Part};
+use landfall_model::media_type;
 use serde_json::Value;
 
 /// What an image says about itself.

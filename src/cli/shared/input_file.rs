@@ -1,13 +1,13 @@
 //! What a file is that somebody names, told where it is not what the verb takes.
 
-use crate::bundle::{self, is_split};
 use crate::cli::shared::Failure;
-use crate::config::Site;
-use crate::document::{open_input, read_input};
-use crate::lockfile::Lock;
-use crate::manifest::{self, Wanted};
-use crate::model::{Platform, Target, names_host};
 use crate::push::Receipt;
+use landfall_bundle::{self as bundle, is_split};
+use landfall_item::lockfile::Lock;
+use landfall_item::manifest::{self, Wanted};
+use landfall_model::config::Site;
+use landfall_model::document::{open_input, read_input};
+use landfall_model::{Platform, Target, names_host};
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};

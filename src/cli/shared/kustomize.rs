@@ -1,6 +1,6 @@
 //! `landfall rewrite --kustomize`: a component whose `images` do what a rewrite does.
 
-use crate::rewrite::{Meaning, Member, Role};
+use landfall_rewrite::{Meaning, Member, Role};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 

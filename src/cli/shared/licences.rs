@@ -1,12 +1,12 @@
 //! The licences of what is locked, as far as its content is at hand.
 
 use super::image_facts::ImageFacts;
-use crate::content::BlobRead;
-use crate::document::{ArchiveBudget, unpack, yaml};
-use crate::item::{ChartArchive, LockedItem};
-use crate::lockfile::Lock;
-use crate::model::Limits;
-use crate::report::Kind;
+use landfall_content::BlobRead;
+use landfall_item::lockfile::Lock;
+use landfall_item::{ChartArchive, LockedItem};
+use landfall_model::Limits;
+use landfall_model::document::{ArchiveBudget, unpack, yaml};
+use landfall_model::report::Kind;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 

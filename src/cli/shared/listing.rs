@@ -1,10 +1,10 @@
 //! How lock entries are listed: as report items, as a table, as a count.
 
-use crate::content::Entry;
-use crate::item::KINDS;
-use crate::lockfile::Lock;
-use crate::model::human_size;
-use crate::report::{EntryCount, Item, Kind, one_line};
+use landfall_content::Entry;
+use landfall_item::KINDS;
+use landfall_item::lockfile::Lock;
+use landfall_model::human_size;
+use landfall_model::report::{EntryCount, Item, Kind, one_line};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 

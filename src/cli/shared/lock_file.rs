@@ -2,8 +2,8 @@
 
 use super::{Context, Failure, input_file};
 use crate::cli::shared::stale_lock::note_stale;
-use crate::lockfile::{FILE_NAME, Lock};
 use clap::Args;
+use landfall_item::lockfile::{FILE_NAME, Lock};
 use std::path::{Path, PathBuf};
 
 /// The arguments that name a lock.

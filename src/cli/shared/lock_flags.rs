@@ -1,13 +1,13 @@
 //! Which lock says what is known: shared by the verbs that compare references with it.
 
-use crate::bundle::is_split;
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::remote::is_remote;
 use crate::cli::shared::{Context, Failure, input_file};
-use crate::content::BlobRead;
-use crate::document::open_input;
-use crate::lockfile::{FILE_NAME, Lock};
 use clap::Args;
+use landfall_bundle::is_split;
+use landfall_content::BlobRead;
+use landfall_item::lockfile::{FILE_NAME, Lock};
+use landfall_model::document::open_input;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

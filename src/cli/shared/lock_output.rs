@@ -1,9 +1,9 @@
 //! The lock that a verb writes, and what stands in its place before.
 
 use super::{Context, Exit, Failure, input_file};
-use crate::content::{create, replace};
-use crate::lockfile::Lock;
-use crate::model::Digest;
+use landfall_content::{create, replace};
+use landfall_item::lockfile::Lock;
+use landfall_model::Digest;
 use std::path::Path;
 
 /// What stands at the path of the lock before anything is resolved.

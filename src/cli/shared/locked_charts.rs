@@ -2,8 +2,8 @@
 
 use super::lock_flags::Locked;
 use super::{Context, Exit, Failure};
-use crate::item::{ChartArchive, LockedItem};
-use crate::lockfile::Lock;
+use landfall_item::lockfile::Lock;
+use landfall_item::{ChartArchive, LockedItem};
 use std::path::PathBuf;
 use tempfile::TempDir;
 

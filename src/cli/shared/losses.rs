@@ -1,8 +1,8 @@
 //! Items that failed or are missing, in groups of one cause: a host that refuses everything is one cause of many failures.
 
 use super::listing::count_kinds;
-use crate::model::ImageRef;
-use crate::report::{Item, Status, one_line};
+use landfall_model::ImageRef;
+use landfall_model::report::{Item, Status, one_line};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -179,7 +179,7 @@ fn without_paths(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Kind;
+    use landfall_model::report::Kind;
 
     fn item(kind: Kind, name: &str, status: Status, reason: Option<&str>) -> Item {
         let (digest, bytes, packages) = (None, None, 0);

@@ -1,8 +1,8 @@
 //! The unified diff of a file that configuration was merged into. Values of Secrets are masked, and their keys are shown.
 
 use super::unified_diff::{Edit, MASK, Reader, unified};
-use crate::render::MergedFile;
-use crate::rewrite::secret_values;
+use landfall_render::MergedFile;
+use landfall_rewrite::secret_values;
 use std::ops::Range;
 
 /// Keys at the top of a Secret below which values are shown, but for annotations, which may hold all of it.
@@ -147,7 +147,7 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::DecodedText;
+    use landfall_model::document::DecodedText;
 
     fn merged(text: &str) -> MergedFile {
         MergedFile { text: text.into(), ..MergedFile::default() }

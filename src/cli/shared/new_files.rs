@@ -1,8 +1,8 @@
 //! Files that a verb writes where none is: all of them, or none.
 
 use super::{Exit, Failure};
-use crate::content::create;
-use crate::report::Side;
+use landfall_content::create;
+use landfall_model::report::Side;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,11 @@
 //! The configuration that the page of `landfall serve` shows for nodes: what `landfall render` writes for the site.
 
 use super::Context;
-use crate::config;
-use crate::lockfile::Lock;
-use crate::model::{Target, today};
-use crate::render::{self, Output, PLATFORMS, Platform, Request, Settings};
-use crate::serve::{Guide, Guides, ServedBundle};
+use landfall_item::lockfile::Lock;
+use landfall_model::config;
+use landfall_model::{Target, today};
+use landfall_render::{self as render, Output, PLATFORMS, Platform, Request, Settings};
+use landfall_serve::{Guide, Guides, ServedBundle};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What a rewrite does not know: how many references the lock lacks, and the command that lists them.
 
-use crate::report::shell_word;
-use crate::rewrite::audit::{Coverage, FileFinding};
+use landfall_model::report::shell_word;
+use landfall_rewrite::audit::{Coverage, FileFinding};
 use serde_json::{Value, json};
 
 /// References that the lock lacks.

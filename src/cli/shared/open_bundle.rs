@@ -1,14 +1,14 @@
 //! A bundle that a verb of the far side reads, and when it is refused: by its signature, by what was
 //! approved, and by what it lacks.
 
-use crate::bundle::{self, Bundle, SignedBy, Unopened, name_bad_volumes};
 use crate::cli::shared::listing::lines;
 use crate::cli::shared::remote::remote;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Failure, input_file};
-use crate::model::Digest;
-use crate::report::Silent;
-use crate::sign::AllowedSigners;
+use landfall_bundle::{self as bundle, Bundle, SignedBy, Unopened, name_bad_volumes};
+use landfall_model::Digest;
+use landfall_model::report::Silent;
+use landfall_model::sign::AllowedSigners;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,11 @@
 //! How the packages of sets differ, for people: lines, tables, and what packages say of their versions.
 
 use super::Context;
-use crate::content::BlobRead;
 use crate::lock::{self, Change, PackageChange};
-use crate::lockfile::Lock;
-use crate::model::human_size;
-use crate::report::{Markdown, code, one_line, text};
+use landfall_content::BlobRead;
+use landfall_item::lockfile::Lock;
+use landfall_model::human_size;
+use landfall_model::report::{Markdown, code, one_line, text};
 use std::collections::HashSet;
 
 /// Adds what the packages that `changes` bring say of their versions, as far as they can be read in `content` without asking

@@ -1,11 +1,11 @@
 //! The OpenPGP key with which a site signs metadata of packages, by `--packages-key`.
 
 use super::{Context, Failure};
-use crate::content::BlobRead;
-use crate::document::read_input;
-use crate::item::{MadeFile, OfferedIndex, PackageSet, trimmed_metadata};
-use crate::sign::OpenPgpSigner;
 use clap::Args;
+use landfall_content::BlobRead;
+use landfall_item::{MadeFile, OfferedIndex, PackageSet, trimmed_metadata};
+use landfall_model::document::read_input;
+use landfall_model::sign::OpenPgpSigner;
 use std::path::PathBuf;
 
 /// The variable with the passphrase of the key.

@@ -22,6 +22,7 @@ pages! {
     "containerd": "platforms/containerd.md",
     "crio": "platforms/crio.md",
     "deltas": "deltas.md",
+    "development": "development.md",
     "docker": "platforms/docker.md",
     "doctor": "doctor.md",
     "egress": "egress.md",

@@ -3,13 +3,13 @@
 use super::bases::Given;
 use super::{Context, Exit, Failure, Outcome, input_file};
 use crate::client::Client;
-use crate::content::write_whole;
-use crate::document::{read_input, read_text_input};
-use crate::lockfile::Lock;
-use crate::model::{Mapping, human_size, is_repository};
 use crate::push::{Needed, Pruned, PrunedManifest, prune};
-use crate::report::{Side, count_of};
 use clap::Args;
+use landfall_content::write_whole;
+use landfall_item::lockfile::Lock;
+use landfall_model::document::{read_input, read_text_input};
+use landfall_model::report::{Side, count_of};
+use landfall_model::{Mapping, human_size, is_repository};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

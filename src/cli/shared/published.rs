@@ -3,15 +3,15 @@
 use super::open_bundle::Demands;
 use super::store_place::StorePlace;
 use super::{Context, Failure};
-use crate::bucket::wait;
 use crate::client::ClientError;
-use crate::content::BlobRead;
 use crate::lock::diff;
-use crate::lockfile::Lock;
-use crate::model::{Digest, LAYOUT_FILE, Limits};
-use crate::serve::{Change, IsOutdated, ServedBundle, Since};
-use crate::store::{Disk, Offered, Shelf, ShelfError};
 use futures_util::FutureExt;
+use landfall_content::BlobRead;
+use landfall_content::bucket::wait;
+use landfall_content::store::{Disk, Offered, Shelf, ShelfError};
+use landfall_item::lockfile::Lock;
+use landfall_model::{Digest, LAYOUT_FILE, Limits};
+use landfall_serve::{Change, IsOutdated, ServedBundle, Since};
 use std::sync::Arc;
 
 /// What is to be served.

@@ -1,7 +1,7 @@
 //! How many manifests refer to an item, by what they are.
 
-use crate::content::{BlobRead, Entry};
-use crate::sbom::attached_kind;
+use landfall_bundle::sbom::attached_kind;
+use landfall_content::{BlobRead, Entry};
 use std::collections::BTreeMap;
 
 /// How many manifests refer to `entry`, by what they are. `blobs` has their types, which no tag tells.

@@ -1,14 +1,14 @@
 //! Bundles in an object store, which are named in place of a file, `s3://bucket/bundle.tar.zst`: read, and written.
 
-use crate::bucket::{Bucket, Location, ObjectWriter, OpenObject, UploadGuard};
-use crate::bundle::{Bundle, PackOptions, PackPlan, PackedBundle, write_stream};
 use crate::cli::shared::{Context, Failure};
 use crate::client::ClientError;
-use crate::content::{BlobRead, stored_once};
-use crate::lockfile::Lock;
-use crate::model::Limits;
-use crate::report::{Progress, Side};
-use crate::sign::Signer;
+use landfall_bundle::{Bundle, PackOptions, PackPlan, PackedBundle, write_stream};
+use landfall_content::bucket::{Bucket, Location, ObjectWriter, OpenObject, UploadGuard};
+use landfall_content::{BlobRead, stored_once};
+use landfall_item::lockfile::Lock;
+use landfall_model::Limits;
+use landfall_model::report::{Progress, Side};
+use landfall_model::sign::Signer;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Writes a result to the file of `--out`, or to stdout.
 
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::content::write_whole;
-use crate::report::{Side, one_line};
+use landfall_content::write_whole;
+use landfall_model::report::{Side, one_line};
 use std::path::Path;
 
 /// Writes `made` to the file `out`: whole, or not at all.

@@ -2,9 +2,9 @@
 //! else is done.
 
 use super::{Exit, Failure};
-use crate::content::{Room, folder_of};
-use crate::model::human_size;
-use crate::report::{Report, Side};
+use landfall_content::{Room, folder_of};
+use landfall_model::human_size;
+use landfall_model::report::{Report, Side};
 use serde_json::json;
 use std::path::Path;
 

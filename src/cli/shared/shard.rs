@@ -1,9 +1,9 @@
 //! The flag by which several runners share a lock, and what a CI says of itself.
 
 use super::Failure;
-use crate::model::Shard;
-use crate::report::Report;
 use clap::Args;
+use landfall_model::Shard;
+use landfall_model::report::Report;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -28,7 +28,9 @@ impl Choice {
     fn parse(text: &str) -> Result<Choice, String> {
         match text {
             "auto" => Ok(Choice::Auto),
-            _ => text.parse().map(Choice::Given).map_err(|error: crate::model::ShardError| error.to_string()),
+            _ => {
+                text.parse().map(Choice::Given).map_err(|error: landfall_model::ShardError| error.to_string())
+            }
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use super::new_files::{NewFiles, refuse_present, write_new};
 use super::{Exit, Failure, Outcome};
-use crate::config::Site;
-use crate::manifest::{CATALOGUE, Shipped};
-use crate::model::Target;
-use crate::report::{Report, shell_word};
+use landfall_item::manifest::{CATALOGUE, Shipped};
+use landfall_model::Target;
+use landfall_model::config::Site;
+use landfall_model::report::{Report, shell_word};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -4,12 +4,12 @@ use super::Global;
 use super::age::Age;
 use super::image_facts::ImageFacts;
 use super::referring::referring;
-use crate::content::{BlobRead, Entry};
-use crate::lockfile::Lock;
-use crate::model::ImageRef;
-use crate::report::page::{Carried, Page, Phase, ShownPackage, render};
-use crate::report::{ErrorInfo, Kind, Notice, NoticeKind, Progress, Report, RunStatus, count_of};
 use jiff::civil::Date;
+use landfall_content::{BlobRead, Entry};
+use landfall_item::lockfile::Lock;
+use landfall_model::ImageRef;
+use landfall_model::report::page::{Carried, Page, Phase, ShownPackage, render};
+use landfall_model::report::{ErrorInfo, Kind, Notice, NoticeKind, Progress, Report, RunStatus, count_of};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -103,7 +103,7 @@ impl Shown {
 
 /// Everything that `lock` names as content of a page.
 pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<Carried> {
-    let of_item = |item: &dyn crate::item::LockedItem| {
+    let of_item = |item: &dyn landfall_item::LockedItem| {
         let entry: Entry = item.entry();
         let sizes: BTreeMap<_, _> =
             entry.parts.iter().map(|part| (part.descriptor.digest.clone(), part.descriptor.size)).collect();

@@ -1,10 +1,10 @@
 //! A lock that is older than its manifest: `pull` and `pack` say so.
 
 use super::input_file::is_manifest;
-use crate::content::folder_of;
-use crate::lockfile::Lock;
-use crate::manifest;
-use crate::report::{Progress, count_of, shell_word};
+use landfall_content::folder_of;
+use landfall_item::lockfile::Lock;
+use landfall_item::manifest;
+use landfall_model::report::{Progress, count_of, shell_word};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

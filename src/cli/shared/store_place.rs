@@ -1,11 +1,11 @@
 //! The store that `--store` names: a folder, or a folder of an object store.
 
-use crate::bucket::{Location, wait};
 use crate::cli::shared::{Context, Failure};
 use crate::client::{Client, ClientError};
-use crate::content::Store;
-use crate::model::LAYOUT_FILE;
-use crate::store::{Disk, Objects, Patience};
+use landfall_content::Store;
+use landfall_content::bucket::{Location, wait};
+use landfall_content::store::{Disk, Objects, Patience};
+use landfall_model::LAYOUT_FILE;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -2,14 +2,14 @@
 
 use super::package_changes::package_lines;
 use crate::lock::{Change, EndpointChange};
-use crate::report::{EntryCount, Item, Kind, Status, Totals, one_line};
+use landfall_model::report::{EntryCount, Item, Kind, Status, Totals, one_line};
 use std::collections::BTreeSet;
 
 /// One line for a change.
 pub(crate) fn change_line(change: &Change) -> String {
     let name = one_line(&change.name);
     let short =
-        |digest: &Option<crate::model::Digest>| digest.as_ref().map_or(String::new(), |d| d.short(12));
+        |digest: &Option<landfall_model::Digest>| digest.as_ref().map_or(String::new(), |d| d.short(12));
     let (new, gone) = (change.new_referrers.len(), change.gone_referrers.len());
     match change.change {
         "changed" if new + gone > 0 => {

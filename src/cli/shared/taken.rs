@@ -1,7 +1,7 @@
 //! What a site took before, by its receipts: an older bundle of a series is refused.
 
-use crate::bundle::{Bundle, Serial};
 use crate::cli::shared::{Context, Failure, input_file};
+use landfall_bundle::{Bundle, Serial};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

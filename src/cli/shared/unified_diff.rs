@@ -1,7 +1,7 @@
 //! A unified diff of a text and its edits. Where they are is known, so nothing is compared but the lines they are on.
 
-use crate::report::escape;
-use crate::rewrite::Member;
+use landfall_model::report::escape;
+use landfall_rewrite::Member;
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::ops::Range;

@@ -5,16 +5,16 @@ use super::manifest_files::ManifestFiles;
 use super::summary::{change_lines, endpoint_line};
 use super::{Context, Exit, Failure, input_file};
 use crate::client::Client;
-use crate::content::replace;
 use crate::lock::{Change, Locked};
-use crate::lockfile::FILE_NAME;
-use crate::model::{Digest, Platform};
-use crate::report::{
-    Annotation, Level, Markdown, Notice, NoticeKind, Report, Side, Status, code, count_of, text,
-};
-use crate::store::Disk;
 use crate::update::{Asked, Move, NamePattern, Noticed, Updated};
 use clap::Args;
+use landfall_content::replace;
+use landfall_content::store::Disk;
+use landfall_item::lockfile::FILE_NAME;
+use landfall_model::report::{
+    Annotation, Level, Markdown, Notice, NoticeKind, Report, Side, Status, code, count_of, text,
+};
+use landfall_model::{Digest, Platform};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Drafts of manifests from what an audit found.
 
-use crate::manifest::{DraftEntry, DraftItem};
-use crate::report::one_line;
-use crate::rewrite::audit::{Coverage, FileFinding, Install, Installs};
+use landfall_item::manifest::{DraftEntry, DraftItem};
+use landfall_model::report::one_line;
+use landfall_rewrite::audit::{Coverage, FileFinding, Install, Installs};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -2,10 +2,10 @@
 
 use crate::cli::shared::comparison::{Comparison, Known};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::content::Entry;
-use crate::item::kind_named;
-use crate::report::{Item, Report, Status};
 use clap::Args;
+use landfall_content::Entry;
+use landfall_item::kind_named;
+use landfall_model::report::{Item, Report, Status};
 use std::path::PathBuf;
 
 /// Show how two locks, bundles or receipts differ, and how much a delta would carry

@@ -3,9 +3,9 @@
 use crate::cli::shared::drafted::{Asked, Drafted, drafted, name};
 use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::{Context, Failure, Outcome};
-use crate::model::Platform;
-use crate::rewrite::audit::Helm;
 use clap::Args;
+use landfall_model::Platform;
+use landfall_rewrite::audit::Helm;
 use std::path::PathBuf;
 
 /// Draft a manifest from Kubernetes manifests, charts, Dockerfiles, lists, the images of a cluster or a node, cloud-init and

@@ -6,13 +6,13 @@ use crate::doctor::{
     Ask, CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, RealItems, Strategy, diagnose,
     knock_at, lint_entries, lint_environment, lint_seeds, look_up, port_table, targets_of,
 };
-use crate::document::read_text_input;
-use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::without_userinfo;
-use crate::render::{Dialect, NoProxy};
-use crate::report::Report;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use landfall_item::lockfile::{FILE_NAME, Lock};
+use landfall_model::document::read_text_input;
+use landfall_model::report::Report;
+use landfall_model::without_userinfo;
+use landfall_render::{Dialect, NoProxy};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

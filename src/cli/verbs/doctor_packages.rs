@@ -3,10 +3,10 @@
 use crate::cli::shared::exported_from::ExportedFrom;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::doctor::{NodeList, rehearse};
-use crate::document::read_input;
-use crate::model::Limits;
-use crate::report::{Kind, Report, Status};
 use clap::Args;
+use landfall_model::Limits;
+use landfall_model::document::read_input;
+use landfall_model::report::{Kind, Report, Status};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -3,11 +3,11 @@
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::egress::{FORMATS, Record, diff, needed, probe, read_list, remember};
-use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::Limits;
-use crate::store::Disk;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use landfall_content::store::Disk;
+use landfall_item::lockfile::{FILE_NAME, Lock};
+use landfall_model::Limits;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

@@ -2,9 +2,9 @@
 
 use crate::cli::shared::exported_files::FolderExport;
 use crate::cli::shared::{Context, Failure, Outcome};
-use crate::report::Kind;
-use crate::serve::export_charts;
 use clap::Args;
+use landfall_model::report::Kind;
+use landfall_serve::export_charts;
 
 /// Write the charts as a folder with an index.yaml, which any web server offers to helm
 #[derive(Args)]

@@ -2,9 +2,9 @@
 
 use crate::cli::shared::exported_files::FolderExport;
 use crate::cli::shared::{Context, Failure, Outcome};
-use crate::item::has_files;
-use crate::serve::export_files;
 use clap::Args;
+use landfall_item::has_files;
+use landfall_serve::export_files;
 
 /// Write the files as a folder HOST/PATH, for a web server that is there already
 #[derive(Args)]

@@ -3,9 +3,9 @@
 use crate::cli::shared::exported_files::FolderExport;
 use crate::cli::shared::packages_key::PackagesKey;
 use crate::cli::shared::{Context, Failure, Outcome};
-use crate::report::Kind;
-use crate::serve::export_packages;
 use clap::Args;
+use landfall_model::report::Kind;
+use landfall_serve::export_packages;
 
 /// Write the repositories of apt as a folder HOST/PATH, which any web server offers to machines
 #[derive(Args)]

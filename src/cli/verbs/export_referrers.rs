@@ -2,12 +2,12 @@
 
 use crate::cli::shared::exported_from::ExportedFrom;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::content::{BlobRead, Entry, write_whole};
-use crate::item::LockedItem;
-use crate::model::{Descriptor, ImageRef, host_component};
-use crate::report::{Item, Kind, Report, Side, Status, count_of};
-use crate::sbom::linked;
 use clap::Args;
+use landfall_bundle::sbom::linked;
+use landfall_content::{BlobRead, Entry, write_whole};
+use landfall_item::LockedItem;
+use landfall_model::report::{Item, Kind, Report, Side, Status, count_of};
+use landfall_model::{Descriptor, ImageRef, host_component};
 use std::path::{Path, PathBuf};
 
 /// Write the SBOMs, attestations and signatures of the images as files HOST/REPOSITORY/TAG/WHAT-DIGEST.json

@@ -1,15 +1,15 @@
 //! `landfall gc`: the store without what no lock needs.
 
-use crate::bucket::{Location, wait};
-use crate::bundle::{Bundle, Serial};
 use crate::cli::shared::store_place::StorePlace;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file, open_bundle, patience};
 use crate::client::ClientError;
-use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::{Digest, human_size};
-use crate::report::{Report, count_of};
-use crate::store::{Blob, Collected, Sweep, Swept, gc};
 use clap::Args;
+use landfall_bundle::{Bundle, Serial};
+use landfall_content::bucket::{Location, wait};
+use landfall_content::store::{Blob, Collected, Sweep, Swept, gc};
+use landfall_item::lockfile::{FILE_NAME, Lock};
+use landfall_model::report::{Report, count_of};
+use landfall_model::{Digest, human_size};
 use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

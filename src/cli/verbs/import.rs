@@ -3,13 +3,13 @@
 use crate::cli::shared::drafted::name;
 use crate::cli::shared::new_files::{refuse_present, write_new};
 use crate::cli::shared::{Exit, Failure, Outcome, input_file};
-use crate::config::{TkgSite, site_of_tkg};
-use crate::document::read_text_input;
-use crate::http::is_direct;
-use crate::manifest::{IMPORTS, Imported, Source, manifest_of};
-use crate::report::{Report, count_of, one_line, shell_word};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use landfall_http::is_direct;
+use landfall_item::manifest::{IMPORTS, Imported, Source, manifest_of};
+use landfall_model::config::{TkgSite, site_of_tkg};
+use landfall_model::document::read_text_input;
+use landfall_model::report::{Report, count_of, one_line, shell_word};
 use serde_json::json;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -7,13 +7,13 @@ use crate::cli::shared::manifest_files::ManifestFiles;
 use crate::cli::shared::room::check_output;
 use crate::cli::shared::summary::{change_lines, endpoint_line, good_of_all, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
-use crate::item::{OpenReference, Pins};
 use crate::lock::{Change, Locked};
-use crate::lockfile::FILE_NAME;
-use crate::model::Platform;
-use crate::report::{Notice, Report, Status};
-use crate::store::Disk;
 use clap::Args;
+use landfall_content::store::Disk;
+use landfall_item::lockfile::FILE_NAME;
+use landfall_item::{OpenReference, Pins};
+use landfall_model::Platform;
+use landfall_model::report::{Notice, Report, Status};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 

@@ -1,17 +1,17 @@
 //! `landfall ls`: what is in a bundle or a lock.
 
-use crate::bundle::{Bundle, places_of};
 use crate::cli::shared::bases::{Given, needs, omitted, unreadable};
 use crate::cli::shared::listing::{count, line, lines, platforms, unique_bytes};
 use crate::cli::shared::losses::item_line;
 use crate::cli::shared::referring::referring;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
-use crate::content::{BlobRead, Entry, missing_blobs};
-use crate::lockfile::losses;
-use crate::model::human_size;
-use crate::report::{Item, Report, Status, count_of};
-use crate::sign::Signature;
 use clap::Args;
+use landfall_bundle::{Bundle, places_of};
+use landfall_content::{BlobRead, Entry, missing_blobs};
+use landfall_item::lockfile::losses;
+use landfall_model::human_size;
+use landfall_model::report::{Item, Report, Status, count_of};
+use landfall_model::sign::Signature;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -4,12 +4,12 @@ use crate::cli::shared::delivery::Delivery;
 use crate::cli::shared::manifest_files::ManifestFiles;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
-use crate::content::{Keep, Store};
 use crate::lock::Locked;
-use crate::lockfile::Lock;
-use crate::model::Platform;
-use crate::store::Disk;
 use clap::Args;
+use landfall_content::store::Disk;
+use landfall_content::{Keep, Store};
+use landfall_item::lockfile::Lock;
+use landfall_model::Platform;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,7 +1,5 @@
 //! `landfall pack`: the store's content of one lock as one file.
 
-use crate::bucket::Bucket;
-use crate::bundle::{self, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::far_side;
 use crate::cli::shared::listing::count;
@@ -14,12 +12,14 @@ use crate::cli::shared::remote::{Upload, object};
 use crate::cli::shared::stdout::result_stdout;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::cli::verbs::pack_volume::Like;
-use crate::content::{Entry, Part, Store, held, stored_once};
-use crate::model::{Descriptor, human_size, today};
-use crate::report::{Report, Side, Status, count_of};
-use crate::sign::PublicKey;
-use crate::store::Disk;
 use clap::{Args, Command};
+use landfall_bundle::{self as bundle, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
+use landfall_content::bucket::Bucket;
+use landfall_content::store::Disk;
+use landfall_content::{Entry, Part, Store, held, stored_once};
+use landfall_model::report::{Report, Side, Status, count_of};
+use landfall_model::sign::PublicKey;
+use landfall_model::{Descriptor, human_size, today};
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};

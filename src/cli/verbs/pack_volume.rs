@@ -1,12 +1,12 @@
 //! `landfall pack --like B --only-volume N`: packs a lost volume again.
 
-use crate::bundle;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::human_size;
-use crate::report::Report;
-use crate::store::Disk;
 use clap::Args;
+use landfall_bundle as bundle;
+use landfall_content::store::Disk;
+use landfall_item::lockfile::{FILE_NAME, Lock};
+use landfall_model::human_size;
+use landfall_model::report::Report;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,13 +1,13 @@
 //! `landfall publish`: which lock the servers of a store serve.
 
-use crate::bucket::wait;
 use crate::cli::shared::listing::{count, lines};
 use crate::cli::shared::lock_file::LockFile;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::client::ClientError;
-use crate::content::{Entry, held, stored_once};
-use crate::report::{Item, Report, Side, Status};
 use clap::Args;
+use landfall_content::bucket::wait;
+use landfall_content::{Entry, held, stored_once};
+use landfall_model::report::{Item, Report, Side, Status};
 use serde_json::json;
 
 /// Have the servers of a store (`serve --store`) serve what a lock names, all of them at once

@@ -1,6 +1,5 @@
 //! `landfall pull`.
 
-use crate::bundle::{PackOptions, PackPlan};
 use crate::cli::shared::archives::{FromArchives, tell_taken, tell_there};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::lock_file::LockFile;
@@ -12,13 +11,14 @@ use crate::cli::shared::store_place::StorePlace;
 use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::{Context, Failure, Outcome};
 use crate::client::{BundleOptions, PulledBundle};
-use crate::content::{Part, Store, held, stored_once};
-use crate::lockfile::Lock;
-use crate::model::{LAYOUT_FILE, Shard, human_size, today};
 use crate::pull::Share;
-use crate::report::{Item, Report, Status, block, count_of};
-use crate::store::Disk;
 use clap::Args;
+use landfall_bundle::{PackOptions, PackPlan};
+use landfall_content::store::Disk;
+use landfall_content::{Part, Store, held, stored_once};
+use landfall_item::lockfile::Lock;
+use landfall_model::report::{Item, Report, Status, block, count_of};
+use landfall_model::{LAYOUT_FILE, Shard, human_size, today};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,17 +1,17 @@
 //! `landfall push`.
 
-use crate::bundle::{self, Bundle, Serial, places_of};
 use crate::cli::shared::bases::{Together, store};
 use crate::cli::shared::delivery::{Delivery, planned};
 use crate::cli::shared::open_bundle::{self, Demands, name_first};
 use crate::cli::shared::pruning::Pruning;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
-use crate::content::BlobRead;
-use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::Digest;
 use crate::push::{Omitted, Options};
 use clap::Args;
+use landfall_bundle::{self as bundle, Bundle, Serial, places_of};
+use landfall_content::BlobRead;
+use landfall_item::lockfile::{FILE_NAME, Lock};
+use landfall_model::Digest;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

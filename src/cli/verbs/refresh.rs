@@ -1,7 +1,5 @@
 //! `landfall refresh`: update, lock, pull and pack as one command for a scheduled job. Its state is git and the store.
 
-use crate::bucket::Bucket;
-use crate::bundle::{self, BaseName, Bundle, PackOptions, PackPlan, Packaging, VolumeSize};
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::failing;
 use crate::cli::shared::lock_output::Old;
@@ -17,15 +15,17 @@ use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::updating::{self, UpdateFlags, counted};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::client::Client;
-use crate::content::Store;
 use crate::lock::Locked;
-use crate::lockfile::Lock;
-use crate::model::{Digest, human_size, today};
-use crate::report::{Item, Report, Status, code, count_of};
-use crate::sign::Signer;
-use crate::store::Disk;
 use crate::update::Updated;
 use clap::Args;
+use landfall_bundle::{self as bundle, BaseName, Bundle, PackOptions, PackPlan, Packaging, VolumeSize};
+use landfall_content::Store;
+use landfall_content::bucket::Bucket;
+use landfall_content::store::Disk;
+use landfall_item::lockfile::Lock;
+use landfall_model::report::{Item, Report, Status, code, count_of};
+use landfall_model::sign::Signer;
+use landfall_model::{Digest, human_size, today};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -5,16 +5,16 @@ use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
 use crate::cli::shared::merge_diff::merge_diff;
 use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, rewrite_report};
-use crate::content::replace;
-use crate::document::{documents, read_text_input};
-use crate::lockfile::{Lock, collision};
-use crate::model::{DestinationRules, Mapping, Target, today};
-use crate::render::{
-    self, Flag, Input, Output, PLATFORMS, Platform, RenderedFile, Request, Settings, Spec, Writes,
-};
-use crate::report::{Report, Side, one_line};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use landfall_content::replace;
+use landfall_item::lockfile::{Lock, collision};
+use landfall_model::document::{documents, read_text_input};
+use landfall_model::report::{Report, Side, one_line};
+use landfall_model::{DestinationRules, Mapping, Target, today};
+use landfall_render::{
+    self as render, Flag, Input, Output, PLATFORMS, Platform, RenderedFile, Request, Settings, Spec, Writes,
+};
 use serde_json::{Map, json};
 use serde_yaml::Value;
 use std::collections::BTreeMap;

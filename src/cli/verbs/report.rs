@@ -6,10 +6,10 @@ use crate::cli::shared::comparison::{Comparison, Known};
 use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::shown::Shown;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::lockfile::losses;
-use crate::model::today;
-use crate::report::{Report, RunStatus, count_of};
 use clap::Args;
+use landfall_item::lockfile::losses;
+use landfall_model::report::{Report, RunStatus, count_of};
+use landfall_model::today;
 use std::path::PathBuf;
 
 /// Write what is in a bundle as one HTML page: sizes, shared layers, changes, signatures, SBOMs, licences

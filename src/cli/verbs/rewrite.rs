@@ -6,13 +6,13 @@ use crate::cli::shared::not_locked::NotLocked;
 use crate::cli::shared::{
     Context, Exit, Failure, Outcome, OutputMode, input_file, rewrite_report, unified_diff,
 };
-use crate::lockfile::collision;
-use crate::model::{Digest, Target, today};
-use crate::rewrite::audit::{Inventory, audit_inputs, audit_text};
-use crate::rewrite::{
-    self, ArchiveError, Content, Input, Member, Options, ReferenceIndex, RewriteError, Syntax,
-};
 use clap::Args;
+use landfall_item::lockfile::collision;
+use landfall_model::{Digest, Target, today};
+use landfall_rewrite::audit::{Inventory, audit_inputs, audit_text};
+use landfall_rewrite::{
+    self as rewrite, ArchiveError, Content, Input, Member, Options, ReferenceIndex, RewriteError, Syntax,
+};
 use rewrite_report::{Done, Mode};
 use std::io::Read;
 use std::path::{Path, PathBuf};

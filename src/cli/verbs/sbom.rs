@@ -4,10 +4,10 @@ use crate::cli::shared::bundle_flags::BundleFlags;
 use crate::cli::shared::image_facts::ImageFacts;
 use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::content::Entry;
-use crate::report::{Report, count_of};
-use crate::sbom::{Subject, cyclonedx};
 use clap::Args;
+use landfall_bundle::sbom::{Subject, cyclonedx};
+use landfall_content::Entry;
+use landfall_model::report::{Report, count_of};
 use serde_json::json;
 use std::path::PathBuf;
 

@@ -1,10 +1,10 @@
 //! `landfall schema`: the JSON schema of the documents that people write, and of reports.
 
 use crate::cli::shared::{Exit, Failure, Outcome};
-use crate::config::Site;
-use crate::manifest::Document;
-use crate::report::{self, Report};
 use clap::{Args, ValueEnum};
+use landfall_item::manifest::Document;
+use landfall_model::config::Site;
+use landfall_model::report::{self, Report};
 use serde_json::json;
 
 /// Print the JSON schema of a document, for editors

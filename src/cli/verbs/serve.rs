@@ -1,6 +1,5 @@
 //! `landfall serve`: bundles as a registry and a file server; with `--writable`, a registry for pushes.
 
-use crate::bundle::{Bundle, places_of};
 use crate::cli::shared::bases::{Given, refused, store, unreadable};
 use crate::cli::shared::node_guides;
 use crate::cli::shared::open_bundle::{self, Demands};
@@ -11,14 +10,15 @@ use crate::cli::shared::store_place::StorePlace;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::client::Client;
-use crate::content::{BlobChain, BlobRead, missing_blobs};
-use crate::model::{Digest, Limits, Target, parse_size};
-use crate::report::{EntryCount, Report};
-use crate::serve::{
+use clap::Args;
+use landfall_bundle::{Bundle, places_of};
+use landfall_content::{BlobChain, BlobRead, missing_blobs};
+use landfall_model::report::{EntryCount, Report};
+use landfall_model::{Digest, Limits, Target, parse_size};
+use landfall_serve::{
     AccessLog, LogTarget, Options, Right, ServeError, Served, ServedBundle, Serving, Since, Users, find,
     serve,
 };
-use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! `landfall sign`: approves a bundle that is packed already.
 
-use crate::bundle;
 use crate::cli::shared::packed::signer;
 use crate::cli::shared::remote::is_remote;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
-use crate::report::Report;
 use clap::Args;
+use landfall_bundle as bundle;
+use landfall_model::report::Report;
 use std::path::PathBuf;
 
 /// Add a signature to a bundle; only its end changes

@@ -2,11 +2,13 @@
 
 use crate::cli::shared::lock_flags::Locked;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
-use crate::lockfile::Lock;
-use crate::model::{Digest, Mapping, Target};
 use crate::push::{Stands, State, status};
-use crate::report::{Item, Markdown, Report, Side, Status as Became, code, count_of, shell_word, text};
 use clap::Args;
+use landfall_item::lockfile::Lock;
+use landfall_model::report::{
+    Item, Markdown, Report, Side, Status as Became, code, count_of, shell_word, text,
+};
+use landfall_model::{Digest, Mapping, Target};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -168,7 +170,7 @@ fn items(lock: &Lock, stands: &[Stands]) -> Vec<Item> {
     for one in stands {
         of_item.entry((one.kind, one.name.as_deref())).or_default().push(one);
     }
-    let item = |entry: crate::content::Entry| {
+    let item = |entry: landfall_content::Entry| {
         let own = of_item.get(&(Some(entry.kind), Some(&*entry.name))).map_or(&[][..], Vec::as_slice);
         let worst = own.iter().find(|one| one.state == State::Unknown);
         let worst = worst.or_else(|| own.iter().find(|one| one.state != State::There));

@@ -4,10 +4,10 @@ use crate::cli::shared::losses::loss_lines;
 use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::updating::{self, UpdateFlags, counted};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::report::Report;
-use crate::store::Disk;
 use crate::update::Updated;
 use clap::Args;
+use landfall_content::store::Disk;
+use landfall_model::report::Report;
 use serde_json::json;
 
 /// Move versions in manifests to the newest that their policies allow, and lock again

@@ -1,17 +1,17 @@
 //! `landfall verify`: whether a bundle is as it was packed, and is the one that was approved.
 
-use crate::bundle::{self, Bundle, Serial, places_of};
 use crate::cli::shared::bases::{Together, needs, omitted};
 use crate::cli::shared::listing::{count, lines, unique_bytes};
 use crate::cli::shared::losses::item_line;
 use crate::cli::shared::open_bundle::{self, Carried, Demands, name_first};
 use crate::cli::shared::shard::{ShardFlag, its_part, tell_shard};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::content::{Entry, OwnParts};
-use crate::lockfile::losses;
-use crate::model::{Digest, Shard, human_size};
-use crate::report::Report;
 use clap::Args;
+use landfall_bundle::{self as bundle, Bundle, Serial, places_of};
+use landfall_content::{Entry, OwnParts};
+use landfall_item::lockfile::losses;
+use landfall_model::report::Report;
+use landfall_model::{Digest, Shard, human_size};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! apt's choice for a node, by the carried indexes and its dpkg status file.
 
 use super::rehearsal::{Carried, Rehearsal, RehearsalError, Wanted};
-use crate::item::{PackageSet, PackageSource};
-use crate::packages::apt::{Release, Settings, Universe, choose};
-use crate::packages::{COMPRESSIONS, decompress};
+use landfall_item::{PackageSet, PackageSource};
+use landfall_packages::apt::{Release, Settings, Universe, choose};
+use landfall_packages::{COMPRESSIONS, decompress};
 use std::collections::BTreeSet;
 
 /// What the node's apt would do for `set`.

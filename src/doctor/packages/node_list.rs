@@ -1,7 +1,7 @@
 //! What a node says that it has: dpkg's status file, or a list of RPM packages.
 
-use crate::item::PackageSet;
-use crate::packages::yum::{Pool, read_base};
+use landfall_item::PackageSet;
+use landfall_packages::yum::{Pool, read_base};
 use std::fmt;
 
 /// What a node has.

@@ -1,11 +1,11 @@
 //! What would happen on a node, and the carried indexes that it is found by.
 
-use crate::content::BlobRead;
-use crate::item::{PackageIndexError, PackageSet};
-use crate::model::Limits;
-use crate::packages::PackagesError;
-use crate::packages::yum::{MetadataError, YumError};
-use crate::report::{Item, Kind, Status};
+use landfall_content::BlobRead;
+use landfall_item::{PackageIndexError, PackageSet};
+use landfall_model::Limits;
+use landfall_model::report::{Item, Kind, Status};
+use landfall_packages::PackagesError;
+use landfall_packages::yum::{MetadataError, YumError};
 
 /// What would happen on a node.
 #[derive(Debug, Default)]

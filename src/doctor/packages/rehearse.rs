@@ -3,9 +3,9 @@
 use super::node_list::NodeList;
 use super::rehearsal::{Carried, Rehearsal, RehearsalError};
 use super::{apt, yum};
-use crate::content::BlobRead;
-use crate::item::PackageSet;
-use crate::model::Limits;
+use landfall_content::BlobRead;
+use landfall_item::PackageSet;
+use landfall_model::Limits;
 
 /// Installs `set` in thought on a node that has what `list` says, which is [for](NodeList::is_for) such a set.
 ///

@@ -1,9 +1,9 @@
 //! dnf's choice for a node, by the carried indexes and its list of RPM packages.
 
 use super::rehearsal::{Carried, Rehearsal, RehearsalError, Wanted};
-use crate::item::{PackageSet, PackageSource};
-use crate::model::{Digest, Limits};
-use crate::packages::yum::{
+use landfall_item::{PackageSet, PackageSource};
+use landfall_model::{Digest, Limits};
+use landfall_packages::yum::{
     Architectures, Index, Metadata, Offered, PackageId, PackedIndex, Pool, Question, Repomd, choose,
     is_plain_list, read_base,
 };

@@ -2,9 +2,9 @@
 
 use super::list::{self, RequiredPort};
 use super::table::{Decided, Ports, RANGE, Row, TABLE};
-use crate::document::nearest;
-use crate::http::KnockRoute;
-use crate::lockfile::Endpoint;
+use landfall_http::KnockRoute;
+use landfall_item::lockfile::Endpoint;
+use landfall_model::document::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::str::FromStr;

@@ -1,11 +1,11 @@
 //! Knocks at the ports of a role and at the endpoints of a lock: a connection is opened and closed.
 
 use super::ask::{Ask, Line, of_endpoint};
-use crate::content::side_by_side;
 use crate::doctor::CheckStatus;
 use crate::doctor::steps::{Diagnosis, Steps, usual_fix};
-use crate::http::{Error, ErrorKind, KnockRoute, Knocked, Transport};
-use crate::lockfile::Endpoint;
+use landfall_content::side_by_side;
+use landfall_http::{Error, ErrorKind, KnockRoute, Knocked, Transport};
+use landfall_item::lockfile::Endpoint;
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 

@@ -1,7 +1,7 @@
 //! The ports that machines of a role need, as a table for people and for firewalls.
 
 use super::table::{Decided, Ports, Row};
-use crate::lockfile::Endpoint;
+use landfall_item::lockfile::Endpoint;
 use serde::Serialize;
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -1,6 +1,6 @@
 //! The table of required ports, which is data: `manifests/ports/kubermatic.yaml`.
 
-use crate::document::yaml;
+use landfall_model::document::yaml;
 use serde::Deserialize;
 use std::sync::LazyLock;
 

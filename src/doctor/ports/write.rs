@@ -1,7 +1,7 @@
 //! The forms in which the table of required ports is written.
 
 use super::list::{PortRange, RequiredPort};
-use crate::report::{csv_line, one_line, text};
+use landfall_model::report::{csv_line, one_line, text};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;

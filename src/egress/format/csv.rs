@@ -1,7 +1,7 @@
 //! A table for spreadsheets (RFC 4180): the same columns in every list.
 
 use crate::egress::Egress;
-use crate::report::csv_line;
+use landfall_model::report::csv_line;
 
 pub(super) fn write(egress: &Egress) -> String {
     const HEAD: [&str; 10] =

@@ -3,7 +3,7 @@
 use crate::egress::Egress;
 use crate::egress::host::EgressHost;
 use crate::egress::pattern::HostPattern;
-use crate::report::one_line;
+use landfall_model::report::one_line;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 

@@ -2,7 +2,7 @@
 
 use crate::egress::Egress;
 use crate::egress::host::EgressHost;
-use crate::report::{code, text};
+use landfall_model::report::{code, text};
 
 /// A column: its heading, and its cell, which is empty in all rows where the column is left out.
 type Column = (&'static str, fn(&EgressHost) -> String);

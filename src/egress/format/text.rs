@@ -1,7 +1,7 @@
 //! Lines for people: one a host, then what is not known yet.
 
 use crate::egress::Egress;
-use crate::report::one_line;
+use landfall_model::report::one_line;
 
 pub(super) fn write(egress: &Egress) -> String {
     let width = egress.hosts.iter().map(|row| row.address().len()).max().unwrap_or(0);

@@ -1,9 +1,9 @@
 //! What stays at a registry: digests, wherever they stand, and tags of its repositories.
 
-use crate::lockfile::Lock;
-use crate::model::{Digest, ImageRef, Mapping};
 use crate::push::plan::deliveries;
 use crate::push::receipt::Receipt;
+use landfall_item::lockfile::Lock;
+use landfall_model::{Digest, ImageRef, Mapping};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

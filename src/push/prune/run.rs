@@ -2,11 +2,11 @@
 
 use super::needed::Needed;
 use super::survey::survey;
-use crate::content::side_by_side;
-use crate::http::Error;
-use crate::model::Digest;
 use crate::push::receipt::PrunedManifest;
-use crate::registry::{Sessions, deletes_nothing};
+use landfall_content::registry::{Sessions, deletes_nothing};
+use landfall_content::side_by_side;
+use landfall_http::Error;
+use landfall_model::Digest;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,11 +1,11 @@
 //! One repository: what stands at its tags, and what of it nobody needs.
 
 use super::needed::Needed;
-use crate::content::side_by_side;
-use crate::http::{Error, ErrorKind};
-use crate::model::{Digest, Limits, Manifest, Version, media_type, tagged_subject};
 use crate::push::receipt::PrunedManifest;
-use crate::registry::Session;
+use landfall_content::registry::Session;
+use landfall_content::side_by_side;
+use landfall_http::{Error, ErrorKind};
+use landfall_model::{Digest, Limits, Manifest, Version, media_type, tagged_subject};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a repository has.

@@ -1,5 +1,5 @@
-//! The structure of `src/`: imports run one way between folders, as `docs/architecture.md` states, and no two
-//! files import each other, directly or around.
+//! What the compiler does not see of the structure: within a crate imports run one way between folders, as
+//! `docs/architecture.md` states, and no two files import each other, directly or around.
 
 mod imports;
 
@@ -8,19 +8,53 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Those of landfall, read once.
-static OURS: LazyLock<Imports> =
-    LazyLock::new(|| imports(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")));
+/// Those of all crates, read once. A file is called by its folder in the order, as in `registry/sink.rs`.
+static OURS: LazyLock<Imports> = LazyLock::new(|| {
+    let mut all = imports(&root().join("src"));
+    for name in crates() {
+        let short = name.strip_prefix("landfall-").unwrap();
+        let rooms = rooms(&name);
+        let placed = |file: String| match file.split_once('/') {
+            Some((folder, _)) if rooms.contains(folder) => file,
+            _ => format!("{short}/{file}"),
+        };
+        let found = imports(&root().join("crates").join(&name).join("src"));
+        all.extend(found.into_iter().map(|((from, to), names)| ((placed(from), placed(to)), names)));
+    }
+    all
+});
 
-/// The lines of the order in `docs/architecture.md`: each folder, and the number of its line.
-fn order() -> BTreeMap<String, usize> {
-    let page =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md")).unwrap();
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The library crates.
+fn crates() -> Vec<String> {
+    let folders = std::fs::read_dir(root().join("crates")).unwrap().map(|folder| folder.unwrap());
+    let libraries = folders.filter(|folder| folder.path().join("src/lib.rs").exists());
+    libraries.map(|folder| folder.file_name().into_string().unwrap()).collect()
+}
+
+/// The lines of the order in `docs/architecture.md`: a crate, and folders of it.
+fn lines() -> Vec<(String, Vec<String>)> {
+    let page = std::fs::read_to_string(root().join("docs/architecture.md")).unwrap();
     let block = page.split("```order\n").nth(1).expect("a block `order`").split("```").next().unwrap();
-    let lines = block.lines().enumerate();
-    lines
-        .flat_map(|(number, line)| line.split_whitespace().map(move |name| (name.to_owned(), number)))
-        .collect()
+    let line = |line: &str| {
+        let (name, folders) = line.split_once(": ").expect("a crate and its folders");
+        (name.to_owned(), folders.split_whitespace().map(str::to_owned).collect())
+    };
+    block.lines().map(line).collect()
+}
+
+/// The folders of a crate that have a place in the order.
+fn rooms(name: &str) -> BTreeSet<String> {
+    lines().into_iter().filter(|(of, _)| of == name).flat_map(|(_, folders)| folders).collect()
+}
+
+/// Each folder, and the number of its line.
+fn order() -> BTreeMap<String, usize> {
+    let lines = lines().into_iter().enumerate();
+    lines.flat_map(|(number, (_, folders))| folders.into_iter().map(move |name| (name, number))).collect()
 }
 
 /// The folder of a file; nothing for a file beside `lib.rs`.
@@ -30,7 +64,7 @@ fn folder(file: &str) -> Option<&str> {
 
 fn shown(imports: &Imports, from: &str, to: &str) -> String {
     let names = &imports[&(from.to_owned(), to.to_owned())];
-    format!("src/{from} imports {} from src/{to}", names.iter().cloned().collect::<Vec<_>>().join(", "))
+    format!("{from} imports {} from {to}", names.iter().cloned().collect::<Vec<_>>().join(", "))
 }
 
 /// The imports that run against the order.
@@ -98,6 +132,30 @@ fn imports_between_folders_follow_the_order_of_the_architecture() {
     assert!(back.is_empty(), "{} imports run back:\n{}", back.len(), back.join("\n"));
 }
 
+/// The compiler forbids circles of crates; the page says which way they run.
+#[test]
+fn crates_depend_on_those_below_them_in_the_order_of_the_architecture() {
+    let mut below: Vec<String> = Vec::new();
+    for (name, _) in lines().into_iter().rev() {
+        if below.contains(&name) {
+            continue;
+        }
+        let folder = if name == "landfall" { root().to_owned() } else { root().join("crates").join(&name) };
+        let text = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let wanted = text.split("\n[dependencies]\n").nth(1).unwrap().split("\n[").next().unwrap();
+        for line in wanted.lines().filter(|line| line.starts_with("landfall-")) {
+            let other = line.split(['.', ' ']).next().unwrap();
+            assert!(
+                below.iter().any(|below| below == other),
+                "{name} depends on {other}, which is not below it"
+            );
+        }
+        below.push(name);
+    }
+    below.retain(|name| name != "landfall");
+    assert_eq!(below.into_iter().collect::<BTreeSet<_>>(), crates().into_iter().collect());
+}
+
 #[test]
 fn no_two_files_import_each_other() {
     let circles = circles(&OURS);
@@ -121,8 +179,8 @@ fn an_arrow_back_and_a_circle_are_found() {
     write("high/mod.rs", "use crate::low; pub struct High(low::A); pub fn high() {}");
     let imports = imports(folder.path());
     let order = BTreeMap::from([("high".to_owned(), 0), ("low".to_owned(), 1)]);
-    assert_eq!(arrows_back(&imports, &order), ["low → high: src/low/b.rs imports High from src/high/mod.rs"]);
-    let circle = "src/high/mod.rs imports A from src/low/a.rs\n  src/low/a.rs imports B from src/low/b.rs\n  \
-                  src/low/b.rs imports High from src/high/mod.rs";
+    assert_eq!(arrows_back(&imports, &order), ["low → high: low/b.rs imports High from high/mod.rs"]);
+    let circle = "high/mod.rs imports A from low/a.rs\n  low/a.rs imports B from low/b.rs\n  \
+                  low/b.rs imports High from high/mod.rs";
     assert_eq!(circles(&imports), [circle]);
 }

@@ -2,8 +2,8 @@
 
 use super::meter::Meter;
 use super::say::say;
-use crate::report::{Progress, one_line};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use landfall_model::report::{Progress, one_line};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! How much of how much is done, how fast, and how long the rest will take.
 
-use crate::model::human_size;
+use landfall_model::human_size;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

@@ -5,8 +5,8 @@ mod meter;
 mod plain;
 mod say;
 
-use crate::report::Progress;
 use bars::Bars;
+use landfall_model::report::Progress;
 use plain::Plain;
 use say::say;
 use std::io::IsTerminal;

@@ -2,7 +2,7 @@
 
 use super::meter::Meter;
 use super::say::say;
-use crate::report::Progress;
+use landfall_model::report::Progress;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 

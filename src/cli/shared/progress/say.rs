@@ -1,6 +1,6 @@
 //! One line on stderr.
 
-use crate::report::escape;
+use landfall_model::report::escape;
 use std::io::Write;
 
 pub(super) fn say(line: &str) {

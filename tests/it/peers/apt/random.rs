@@ -233,12 +233,28 @@ fn apts_choice(apt: &Apt, place: &Place, case: &MadeCase) -> AptsChoice {
     AptsChoice { installs: Ok(sorted(installs)), is_resolved, has_no_order: false }
 }
 
-/// What does not hold on the machine of `case` after `chosen`, names with versions, came to it.
+/// What does not hold on the machine of `case` after `chosen`, names with versions, came to it. What is installed there and
+/// excludes one of them, or needs what goes, is removed, as apt does it.
 fn violations(case: &MadeCase, chosen: &[String]) -> Vec<String> {
     let is_chosen = |one: &&MadePackage| chosen.contains(&format!("{} {}", one.name, one.version));
     let new: Vec<&MadePackage> = case.packages.iter().filter(is_chosen).collect();
-    let stays = |one: &&MadePackage| !new.iter().any(|other| other.name == one.name);
-    let all: Vec<&MadePackage> = new.iter().copied().chain(case.installed.iter().filter(stays)).collect();
+    let excludes = |a: &MadePackage, b: &MadePackage| {
+        a.name != b.name && a.conflicts.iter().any(|target| target.fits(b))
+    };
+    let stays = |one: &&MadePackage| {
+        !new.iter().any(|other| other.name == one.name || excludes(one, other) || excludes(other, one))
+    };
+    let mut all: Vec<&MadePackage> = new.iter().copied().chain(case.installed.iter().filter(stays)).collect();
+    loop {
+        let has = |group: &Vec<Target>| group.iter().any(|target| all.iter().any(|one| target.fits(one)));
+        let is_sound =
+            |one: &&MadePackage| new.iter().any(|new| new.name == one.name) || one.needs.iter().all(has);
+        let kept: Vec<&MadePackage> = all.iter().copied().filter(is_sound).collect();
+        if kept.len() == all.len() {
+            break;
+        }
+        all = kept;
+    }
     let mut found = Vec::new();
     for one in &all {
         for group in &one.needs {

@@ -11,7 +11,8 @@ use pgp::packet::{
     Notation, PacketTrait, Signature, SignatureConfig, SignatureType, Subpacket, SubpacketData,
 };
 use pgp::ser::Serialize;
-use pgp::types::{Duration, Password, SigningKey, Timestamp};
+use pgp::types::{Duration, KeyDetails as _, Password, SigningKey, Timestamp};
+use sha2::{Digest as _, Sha256};
 
 fn created(ago: i64) -> Subpacket {
     let time = Timestamp::from_secs(u32::try_from(seconds(ago)).unwrap());
@@ -19,7 +20,7 @@ fn created(ago: i64) -> Subpacket {
 }
 
 /// What a signature by `key` of five days ago says.
-fn config(kind: SignatureType, key: &dyn SigningKey) -> SignatureConfig {
+pub fn config(kind: SignatureType, key: &dyn SigningKey) -> SignatureConfig {
     let mut config = SignatureConfig::v4(kind, key.algorithm(), HashAlgorithm::Sha256);
     config.hashed_subpackets = vec![created(5)];
     config.unhashed_subpackets =
@@ -27,11 +28,11 @@ fn config(kind: SignatureType, key: &dyn SigningKey) -> SignatureConfig {
     config
 }
 
-fn secret(key: &Key) -> SignedSecretKey {
+pub fn secret(key: &Key) -> SignedSecretKey {
     SignedSecretKey::from_bytes(&key.secret()[..]).unwrap()
 }
 
-fn public(key: &Key) -> SignedPublicKey {
+pub fn public(key: &Key) -> SignedPublicKey {
     SignedPublicKey::from_bytes(&key.public()[..]).unwrap()
 }
 
@@ -48,6 +49,7 @@ fn sign(config: SignatureConfig, key: &dyn SigningKey) -> Vec<u8> {
 
 pub fn cases(place: &Place, plain: &Key) -> Vec<Case> {
     let mut all = of_parts(plain);
+    all.extend(of_version_3(place));
     all.extend(of_uses(place));
     all.extend(of_bindings(place, plain));
     all.extend(of_statements(place, plain));
@@ -85,6 +87,30 @@ fn of_parts(plain: &Key) -> Vec<Case> {
         }),
         made("without its maker", false, &|one| one.unhashed_subpackets.clear()),
         made("without its time", false, &|one| one.hashed_subpackets.clear()),
+    ]
+}
+
+/// Signatures of version 3, as the Open Build Service makes them (pkgs.k8s.io).
+fn of_version_3(place: &Place) -> Vec<Case> {
+    let key = Key::new(place, "version-3", "rsa2048", "sign", "never");
+    let maker = secret(&key).primary_key;
+    let of = |kind: SignatureType, content: &[u8], ago: i64| {
+        let time = u32::try_from(seconds(ago)).unwrap();
+        let signed = [content, &[u8::from(kind)], &time.to_be_bytes()].concat();
+        let sum = Sha256::digest(signed);
+        let hash = HashAlgorithm::Sha256;
+        let made = maker.sign(&Password::empty(), hash, &sum).unwrap();
+        let (created, id) = (Timestamp::from_secs(time), maker.legacy_key_id());
+        let config = SignatureConfig::v3(kind, maker.algorithm(), hash, created, id);
+        bytes(&Signature::from_config(config, [sum[0], sum[1]], made).unwrap())
+    };
+    let text = String::from_utf8_lossy(CONTENT).replace('\n', "\r\n");
+    let case = |name, good, signature: &[u8]| Case::new(name, good, &key.public(), signature);
+    vec![
+        case("of version 3", true, &of(SignatureType::Binary, CONTENT, 5)),
+        case("of version 3, of a text", true, &of(SignatureType::Text, text.as_bytes(), 5)),
+        case("of version 3, of other content", false, &of(SignatureType::Binary, b"other", 5)),
+        case("of version 3, older than its key", false, &of(SignatureType::Binary, CONTENT, 200)),
     ]
 }
 

@@ -3,6 +3,7 @@
 use super::Case;
 use super::crafted;
 use super::keys::Key;
+use super::revokers;
 use crate::support::Place;
 
 pub const CONTENT: &[u8] = b"the content\nof a file\n";
@@ -14,6 +15,7 @@ pub fn cases(place: &Place) -> Vec<Case> {
     all.extend(of_ends(place));
     all.extend(of_subkeys(place));
     all.extend(of_revocations(place));
+    all.extend(revokers::cases(place));
     all.extend(of_several(place, &plain));
     all.extend(of_algorithms(place));
     all.extend(crafted::cases(place, &plain));

@@ -50,13 +50,18 @@ impl Key {
 
     /// Edits the key by gpg's own commands, one after the other.
     pub fn edit(&self, ago: i64, commands: &[&str]) {
-        let args = ["--command-fd", "0", "--status-fd", "2", "--expert", "--edit-key", &self.fingerprint];
-        let mut gpg = self.command(ago, &args);
+        self.answer(ago, &["--expert", "--edit-key", &self.fingerprint], &[commands, &["save"]].concat());
+    }
+
+    /// Runs gpg with `args` so many days ago, and answers its questions.
+    fn answer(&self, ago: i64, args: &[&str], answers: &[&str]) -> Vec<u8> {
+        let mut gpg = self.command(ago, &[&["--command-fd", "0", "--status-fd", "2"], args].concat());
         gpg.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = gpg.spawn().unwrap();
-        child.stdin.take().unwrap().write_all((commands.join("\n") + "\nsave\n").as_bytes()).unwrap();
+        child.stdin.take().unwrap().write_all((answers.join("\n") + "\n").as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
     }
 
     /// Adds a subkey so many days ago, and returns its fingerprint.
@@ -66,7 +71,7 @@ impl Key {
     }
 
     pub fn public(&self) -> Vec<u8> {
-        self.gpg(0, &["--export"])
+        self.gpg(0, &["--export", &self.fingerprint])
     }
 
     pub fn secret(&self) -> Vec<u8> {
@@ -93,8 +98,27 @@ impl Key {
     pub fn revoke(&self) {
         let path = self.home.join(format!("openpgp-revocs.d/{}.rev", self.fingerprint));
         let text = std::fs::read_to_string(path).unwrap().replace(":-----BEGIN", "-----BEGIN");
-        let file = self.home.join("revocation");
-        std::fs::write(&file, text).unwrap();
+        self.import("revocation", text.as_bytes());
+    }
+
+    /// Names `other` as a revoker of this key.
+    pub fn add_revoker(&self, ago: i64, other: &Key) {
+        self.import("revoker", &other.public());
+        self.edit(ago, &["addrevoker", &other.fingerprint, "y"]);
+    }
+
+    /// Returns `other` with a revocation by this key, which `other` named as its revoker.
+    pub fn revoke_for(&self, ago: i64, other: &Key) -> Vec<u8> {
+        self.import("revoked", &other.public());
+        let args = ["--output", "-", "--desig-revoke", &other.fingerprint];
+        let revocation = self.answer(ago, &args, &["y", "0", "", "y"]);
+        self.import("revocation", &revocation);
+        self.gpg(0, &["--export", &other.fingerprint])
+    }
+
+    fn import(&self, name: &str, bytes: &[u8]) {
+        let file = self.home.join(name);
+        std::fs::write(&file, bytes).unwrap();
         self.gpg(0, &["--import", file.to_str().unwrap()]);
     }
 }

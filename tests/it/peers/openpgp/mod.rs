@@ -6,6 +6,7 @@ mod clear;
 mod crafted;
 mod detached;
 mod keys;
+mod revokers;
 
 use crate::support::peers::{Server, file_server};
 use crate::support::{Place, need};

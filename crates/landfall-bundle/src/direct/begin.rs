@@ -1,0 +1,143 @@
+//! Beginning a direct bundle, or resuming one that an earlier run left.
+
+use super::journal::{self, Journal};
+use super::layout::layout;
+use super::reuse::Reuse;
+use super::state::{CompressedEntries, DirectBundle, State};
+use crate::error::Error;
+use crate::format::contents::{Contents, PackOptions};
+use crate::format::form::Form;
+use crate::format::names::FRONT_LEN;
+use crate::plan::pack_plan::PackPlan;
+use crate::plan::planned_entry::ContentSource;
+use crate::read::bundle::Bundle;
+use crate::read::verify::verify;
+use crate::write::PackedBundle;
+use crate::write::index_builder::IndexBuilder;
+use crate::write::partial_file::{claim, clear_work, room, work_folder};
+use landfall_content::store::Disk;
+use landfall_model::report::Progress;
+use landfall_model::sign::{PublicKey, Signature, Signer};
+use landfall_model::{Digest, Limits};
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// How a direct bundle starts.
+#[derive(Debug)]
+pub enum Start {
+    /// It is there already, complete and verified; signed by these keys.
+    Complete(PackedBundle, Vec<PublicKey>),
+    /// It is to be made, from the beginning or from where an earlier run stopped.
+    Incomplete(DirectBundle),
+}
+
+impl DirectBundle {
+    /// Begins the bundle of `plan` at `out`, or resumes what an earlier run left in `OUT.partial`. What `store` has is
+    /// not fetched, nor what an earlier bundle at `out` or an unfinished one for another lock has. `signer` signs the
+    /// bundle at the end.
+    ///
+    /// # Errors
+    /// When another process writes it, there is not enough room, or the files cannot be made.
+    pub fn begin(
+        plan: Arc<PackPlan>,
+        store: Option<Disk>,
+        out: &Path,
+        options: PackOptions,
+        signer: Option<Arc<Signer>>,
+        progress: &dyn Progress,
+    ) -> Result<Start, Error> {
+        let (path, mut file) = claim(out)?;
+        let work = work_folder(&path);
+        let failed = |source| Error::Write { path: path.clone(), source };
+        let index = IndexBuilder::new(&plan, options);
+        index.check_size(out, &Limits::default())?;
+        let mut contents = index.contents;
+        let old = Bundle::open(out).ok();
+        if let Some(old) = &old
+            && out.is_file()
+            && same(old.contents(), &contents)
+            && let keys = signing_keys(old)
+            && signer.as_ref().is_none_or(|signer| keys.contains(signer.key()))
+            && verify(old, progress).is_ok()
+        {
+            fs::remove_file(&path).and_then(|()| clear_work(&path)).map_err(failed)?;
+            return Ok(Start::Complete(PackedBundle::one_file(old.digest(), old.bytes(), out), keys));
+        }
+        fs::create_dir_all(&work).map_err(failed)?;
+        let journal_path = work.join("journal");
+        let of = format!("landfall {} level {} lock {}", contents.landfall, options.level, plan.fingerprint);
+        match journal::read(&journal_path).map_err(failed)? {
+            Some((first, _)) if first == of => {}
+            Some(_) => {
+                Reuse::set_aside(&path, &journal_path, &work).map_err(failed)?;
+                file = claim(out)?.1;
+            }
+            None => file.set_len(0).map_err(failed)?,
+        }
+        let compressed = plan.entries.iter().position(|entry| entry.form == Form::Compressed);
+        let compressed = compressed.unwrap_or(plan.entries.len());
+        let (starts, end) = layout(&plan, compressed);
+        contents.entries.iter_mut().zip(starts).for_each(|(entry, start)| entry.offset = start);
+        let blobs = plan.entries.iter().enumerate().skip(FRONT_LEN);
+        let mut untrimmed: HashMap<Digest, Vec<usize>> = HashMap::new();
+        for (place, entry) in blobs.clone() {
+            if let ContentSource::Trimmed { of, .. } = &entry.content {
+                untrimmed.entry(of.digest.clone()).or_default().push(place);
+            }
+        }
+        let state = State {
+            options,
+            out: out.into(),
+            journal: Journal::open(&journal_path, &of).map_err(failed)?,
+            spool: Disk::open(&work.join("spool")).map_err(|error| failed(io::Error::other(error)))?,
+            store,
+            old,
+            reuse: Reuse::open(&work),
+            compressed,
+            places: blobs.map(|(place, entry)| (entry.descriptor.digest.clone(), place)).collect(),
+            untrimmed,
+            stored: Mutex::default(),
+            compressed_entries: Mutex::new(CompressedEntries { frames: Vec::new(), end }),
+            arrivals: Default::default(),
+            contents,
+            plan,
+            path,
+            file: file.into(),
+            signer,
+        };
+        state.check_room()?;
+        state.recover();
+        Ok(Start::Incomplete(DirectBundle(Arc::new(state))))
+    }
+}
+
+/// The keys that the signatures of a bundle say they are of.
+fn signing_keys(bundle: &Bundle) -> Vec<PublicKey> {
+    let key = |text: &String| Some(Signature::parse(text.as_bytes()).ok()?.key().clone());
+    bundle.signatures().iter().filter_map(key).collect()
+}
+
+/// Whether an index is of the same bundle as one that is still empty.
+fn same(one: &Contents, empty: &Contents) -> bool {
+    let of = |of: &Contents| {
+        let serial = (of.series.clone(), of.serial);
+        (of.landfall.clone(), of.options, of.requires.clone(), of.locks.clone(), of.partial.clone(), serial)
+    };
+    of(one) == of(empty)
+}
+
+impl State {
+    /// Refuses to begin where there is less room than the rest may need: at the end, and while the
+    /// largest compressed entry is both in the spool and in the file.
+    fn check_room(&self) -> Result<(), Error> {
+        let compressed = &self.plan.entries[self.compressed..];
+        let largest = compressed.iter().map(|entry| entry.descriptor.size).max().unwrap_or(0);
+        let taken = self.file.metadata().map_or(0, |data| data.blocks() * 512)
+            + self.reuse.as_ref().map_or(0, Reuse::taken);
+        room((self.plan.needed_bytes() + largest).saturating_sub(taken), &self.out)
+    }
+}

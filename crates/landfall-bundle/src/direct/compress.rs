@@ -1,0 +1,144 @@
+//! What must be compressed in a direct bundle: entry after entry, each as soon as its content and those before it are
+//! there. The spool's copy is removed once the entry is on disk.
+
+use super::state::{Arrivals, DirectBundle, State};
+use crate::error::Error;
+use crate::format::entry::TarEntry;
+use crate::format::frame::{self, MAX_FRAME};
+use crate::format::hash::Frame;
+use crate::write::entries::Entries;
+use crate::write::volume_writer::VolumeWriter;
+use landfall_content::{BlobRead, ByteRange, ContentError};
+use landfall_model::report::Silent;
+use landfall_model::{Digest, Hasher};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::PoisonError;
+
+/// Frames in flight: few, as transfers need memory at the same time.
+const DEPTH: usize = 4;
+/// How many bytes are written before they are synced to disk and the spool's copies go.
+const FLUSH: u64 = 16 << 20;
+
+impl DirectBundle {
+    /// Writes the compressed entries, in their order, as their content arrives. Returns when all are written, or
+    /// after [`DirectBundle::close`] when it gets no further.
+    ///
+    /// # Errors
+    /// When content that arrived cannot be read, or the file cannot be written.
+    pub fn compress(&self) -> Result<(), Error> {
+        let state = &*self.0;
+        let failed = |source| Error::Write { path: state.path.clone(), source };
+        let (first, end) = {
+            let written = state.compressed_entries();
+            (state.compressed + written.frames.len(), written.end)
+        };
+        let (mut batch, mut flushed) = (Vec::new(), end);
+        let mut out = VolumeWriter::file(state.file.clone(), end, None);
+        let entries = Entries {
+            plan: &state.plan,
+            blobs: &Arriving(self),
+            level: state.options.level,
+            depth: DEPTH,
+            path: &state.path,
+            progress: &Silent,
+        };
+        let result = entries.append(first..state.plan.entries.len(), &mut out, |place, offset, frames| {
+            let end = offset + frames.iter().map(|frame| u64::from(frame.0)).sum::<u64>();
+            let mut written = state.compressed_entries();
+            batch.push((&state.plan.entries[place].descriptor.digest, (offset, end)));
+            written.frames.push(frames);
+            written.end = end;
+            drop(written);
+            if end - flushed >= FLUSH {
+                flushed = end;
+                state.unspool(&mut batch)?;
+            }
+            Ok(())
+        });
+        let result = match result {
+            // nothing more arrives; the pull says what is missing
+            Err(Error::Content { source: ContentError::Missing { .. }, .. }) => Ok(()),
+            Err(Error::Content { source: ContentError::Damaged { digest }, item }) => {
+                state.distrust(&digest);
+                Err(Error::Content { source: ContentError::Damaged { digest }, item })
+            }
+            other => other,
+        };
+        result.and(state.unspool(&mut batch).map_err(failed))
+    }
+}
+
+/// The content of a direct bundle, each as soon as it is there; missing where nothing more arrives.
+struct Arriving<'a>(&'a DirectBundle);
+
+impl BlobRead for Arriving<'_> {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        self.0.stat(digest)
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let (arrivals, arrived) = &(self.0).0.arrivals;
+        let waiting = |state: &mut Arrivals| !state.closed && !state.here.contains(digest);
+        let arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        let arrivals = arrived.wait_while(arrivals, waiting).unwrap_or_else(PoisonError::into_inner);
+        if !arrivals.here.contains(digest) {
+            return Err(ContentError::Missing { digest: digest.clone() });
+        }
+        drop(arrivals);
+        self.0.open(digest, offset)
+    }
+}
+
+impl State {
+    /// Syncs the written entries to disk, records them, and removes the spool's copies, but those that a
+    /// trimmed index is still made from.
+    fn unspool(&self, batch: &mut Vec<(&Digest, ByteRange)>) -> io::Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.file.sync_data()?;
+        for (digest, range) in batch.drain(..) {
+            self.journal.packed(digest, range)?;
+            if !self.untrimmed.contains_key(digest) {
+                // what cannot be removed now goes with the whole spool
+                let _ = fs::remove_file(self.spool.path(digest));
+            }
+        }
+        Ok(())
+    }
+
+    /// Recovers the compressed entries of an earlier run, as far as they are sound and follow one another.
+    pub(super) fn recover(&self) {
+        let mut written = self.compressed_entries();
+        for entry in &self.contents.entries[self.compressed..] {
+            let place = self.journal.packed_at(&entry.digest).filter(|place| place.0 == written.end);
+            let Some((place, frames)) = place.and_then(|at| Some((at, packed(&self.file, entry, at)?)))
+            else {
+                break;
+            };
+            written.end = place.1;
+            written.frames.push(frames);
+        }
+    }
+}
+
+/// The frames of a compressed entry that lies at these offsets of the file, if it is sound.
+fn packed(file: &File, entry: &TarEntry, (from, to): ByteRange) -> Option<Vec<Frame>> {
+    let (mut at, mut frames) = (from, Vec::new());
+    let mut hasher = Hasher::new(entry.digest.algorithm());
+    for index in 0..TarEntry::frame_count(entry.size) as usize {
+        let mut bytes = vec![0; to.checked_sub(at)?.min(MAX_FRAME as u64) as usize];
+        file.read_exact_at(&mut bytes, at).ok()?;
+        let (frame, _) = frame::split(&bytes)?;
+        let content = frame::decode(entry.form_of(index), frame, entry.content_len(index)).ok()?;
+        let content = entry.check_content(index, content).ok()?;
+        if entry.is_content(index) {
+            hasher.update(&content);
+        }
+        frames.push(Frame::of(frame));
+        at += frame.len() as u64;
+    }
+    (at == to && hasher.finish() == entry.digest).then_some(frames)
+}

@@ -1,0 +1,175 @@
+//! The journal of a direct bundle: what of it is in its file by now. Lines are appended; what they say is checked
+//! before it counts.
+
+use landfall_content::{ByteRange, merged};
+use landfall_model::Digest;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The journal. Its first line names the bundle; each other line is about one blob:
+///
+/// - `DIGEST has FROM TO`: these bytes of a stored blob are there;
+/// - `DIGEST lost`: none are, whatever was said before;
+/// - `DIGEST whole OFFSET SIZE`: all are, in frames that begin at this offset of the file;
+/// - `DIGEST packed FROM TO`: its entry, header and padding too, lies compressed at these offsets of the file.
+#[derive(Debug)]
+pub(super) struct Journal(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    known: Known,
+}
+
+/// What a journal says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Known {
+    /// What is there of each stored blob.
+    pub there: HashMap<Digest, Vec<ByteRange>>,
+    /// The whole ones: offset of the frames, and size.
+    pub whole: HashMap<Digest, (u64, u64)>,
+    /// The compressed entries: where each lies.
+    pub packed: HashMap<Digest, ByteRange>,
+}
+
+impl Known {
+    fn line(&mut self, line: &str) -> Option<()> {
+        let (digest, said) = line.split_once(' ')?;
+        let digest: Digest = digest.parse().ok()?;
+        let words: Vec<&str> = said.split(' ').collect();
+        match words[..] {
+            ["lost"] => {
+                self.there.remove(&digest);
+                self.whole.remove(&digest);
+            }
+            [word, from, to] => {
+                let pair = (from.parse().ok()?, to.parse().ok()?);
+                match word {
+                    "has" => {
+                        let ranges = self.there.entry(digest).or_default();
+                        ranges.push(pair);
+                        *ranges = merged(std::mem::take(ranges));
+                    }
+                    "whole" => drop(self.whole.insert(digest, pair)),
+                    "packed" => drop(self.packed.insert(digest, pair)),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// Reads the journal at `path`: the bundle that it is of, and what it says. `None` where there is none.
+pub(super) fn read(path: &Path) -> io::Result<Option<(String, Known)>> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    // a line without its end was cut off by a crash
+    let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+    let Some(first) = lines.next() else { return Ok(None) };
+    let mut known = Known::default();
+    for line in lines {
+        // a line that says nothing costs a fetch, no more
+        let _ = known.line(line);
+    }
+    Ok(Some((first.into(), known)))
+}
+
+impl Journal {
+    /// Opens the journal of the bundle `of` at `path`, or begins it.
+    pub(super) fn open(path: &Path, of: &str) -> io::Result<Journal> {
+        let known = read(path)?.filter(|(first, _)| first == of).map(|(_, known)| known);
+        let mut file = match known {
+            Some(_) => File::options().append(true).open(path)?,
+            None => {
+                fs::write(path, format!("{of}\n"))?;
+                File::options().append(true).open(path)?
+            }
+        };
+        if fs::read(path)?.last() != Some(&b'\n') {
+            file.write_all(b"\n")?;
+        }
+        Ok(Journal(Mutex::new(State { file, known: known.unwrap_or_default() })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, line: &str) -> io::Result<()> {
+        let mut state = self.state();
+        let _ = state.known.line(line);
+        state.file.write_all(format!("{line}\n").as_bytes())
+    }
+
+    pub(super) fn has(&self, digest: &Digest, (from, to): ByteRange) -> io::Result<()> {
+        self.add(&format!("{digest} has {from} {to}"))
+    }
+
+    pub(super) fn lost(&self, digest: &Digest) -> io::Result<()> {
+        self.add(&format!("{digest} lost"))
+    }
+
+    pub(super) fn whole(&self, digest: &Digest, offset: u64, size: u64) -> io::Result<()> {
+        self.add(&format!("{digest} whole {offset} {size}"))
+    }
+
+    pub(super) fn packed(&self, digest: &Digest, (from, to): ByteRange) -> io::Result<()> {
+        self.add(&format!("{digest} packed {from} {to}"))
+    }
+
+    /// How many bytes of a stored blob are there from its beginning on, and which ranges after these.
+    pub(super) fn there(&self, digest: &Digest) -> (u64, Vec<ByteRange>) {
+        let mut ranges = self.state().known.there.get(digest).cloned().unwrap_or_default();
+        match ranges.first() {
+            Some(&(0, to)) => {
+                ranges.remove(0);
+                (to, ranges)
+            }
+            _ => (0, ranges),
+        }
+    }
+
+    /// Where a compressed entry lies.
+    pub(super) fn packed_at(&self, digest: &Digest) -> Option<ByteRange> {
+        self.state().known.packed.get(digest).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_reads_back_and_a_torn_line_costs_only_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        assert_eq!(read(&path).unwrap(), None);
+        let (a, b) = (Digest::sha256(b"a"), Digest::sha256(b"b"));
+        let journal = Journal::open(&path, "one").unwrap();
+        for range in [(0, 10), (40, 50), (10, 20), (50, 60)] {
+            journal.has(&a, range).unwrap();
+        }
+        journal.has(&b, (0, 7)).unwrap();
+        journal.lost(&b).unwrap();
+        journal.whole(&a, 512, 60).unwrap();
+        journal.packed(&b, (100, 200)).unwrap();
+        drop(journal);
+        let whole = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{whole}{b} has 0 9")).unwrap();
+        let journal = Journal::open(&path, "one").unwrap();
+        assert_eq!(journal.there(&a), (20, vec![(40, 60)]));
+        assert_eq!((journal.there(&b), journal.packed_at(&b)), ((0, vec![]), Some((100, 200))));
+        journal.has(&b, (0, 3)).unwrap();
+        let (_, known) = read(&path).unwrap().unwrap();
+        assert_eq!((&known.there[&b], known.whole[&a]), (&vec![(0, 9)], (512, 60)));
+        // of another bundle it says nothing
+        assert_eq!(Journal::open(&path, "two").unwrap().there(&a), (0, vec![]));
+    }
+}

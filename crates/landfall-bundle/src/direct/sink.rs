@@ -1,0 +1,128 @@
+//! A direct bundle as the sink of a pull: content is written to it, and what is here already is read from it.
+
+use super::partial_blob::StoredPartialBlob;
+use super::state::{DirectBundle, State};
+use crate::format::header;
+use crate::format::stored::{stored_len, stored_place};
+use crate::plan::planned_entry::ContentSource;
+use landfall_content::{
+    BlobRead, ByteRange, ContentError, Entry, IdleSlots, Local, LocalSink, Sink, Store, WriteError, Writer,
+};
+use landfall_model::{Descriptor, Digest, Limits};
+use std::io::Read;
+use std::sync::{Arc, PoisonError};
+
+impl State {
+    /// Where this content is here.
+    fn near(&self, digest: &Digest) -> Option<&dyn BlobRead> {
+        let size = self.plan.entries[*self.places.get(digest)?].descriptor.size;
+        let disk = self.disks().find(|disk| disk.has(digest, size).unwrap_or(false));
+        let others = self.old.iter().map(|old| old as &dyn BlobRead);
+        let mut others = others.chain(self.reuse.iter().map(|reuse| reuse as &dyn BlobRead));
+        let other = || others.find(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)));
+        disk.map(|disk| disk as &dyn BlobRead).or_else(other)
+    }
+}
+
+impl BlobRead for DirectBundle {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        self.0.near(digest).map_or(Ok(None), |blobs| blobs.stat(digest))
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let missing = || ContentError::Missing { digest: digest.clone() };
+        self.0.near(digest).ok_or_else(missing)?.open(digest, offset)
+    }
+}
+
+impl Store for DirectBundle {
+    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
+        let Descriptor { digest, size, .. } = descriptor;
+        let state = &*self.0;
+        if rehash {
+            state.distrust(digest);
+        }
+        let Some(&place) = state.places.get(digest) else { return Ok(false) };
+        let planned = &state.plan.entries[place];
+        if !matches!(planned.content, ContentSource::Store) {
+            return Ok(true);
+        }
+        // whether a stored blob is there is known only once its bytes are hashed; where it is taken from is hashed now
+        if place < state.compressed {
+            state.disks().try_for_each(|disk| disk.has(digest, *size).map(drop))?;
+            return Ok(false);
+        }
+        let written = |place: usize| place < state.compressed + state.compressed_entries().frames.len();
+        let trimmed = state.untrimmed.get(digest).into_iter().flatten();
+        if trimmed.chain([&place]).all(|&place| written(place)) {
+            return Ok(true);
+        }
+        for disk in state.disks() {
+            if disk.has(digest, *size)? {
+                self.settled(descriptor);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool {
+        let Some(&place) = self.0.places.get(&descriptor.digest) else { return false };
+        let is_taken = matches!(self.0.plan.entries[place].content, ContentSource::Store);
+        (is_taken || rehash) && self.0.disks().any(|disk| disk.must_hash(descriptor, rehash))
+    }
+
+    fn take(&self, _: &Descriptor, _: &[u8]) -> Result<(), WriteError> {
+        // what is not fetched follows from the plan
+        Ok(())
+    }
+
+    fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn Sink> {
+        Arc::new(Local::new(self, limits, slots))
+    }
+
+    fn rank(&self, descriptor: &Descriptor) -> u64 {
+        // what must be compressed comes first, in its order: it stays in the spool until those before it are there
+        match self.0.places.get(&descriptor.digest) {
+            Some(&place) if place >= self.0.compressed => place as u64,
+            _ => u64::MAX - descriptor.size,
+        }
+    }
+
+    fn settled(&self, descriptor: &Descriptor) {
+        let digest = descriptor.digest.clone();
+        self.0.arrivals.0.lock().unwrap_or_else(PoisonError::into_inner).here.insert(digest);
+        self.0.arrivals.1.notify_all();
+    }
+
+    fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError> {
+        Ok(())
+    }
+}
+
+impl LocalSink for DirectBundle {
+    fn begin(
+        &self,
+        descriptor: &Descriptor,
+        keep_ranges: bool,
+    ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
+        let state = &self.0;
+        let Some(entry) = state.places.get(&descriptor.digest).filter(|place| **place < state.compressed)
+        else {
+            return state.spool.begin(descriptor, keep_ranges);
+        };
+        let entry = &state.contents.entries[*entry];
+        let start = entry.offset + stored_len(header::encoded_len(&entry.name) as u64);
+        let length = state.file.metadata().map_or(0, |data| data.len());
+        let (begin, apart) = state.journal.there(&descriptor.digest);
+        let mut writer = Writer::new(StoredPartialBlob::new(state.clone(), descriptor, start), descriptor);
+        // a file that was cut short lacks what its journal says
+        let reach = apart.last().map_or(begin, |last| last.1);
+        if reach > descriptor.size || reach > 0 && start + stored_place(reach - 1).0 >= length {
+            writer.restart()?;
+            return Ok(Some((writer, Vec::new())));
+        }
+        writer.absorb(begin)?;
+        Ok(Some((writer, if keep_ranges { apart } else { Vec::new() })))
+    }
+}

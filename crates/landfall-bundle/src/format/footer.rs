@@ -1,0 +1,123 @@
+//! The footer: the last bytes of a bundle, of fixed length. It says where the contents index and the signatures are.
+
+use super::hash::Hash;
+use super::header;
+use super::stored::stored_len;
+use landfall_model::Digest;
+
+/// Magic number of the footer's skippable frame, and of the one with the signatures (RFC 8878, 3.1.2).
+pub(super) const SKIPPABLE: [u8; 4] = 0x184d_2a5c_u32.to_le_bytes();
+/// What stands before the content of a skippable frame: magic number, and length in four bytes.
+pub(super) const SKIPPABLE_HEAD: usize = 8;
+
+/// Length of the footer's text in bytes.
+const TEXT: usize = 346;
+
+/// Length of the footer in bytes.
+pub(crate) const LEN: usize = SKIPPABLE_HEAD + TEXT;
+
+/// Where the contents index and the signatures are, and their hashes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Footer {
+    /// File offset of the index's first content frame.
+    pub offset: u64,
+    /// File bytes of its content frames.
+    pub length: u64,
+    /// SHA-256 of these bytes.
+    pub frames: Hash,
+    /// Bytes of the index itself.
+    pub size: u64,
+    /// SHA-256 of these bytes: the bundle digest.
+    pub sha256: Digest,
+    /// File bytes of the signatures' frame, which ends where the footer begins; 0 where there is none.
+    pub signed: u64,
+    /// SHA-256 of that frame.
+    pub signatures: Hash,
+}
+
+/// A skippable frame with this content.
+pub(super) fn skippable(content: &[u8]) -> Vec<u8> {
+    [&SKIPPABLE, &(content.len() as u32).to_le_bytes(), content].concat()
+}
+
+impl Footer {
+    fn text(&self) -> String {
+        let Footer { offset, length, frames, size, sha256, signed, signatures } = self;
+        let sha256 = sha256.hex();
+        format!(
+            "landfall bundle 1\noffset {offset:020}\nlength {length:020}\nframes {frames}\nsize   {size:020}\n\
+             sha256 {sha256}\nsigned {signed:020}\nsigs   {signatures}\n"
+        )
+    }
+
+    /// Its bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        skippable(self.text().as_bytes())
+    }
+
+    /// Reads it from the last bytes of a bundle; `None` where they are not exactly as [`Footer::to_bytes`] makes them.
+    pub fn parse(bytes: &[u8]) -> Option<Footer> {
+        let text = std::str::from_utf8(bytes.get(SKIPPABLE_HEAD..)?).ok()?;
+        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim_start);
+        let number = |name| field(name)?.parse().ok();
+        let footer = Footer {
+            offset: number("offset ")?,
+            length: number("length ")?,
+            frames: field("frames ")?.parse().ok()?,
+            size: number("size ")?,
+            sha256: format!("sha256:{}", field("sha256 ")?).parse().ok()?,
+            signed: number("signed ")?,
+            signatures: field("sigs ")?.parse().ok()?,
+        };
+        (footer.to_bytes() == bytes).then_some(footer)
+    }
+
+    /// Where the tar ends: after the contents index, its padding, and the two blocks of zeros. The signatures follow.
+    pub fn tar_end(&self) -> Option<u64> {
+        let after = stored_len(header::padding(self.size) as u64) + stored_len(header::END.len() as u64);
+        self.offset.checked_add(self.length)?.checked_add(after)
+    }
+
+    /// How long the bundle is.
+    pub fn bundle_len(&self) -> Option<u64> {
+        self.tar_end()?.checked_add(self.signed)?.checked_add(LEN as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_length_is_fixed_and_every_bit_counts() {
+        let none = Footer {
+            offset: 0,
+            length: 0,
+            frames: Hash::of(b""),
+            size: 0,
+            sha256: Digest::sha256(b""),
+            signed: 0,
+            signatures: Hash::of(b""),
+        };
+        let all = Footer {
+            offset: u64::MAX,
+            length: u64::MAX,
+            frames: Hash::of(b"a"),
+            size: u64::MAX,
+            sha256: Digest::sha256(b"b"),
+            signed: u64::MAX,
+            signatures: Hash::of(b"c"),
+        };
+        for footer in [none, all] {
+            let bytes = footer.to_bytes();
+            assert_eq!((bytes.len(), bytes.len() - SKIPPABLE_HEAD), (LEN, TEXT));
+            assert_eq!(Footer::parse(&bytes), Some(footer.clone()));
+            for bit in 0..8 * bytes.len() {
+                let mut bad = bytes.clone();
+                bad[bit / 8] ^= 1 << (bit % 8);
+                assert_ne!(Footer::parse(&bad), Some(footer.clone()), "{bit}");
+            }
+            assert_eq!(Footer::parse(&bytes[..LEN - 1]), None);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The form of content: stored or compressed. Media type and name decide it, never a trial, so that the place of
+//! every stored blob follows from the lock.
+
+use serde::{Deserialize, Serialize};
+
+/// How the content of an entry stands in its frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// In raw blocks, as it is: it is compressed or encrypted already.
+    Stored,
+    /// Compressed.
+    Compressed,
+}
+
+/// Last words of media types whose content does not shrink: `…tar+gzip`, `…tar.gzip`, `application/x-xz`.
+const TYPES: [&str; 12] =
+    ["gzip", "gz", "tgz", "zstd", "zst", "xz", "bzip2", "zip", "lzma", "lz4", "br", "encrypted"];
+
+/// Ends of file names whose content does not shrink.
+const NAMES: [&str; 24] = [
+    ".gz", ".tgz", ".zst", ".tzst", ".xz", ".txz", ".bz2", ".tbz2", ".tbz", ".lzma", ".lz", ".lz4", ".br",
+    ".zip", ".7z", ".rar", ".jar", ".whl", ".deb", ".rpm", ".apk", ".drpm", ".gpg", ".age",
+];
+
+impl Form {
+    /// The form of content with this media type that comes from this URL, where it comes from one.
+    pub fn of(media_type: &str, url: Option<&str>) -> Form {
+        let kind = media_type.split(';').next().unwrap_or(media_type).trim();
+        let word = kind.rsplit(['+', '.', '-', '/']).next().unwrap_or(kind);
+        let path = url.map(|url| url.split(['?', '#']).next().unwrap_or(url).to_ascii_lowercase());
+        let dense = TYPES.iter().any(|known| word.eq_ignore_ascii_case(known))
+            || path.is_some_and(|path| NAMES.iter().any(|end| path.ends_with(end)));
+        if dense { Form::Stored } else { Form::Compressed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_type_and_name_decide() {
+        for stored in [
+            "application/vnd.oci.image.layer.v1.tar+gzip",
+            "application/vnd.oci.image.layer.v1.tar+zstd",
+            "application/vnd.docker.image.rootfs.diff.tar.gzip",
+            "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+            "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
+            "application/vnd.oci.image.layer.v1.tar+gzip+encrypted",
+            "application/x-xz",
+            "application/zip; charset=binary",
+        ] {
+            assert_eq!(Form::of(stored, None), Form::Stored, "{stored}");
+        }
+        for compressed in [
+            "application/vnd.oci.image.layer.v1.tar",
+            "application/vnd.oci.image.manifest.v1+json",
+            "application/octet-stream",
+            "",
+        ] {
+            assert_eq!(Form::of(compressed, None), Form::Compressed, "{compressed}");
+        }
+        let octets = "application/octet-stream";
+        for url in ["https://h/a.tar.gz", "https://h/A.TGZ?x=1#y", "https://h/p_1_amd64.deb"] {
+            assert_eq!(Form::of(octets, Some(url)), Form::Stored, "{url}");
+        }
+        for url in ["https://h/kubelet", "https://h/a.tgz.sha256", "https://h/?f=a.tgz"] {
+            assert_eq!(Form::of(octets, Some(url)), Form::Compressed, "{url}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Stored frames: zstd frames of raw blocks (RFC 8878). Where a byte of content lies in them follows from its
+//! offset alone, so content is written to its place and read from there without decoding.
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::Arc;
+use xxhash_rust::xxh64::Xxh64;
+
+/// Most content in one frame, in bytes. Longer content is cut here; only the last frame holds less.
+pub(crate) const CHUNK: usize = 1 << 20;
+/// Most content in one raw block (§3.1.1.2.4).
+pub(crate) const BLOCK: usize = 128 << 10;
+/// Length of a raw block's header.
+pub(crate) const BLOCK_HEAD: usize = 3;
+/// How every frame begins. Magic number; descriptor 0x84 (content size in 4 bytes, checksum); window 2^20 (§3.1.1.1).
+pub(crate) const PREFIX: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50];
+/// Length of the frame header: the prefix and the content size.
+pub(crate) const HEAD: usize = PREFIX.len() + 4;
+/// Length of the checksum at the end of a frame.
+pub(crate) const CHECKSUM: usize = 4;
+
+/// The header of a frame of `content` bytes.
+pub(crate) fn head(content: usize) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    let (prefix, size) = head.split_at_mut(PREFIX.len());
+    prefix.copy_from_slice(&PREFIX);
+    size.copy_from_slice(&(content as u32).to_le_bytes());
+    head
+}
+
+/// The header of the raw block that begins at `from` in a frame of `content` bytes.
+pub(crate) fn block_header(content: usize, from: usize) -> [u8; BLOCK_HEAD] {
+    let block = BLOCK.min(content - from);
+    // Last_Block in bit 0, Block_Type 0 (raw) in bits 1 and 2, Block_Size above
+    let [low, middle, high, _] = ((block as u32) << 3 | u32::from(from + block == content)).to_le_bytes();
+    [low, middle, high]
+}
+
+/// The checksum of a frame.
+pub(crate) fn checksum(of: &Xxh64) -> [u8; CHECKSUM] {
+    (of.digest() as u32).to_le_bytes()
+}
+
+/// File bytes of `content` bytes in stored frames.
+pub(crate) fn stored_len(content: u64) -> u64 {
+    let one = |content: u64| {
+        let blocks = content.div_ceil(BLOCK as u64).max(1);
+        (HEAD + CHECKSUM) as u64 + BLOCK_HEAD as u64 * blocks + content
+    };
+    let rest = content % CHUNK as u64;
+    content / CHUNK as u64 * one(CHUNK as u64) + if rest > 0 { one(rest) } else { 0 }
+}
+
+/// Where a byte of content lies in stored frames that follow one another, and how many bytes of its raw
+/// block there are from there on.
+pub(crate) fn stored_place(content: u64) -> (u64, usize) {
+    let (frame, inside) = (content / CHUNK as u64, content % CHUNK as u64);
+    let block = inside / BLOCK as u64;
+    let at = frame * stored_len(CHUNK as u64) + HEAD as u64 + BLOCK_HEAD as u64 * (block + 1) + inside;
+    (at, BLOCK - (inside % BLOCK as u64) as usize)
+}
+
+/// Cuts `length` bytes of content from `at` on into the runs that lie together in stored frames: the place of
+/// each, and which of the bytes it has.
+pub(crate) fn runs(at: u64, length: usize) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let from = done;
+        let (place, run) = stored_place(at + from as u64);
+        done = length.min(from + run);
+        (from < length).then_some((place, from..done))
+    })
+}
+
+/// The content of the stored frame `frame`, which must hold `size` bytes; `None` where it is another frame.
+pub(super) fn decode(frame: &[u8], size: usize) -> Option<Vec<u8>> {
+    let (blocks, sum) = frame.split_last_chunk::<CHECKSUM>()?;
+    let (mut content, mut hasher, mut end) = (Vec::with_capacity(size), Xxh64::new(0), HEAD);
+    for (place, run) in runs(0, size) {
+        let block = blocks.get(end..place as usize + run.len())?;
+        let (header, bytes) = block.split_first_chunk::<BLOCK_HEAD>()?;
+        if *header != block_header(size, run.start) {
+            return None;
+        }
+        hasher.update(bytes);
+        content.extend_from_slice(bytes);
+        end += block.len();
+    }
+    (end == blocks.len() && *sum == checksum(&hasher)).then_some(content)
+}
+
+/// Bytes that can be read at any offset.
+pub(crate) trait ReadAt {
+    /// Fills `buffer` with the bytes from `at` on.
+    fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()>;
+}
+
+impl<T: ReadAt> ReadAt for Arc<T> {
+    fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        (**self).read_exact_at(buffer, at)
+    }
+}
+
+/// Reads content straight from the raw blocks of its frames. It checks nothing.
+pub(crate) struct StoredReader<T> {
+    pub source: T,
+    /// Where the first frame begins in the source.
+    pub start: u64,
+    /// Offset in the content of the byte that is read next.
+    pub at: u64,
+    /// Size of the content.
+    pub size: u64,
+}
+
+impl<T> StoredReader<T> {
+    /// Where the bytes that are read next lie in the source, and how many lie there together.
+    pub(crate) fn next_run(&self) -> (u64, usize) {
+        let (place, run) = stored_place(self.at);
+        (self.start + place, self.size.saturating_sub(self.at).min(run as u64) as usize)
+    }
+}
+
+impl<T: ReadAt> Read for StoredReader<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (place, run) = self.next_run();
+        let count = run.min(buffer.len());
+        if count > 0 {
+            self.source.read_exact_at(&mut buffer[..count], place)?;
+            self.at += count as u64;
+        }
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::stored;
+    use super::*;
+
+    struct Bytes(Vec<u8>);
+
+    impl ReadAt for Bytes {
+        fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+            (&self.0[at as usize..]).read_exact(buffer)
+        }
+    }
+
+    #[test]
+    fn bytes_of_stored_content_lie_where_they_are_said_to() {
+        let content: Vec<u8> = (0..2 * CHUNK + BLOCK + 5).map(|n| ((n * 31) >> 7) as u8).collect();
+        let file: Vec<u8> = content.chunks(CHUNK).flat_map(stored).collect();
+        for from in [0, 1, BLOCK + 7, CHUNK, content.len()] {
+            let mut read = vec![0; content.len() - from];
+            for (place, run) in runs(from as u64, read.len()) {
+                let length = run.len();
+                read[run].copy_from_slice(&file[place as usize..][..length]);
+            }
+            assert!(read == content[from..], "{from}");
+            let (source, size) = (Bytes(file.clone()), content.len() as u64);
+            let mut reader = StoredReader { source, start: 0, at: from as u64, size };
+            let mut read = Vec::new();
+            reader.read_to_end(&mut read).unwrap();
+            assert!(read == content[from..], "{from}");
+        }
+        assert_eq!(stored_place(BLOCK as u64 + 7), (HEAD as u64 + 6 + BLOCK as u64 + 7, BLOCK - 7));
+        assert_eq!(stored_len(CHUNK as u64 + 1), stored_len(CHUNK as u64) + stored_len(1));
+        assert_eq!(stored_len(0), 0);
+    }
+}

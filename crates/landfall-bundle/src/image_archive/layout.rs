@@ -1,0 +1,26 @@
+//! `index.json`: the names of an archive, and what they stand at (image-layout.md).
+
+use super::image::ArchivedImage;
+use landfall_model::{Descriptor, media_type};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// `index.json`, sorted by name. containerd and what is built on it take the name from the first annotation, podman and
+/// skopeo from the second; some of them fall back to the other.
+pub(super) fn index(images: &[ArchivedImage]) -> Vec<u8> {
+    let mut names: BTreeMap<&str, &Descriptor> = BTreeMap::new();
+    for image in images {
+        for name in &image.names {
+            names.entry(name).or_insert(&image.top);
+        }
+    }
+    let manifests = names.iter().map(|(name, top)| {
+        json!({
+            "mediaType": top.media_type, "digest": top.digest, "size": top.size,
+            "annotations": {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name},
+        })
+    });
+    let manifests: Vec<_> = manifests.collect();
+    let index = json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": manifests});
+    index.to_string().into_bytes()
+}

@@ -1,0 +1,57 @@
+//! The bytes of an archive: a tar without anything of this machine or moment in it.
+
+use super::{Archive, ArchiveError};
+use crate::tar_header::{END, encode, encoded_len, padding};
+use landfall_content::{BlobRead, CopyError, copy_checked};
+use landfall_model::report::Progress;
+use std::io::Write;
+
+impl Archive {
+    /// Size of the archive in bytes.
+    pub fn size(&self) -> u64 {
+        let computed = self.computed.iter().map(|(name, bytes)| member(name, bytes.len() as u64));
+        let blobs = self.blobs.iter().map(|(digest, size)| member(&digest.layout_path(), *size));
+        computed.chain(blobs).sum::<u64>() + END.len() as u64
+    }
+
+    /// Size of its blobs in bytes: what progress counts.
+    pub fn blob_bytes(&self) -> u64 {
+        self.blobs.values().sum()
+    }
+
+    /// Writes the archive to `out`, from the same content that it was planned from. Each blob is checked on the way; a wrong
+    /// one leaves an archive without an end.
+    ///
+    /// # Errors
+    /// When content cannot be read or is damaged, and when `out` fails.
+    pub fn write(
+        &self,
+        blobs: &dyn BlobRead,
+        out: &mut dyn Write,
+        progress: &dyn Progress,
+    ) -> Result<(), ArchiveError> {
+        let zeros = |size| &END[..padding(size)];
+        for (name, bytes) in &self.computed {
+            let parts = [&encode(name, bytes.len() as u64), &bytes[..], zeros(bytes.len() as u64)];
+            parts.into_iter().try_for_each(|part| out.write_all(part)).map_err(ArchiveError::Write)?;
+        }
+        for (digest, size) in &self.blobs {
+            out.write_all(&encode(&digest.layout_path(), *size)).map_err(ArchiveError::Write)?;
+            let copied = copy_checked(blobs, digest, *size, |piece| {
+                progress.bytes(piece.len() as u64);
+                out.write_all(piece)
+            });
+            copied.map_err(|error| match error {
+                CopyError::Content(error) => ArchiveError::Content(error),
+                CopyError::Write(error) => ArchiveError::Write(error),
+            })?;
+            out.write_all(zeros(*size)).map_err(ArchiveError::Write)?;
+        }
+        out.write_all(&END).and_then(|()| out.flush()).map_err(ArchiveError::Write)
+    }
+}
+
+/// What one member of the tar takes.
+fn member(name: &str, size: u64) -> u64 {
+    encoded_len(name) as u64 + size + padding(size) as u64
+}

@@ -1,0 +1,46 @@
+//! The bundle: one `.tar.zst` that is also an OCI image layout, readable by offset.
+//!
+//! `docs/bundle-format.md` draws the format byte by byte. Each folder imports only those before it:
+//!
+//! 1. [`format`](self::format): bytes without files;
+//! 2. [`plan`]: what goes in, in which order, and what a delta leaves out;
+//! 3. [`read`]: open, read by offset, verify;
+//! 4. [`write`](self::write()): from a store, in one file or in volumes;
+//! 5. [`direct`]: the same file straight from upstream.
+//!
+//! [`image_archive`] writes the images of a lock as an archive that container runtimes load, and [`sbom`] describes a
+//! bundle as CycloneDX.
+//!
+//! [`error`] and [`pipeline`] (work in order on several threads) serve all of them; `testkit` is for tests and fuzz
+//! targets.
+//!
+//! It imports `landfall-model`, `landfall-content` and `landfall-item`. Begin with `format/contents.rs` and `read/mod.rs`.
+
+pub mod image_archive;
+pub mod sbom;
+
+mod direct;
+mod error;
+mod format;
+mod pipeline;
+mod plan;
+mod read;
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub mod testkit;
+mod write;
+
+pub use direct::{DirectBundle, Start};
+pub use error::Error;
+pub use format::base::BaseName;
+pub use format::contents::{PackOptions, Serial};
+pub use format::header as tar_header;
+pub use format::volume_size::VolumeSize;
+pub use plan::Base;
+pub use plan::PackPlan;
+pub use read::{Bundle, SignedBy, Verified, verify};
+pub use read::{Unopened, is_split, name_bad_volumes, places_of};
+pub use read::{own_parts, verify_shard};
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub use testkit::fuzz;
+pub use write::{Packaging, PackedBundle, add_signature, write_packaged, write_to};
+pub use write::{write_stream, write_volume};

@@ -1,0 +1,228 @@
+//! The plan: what goes into a bundle, in which order. It follows from the lock, and from what is missing.
+
+use super::base::{self, Base};
+use super::planned_entry::{PlannedEntry, blob_entries, front_entry};
+use crate::error::Error;
+use crate::format::base::BaseName;
+use crate::format::contents::{Contents, Serial};
+use crate::format::form::Form;
+use crate::format::header;
+use crate::format::names::{FRONT_LEN, ItemName, LAYOUT, LOCK, MissingItem};
+use crate::format::stored::{CHUNK, stored_len};
+use landfall_content::store::LayoutIndex;
+use landfall_content::{BlobRead, Entry};
+use landfall_item::lockfile::Lock;
+use landfall_model::report::{Item, Kind};
+use landfall_model::sign::SignatureTime;
+use landfall_model::{Descriptor, Digest, OCI_LAYOUT, media_type};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Everything that the bundle of one lock is made of.
+#[derive(Debug)]
+pub struct PackPlan {
+    /// Items that will be in it, each complete: images by name, then files by name.
+    pub items: Vec<Item>,
+    /// Items that should be in it and will not.
+    pub missing: Vec<MissingItem>,
+    /// The bases of a delta. Empty where nothing is left out.
+    pub bases: Vec<BaseName>,
+    /// Blobs that are left out because every base has them, by digest.
+    pub omitted: Vec<Descriptor>,
+    /// SHA-256 of the lock's text.
+    pub fingerprint: Digest,
+    /// The bundle's series and its number there, where it has one.
+    pub serial: Option<Serial>,
+    /// The entries of the lock that are packed, in the order of the bundle.
+    pub entries: Vec<PlannedEntry>,
+}
+
+impl PackPlan {
+    /// Plans the bundle of `lock` from what `blobs` has. An item whose absence was accepted is missing only after
+    /// the date of that.
+    ///
+    /// # Errors
+    /// When `blobs` cannot be asked.
+    pub fn new(lock: &Lock, blobs: &dyn BlobRead, today: jiff::civil::Date) -> Result<PackPlan, Error> {
+        PackPlan::since(lock, blobs, &[], today)
+    }
+
+    /// Plans a delta: layers and files that every base has are left out, and `blobs` need not have them. A set of packages of
+    /// which one is not signed by a key of its source is missing.
+    ///
+    /// # Errors
+    /// As [`PackPlan::new`]; and when a manifest cannot be read.
+    pub fn since(
+        lock: &Lock,
+        blobs: &dyn BlobRead,
+        bases: &[Base],
+        today: jiff::civil::Date,
+    ) -> Result<PackPlan, Error> {
+        let mut missing = Vec::new();
+        let mut asked = HashMap::new();
+        let mut all_kept = HashSet::new();
+        for item in lock.items() {
+            let entry = item.entry();
+            let mut absent = Vec::new();
+            let failed = |source| Error::Content { item: entry.name.clone(), source };
+            let kept =
+                if bases.is_empty() { HashSet::new() } else { base::kept(&entry, blobs).map_err(failed)? };
+            for part in entry.parts.iter().filter(|part| part.is_stored()) {
+                let Descriptor { digest, size, .. } = &part.descriptor;
+                if !kept.contains(digest) && base::all_have(bases, &part.descriptor) {
+                    continue;
+                }
+                if !asked.contains_key(digest) {
+                    let found = blobs.stat(digest);
+                    asked.insert(digest.clone(), found.map_err(failed)?);
+                }
+                match asked[digest] {
+                    Some(found) if found == *size => {}
+                    Some(found) => absent.push(format!("{digest} has {found} bytes, not {size}")),
+                    None => absent.push(digest.to_string()),
+                }
+            }
+            let more = |all: &[String]| match all.len() {
+                1 => String::new(),
+                count => format!(" and {} more", count - 1),
+            };
+            // packages are signed one by one, and what `pull` refused is in the store
+            let is_signed_apart = absent.is_empty() && entry.kind == Kind::Package;
+            let refused =
+                if is_signed_apart { item.contradictions(blobs, SignatureTime::Now) } else { Vec::new() };
+            let reason = match (absent.first(), refused.first()) {
+                (Some(first), _) => format!("the store lacks {first}{}", more(&absent)),
+                (None, Some(first)) => format!("{first}{}", more(&refused)),
+                (None, None) => {
+                    all_kept.extend(kept);
+                    continue;
+                }
+            };
+            let item = ItemName { kind: entry.kind, name: entry.name };
+            missing.push(MissingItem { item, digest: Some(entry.digest), reason });
+        }
+        let mut plan = PackPlan::less(lock, missing, today);
+        plan.leave_out(|blob| !all_kept.contains(&blob.digest) && base::all_have(bases, blob));
+        if !plan.omitted.is_empty() {
+            plan.bases = base::names(bases, &plan.omitted);
+        }
+        Ok(plan)
+    }
+
+    /// Plans the bundle of `lock` as if everything that it names were there. What the lock itself lacks is missing, as
+    /// in [`PackPlan::new`].
+    pub fn wanted(lock: &Lock, today: jiff::civil::Date) -> PackPlan {
+        PackPlan::less(lock, Vec::new(), today)
+    }
+
+    fn less(lock: &Lock, mut missing: Vec<MissingItem>, today: jiff::civil::Date) -> PackPlan {
+        let name = |kind: Kind, name: &String| ItemName { kind, name: name.clone() };
+        missing.extend(lock.unresolved.iter().map(|item| MissingItem {
+            item: name(item.kind, &item.name),
+            digest: None,
+            reason: format!("it could not be locked: {}", item.cause),
+        }));
+        let past = |until: &str| until.parse::<jiff::civil::Date>().is_ok_and(|until| today <= until);
+        missing.extend(lock.missing.iter().filter(|item| !past(&item.until)).map(|item| MissingItem {
+            item: name(item.kind, &item.name),
+            digest: None,
+            reason: format!("its absence was accepted until {} ({})", item.until, item.reason),
+        }));
+        missing.sort_by(|a, b| a.item.cmp(&b.item));
+        let without = missing.iter().map(|missing| missing.item.clone()).collect();
+        PackPlan { missing, ..PackPlan::without(lock, &without) }
+    }
+
+    /// Plans the bundle with the index `packed` once more, from the lock that it was packed from.
+    pub fn again(lock: &Lock, packed: &Contents) -> PackPlan {
+        let mut plan = PackPlan::without(lock, &packed.partial.iter().cloned().collect());
+        plan.leave_out(|blob| packed.omitted.binary_search_by(|out| out.digest.cmp(&blob.digest)).is_ok());
+        let serial = packed.series.clone().zip(packed.serial);
+        let serial = serial.map(|(series, number)| Serial { series, number });
+        PackPlan { bases: packed.bases.clone(), serial, ..plan }
+    }
+
+    /// The plan of a bundle of `lock` that lacks exactly `without`.
+    pub fn without(lock: &Lock, without: &BTreeSet<ItemName>) -> PackPlan {
+        let mut items: Vec<(usize, Item)> = lock.each_entry().map(|entry| entry.item()).enumerate().collect();
+        items.retain(|(_, item)| !without.contains(&ItemName { kind: item.kind, name: item.name.clone() }));
+        items.sort_by(|(_, a), (_, b)| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+        let parts = || items.iter().map(|(at, _)| lock.entry(*at));
+        let mut layout = LayoutIndex::default();
+        layout.add(parts());
+        let mut text = lock.to_text();
+        text.shrink_to_fit();
+        let fingerprint = Digest::sha256(text.as_bytes());
+        let front = [
+            (LAYOUT[0], "application/vnd.oci.layout.header.v1+json", OCI_LAYOUT.to_vec()),
+            (LAYOUT[1], media_type::OCI_INDEX, layout.to_bytes()),
+            (LOCK, "application/vnd.landfall.lock.v1+yaml", text.into_bytes()),
+        ];
+        let mut entries: Vec<PlannedEntry> =
+            front.map(|(name, kind, bytes)| front_entry(name, kind, bytes)).into();
+        let mut blobs = blob_entries(parts());
+        blobs.sort_by_key(|entry| entry.form != Form::Stored);
+        entries.extend(blobs);
+        let items = items.into_iter().map(|(_, item)| item).collect();
+        PackPlan {
+            items,
+            missing: Vec::new(),
+            bases: Vec::new(),
+            omitted: Vec::new(),
+            fingerprint,
+            serial: None,
+            entries,
+        }
+    }
+
+    /// Leaves out the blobs that `is_had`.
+    fn leave_out(&mut self, is_had: impl Fn(&Descriptor) -> bool) {
+        let blobs = self.entries.split_off(FRONT_LEN);
+        let (out, within): (Vec<_>, Vec<_>) = blobs.into_iter().partition(|entry| is_had(&entry.descriptor));
+        self.entries.extend(within);
+        self.omitted = out.into_iter().map(|entry| entry.descriptor).collect();
+        self.omitted.sort_by(|a, b| a.digest.cmp(&b.digest));
+    }
+
+    /// The entries of its lock that will be in it.
+    pub fn held(&self, lock: &Lock) -> impl Iterator<Item = Entry> {
+        let named = |missing: &MissingItem| (missing.item.kind, missing.item.name.clone());
+        let missing: HashSet<_> = self.missing.iter().map(named).collect();
+        lock.each_entry().filter(move |entry| !missing.contains(&(entry.kind, entry.name.clone())))
+    }
+
+    /// Refuses a bundle that would be partial.
+    ///
+    /// # Errors
+    /// When something is missing.
+    pub fn check_whole(&self) -> Result<(), Error> {
+        if self.missing.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Incomplete { missing: self.missing.clone() })
+        }
+    }
+
+    /// Size in bytes of all blobs, each once.
+    pub fn content_bytes(&self) -> u64 {
+        self.entries[FRONT_LEN..].iter().map(|entry| entry.descriptor.size).sum()
+    }
+
+    /// Bytes that the stored blobs take in the file, without their headers.
+    pub fn stored_bytes(&self) -> u64 {
+        let stored = self.entries.iter().filter(|entry| entry.form == Form::Stored);
+        stored.map(|entry| stored_len(entry.descriptor.size)).sum()
+    }
+
+    /// Most bytes that the file may need: nothing shrinks, and the index is long.
+    pub fn needed_bytes(&self) -> u64 {
+        let most = |entry: &PlannedEntry| {
+            let size = entry.descriptor.size;
+            let frames = 3 + size / CHUNK as u64;
+            let stored = stored_len(size) + size / 256 + 2 * header::BLOCK as u64 + 64;
+            stored + frames * 96 + 512 + 4 * entry.name.len() as u64
+        };
+        // a line for what is left out, and one for its place at each registry
+        let omitted = self.omitted.len() as u64 * (384 + self.bases.len() as u64 * 384);
+        self.entries.iter().map(most).sum::<u64>() + omitted + 8192
+    }
+}

@@ -1,0 +1,300 @@
+//! Reading a bundle by offset. Nothing is ever extracted to a path that the bundle names.
+//!
+//! A bundle comes from the other side of a gap, so whoever made or carried it may be hostile. The attacks, and the
+//! defence against each:
+//!
+//! - **Changed, swapped or truncated bytes.** Every frame's hash is checked before the frame is decoded,
+//!   and so before a byte of it is handed out. The hash is of the frame as it lies in the file: not one
+//!   bit of it is free. The hashes stand in the frame table, those of the table's frames in the index, and the index's
+//!   own in the footer: it is the bundle digest.
+//! - **An index that lies.** Then every frame may fit it. A blob that is read from its beginning is hashed
+//!   on the way, and its last piece is not handed out if its digest is wrong. The index does not show who packed
+//!   the bundle; that needs the digest, the lock's fingerprint or a signature.
+//! - **Volumes** that are missing, or of another bundle. Whatever the files, they are read as one run of bytes
+//!   under the same checks. The checksums beside them are not trusted: they only help to name the bad one.
+//! - **Names**: absolute, `..`, links, devices, duplicates, names that other tools trip over. Only the names of the
+//!   layout, `blobs/ALGORITHM/HEX`, and plain names that begin with `landfall` may stand in the index, once each. The
+//!   tar headers are never used here; `verify` compares each with the one that must be there.
+//! - **Offsets and lengths** that overlap, leave gaps for smuggled bytes, overflow, or reach behind the
+//!   end. Entries must lie one after the other from byte 0 to the index, stored frames have the one
+//!   length that follows from the size, and the file must end where the index says.
+//! - **Bombs.** A frame declares at most 1 MiB of content, and the decoder stops there. Nothing is allocated
+//!   by a declared length before the file has shown as many bytes; the index has a bound ([`Limits`]).
+//! - **The frames' own sizes.** Readers trust the index and the frame table; `verify` compares them.
+//! - **A lock that is not the one the blobs were packed for.** Its fingerprint is in the index; `verify`
+//!   plans the bundle again from the lock and compares, and compares the lock with what the manifests say.
+//! - **Signatures** that are missing, swapped, of another key, or for another purpose. Each is over the whole index,
+//!   and says nothing until [`Bundle::signed_by`] has compared it with the keys that are allowed.
+//! - **An older bundle** that was good once. Its serial is in the index, under the signatures.
+//! - **Newer formats** that would be misread. Their version or `requires` names what this release lacks.
+
+use super::blob_reader::BlobReader;
+use super::entry_reader::EntryReader;
+use super::index::{Index, read_footer};
+use super::open_bundle::OpenBundle;
+use super::stored_blob_reader::StoredBlobReader;
+use super::volume_reader::VolumeReader;
+use crate::error::Error;
+use crate::format::base::BaseName;
+use crate::format::contents::{Contents, Serial};
+use crate::format::damage::Damage;
+use crate::format::form::Form;
+use crate::format::names::{CONTENTS, ItemName};
+use crate::plan::base::Base;
+use landfall_content::{BlobRead, ContentError, Entry, FileRuns, Look, RangeRead, digest_of};
+use landfall_item::lockfile::{Lock, Unresolved};
+use landfall_model::{Descriptor, Digest, Limits};
+use std::collections::BTreeSet;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// An opened bundle. Clones share the file; any number of threads may read.
+#[derive(Debug, Clone)]
+pub struct Bundle(pub Arc<OpenBundle>);
+
+impl Bundle {
+    /// Opens the bundle at `path`: reads its footer, its contents index and its signatures, and nothing else. The
+    /// signatures are not checked. `path` is the file; or where it is split, its name without a number, or any one
+    /// of its volumes.
+    ///
+    /// # Errors
+    /// When it cannot be read, volumes are missing, it is no bundle, it is damaged in these parts, its length is wrong,
+    /// or it needs a newer landfall.
+    pub fn open(path: &Path) -> Result<Bundle, Error> {
+        Bundle::open_at(&[path.into()])
+    }
+
+    /// As [`Bundle::open`], for a bundle of which the volumes may lie in several folders: any volume, or the folder, of
+    /// each of these. It takes the name of the first.
+    ///
+    /// # Errors
+    /// As [`Bundle::open`].
+    pub fn open_at(places: &[PathBuf]) -> Result<Bundle, Error> {
+        Bundle::of(places, VolumeReader::open(places)?)
+    }
+
+    /// Opens a bundle that is an object: by one request for its end, and another one where the index is large.
+    ///
+    /// # Errors
+    /// As [`Bundle::open`].
+    pub fn open_object(object: Arc<dyn RangeRead>) -> Result<Bundle, Error> {
+        Bundle::of(&[object.url().into()], VolumeReader::of_object(object)?)
+    }
+
+    fn of(places: &[PathBuf], volumes: VolumeReader) -> Result<Bundle, Error> {
+        let path = places.first().map_or(Path::new(""), PathBuf::as_path);
+        let damaged = |damage: Damage| {
+            // until the index is known, a volume that is cut short looks like damage in those after it
+            let hint = match volumes.volume(0) {
+                Some(_) => {
+                    "; if a volume was cut short or is another bundle's, `landfall verify` tells which"
+                }
+                None => "",
+            };
+            let damage = Damage { why: format!("{}{hint}", damage.why), ..volumes.place(damage) };
+            Error::Damaged { path: path.into(), damage: vec![damage], loss: None }
+        };
+        let footer = read_footer(&volumes).map_err(damaged)?;
+        let index = Index::read(path, &volumes, footer, damaged)?;
+        Ok(Bundle(Arc::new(OpenBundle::new(places, volumes, index))))
+    }
+
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// The bundle digest: SHA-256 of the contents index.
+    pub fn digest(&self) -> &Digest {
+        &self.0.index.footer.sha256
+    }
+
+    /// The lock's fingerprint as the index names it. [`Bundle::lock`] checks it.
+    pub fn fingerprint(&self) -> &Digest {
+        &self.contents().locks[0].fingerprint
+    }
+
+    /// The contents index.
+    pub fn contents(&self) -> &Contents {
+        &self.0.index.contents
+    }
+
+    /// Items of the lock that are not inside. Empty when the bundle is complete.
+    pub fn partial(&self) -> &[ItemName] {
+        &self.0.partial
+    }
+
+    /// The bases of a delta, each of which has all that it leaves out. Empty where the bundle is no delta.
+    pub fn bases(&self) -> &[BaseName] {
+        &self.contents().bases
+    }
+
+    /// Blobs that its items need and that a delta leaves out. Empty where the bundle is no delta.
+    pub fn omitted(&self) -> &[Descriptor] {
+        &self.contents().omitted
+    }
+
+    /// Whether it is split into volumes.
+    pub fn is_split(&self) -> bool {
+        self.0.volumes.volume_number(0).is_some()
+    }
+
+    /// Size in bytes, of all volumes together.
+    pub fn bytes(&self) -> u64 {
+        self.0.volumes.length()
+    }
+
+    /// The signatures, each as `ssh-keygen -Y sign` writes it. They are not checked yet.
+    pub fn signatures(&self) -> &[String] {
+        &self.0.index.signatures
+    }
+
+    /// Its series, and its number in that, where it has one.
+    pub fn serial(&self) -> Option<Serial> {
+        let Contents { series, serial, .. } = self.contents();
+        let (series, number) = series.clone().zip(*serial)?;
+        Some(Serial { series, number })
+    }
+
+    /// Whether the bundle is this base of a delta, or was packed from the lock that the base names.
+    pub fn is(&self, base: &BaseName) -> bool {
+        match base {
+            BaseName::Bundle { digest, .. } => digest == self.digest(),
+            BaseName::Lock { lock } | BaseName::Receipt { lock, .. } => lock == self.fingerprint(),
+        }
+    }
+
+    /// The bundle as a base of a delta.
+    pub fn as_base(&self) -> Base {
+        Base::bundle(self.digest().clone(), self.contents())
+    }
+
+    /// The lock inside, without the items that the bundle lacks: these are among its unresolved ones.
+    ///
+    /// # Errors
+    /// As [`Bundle::lock`].
+    pub fn held(&self) -> Result<Lock, Error> {
+        let mut lock = self.lock()?;
+        let lacks =
+            |kind, name: &str| self.partial().iter().any(|item| item.kind == kind && item.name == name);
+        lock.retain(|item| !lacks(item.kind(), &item.name()));
+        for ItemName { kind, name } in self.partial() {
+            let told = lock.unresolved.iter().map(|lost| (lost.kind, &lost.name));
+            let mut told = told.chain(lock.missing.iter().map(|lost| (lost.kind, &lost.name)));
+            if !told.any(|lost| lost == (*kind, name)) {
+                let cause = "the bundle lacks it".into();
+                lock.unresolved.push(Unresolved { kind: *kind, name: name.clone(), cause });
+            }
+        }
+        Ok(lock)
+    }
+
+    /// The lock inside.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not the one that the index names.
+    pub fn lock(&self) -> Result<Lock, Error> {
+        let OpenBundle { index: Index { contents, footer, .. }, path, volumes, .. } = &*self.0;
+        let none = || Damage::new(CONTENTS, footer.offset, "it has no lock");
+        let error =
+            |damage| Error::Damaged { path: path.clone(), damage: vec![volumes.place(damage)], loss: None };
+        let place = contents.lock_place().ok_or_else(|| error(none()))?;
+        let entry = &contents.entries[place];
+        let damaged = |why: String| error(Damage::new(&entry.name, entry.offset, why));
+        let limit = Limits::default().contents_bytes as u64;
+        let mut text = String::new();
+        EntryReader::new(Arc::clone(&self.0), place, 0)
+            .take(limit)
+            .read_to_string(&mut text)
+            .map_err(|error| damaged(error.to_string()))?;
+        // before it is parsed: who changed the lock must have made the index too. What counts are the bytes that were
+        // carried; a later release may write the same lock otherwise
+        if Digest::sha256(text.as_bytes()) != *self.fingerprint() {
+            return Err(damaged("it is not the lock that the contents index names".into()));
+        }
+        Lock::parse(&format!("{}:{}", path.display(), entry.name), &text)
+            .map_err(|error| damaged(error.to_string()))
+    }
+
+    /// The items of the lock that are inside, each with its parts, by name: images, then files.
+    ///
+    /// # Errors
+    /// As [`Bundle::lock`].
+    pub fn entries(&self) -> Result<Vec<Entry>, Error> {
+        let lost: BTreeSet<_> = self.partial().iter().map(|item| (item.kind, &item.name)).collect();
+        let mut entries = self.lock()?.entries();
+        entries.retain(|entry| !lost.contains(&(entry.kind, &entry.name)));
+        Ok(entries)
+    }
+}
+
+impl Bundle {
+    /// The place of a blob that lies in files as it is.
+    fn stored_in_file(&self, digest: &Digest) -> Option<usize> {
+        let place = self.0.place(digest).filter(|_| !self.0.volumes.is_remote())?;
+        (self.0.entry(place).form == Form::Stored).then_some(place)
+    }
+}
+
+impl BlobRead for Bundle {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        Ok(self.0.place(digest).map(|place| self.contents().entries[place].size))
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let missing = || ContentError::Missing { digest: digest.clone() };
+        let place = self.0.place(digest).ok_or_else(missing)?;
+        Ok(Box::new(EntryReader::new(Arc::clone(&self.0), place, offset)))
+    }
+
+    fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
+        match self.0.place(digest) {
+            Some(place) if self.contents().entries[place].form == Form::Stored => {
+                Ok(Box::new(BlobReader::new(Arc::clone(&self.0), place)))
+            }
+            _ => self.open(digest, 0),
+        }
+    }
+
+    fn looks(&self, digest: &Digest) -> Result<Vec<Look>, ContentError> {
+        let missing = || ContentError::Missing { digest: digest.clone() };
+        let entry = self.0.entry(self.0.place(digest).ok_or_else(missing)?);
+        let looks = self.0.volumes.looks(entry.offset, entry.length);
+        looks.map_err(|source| ContentError::Read { digest: digest.clone(), source })
+    }
+
+    fn open_known(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let missing = || ContentError::Missing { digest: digest.clone() };
+        let place = self.0.place(digest).ok_or_else(missing)?;
+        Ok(match self.0.entry(place).form {
+            Form::Stored if !self.0.volumes.is_remote() => {
+                Box::new(StoredBlobReader::new(Arc::clone(&self.0), place, offset))
+            }
+            // of an object no frame is read twice
+            Form::Stored | Form::Compressed => {
+                Box::new(EntryReader::of_known(Arc::clone(&self.0), place, offset))
+            }
+        })
+    }
+
+    fn file_runs(&self, digest: &Digest, offset: u64) -> Result<Option<FileRuns>, ContentError> {
+        Ok(self
+            .stored_in_file(digest)
+            .map(|place| StoredBlobReader::new(Arc::clone(&self.0), place, offset).runs()))
+    }
+
+    fn is_remote(&self) -> bool {
+        self.0.volumes.is_remote()
+    }
+
+    fn is_sound(&self, digest: &Digest) -> io::Result<bool> {
+        match self.stored_in_file(digest) {
+            Some(place) => StoredBlobReader::new(Arc::clone(&self.0), place, 0).is_sound(),
+            None => {
+                let mut reader = self.open_known(digest, 0).map_err(io::Error::other)?;
+                Ok(digest_of(&mut reader, digest.algorithm())? == *digest)
+            }
+        }
+    }
+}

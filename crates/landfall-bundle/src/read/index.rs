@@ -1,0 +1,157 @@
+//! Finding and reading the contents index, from the end of the file.
+
+use super::volume_reader::VolumeReader;
+use crate::error::Error;
+use crate::format::contents::Contents;
+use crate::format::damage::Damage;
+use crate::format::footer::{self, Footer};
+use crate::format::form::Form;
+use crate::format::frame;
+use crate::format::hash::Hash;
+use crate::format::names::{CONTENTS, DELTA};
+use crate::format::signatures;
+use crate::format::stored::CHUNK;
+use landfall_model::Limits;
+use serde::Deserialize;
+use std::path::Path;
+
+/// A contents index, and what stands after it.
+#[derive(Debug)]
+pub struct Index {
+    pub contents: Contents,
+    pub footer: Footer,
+    /// The signatures' texts. They are not checked yet.
+    pub signatures: Vec<String>,
+}
+
+/// Reads the footer of the bundle that ends with the last volume.
+///
+/// # Errors
+/// When there is none, or it is of a bundle with another length.
+pub(crate) fn read_footer(volumes: &VolumeReader) -> Result<Footer, Damage> {
+    let length = volumes.length();
+    let damage = |why: String| Damage::new("footer", length.saturating_sub(footer::LEN as u64), why);
+    let surplus = || volumes.ends().find(|(end, _)| whole_before(volumes, *end));
+    match footer_before(volumes, length)? {
+        Some(footer) if footer.bundle_len() == Some(length) => Ok(footer),
+        found => Err(match (surplus(), found) {
+            (Some((end, next)), _) => {
+                let why = format!("the bundle ends here; {next} and what follows do not belong to it");
+                Damage::new("footer", end, why)
+            }
+            (None, Some(_)) => damage(format!("it is of a bundle with another length than {length} bytes")),
+            (None, None) => {
+                let why =
+                    "the file does not end as bundles do; this is no landfall bundle, or not all of one";
+                damage(why.into())
+            }
+        }),
+    }
+}
+
+/// The footer that ends at `end`, where one does.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn footer_before(volumes: &VolumeReader, end: u64) -> Result<Option<Footer>, Damage> {
+    let at = end.saturating_sub(footer::LEN as u64);
+    let bytes = volumes.bytes_at(at, (end - at) as usize);
+    let bytes = bytes.map_err(|error| Damage::unread("footer", at, &error))?;
+    Ok(Footer::parse(&bytes))
+}
+
+/// Whether a whole bundle lies before `end`.
+fn whole_before(volumes: &VolumeReader, end: u64) -> bool {
+    footer_before(volumes, end)
+        .is_ok_and(|footer| footer.is_some_and(|footer| footer.bundle_len() == Some(end)))
+}
+
+impl Index {
+    /// Reads the index of the bundle at `path` which `footer` points at; `damaged` makes an error of what is wrong.
+    pub fn read(
+        path: &Path,
+        volumes: &VolumeReader,
+        footer: Footer,
+        damaged: impl Fn(Damage) -> Error,
+    ) -> Result<Index, Error> {
+        let bytes = read_index(volumes, &footer).map_err(&damaged)?;
+        let contents = parse(path, &bytes, |why| damaged(Damage::new(CONTENTS, footer.offset, why)))?;
+        drop(bytes);
+        contents.check(footer.offset).map_err(&damaged)?;
+        let signatures = read_signatures(volumes, &footer).map_err(&damaged)?;
+        Ok(Index { contents, footer, signatures })
+    }
+}
+
+/// Reads the bytes of the contents index.
+pub(crate) fn read_index(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<u8>, Damage> {
+    let damage = |why: String| Damage::new(CONTENTS, footer.offset, why);
+    // an honest index is shorter than what it lists: each entry has a header of 512 bytes
+    let limit = (Limits::default().contents_bytes as u64).min((4 << 20) + volumes.length());
+    if footer.size > limit || footer.length > limit {
+        return Err(damage(format!("it is longer than the {limit} bytes that landfall reads")));
+    }
+    let frames = volumes.bytes_at(footer.offset, footer.length as usize);
+    let frames = frames.map_err(|error| Damage::unread(CONTENTS, footer.offset, &error))?;
+    if Hash::of(&frames) != footer.frames {
+        return Err(damage("its bytes do not have the hash that the footer gives them".into()));
+    }
+    let index = decode(&frames, footer.size).map_err(damage)?;
+    if !footer.sha256.matches(&index) {
+        return Err(damage("it does not have the hash that the footer gives it".into()));
+    }
+    Ok(index)
+}
+
+/// The `size` bytes of a contents index that these frames hold.
+fn decode(frames: &[u8], size: u64) -> Result<Vec<u8>, String> {
+    let (mut index, mut rest) = (Vec::new(), frames);
+    while (index.len() as u64) < size {
+        let content = (size - index.len() as u64).min(CHUNK as u64) as usize;
+        let (first, others) = frame::split(rest).ok_or("it ends early")?;
+        index.extend(frame::decode(Form::Compressed, first, content)?);
+        rest = others;
+    }
+    if rest.is_empty() { Ok(index) } else { Err("it ends late".into()) }
+}
+
+/// Reads the signatures.
+fn read_signatures(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<String>, Damage> {
+    let at = volumes.length() - footer::LEN as u64 - footer.signed;
+    let damage = |why: String| Damage::new("signatures", at, why);
+    let limit = Limits::default().signatures_bytes;
+    if footer.signed > limit {
+        return Err(damage(format!("they are longer than the {limit} bytes that landfall reads")));
+    }
+    let frame = volumes.bytes_at(at, footer.signed as usize);
+    let frame = frame.map_err(|error| Damage::unread("signatures", at, &error))?;
+    if Hash::of(&frame) != footer.signatures {
+        return Err(damage("their bytes do not have the hash that the footer gives them".into()));
+    }
+    signatures::parse(&frame).ok_or_else(|| damage("they are no list of signatures".into()))
+}
+
+/// Parses the contents index of the bundle at `path`.
+fn parse(path: &Path, index: &[u8], damaged: impl Fn(String) -> Error) -> Result<Contents, Error> {
+    #[derive(Deserialize)]
+    struct Head {
+        version: u32,
+        #[serde(default)]
+        requires: Vec<String>,
+    }
+    let newer = |what| Err(Error::Newer { path: path.into(), what });
+    let head: Head = serde_json::from_slice(index).map_err(|error| damaged(error.to_string()))?;
+    if head.version != 1 {
+        return newer(format!("its format has version {}, this one reads version 1", head.version));
+    }
+    let unknown: Vec<String> = head.requires.into_iter().filter(|word| word != DELTA).collect();
+    if !unknown.is_empty() {
+        return newer(format!("it uses {}", unknown.join(", ")));
+    }
+    let mut contents: Contents = serde_json::from_slice(index).map_err(|error| damaged(error.to_string()))?;
+    contents.entries.shrink_to_fit();
+    if contents.locks.len() > 1 {
+        return newer(format!("it has {} locks", contents.locks.len()));
+    }
+    Ok(contents)
+}

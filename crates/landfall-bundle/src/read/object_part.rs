@@ -1,0 +1,89 @@
+//! A part of a bundle that is an object. Its end is kept in memory; of what lies before, little pieces are read together with
+//! what lies around them, as those that belong together lie together.
+
+use crate::format::stored::ReadAt;
+use landfall_content::{Look, RangeRead, RangeReader};
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How much of the end is read when it is opened, in bytes: of most bundles that is the index, and the frame table before it.
+const END: u64 = 1 << 20;
+/// What is asked for at once where a little is read, in bytes.
+const WINDOW: u64 = 1 << 20;
+/// How many windows are kept.
+const KEPT: usize = 8;
+/// The most that is read from windows, in bytes.
+pub(super) const LITTLE: u64 = 256 << 10;
+
+/// An object, with its end in memory.
+#[derive(Debug)]
+pub(super) struct ObjectPart {
+    object: Arc<dyn RangeRead>,
+    end: Vec<u8>,
+    /// Those that were read last, by their numbers.
+    windows: Mutex<VecDeque<(u64, Arc<Vec<u8>>)>>,
+}
+
+impl ObjectPart {
+    /// Reads the end of the object.
+    pub(super) fn open(object: Arc<dyn RangeRead>) -> io::Result<ObjectPart> {
+        let size = object.size();
+        let end = read(&object, size - size.min(END)..size)?;
+        Ok(ObjectPart { object, end, windows: Mutex::default() })
+    }
+
+    /// How it looks.
+    pub(super) fn look(&self) -> Look {
+        self.object.look()
+    }
+
+    /// Reads `range` in order, by one request where no answer breaks off.
+    pub(super) fn reader(&self, range: Range<u64>) -> RangeReader {
+        RangeReader::new(self.object.clone(), range)
+    }
+
+    /// Where the bytes begin that are in memory up to the end.
+    pub(super) fn end(&self) -> u64 {
+        self.object.size() - self.end.len() as u64
+    }
+
+    fn window(&self, number: u64) -> io::Result<Arc<Vec<u8>>> {
+        let windows = || self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, window)) = windows().iter().find(|(of, _)| *of == number) {
+            return Ok(window.clone());
+        }
+        let from = number * WINDOW;
+        let window = Arc::new(read(&self.object, from..self.end().min(from + WINDOW))?);
+        let mut windows = windows();
+        windows.truncate(KEPT - 1);
+        windows.push_front((number, window.clone()));
+        Ok(window)
+    }
+}
+
+fn read(object: &Arc<dyn RangeRead>, range: Range<u64>) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    RangeReader::new(object.clone(), range).read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+impl ReadAt for ObjectPart {
+    fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        let to = at + buffer.len() as u64;
+        if at < self.end() && (to > self.end() || to - at > LITTLE) {
+            return self.reader(at..to).read_exact(buffer);
+        }
+        if let Some(inside) = at.checked_sub(self.end()) {
+            return (&self.end[inside as usize..]).read_exact(buffer);
+        }
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let at = at + filled as u64;
+            let window = self.window(at / WINDOW)?;
+            filled += (&window[(at % WINDOW) as usize..]).read(&mut buffer[filled..])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! Who signed a bundle: its signatures, compared with the keys that are allowed.
+
+use super::bundle::Bundle;
+use super::index::read_index;
+use crate::error::Error;
+use crate::format::names::NAMESPACE;
+use jiff::Timestamp;
+use landfall_model::sign::{self, AllowedSigners, PublicKey, Signature};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Who signed a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedBy {
+    /// The principals of the key, as the file of allowed signers has them.
+    pub principals: String,
+    /// The key.
+    pub key: PublicKey,
+}
+
+impl fmt::Display for SignedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.principals, self.key)
+    }
+}
+
+impl Bundle {
+    /// The keys of its signatures, which nobody has checked.
+    pub fn signature_keys(&self) -> Vec<String> {
+        let key = |text: &String| match Signature::parse(text.as_bytes()) {
+            Ok(signature) => signature.key().to_string(),
+            Err(error) => format!("cannot be read: {error}"),
+        };
+        self.signatures().iter().map(key).collect()
+    }
+
+    /// All of `allowed` who signed the bundle, each key once, at the time `now`. Signatures of others count for nothing.
+    ///
+    /// # Errors
+    /// When fewer than `at_least` different principals signed it: it is not signed, or by keys that are not allowed, or
+    /// the signatures are over other content.
+    pub fn signed_by(
+        &self,
+        allowed: &AllowedSigners,
+        at_least: usize,
+        now: Timestamp,
+    ) -> Result<Vec<SignedBy>, Error> {
+        let path = || self.0.path.clone();
+        if self.signatures().is_empty() {
+            return Err(Error::NotSigned { path: path() });
+        }
+        let index = read_index(&self.0.volumes, &self.0.index.footer).map_err(|damage| Error::Damaged {
+            path: path(),
+            damage: vec![self.0.volumes.place(damage)],
+            loss: None,
+        })?;
+        let (mut signers, mut refused): (Vec<SignedBy>, Vec<sign::Error>) = (Vec::new(), Vec::new());
+        for text in self.signatures() {
+            match check(text, &index, allowed, now) {
+                Ok(by) if signers.iter().any(|other| other.key == by.key) => {}
+                Ok(by) => signers.push(by),
+                Err(why) => refused.push(why),
+            }
+        }
+        let names: BTreeSet<&String> = signers.iter().map(|by| &by.principals).collect();
+        let count = names.len();
+        if count >= at_least {
+            return Ok(signers);
+        }
+        match refused.pop() {
+            Some(source) if at_least == 1 && refused.is_empty() => {
+                Err(Error::Signature { path: path(), source: source.into() })
+            }
+            last => {
+                let refused = refused.iter().chain(&last).map(ToString::to_string).collect();
+                Err(Error::Signers { path: path(), at_least, count, refused })
+            }
+        }
+    }
+}
+
+/// Who of `allowed` made the signature `text` over `message`.
+fn check(
+    text: &str,
+    message: &[u8],
+    allowed: &AllowedSigners,
+    now: Timestamp,
+) -> Result<SignedBy, sign::Error> {
+    let signature = Signature::parse(text.as_bytes())?;
+    signature.check(NAMESPACE, message)?;
+    let key = signature.key();
+    let principals = allowed.principals(key, NAMESPACE, now)?.to_owned();
+    Ok(SignedBy { principals, key: key.clone() })
+}

@@ -1,0 +1,139 @@
+//! Reading a stored blob of which the digest was checked already: straight from its raw blocks, from any offset. The
+//! checksum of each frame is compared before a byte of the frame is handed out, as disks decay, unless that was done a
+//! moment ago.
+
+use super::open_bundle::OpenBundle;
+use crate::format::damage::Damage;
+use crate::format::stored::{BLOCK, CHECKSUM, CHUNK, StoredReader, checksum, stored_len};
+use landfall_content::FileRuns;
+use landfall_model::Hasher;
+use std::io::{self, Read};
+use std::iter;
+use std::sync::Arc;
+use xxhash_rust::xxh64::Xxh64;
+
+/// Reads a stored blob that has its digest. It holds no frame: one is read for its checksum, and then once more.
+pub(super) struct StoredBlobReader {
+    content: StoredReader<Arc<OpenBundle>>,
+    place: usize,
+    /// Up to where the checksums were compared.
+    checked: u64,
+}
+
+impl StoredBlobReader {
+    /// Reads the entry at `place` from `offset` of its content on.
+    pub(super) fn new(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> StoredBlobReader {
+        let entry = bundle.entry(place);
+        let (start, size) = (entry.content_offset(), entry.size);
+        let content = StoredReader { source: bundle, start, at: offset.min(size), size };
+        StoredBlobReader { content, place, checked: 0 }
+    }
+
+    /// What is left, as runs of the bundle's files.
+    pub(super) fn runs(mut self) -> FileRuns {
+        Box::new(iter::from_fn(move || {
+            (self.content.at < self.content.size).then(|| {
+                self.check()?;
+                let (place, run) = self.content.next_run();
+                let run = self.content.source.volumes.run(place, run)?;
+                self.content.at += run.length;
+                Ok(run)
+            })
+        }))
+    }
+
+    /// Compares the checksum of the frame that has the byte that is read next, where that was not done.
+    fn check(&mut self) -> io::Result<()> {
+        if self.content.at < self.checked || self.content.at >= self.content.size {
+            return Ok(());
+        }
+        let number = self.content.at / CHUNK as u64;
+        if !self.content.source.checks.has(&self.place, number as usize) {
+            self.each_of_frame(number, |_| {})?;
+        }
+        self.checked = self.content.size.min((number + 1) * CHUNK as u64);
+        Ok(())
+    }
+
+    /// Reads a frame once: hands its content to `each`, and compares its checksum.
+    fn each_of_frame(&self, number: u64, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        let StoredReader { source: bundle, start, size, .. } = &self.content;
+        let chunk = CHUNK as u64;
+        let (from, to) = (number * chunk, *size.min(&((number + 1) * chunk)));
+        let mut blocks = StoredReader { source: bundle.clone(), start: *start, at: from, size: to };
+        let (mut hasher, mut block) = (Xxh64::new(0), vec![0; BLOCK / 2]);
+        loop {
+            match blocks.read(&mut block)? {
+                0 => break,
+                count => {
+                    hasher.update(&block[..count]);
+                    each(&block[..count]);
+                }
+            }
+        }
+        let frame = start + number * stored_len(chunk);
+        let sum = frame + stored_len(to - from) - CHECKSUM as u64;
+        if bundle.volumes.bytes_at(sum, CHECKSUM)? != checksum(&hasher) {
+            let why = "its bytes do not have the checksum of their frame";
+            let damage = bundle.volumes.place(Damage::new(&bundle.entry(self.place).name, frame, why));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, damage.to_string()));
+        }
+        bundle.checks.add(self.place, number as usize);
+        Ok(())
+    }
+
+    /// Whether the blob has its digest.
+    pub(super) fn is_sound(&self) -> io::Result<bool> {
+        let digest = &self.content.source.entry(self.place).digest;
+        let mut hasher = Hasher::new(digest.algorithm());
+        for number in 0..self.content.size.div_ceil(CHUNK as u64) {
+            self.each_of_frame(number, |piece| hasher.update(piece))?;
+        }
+        Ok(hasher.finish() == *digest)
+    }
+}
+
+impl Read for StoredBlobReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.check()?;
+        let left = self.checked.saturating_sub(self.content.at).min(buffer.len() as u64) as usize;
+        self.content.read(&mut buffer[..left])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Bundle;
+    use crate::format::stored::CHUNK;
+    use crate::testkit::sample::{lying, noise};
+    use landfall_content::BlobRead;
+    use landfall_model::Digest;
+    use std::io::{ErrorKind, Read};
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn every_offset_is_read_and_nothing_of_a_frame_that_decayed() {
+        let content = noise(2 * CHUNK + 77);
+        let (packed, _) = lying(&content, &content);
+        let bundle = Bundle::open(&packed.path).unwrap();
+        let digest = Digest::sha256(&content);
+        let read = |bundle: &Bundle, offset: usize| {
+            let mut bytes = Vec::new();
+            let result = bundle.open_known(&digest, offset as u64).unwrap().read_to_end(&mut bytes);
+            (bytes, result.map_err(|error| error.kind()))
+        };
+        for offset in [0, 1, CHUNK - 1, CHUNK, 2 * CHUNK, content.len() - 1, content.len()] {
+            let (bytes, result) = read(&bundle, offset);
+            assert!(bytes == content[offset..] && result.is_ok(), "{offset}");
+        }
+        let file = std::fs::read(&packed.path).unwrap();
+        let part = &content[CHUNK + 1000..CHUNK + 1032];
+        let at = file.windows(32).position(|bytes| bytes == part).unwrap();
+        std::fs::File::options().write(true).open(&packed.path).unwrap().write_at(b"!", at as u64).unwrap();
+        let bundle = Bundle::open(&packed.path).unwrap();
+        let (bytes, result) = read(&bundle, 0);
+        assert_eq!((bytes.len(), result), (CHUNK, Err(ErrorKind::InvalidData)));
+        assert!(read(&bundle, CHUNK + 5).0.is_empty());
+        assert_eq!(read(&bundle, 2 * CHUNK).0, &content[2 * CHUNK..]);
+    }
+}

@@ -1,0 +1,144 @@
+//! A stretch of a bundle's bytes that is read from its beginning to its end: an entry, or all of it. Of files each read goes
+//! to its place; of an object one request brings the whole stretch, in order.
+
+use super::open_bundle::OpenBundle;
+use crate::format::stored::ReadAt;
+use landfall_content::RangeReader;
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many bytes are read and dropped rather than left out by another request.
+const SKIPPED: u64 = 256 << 10;
+
+/// Bytes of a bundle up to a place, read in order.
+pub(super) struct Stretch {
+    pub(super) bundle: Arc<OpenBundle>,
+    end: u64,
+    answer: Mutex<Option<Answer>>,
+}
+
+/// An answer under way.
+struct Answer {
+    /// Where its next byte lies in the bundle.
+    at: u64,
+    /// Where it ends.
+    end: u64,
+    reader: RangeReader,
+}
+
+impl Stretch {
+    /// The bytes up to `end`.
+    pub(super) fn new(bundle: Arc<OpenBundle>, end: u64) -> Stretch {
+        Stretch { bundle, end, answer: Mutex::default() }
+    }
+
+    /// `length` bytes from `at` on.
+    pub(super) fn bytes_at(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.read_exact_at(&mut bytes, at)?;
+        Ok(bytes)
+    }
+}
+
+impl ReadAt for Stretch {
+    fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        let volumes = &self.bundle.volumes;
+        let to = at + buffer.len() as u64;
+        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |open: &Answer| open.at <= at && at - open.at <= SKIPPED && to <= open.end;
+        let mut open = match answer.take().filter(fits) {
+            Some(open) => open,
+            None => match volumes.reader(at..self.end.max(to)) {
+                Some((end, reader)) if to <= end => Answer { at, end, reader },
+                // or it lies over the edge of two objects
+                _ => return volumes.read_exact_at(buffer, at),
+            },
+        };
+        io::copy(&mut (&mut open.reader).take(at - open.at), &mut io::sink())?;
+        open.reader.read_exact(buffer)?;
+        *answer = Some(Answer { at: to, ..open });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::sample::{lying, noise};
+    use crate::{Bundle, verify};
+    use landfall_content::{BlobRead, InMemory};
+    use landfall_model::Digest;
+    use landfall_model::report::Silent;
+    use std::io::{ErrorKind, Read};
+    use std::sync::Arc;
+
+    /// A blob that does not compress, and the bundle that has it.
+    fn stored() -> (Vec<u8>, Vec<u8>) {
+        let content = noise((3 << 20) + 77);
+        let (packed, _) = lying(&content, &content);
+        (content, std::fs::read(&packed.path).unwrap())
+    }
+
+    fn opened(object: &Arc<InMemory>) -> Bundle {
+        Bundle::open_object(object.clone()).unwrap()
+    }
+
+    #[test]
+    fn an_object_is_opened_by_its_end_and_a_blob_read_by_one_range() {
+        let (content, file) = stored();
+        let (size, digest) = (file.len() as u64, Digest::sha256(&content));
+        let object = Arc::new(InMemory::of(&file));
+        let bundle = opened(&object);
+        assert!(matches!(&object.asked()[..], [end] if *end == (size - (1 << 20)..size)));
+        let read = |mut reader: Box<dyn Read + Send>| {
+            let mut bytes = Vec::new();
+            reader.read_to_end(&mut bytes).unwrap();
+            (bytes, object.asked())
+        };
+        for offset in [0, 1 << 20, content.len() - 1] {
+            let (bytes, asked) = read(bundle.open_known(&digest, offset as u64).unwrap());
+            assert!(bytes == content[offset..], "{offset}");
+            assert!(asked.len() <= 1, "{offset}: {asked:?}");
+        }
+        for (bytes, asked) in
+            [bundle.open(&digest, 0), bundle.open_whole(&digest)].map(|reader| read(reader.unwrap()))
+        {
+            assert!(bytes == content);
+            assert_eq!(asked.len(), 1, "{asked:?}");
+        }
+        assert!(bundle.is_sound(&digest).unwrap());
+        assert!(bundle.file_runs(&digest, 0).unwrap().is_none());
+        object.asked();
+        verify(&bundle, &Silent).unwrap();
+        let asked = object.asked();
+        assert_eq!(asked.len(), 2, "the entries, and a window with manifests and lock: {asked:?}");
+    }
+
+    #[test]
+    fn answers_that_break_off_are_resumed_and_what_replaces_the_object_is_told() {
+        let (content, file) = stored();
+        let digest = Digest::sha256(&content);
+        let object = Arc::new(InMemory { cut: 300_000, ..InMemory::of(&file) });
+        let bundle = opened(&object);
+        verify(&bundle, &Silent).unwrap();
+        assert_eq!(bundle.looks(&digest).unwrap(), opened(&object).looks(&digest).unwrap());
+        let mut reader = bundle.open(&digest, 0).unwrap();
+        *object.replaced.lock().unwrap() = true;
+        let error = reader.read(&mut [0; 10]).unwrap_err();
+        assert!(error.to_string().contains("cannot be read: it was replaced"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Other, "it is not damaged");
+    }
+
+    #[test]
+    fn no_byte_of_a_damaged_frame_is_handed_out() {
+        let (content, mut file) = stored();
+        let part = &content[(1 << 20) + 1000..][..32];
+        let at = file.windows(32).position(|bytes| bytes == part).unwrap();
+        file[at] ^= 1;
+        let bundle = opened(&Arc::new(InMemory::of(&file)));
+        let mut bytes = Vec::new();
+        let digest = Digest::sha256(&content);
+        let error = bundle.open_known(&digest, 0).unwrap().read_to_end(&mut bytes).unwrap_err();
+        assert_eq!((bytes.len(), error.kind()), (1 << 20, ErrorKind::InvalidData));
+        assert!(verify(&bundle, &Silent).is_err());
+    }
+}

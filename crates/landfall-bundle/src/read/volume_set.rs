@@ -1,0 +1,233 @@
+//! Which volumes of a bundle are there, and whether a path means volumes or one file.
+
+use super::checksums;
+use crate::format::files::{file_name, number_of, split, volume_path};
+use crate::format::names::LAYOUT;
+use crate::format::stored::PREFIX;
+use crate::format::{frame, header};
+use landfall_content::folder_of;
+use landfall_model::OCI_LAYOUT;
+use landfall_model::document::open_input;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The volumes of a bundle that are there, perhaps not all, and perhaps in several folders.
+#[derive(Debug)]
+pub(crate) struct VolumeSet {
+    /// The name of the bundle, without a number, in the first folder.
+    pub base: PathBuf,
+    found: BTreeMap<usize, PathBuf>,
+    /// The checksums beside them: hex by number. Empty where there are none.
+    pub sums: BTreeMap<usize, String>,
+    /// Highest number that there must be.
+    pub last: usize,
+}
+
+impl VolumeSet {
+    /// The volumes that `places` mean. The first place is the name of the bundle where no file has it, any one volume, or
+    /// a folder with volumes of one bundle; the others are further volumes of it, or folders with such. `None` where
+    /// the first place means a file.
+    pub(crate) fn of(places: &[PathBuf]) -> io::Result<Option<VolumeSet>> {
+        let Some((first, more)) = places.split_first() else { return Ok(None) };
+        let (base, named) = match split(first) {
+            // a file may end in such a number by chance; then it begins as bundles do, and volume 2 does not
+            Some((base, number)) if number == 1 || !begins_bundle(first) => (base, number),
+            _ if first.is_dir() => match only_bundle(first)? {
+                Some(base) => (base, 0),
+                None => return Ok(None),
+            },
+            _ if fs::symlink_metadata(first).is_ok() => return Ok(None),
+            _ => (first.clone(), 0),
+        };
+        let set = VolumeSet::with(&base, more, named)?;
+        Ok((!set.found.is_empty()).then_some(set))
+    }
+
+    /// The volumes of `base` beside it and at the places `more`. There is a volume `number`.
+    fn with(base: &Path, more: &[PathBuf], number: usize) -> io::Result<VolumeSet> {
+        let mut bases = vec![base.to_path_buf()];
+        bases.extend(more.iter().map(|place| in_folder(base, place)));
+        let mut found = BTreeMap::new();
+        for base in &bases {
+            for number in numbers(base)? {
+                found.entry(number).or_insert_with(|| volume_path(base, number));
+            }
+        }
+        let sums = bases.iter().map(|base| checksums::of_volumes(base)).find(|sums| !sums.is_empty());
+        let sums = sums.unwrap_or_default();
+        let listed = sums.last_key_value().map_or(0, |(last, _)| *last);
+        // a file of somebody may end in such a number, too
+        found.retain(|number, path| listed == 0 || *number <= listed || begins_volume(path));
+        let last = found.last_key_value().map_or(0, |(last, _)| *last).max(listed).max(number);
+        Ok(VolumeSet { base: base.into(), found, sums, last })
+    }
+
+    /// The same without volume `number`, which there must be.
+    pub(crate) fn without(mut self, number: usize) -> VolumeSet {
+        self.found.remove(&number);
+        self.last = self.last.max(number);
+        self
+    }
+
+    /// The numbers of those that are missing.
+    pub(crate) fn missing(&self) -> Vec<usize> {
+        (1..=self.last).filter(|number| !self.found.contains_key(number)).collect()
+    }
+
+    /// The name of a volume.
+    pub(crate) fn name(&self, number: usize) -> String {
+        file_name(&volume_path(&self.base, number))
+    }
+
+    /// Those that are there: their paths by number.
+    pub(crate) fn found(&self) -> &BTreeMap<usize, PathBuf> {
+        &self.found
+    }
+}
+
+/// Whether `places` mean the volumes of a bundle, not one file.
+pub fn is_split(places: &[PathBuf]) -> bool {
+    matches!(VolumeSet::of(places), Ok(Some(_)))
+}
+
+/// The places of the bundle `first`: itself, and those of `others`, which are taken out, that have further volumes of it. So
+/// people name each disc, or each volume.
+pub fn places_of(first: PathBuf, others: &mut Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut places = vec![first];
+    others.retain(|other| {
+        let Ok(Some(set)) = VolumeSet::of(&places) else { return true };
+        let base = in_folder(&set.base, other);
+        let is_of_it = other.is_dir() || split(other).is_some_and(|(named, _)| named == base);
+        let new = numbers(&base).unwrap_or_default();
+        let adds =
+            |number: &usize| set.found.get(number).is_none_or(|path| *path == volume_path(&base, *number));
+        let is_more = is_of_it && !new.is_empty() && new.iter().all(adds);
+        if is_more {
+            places.push(other.clone());
+        }
+        !is_more
+    });
+    places
+}
+
+/// The name of the bundle `base` in the folder that `place` is, or lies in.
+fn in_folder(base: &Path, place: &Path) -> PathBuf {
+    let folder = if place.is_dir() { place } else { folder_of(place) };
+    folder.join(base.file_name().unwrap_or_default())
+}
+
+/// The one bundle of which volumes lie in `folder`.
+fn only_bundle(folder: &Path) -> io::Result<Option<PathBuf>> {
+    let mut bases = BTreeSet::new();
+    for entry in fs::read_dir(folder)? {
+        bases.extend(split(&entry?.path()).map(|(base, _)| base));
+    }
+    Ok(if bases.len() == 1 { bases.pop_first() } else { None })
+}
+
+/// The numbers of the volumes of `base` that are there.
+pub(crate) fn numbers(base: &Path) -> io::Result<BTreeSet<usize>> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder_of(base))? {
+        found.extend(number_of(base, Path::new(&entry?.file_name())));
+    }
+    Ok(found)
+}
+
+/// Whether a file begins as every volume does that landfall writes.
+pub(crate) fn begins_volume(path: &Path) -> bool {
+    let mut first = [0; PREFIX.len()];
+    open_input(path).and_then(|mut file| file.read_exact(&mut first)).is_ok_and(|()| first == PREFIX)
+}
+
+/// Whether a file begins with the first frame of a bundle.
+fn begins_bundle(path: &Path) -> bool {
+    let first = frame::stored(&header::encode(LAYOUT[0], OCI_LAYOUT.len() as u64));
+    let mut found = Vec::new();
+    let read = open_input(path).and_then(|file| file.take(first.len() as u64).read_to_end(&mut found));
+    read.is_ok() && found == first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_a_file_or_volumes() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let first = frame::stored(&header::encode("oci-layout", 30));
+        for name in ["B.0001", "B.0003", "B.0000", "B.1000", "B.00x1", "B.001", "B.0001.partial", "C.0004"] {
+            fs::write(at(name), b"x").unwrap();
+        }
+        fs::write(at("date.0131"), &first).unwrap();
+        let meant = |name: &str| {
+            let volumes = VolumeSet::of(&[at(name)]).unwrap()?;
+            Some((file_name(&volumes.base), volumes.last, volumes.missing()))
+        };
+        let two = || Some(("B".to_owned(), 3, vec![2]));
+        assert_eq!((meant("B"), meant("B.0001"), meant("B.0003")), (two(), two(), two()));
+        assert_eq!(meant("B.0005").unwrap().2, [2, 4, 5]);
+        assert_eq!(
+            (meant("B.1000"), meant("B.0000"), meant("date.0131"), meant("D")),
+            (None, None, None, None)
+        );
+        assert_eq!(meant("C").unwrap().2, [1, 2, 3]);
+        fs::write(at("B"), b"x").unwrap();
+        assert_eq!((meant("B"), meant("B.0002")), (None, two()));
+    }
+    #[test]
+    fn volumes_of_one_bundle_are_found_in_the_folders_that_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in [
+            "1/V.0001",
+            "2/V.0002",
+            "2/V.txt",
+            "3/V.0003",
+            "old/V.0001",
+            "old/V.0002",
+            "mixed/V.0004",
+            "mixed/W.0001",
+        ] {
+            fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            fs::write(at(name), PREFIX).unwrap();
+        }
+        let places = |named: &[&str]| {
+            let mut others: Vec<PathBuf> = named[1..].iter().map(|name| at(name)).collect();
+            (places_of(at(named[0]), &mut others), others)
+        };
+        for named in [
+            ["1", "2", "3"],
+            ["1/V.0001", "2/V.0002", "3/V.0003"],
+            ["3/V.0003", "2", "1/V.0001"],
+            ["1/V", "2", "3"],
+        ] {
+            let (places, others) = places(&named);
+            let set = VolumeSet::of(&places).unwrap().unwrap();
+            assert_eq!((set.missing(), others), (vec![], vec![]), "{named:?}");
+            assert_eq!(set.found[&2], at("2/V.0002"));
+        }
+        // another bundle with this name, and one of which the name is not known
+        assert_eq!(places(&["1/V.0001", "old/V.0001"]).1, [at("old/V.0001")]);
+        assert_eq!(places(&["1", "2/V.txt", "3"]).1, [at("2/V.txt")]);
+        assert!(VolumeSet::of(&[at("mixed")]).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_that_ends_in_a_number_by_chance_is_no_volume_where_checksums_list_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().join("app");
+        fs::write(volume_path(&base, 1), PREFIX).unwrap();
+        fs::write(volume_path(&base, 131), "a log").unwrap();
+        let last = || VolumeSet::of(std::slice::from_ref(&base)).unwrap().unwrap().last;
+        assert_eq!(last(), 131);
+        let sums = format!("{}  app.0001\n", "0".repeat(64));
+        fs::write(dir.path().join("app.sha256sums"), sums).unwrap();
+        assert_eq!(last(), 1);
+        fs::write(volume_path(&base, 131), PREFIX).unwrap();
+        assert_eq!(last(), 131, "of a set that is longer than its checksums say");
+    }
+}

@@ -1,0 +1,151 @@
+//! One item of a lock as a component of CycloneDX.
+
+use super::linked::{Linked, ReferrerKind};
+use landfall_content::Entry;
+use landfall_model::report::Kind;
+use landfall_model::{Algorithm, Digest, ImageRef};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// What a package URL encodes: all but letters, digits and these (purl-spec, "Character encoding").
+const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'/');
+
+/// The same within a version, where a colon is encoded.
+const IN_VERSION: &AsciiSet = &ENCODED.add(b':').add(b'/');
+
+/// What is known of an item beside its entry.
+pub(super) struct Known<'a> {
+    /// Its reference, where one means it: of an image or a chart.
+    pub(super) image: Option<&'a ImageRef>,
+    /// Its platforms.
+    pub(super) platforms: BTreeSet<String>,
+    /// Its licences, as it says itself.
+    pub(super) licences: Option<String>,
+    /// What refers to it.
+    pub(super) linked: &'a [Linked],
+}
+
+/// The component; its `bom-ref` is the item's name in the lock.
+pub(super) fn component(entry: &Entry, known: &Known<'_>) -> Value {
+    let mut component = json!({
+        "type": match entry.kind {
+            Kind::Image => "container",
+            Kind::Chart => "application",
+            // a set of packages is none of them; each package is a component
+            Kind::Package => "data",
+            _ => "file",
+        },
+        "bom-ref": entry.name,
+        "hashes": [hash(&entry.digest)],
+        "properties": properties(entry, known),
+    });
+    match known.image {
+        Some(image) => {
+            component["name"] = json!(image.name());
+            component["version"] = json!(image.tag.clone().unwrap_or_else(|| entry.digest.to_string()));
+            component["purl"] = json!(purl_of_image(image, &entry.digest));
+        }
+        None if entry.kind == Kind::Package => component["name"] = json!(entry.name),
+        None => {
+            component["name"] = json!(entry.name);
+            component["purl"] = json!(purl_of_file(&entry.name, &entry.digest));
+        }
+    }
+    if let Some(licences) = &known.licences {
+        component["licenses"] = license(licences);
+    }
+    let mut references: Vec<Value> = known.linked.iter().map(reference).collect();
+    if known.image.is_none() && entry.kind != Kind::Package {
+        references.insert(0, json!({"type": "distribution", "url": entry.name}));
+    }
+    if !references.is_empty() {
+        component["externalReferences"] = json!(references);
+    }
+    component
+}
+
+/// A property in landfall's namespace.
+pub(super) fn property(name: &str, value: String) -> Value {
+    json!({"name": format!("landfall:{name}"), "value": value})
+}
+
+/// The licences of a component. Images and packages may write anything here, so they are a name and no expression.
+pub(super) fn license(name: &str) -> Value {
+    json!([{"license": {"name": name}}])
+}
+
+fn properties(entry: &Entry, known: &Known<'_>) -> Vec<Value> {
+    let mut properties =
+        vec![property("kind", entry.kind.to_string()), property("bytes", entry.size().to_string())];
+    properties.extend(known.platforms.iter().map(|platform| property("platform", platform.clone())));
+    properties
+}
+
+fn reference(linked: &Linked) -> Value {
+    let kind = match linked.kind {
+        ReferrerKind::Sbom => "bom",
+        ReferrerKind::Attestation => "attestation",
+        ReferrerKind::Signature => "digital-signature",
+        ReferrerKind::Other => "other",
+    };
+    let mut reference = json!({
+        "type": kind, "url": linked.url, "hashes": [hash(&linked.blob.digest)],
+    });
+    if let Some(said) = &linked.said {
+        reference["comment"] = json!(said);
+    }
+    reference
+}
+
+/// A digest as CycloneDX has it.
+pub(super) fn hash(digest: &Digest) -> Value {
+    let algorithm = match digest.algorithm() {
+        Algorithm::Sha256 => "SHA-256",
+        Algorithm::Sha512 => "SHA-512",
+    };
+    json!({"alg": algorithm, "content": digest.hex()})
+}
+
+/// `pkg:oci/…`: the last component of the repository, and where the rest of it is.
+fn purl_of_image(image: &ImageRef, digest: &Digest) -> String {
+    let name = image.repository.rsplit('/').next().unwrap_or(&image.repository);
+    let encoded = |text: &str| utf8_percent_encode(text, ENCODED).to_string();
+    let tag = image.tag.as_deref().map(|tag| format!("&tag={}", encoded(tag))).unwrap_or_default();
+    format!(
+        "pkg:oci/{}@{}?repository_url={}{tag}",
+        utf8_percent_encode(&name.to_ascii_lowercase(), IN_VERSION),
+        utf8_percent_encode(&digest.to_string(), IN_VERSION),
+        encoded(&image.name()),
+    )
+}
+
+/// `pkg:generic/…`: the last component of the URL, and the URL.
+fn purl_of_file(url: &str, digest: &Digest) -> String {
+    let path = url.split(['?', '#']).next().unwrap_or(url).trim_end_matches('/');
+    let name = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("file");
+    format!(
+        "pkg:generic/{}?checksum={digest}&download_url={}",
+        utf8_percent_encode(name, IN_VERSION),
+        utf8_percent_encode(url, ENCODED)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn package_urls_are_those_of_the_specification() {
+        let digest: Digest = format!("sha256:{}", "1a".repeat(32)).parse().unwrap();
+        let hex = digest.hex();
+        let image: ImageRef = "localhost:5000/team/app_x:v1".parse().unwrap();
+        let purl = purl_of_image(&image, &digest);
+        let head = format!("pkg:oci/app_x@sha256%3A{hex}?repository_url=localhost:5000/team/app_x&tag=v1");
+        assert_eq!(purl, head);
+        let purl = purl_of_file("https://h.test/a b/v1.2+k/tool?x=1&y", &digest);
+        let url = "https://h.test/a%20b/v1.2%2Bk/tool%3Fx%3D1%26y";
+        assert_eq!(purl, format!("pkg:generic/tool?checksum=sha256:{hex}&download_url={url}"));
+    }
+}

@@ -1,0 +1,129 @@
+//! The whole document: the same bytes for the same bundle.
+
+use super::component::{Known, component, hash};
+use super::linked::{Linked, linked};
+use super::package::{package_component, package_ref};
+use landfall_content::{BlobRead, Entry};
+use landfall_item::lockfile::Lock;
+use landfall_item::{DescribeError, LockedItem};
+use landfall_model::report::Kind;
+use landfall_model::{Digest, Limits};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the document is about.
+pub struct Subject<'a> {
+    /// The bundle digest.
+    pub digest: &'a Digest,
+    /// The fingerprint of its lock.
+    pub lock: &'a Digest,
+    /// Its series and number.
+    pub series: Option<(String, u64)>,
+    /// Whether it says of itself that items are missing.
+    pub is_partial: bool,
+    /// When the document is made, by RFC 3339, where it is to say so.
+    pub time: Option<String>,
+}
+
+/// The document about `lock`, of which `blobs` has the content; and what is linked in it, by the item's name. `licences` says
+/// what an item says of itself.
+///
+/// # Errors
+/// When the metadata of a carried repository of packages cannot be read.
+pub fn cyclonedx(
+    subject: &Subject<'_>,
+    lock: &Lock,
+    blobs: &dyn BlobRead,
+    limits: &Limits,
+    licences: impl Fn(&Entry) -> Option<String>,
+) -> Result<(Value, BTreeMap<String, Vec<Linked>>), DescribeError> {
+    let mut all = BTreeMap::new();
+    let mut components = Vec::new();
+    // each package once, whichever sets have it
+    let mut packages: BTreeMap<String, Value> = BTreeMap::new();
+    let mut sets = Vec::new();
+    for set in &lock.packages {
+        let mut refs = BTreeSet::new();
+        for described in set.describe(blobs, limits)? {
+            let package = package_ref(&described);
+            packages.entry(package.clone()).or_insert_with(|| package_component(&described));
+            refs.insert(package);
+        }
+        sets.push(json!({"ref": set.name, "dependsOn": refs}));
+    }
+    for item in lock.items() {
+        let entry = item.entry();
+        let own = of_item(item, &entry, blobs);
+        let known = Known {
+            image: item.reference(),
+            platforms: item.platforms().unwrap_or_default(),
+            licences: if entry.kind == Kind::Image { licences(&entry) } else { None },
+            linked: &own,
+        };
+        components.push(component(&entry, &known));
+        all.insert(entry.name, own);
+    }
+    // kind after kind is the lock's order; names decide here
+    components.sort_by(|a, b| a["bom-ref"].as_str().cmp(&b["bom-ref"].as_str()));
+    let names: Vec<&Value> = components.iter().map(|component| &component["bom-ref"]).collect();
+    let mut dependencies = vec![json!({"ref": subject.digest, "dependsOn": names})];
+    dependencies.append(&mut sets);
+    components.extend(packages.into_values());
+    let root = subject.digest.to_string();
+    let (name, version) = match &subject.series {
+        Some((series, number)) => (series.clone(), number.to_string()),
+        None => ("bundle".to_owned(), subject.digest.short(12)),
+    };
+    let mut document = json!({
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": serial_number(subject.digest),
+        "version": 1,
+        "metadata": {
+            "tools": {"components": [
+                {"type": "application", "name": "landfall", "version": env!("CARGO_PKG_VERSION")},
+            ]},
+            "component": {
+                "type": "data", "bom-ref": root, "name": name, "version": version,
+                "properties": [
+                    {"name": "landfall:bundle", "value": subject.digest},
+                    {"name": "landfall:lock", "value": subject.lock},
+                ],
+            },
+        },
+        "dependencies": dependencies,
+        "compositions": [{
+            "aggregate": if subject.is_partial { "incomplete" } else { "complete" }, "assemblies": [root],
+        }],
+    });
+    if let Some(time) = &subject.time {
+        document["metadata"]["timestamp"] = json!(time);
+    }
+    document["components"] = components.into();
+    document["metadata"]["component"]["hashes"] = json!([hash(subject.digest)]);
+    Ok((document, all))
+}
+
+fn of_item(item: &dyn LockedItem, entry: &Entry, blobs: &dyn BlobRead) -> Vec<Linked> {
+    linked(entry, &item.source(), blobs)
+}
+
+/// A UUID (RFC 9562, version 8) of the digest's first bits: the same bundle has the same one.
+fn serial_number(digest: &Digest) -> String {
+    let hex = digest.hex();
+    let variant = match u8::from_str_radix(&hex[16..17], 16).unwrap_or_default() & 3 {
+        0 => '8',
+        1 => '9',
+        2 => 'a',
+        _ => 'b',
+    };
+    format!(
+        "urn:uuid:{}-{}-8{}-{variant}{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[13..16],
+        &hex[17..20],
+        &hex[20..32]
+    )
+}

@@ -1,0 +1,171 @@
+//! What refers to an image, and how it is named from outside: a CycloneDX document by its BOM-Link, an SPDX document by its
+//! namespace, anything else by its place in a registry.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use landfall_content::{AttachedReferrer, BlobRead, Entry};
+use landfall_model::{Descriptor, Digest, Manifest, referring};
+use serde_json::Value;
+
+/// The largest document that is read, in bytes. A larger one is linked by its place.
+const LARGEST: u64 = 32 << 20;
+
+/// What a referrer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReferrerKind {
+    /// A signature.
+    Signature,
+    /// A signed or plain statement.
+    Attestation,
+    /// A list of what is inside.
+    Sbom,
+    /// Something else.
+    Other,
+}
+
+impl ReferrerKind {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            ReferrerKind::Signature => "signature",
+            ReferrerKind::Attestation => "attestation",
+            ReferrerKind::Sbom => "SBOM",
+            ReferrerKind::Other => "referrer",
+        }
+    }
+}
+
+/// What a referrer is: by the tag that cosign gives it, or by its type, which `blobs` has.
+pub fn attached_kind(referrer: &AttachedReferrer, blobs: Option<&dyn BlobRead>) -> ReferrerKind {
+    let of_type = || {
+        let bytes = blobs?.read(&referrer.descriptor).ok()?;
+        Some(referring(&bytes, &referrer.descriptor)?.entry["artifactType"].as_str()?.to_owned())
+    };
+    let words = referrer.tag.clone().or_else(of_type).unwrap_or_default();
+    let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
+    if referrer.is_child || has(&[".att", "in-toto", "attestation"]) {
+        ReferrerKind::Attestation
+    } else if has(&[".sbom", "spdx", "cyclonedx", "syft"]) {
+        ReferrerKind::Sbom
+    } else if has(&[".sig", "signature", "sigstore"]) {
+        ReferrerKind::Signature
+    } else {
+        ReferrerKind::Other
+    }
+}
+
+/// A document that refers to an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Linked {
+    /// What it is.
+    pub kind: ReferrerKind,
+    /// How it is named from outside.
+    pub url: String,
+    /// Its content.
+    pub blob: Descriptor,
+    /// The manifest that holds it.
+    pub manifest: Digest,
+    /// What it says it is: `CycloneDX 1.5`, `SPDX-2.3`, the type of a statement.
+    pub said: Option<String>,
+}
+
+/// The documents that refer to `entry`, whose place is `registry/repository`, as far as `blobs` has them.
+pub fn linked(entry: &Entry, place: &str, blobs: &dyn BlobRead) -> Vec<Linked> {
+    let mut all = Vec::new();
+    for referrer in &entry.referrers {
+        let Ok(bytes) = blobs.read(&referrer.descriptor) else { continue };
+        let Ok((Manifest::Image { layers, .. }, _)) = Manifest::parse(&bytes, None) else { continue };
+        let kind = attached_kind(referrer, Some(blobs));
+        for blob in layers {
+            let document = match blob.size <= LARGEST && kind != ReferrerKind::Signature {
+                true => blobs.read(&blob).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+                false => None,
+            };
+            let named = document.as_ref().and_then(named);
+            let is_sbom = named.as_ref().is_some_and(|named| named.is_sbom);
+            all.push(Linked {
+                kind: if is_sbom { ReferrerKind::Sbom } else { kind },
+                url: named
+                    .as_ref()
+                    .and_then(|named| named.url.clone())
+                    .unwrap_or_else(|| format!("oci://{place}@{}", referrer.descriptor.digest)),
+                said: named.and_then(|named| named.said),
+                manifest: referrer.descriptor.digest.clone(),
+                blob,
+            });
+        }
+    }
+    all.sort_by(|a, b| (a.kind, &a.blob.digest, &a.manifest).cmp(&(b.kind, &b.blob.digest, &b.manifest)));
+    all.dedup_by(|a, b| (a.kind, &a.blob.digest) == (b.kind, &b.blob.digest));
+    all
+}
+
+/// What a document says of itself.
+struct Named {
+    is_sbom: bool,
+    url: Option<String>,
+    said: Option<String>,
+}
+
+/// What a document is: an SBOM, or a statement about one, in an envelope or without.
+fn named(document: &Value) -> Option<Named> {
+    if let Some(payload) = document["payload"].as_str() {
+        let statement = serde_json::from_slice::<Value>(&STANDARD.decode(payload).ok()?).ok()?;
+        // one envelope, and not one in another
+        return statement["payload"].is_null().then(|| named(&statement))?;
+    }
+    if let Some(kind) = document["predicateType"].as_str() {
+        let inner = sbom(&document["predicate"]);
+        let is_sbom = inner.is_some() || kind.contains("spdx") || kind.contains("cyclonedx");
+        let url = inner.and_then(|inner| inner.url);
+        return Some(Named { is_sbom, url, said: Some(kind.to_owned()) });
+    }
+    sbom(document)
+}
+
+fn sbom(document: &Value) -> Option<Named> {
+    let text = |key: &str| document[key].as_str();
+    if text("bomFormat") == Some("CycloneDX") {
+        let uuid = text("serialNumber").and_then(|serial| serial.strip_prefix("urn:uuid:"));
+        let uuid = uuid.filter(|uuid| uuid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-'));
+        let version = document["version"].as_u64().unwrap_or(1);
+        let said = format!("CycloneDX {}", text("specVersion").unwrap_or_default());
+        let url = uuid.map(|uuid| format!("urn:cdx:{uuid}/{version}"));
+        return Some(Named { is_sbom: true, url, said: Some(said.trim_end().to_owned()) });
+    }
+    let version = text("spdxVersion")?;
+    let url = text("documentNamespace").filter(|url| url::Url::parse(url).is_ok());
+    Some(Named { is_sbom: true, url: url.map(str::to_owned), said: Some(version.to_owned()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn documents_are_named_as_their_formats_do() {
+        let cyclonedx = json!({"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 3,
+            "serialNumber": "urn:uuid:3e671687-395b-41f5-a30f-a58921a69b79"});
+        let spdx = json!({"spdxVersion": "SPDX-2.3", "documentNamespace": "https://q.test/app-1"});
+        let statement = json!({"predicateType": "https://spdx.dev/Document", "predicate": spdx});
+        let envelope = json!({"payloadType": "application/vnd.in-toto+json", "payload": STANDARD.encode(statement.to_string())});
+        let url =
+            |document: &Value| named(document).map(|named| (named.is_sbom, named.url.unwrap_or_default()));
+        assert_eq!(url(&cyclonedx).unwrap(), (true, "urn:cdx:3e671687-395b-41f5-a30f-a58921a69b79/3".into()));
+        for document in [&spdx, &statement, &envelope] {
+            assert_eq!(url(document).unwrap(), (true, "https://q.test/app-1".into()));
+        }
+        let provenance = json!({"predicateType": "https://slsa.dev/provenance/v1", "predicate": {}});
+        assert_eq!(url(&provenance).unwrap(), (false, String::new()));
+        // hostile ones name nothing
+        let nested = json!({"payload": STANDARD.encode(envelope.to_string())});
+        let bad = json!({"bomFormat": "CycloneDX", "serialNumber": "urn:uuid:../../x"});
+        assert!(
+            url(&nested).is_none() && url(&json!([1])).is_none() && url(&json!({"payload": "?"})).is_none()
+        );
+        assert_eq!(url(&bad).unwrap(), (true, String::new()));
+        let local = json!({"spdxVersion": "SPDX-2.3", "documentNamespace": "not a url"});
+        assert_eq!(url(&local).unwrap().1, "");
+    }
+}

@@ -1,0 +1,235 @@
+//! Bundles of somebody who lies about more than the index: tar headers, frame table, footer, sizes. Each is
+//! refused, and no content of it is handed out.
+
+use super::sample::{Packed, packed};
+use crate::Bundle;
+use crate::format::entry::TarEntry;
+use crate::format::footer::{self, Footer};
+use crate::format::form::Form;
+use crate::format::frame_table::ROW;
+use crate::format::hash::Hash;
+use crate::format::{frame, header};
+use landfall_content::BlobRead;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use tar::{EntryType, Header};
+
+impl Packed {
+    fn write_at(&self, bytes: &[u8], at: u64) {
+        fs::File::options().write(true).open(&self.path).unwrap().write_all_at(bytes, at).unwrap();
+    }
+
+    /// Puts a footer where the good one was.
+    fn refoot(&self, lie: impl FnOnce(&mut Footer)) {
+        let bundle = Bundle::open(&self.path).unwrap();
+        let mut footer = bundle.0.index.footer.clone();
+        lie(&mut footer);
+        self.write_at(&footer.to_bytes(), bundle.bytes() - footer::LEN as u64);
+    }
+
+    fn assert_refused(&self, why: &str) {
+        let problems = self.problems();
+        assert!(problems.contains(why), "{why}: {problems}");
+    }
+}
+
+/// Every edge between two frames, of the index and of the tail too.
+fn edges(bundle: &Bundle, bytes: &[u8]) -> Vec<usize> {
+    let (mut edges, mut at) = (vec![0], 0);
+    while let Some((frame, _)) = frame::split(&bytes[at..]) {
+        at += frame.len();
+        edges.push(at);
+        if at == bytes.len() {
+            break;
+        }
+    }
+    let listed = (bundle.contents().frames.size / ROW as u64) as usize;
+    assert!(edges.len() > listed + 6 && at == bytes.len(), "{} of {listed}", edges.len());
+    edges
+}
+
+#[test]
+fn a_cut_at_every_edge_of_a_frame_is_found() {
+    let packed = packed();
+    let good = fs::read(&packed.path).unwrap();
+    let edges = edges(&Bundle::open(&packed.path).unwrap(), &good);
+    for edge in edges.into_iter().filter(|edge| *edge < good.len()) {
+        for cut in [edge.saturating_sub(1), edge, edge + 1] {
+            fs::write(&packed.path, &good[..cut]).unwrap();
+            assert_ne!(packed.problems(), "", "cut after {cut} bytes");
+        }
+    }
+    fs::write(&packed.path, [&good[..], &good[..]].concat()).unwrap();
+    assert_ne!(packed.problems(), "", "twice");
+}
+
+/// A tar header with this name and kind, as other tools would unpack it.
+fn header_of(name: &str, size: u64, kind: EntryType) -> Vec<u8> {
+    let mut header = Header::new_ustar();
+    header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+    header.set_link_name("/etc/passwd").unwrap();
+    header.set_mode(0o4777);
+    header.set_size(size);
+    header.set_entry_type(kind);
+    header.set_device_major(8).unwrap();
+    header.set_device_minor(0).unwrap();
+    header.set_cksum();
+    header.as_bytes().to_vec()
+}
+
+#[test]
+fn links_devices_and_names_that_lead_elsewhere_are_refused() {
+    let kinds = [
+        EntryType::Symlink,
+        EntryType::Link,
+        EntryType::Char,
+        EntryType::Block,
+        EntryType::Fifo,
+        EntryType::Directory,
+        EntryType::Continuous,
+        EntryType::XHeader,
+        EntryType::XGlobalHeader,
+        EntryType::GNULongName,
+        EntryType::GNUSparse,
+    ];
+    let names = ["/etc/passwd", "../../etc/passwd", "blobs/../../x", "./oci-layout", "", "C:\\x", "a\nb"];
+    let lies = kinds.map(|kind| (None, kind)).into_iter();
+    let lies = lies.chain(names.map(|name| (Some(name), EntryType::Regular)));
+    for (name, kind) in lies.chain([(None, EntryType::Regular)]) {
+        for place in [0, 1, 3] {
+            let packed = packed();
+            packed.reseal(|contents, rows| {
+                let entry = &contents.entries[place];
+                let name = name.unwrap_or(&entry.name);
+                let lie = frame::stored(&header_of(name, entry.size, kind));
+                rows[entry.frame as usize].1 = Hash::of(&lie);
+                packed.write_at(&lie, entry.offset);
+            });
+            packed.assert_refused("tar header");
+        }
+    }
+}
+
+#[test]
+fn a_footer_that_lies_is_refused() {
+    type Lie = fn(&mut Footer);
+    let lies: [Lie; 16] = [
+        |f| f.offset = 0,
+        |f| f.offset -= 1,
+        |f| f.offset += 1,
+        |f| f.offset = u64::MAX,
+        |f| f.length = 0,
+        |f| f.length -= 1,
+        |f| f.length = u64::MAX,
+        |f| f.size = 0,
+        |f| f.size -= 1,
+        |f| f.size += 1,
+        |f| f.size = u64::MAX,
+        |f| f.frames = Hash::of(b"others"),
+        |f| f.sha256 = landfall_model::Digest::sha256(b"others"),
+        |f| f.signed = 1,
+        |f| f.signed = u64::MAX,
+        |f| f.signatures = Hash::of(b"others"),
+    ];
+    for (number, lie) in lies.into_iter().enumerate() {
+        let packed = packed();
+        packed.refoot(lie);
+        assert!(Bundle::open(&packed.path).is_err(), "lie {number}");
+    }
+    // an index elsewhere that fits the footer: with a gap before it
+    let packed = packed();
+    let (bundle, bytes) = (Bundle::open(&packed.path).unwrap(), fs::read(&packed.path).unwrap());
+    let footer = bundle.0.index.footer.clone();
+    let at = footer.offset as usize;
+    let moved = Footer { offset: footer.offset + 100, ..footer };
+    let end = bytes.len() - footer::LEN;
+    let gap = [&bytes[..at], &[0; 100], &bytes[at..end], &moved.to_bytes()].concat();
+    fs::write(&packed.path, gap).unwrap();
+    packed.assert_refused("right after the frame table");
+}
+
+#[test]
+fn bytes_between_the_parts_of_the_end_are_refused() {
+    let good = packed();
+    let bytes = fs::read(&good.path).unwrap();
+    let footer = Bundle::open(&good.path).unwrap().0.index.footer.clone();
+    let (tar_end, end) = (footer.tar_end().unwrap() as usize, bytes.len());
+    for at in [footer.offset as usize - 1, tar_end - 1, tar_end, end] {
+        let packed = packed();
+        fs::write(&packed.path, [&bytes[..at], b"smuggled", &bytes[at..]].concat()).unwrap();
+        assert!(Bundle::open(&packed.path).is_err(), "at {at}");
+    }
+}
+
+#[test]
+fn sizes_that_cannot_be_allocate_nothing() {
+    // an index that says it is as large as may be read, or as the file is
+    for size in [1 << 62, 200 << 20, 5 << 20] {
+        let packed = packed();
+        packed.refoot(|footer| footer.size = size);
+        assert_ne!(packed.problems(), "", "{size}");
+    }
+}
+
+/// Puts `bomb` in place of the last entry's content, which is compressed, with an index that fits.
+fn plant(packed: &Packed, bomb: &[u8]) {
+    let (mut contents, mut rows) = packed.opened();
+    let last = contents.entries.last_mut().unwrap();
+    assert_eq!((last.form, TarEntry::frame_count(last.size)), (Form::Compressed, 3));
+    let content = &mut rows[last.frame as usize + 1];
+    content.1 = Hash::of(bomb);
+    let at = content.0;
+    let padding = frame::stored(&vec![0; header::padding(last.size)]);
+    packed.write_at(&[bomb, &padding].concat(), at);
+    let end = at + (bomb.len() + padding.len()) as u64;
+    rows[last.frame as usize + 2].0 = at + bomb.len() as u64;
+    last.length = end - last.offset;
+    packed.seal(contents, &rows, end, false, &[]);
+}
+
+#[test]
+fn bombs_are_not_blown_up() {
+    let size = Bundle::open(&packed().path).unwrap().contents().entries.last().unwrap().size as u32;
+    let head = |declared: u32| [&[0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50][..], &declared.to_le_bytes()].concat();
+    // an RLE block of 128 KiB is four bytes (RFC 8878, 3.1.1.2.2): a whole GiB in 32 KiB
+    let rle = |last: bool| ((128u32 << 10) << 3 | 1 << 1 | u32::from(last)).to_le_bytes()[..3].to_vec();
+    let block = [rle(false), vec![0]].concat();
+    let bomb =
+        |declared| [head(declared), block.repeat(8191), [rle(true), vec![0]].concat(), vec![0; 4]].concat();
+    for (what, frame) in [
+        ("says the right size", bomb(size)),
+        ("says a GiB", bomb(1 << 30)),
+        (
+            "two frames",
+            [frame::encode(Form::Compressed, 3, &vec![0; size as usize]).unwrap(), bomb(size)].concat(),
+        ),
+        ("no end", [head(size), block.repeat(8191)].concat()),
+        ("nothing", head(size)),
+    ] {
+        let packed = packed();
+        plant(&packed, &frame);
+        assert_ne!(packed.problems(), "", "{what}");
+        let bundle = Bundle::open(&packed.path).unwrap();
+        let digest = bundle.contents().entries.last().unwrap().digest.clone();
+        let mut read = Vec::new();
+        assert!(bundle.open(&digest, 0).unwrap().read_to_end(&mut read).is_err(), "{what}");
+        assert!(read.len() <= size as usize, "{what}: {} bytes came", read.len());
+    }
+    // an index that is one
+    let packed = packed();
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let frames = bomb(1 << 20);
+    let footer = &bundle.0.index.footer;
+    let bytes = fs::read(&packed.path).unwrap();
+    let after = &bytes[(footer.offset + footer.length) as usize..bytes.len() - footer::LEN];
+    let lie = Footer {
+        length: frames.len() as u64,
+        frames: Hash::of(&frames),
+        size: footer.size + (2 << 20),
+        ..footer.clone()
+    };
+    let before = &bytes[..footer.offset as usize];
+    fs::write(&packed.path, [before, &frames, after, &lie.to_bytes()].concat()).unwrap();
+    packed.assert_refused("landfall-contents.json");
+}

@@ -1,0 +1,243 @@
+//! A small bundle for tests and fuzz targets, and the tools of somebody who lies.
+#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
+
+use crate::format::contents::Contents;
+use crate::format::footer::Footer;
+use crate::format::form::Form;
+use crate::format::frame_table::{self, FrameTable, ROW};
+use crate::format::hash::Hash;
+use crate::format::names::CONTENTS;
+use crate::format::signatures;
+use crate::format::stored::CHUNK;
+#[cfg(test)]
+use crate::format::stored::stored_len;
+use crate::format::{frame, header};
+#[cfg(test)]
+use crate::verify;
+use crate::{Bundle, Error, PackOptions, PackPlan, Packaging, PackedBundle, write_packaged};
+use landfall_content::{BlobRead, ContentError};
+use landfall_item::lockfile::Lock;
+use landfall_item::{File, Image};
+use landfall_model::report::{Progress, Silent};
+use landfall_model::{Descriptor, Digest, media_type};
+use std::collections::HashMap;
+use std::fs;
+use std::io::{Cursor, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Content in memory; sizes can be faked.
+#[derive(Default)]
+pub(super) struct Memory {
+    pub blobs: HashMap<Digest, Vec<u8>>,
+    pub sizes: HashMap<Digest, u64>,
+}
+
+impl Memory {
+    pub(super) fn put(&mut self, bytes: &[u8], kind: &str) -> Descriptor {
+        let digest = Digest::sha256(bytes);
+        self.blobs.insert(digest.clone(), bytes.into());
+        Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() }
+    }
+}
+
+impl BlobRead for Memory {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        let real = || self.blobs.get(digest).map(|bytes| bytes.len() as u64);
+        Ok(self.sizes.get(digest).copied().or_else(real))
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let bytes = self.blobs.get(digest).ok_or_else(|| ContentError::Missing { digest: digest.clone() })?;
+        Ok(Box::new(Cursor::new(bytes[offset as usize..].to_vec())))
+    }
+}
+
+/// One image of one platform, and one file.
+pub(super) fn sample() -> (Memory, Lock) {
+    let mut memory = Memory::default();
+    let layer = memory.put(&b"layer".repeat(300), "application/vnd.oci.image.layer.v1.tar+gzip");
+    let config = memory.put(br#"{"os":"linux"}"#, media_type::OCI_CONFIG);
+    let manifest = serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
+    let top = memory.put(manifest.as_bytes(), media_type::OCI_MANIFEST);
+    let file = memory.put(&b"plain file ".repeat(100), media_type::OCTETS);
+    let image = Image { blobs: vec![config, layer], ..Image::new("h.example/app:1".parse().unwrap(), top) };
+    let file = File::new("https://h.example/tool", file.digest, file.size);
+    (memory, Lock { version: 1, images: vec![image], files: vec![file], ..Lock::default() })
+}
+
+pub(super) fn today() -> jiff::civil::Date {
+    jiff::civil::date(2026, 11, 20)
+}
+
+/// A bundle in a folder of its own, which goes when this is dropped.
+pub struct Packed {
+    pub(super) _dir: tempfile::TempDir,
+    /// The bundle.
+    pub path: PathBuf,
+}
+
+pub(super) fn packed() -> Packed {
+    let (memory, lock) = sample();
+    packed_from(&memory, &lock)
+}
+
+fn packed_from(memory: &Memory, lock: &Lock) -> Packed {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("B");
+    let plan = PackPlan::new(lock, memory, today()).unwrap();
+    write(&plan, memory, &path, PackOptions { level: 3 }, &Silent).unwrap();
+    Packed { _dir: dir, path }
+}
+
+/// Content of so many bytes that does not compress, the same each time.
+pub fn noise(len: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+/// A bundle with the lock of an image `h.example/app:1` that has the layer `honest`, which is the file `layer.tgz` too,
+/// and with `lie` in its place, which has the same size: in frames and an index that fit it.
+pub fn lying(honest: &[u8], lie: &[u8]) -> (Packed, Lock) {
+    let (mut memory, mut lock) = sample();
+    let layer = memory.put(honest, "application/vnd.oci.image.layer.v1.tar+gzip");
+    let config = lock.images[0].blobs[0].clone();
+    let manifest = serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
+    let top = memory.put(manifest.as_bytes(), media_type::OCI_MANIFEST);
+    let digest = layer.digest.clone();
+    lock.files = vec![File::new("https://h.example/layer.tgz", layer.digest.clone(), layer.size)];
+    lock.images[0] =
+        Image { blobs: vec![config, layer], ..Image::new("h.example/app:1".parse().unwrap(), top) };
+    let packed = packed_from(&memory, &lock);
+    packed.reseal(|contents, rows| {
+        let entry = contents.entries.iter().find(|entry| entry.digest == digest).unwrap();
+        assert_eq!(entry.form, Form::Stored);
+        let file = fs::File::options().write(true).open(&packed.path).unwrap();
+        for (row, chunk) in rows[entry.frame as usize + 1..].iter_mut().zip(lie.chunks(CHUNK)) {
+            let frame = frame::stored(chunk);
+            file.write_all_at(&frame, row.0).unwrap();
+            row.1 = Hash::of(&frame);
+        }
+    });
+    (packed, lock)
+}
+
+impl Packed {
+    /// What verification finds; empty where the bundle is sound.
+    #[cfg(test)]
+    pub(super) fn problems(&self) -> String {
+        match Bundle::open(&self.path).and_then(|bundle| verify(&bundle, &Silent)) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Lets a liar change the index and the rows of the frame table, and makes all after them fit.
+    pub(super) fn reseal(&self, lie: impl FnOnce(&mut Contents, &mut Rows)) {
+        let (mut contents, mut rows) = self.opened();
+        let table = contents.frames.clone();
+        lie(&mut contents, &mut rows);
+        let is_lie = contents.frames != table;
+        self.seal(contents, &rows, table.offset, is_lie, &[]);
+    }
+
+    /// The index and the rows of the frame table.
+    pub(super) fn opened(&self) -> (Contents, Rows) {
+        let bundle = Bundle::open(&self.path).unwrap();
+        let contents = bundle.contents().clone();
+        let count = contents.frames.size / ROW as u64;
+        let rows = (0..count).map(|number| bundle.0.rows.row(&bundle.0.volumes, number).unwrap());
+        (contents, rows.collect())
+    }
+
+    /// Ends the file at `end` with a frame table of these rows, this index, these signatures, and a footer. Unless it is
+    /// a lie, what the index says of the table is made right.
+    pub(super) fn seal(
+        &self,
+        mut contents: Contents,
+        rows: &Rows,
+        end: u64,
+        is_lie: bool,
+        signatures: &[String],
+    ) {
+        let file = fs::File::options().write(true).open(&self.path).unwrap();
+        file.set_len(end).unwrap();
+        let table: Vec<u8> =
+            rows.iter().flat_map(|(offset, hash)| frame_table::row(*offset, *hash)).collect();
+        let frames: Vec<Vec<u8>> = frame_table::pieces(&table).map(|piece| frame::stored(&piece)).collect();
+        if !is_lie {
+            let hashes = frames.iter().map(|frame| Hash::of(frame)).collect();
+            contents.frames = FrameTable { offset: end, size: table.len() as u64, hashes };
+        }
+        let index = contents.to_bytes().unwrap();
+        let size = index.len() as u64;
+        let mut bytes = [frames.concat(), frame::stored(&header::encode(CONTENTS, size))].concat();
+        let offset = end + bytes.len() as u64;
+        let chunks = index.chunks(CHUNK).map(|chunk| frame::encode(Form::Compressed, 3, chunk).unwrap());
+        let frames = chunks.collect::<Vec<_>>().concat();
+        bytes.extend(&frames);
+        for piece in [vec![0; header::padding(size)], header::END.to_vec()] {
+            bytes.extend(if piece.is_empty() { Vec::new() } else { frame::stored(&piece) });
+        }
+        let list = signatures::to_frame(signatures);
+        bytes.extend(&list);
+        let footer = Footer {
+            offset,
+            length: frames.len() as u64,
+            frames: Hash::of(&frames),
+            size,
+            sha256: Digest::sha256(&index),
+            signed: list.len() as u64,
+            signatures: Hash::of(&list),
+        };
+        file.write_all_at(&[bytes, footer.to_bytes()].concat(), end).unwrap();
+    }
+
+    /// Puts other content of the same size into an entry, with frames that fit.
+    #[cfg(test)]
+    pub(super) fn replace(&self, place: usize, change: impl FnOnce(&mut Vec<u8>)) {
+        self.reseal(|contents, rows| {
+            let entry = &contents.entries[place];
+            let row = &mut rows[entry.frame as usize + 1];
+            let bytes = fs::read(&self.path).unwrap();
+            let old = &bytes[row.0 as usize..][..stored_len(entry.size) as usize];
+            let mut content = frame::decode(Form::Stored, old, entry.size as usize).unwrap();
+            change(&mut content);
+            let new = frame::stored(&content);
+            row.1 = Hash::of(&new);
+            let file = fs::File::options().write(true).open(&self.path).unwrap();
+            file.write_all_at(&new, row.0).unwrap();
+        });
+    }
+}
+
+/// The rows of a frame table.
+pub(super) type Rows = Vec<(u64, Hash)>;
+
+/// The first entry with this form that is a blob.
+#[cfg(test)]
+pub(super) fn blob(contents: &Contents, form: Form) -> usize {
+    contents.entries.iter().position(|entry| entry.is_blob() && entry.form == form).unwrap()
+}
+
+/// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. Items that `plan` misses are
+/// named inside the bundle.
+///
+/// # Errors
+/// When there is not enough room, content is damaged or gone, or the file cannot be written. Then
+/// nothing stands at `out` that did not stand there before.
+pub(super) fn write(
+    plan: &PackPlan,
+    blobs: &dyn BlobRead,
+    out: &Path,
+    options: PackOptions,
+    progress: &dyn Progress,
+) -> Result<PackedBundle, Error> {
+    write_packaged(plan, blobs, out, options, &Packaging::default(), progress)
+}

@@ -1,0 +1,115 @@
+//! Adding a signature to a bundle that is written: a few hundred bytes at its end change, and the checksums beside it.
+
+use super::checksums;
+use super::remove::remove_file;
+use super::sign::sign_index;
+use crate::error::Error;
+use crate::format::files::{base_of, checksums_path, partial_path, signature_path, suffixed};
+use crate::format::footer::Footer;
+use crate::format::hash::Hash;
+use crate::format::names::{NAMESPACE, SUMS_NAMESPACE};
+use crate::format::signatures;
+use crate::read::bundle::Bundle;
+use crate::read::checksums::hash_file;
+use crate::read::index::read_index;
+use crate::read::volume_reader::VolumeReader;
+use landfall_content::{folder_of, sync_folder};
+use landfall_model::Limits;
+use landfall_model::sign::{Signature, Signer};
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Signs the bundle at `path` with one more key. Where the key has signed it already, nothing changes. Returns the
+/// bundle as it is then.
+///
+/// The new end is first written to `FILE.signing` beside the file. Another run finishes from there what a kill in between
+/// left.
+///
+/// # Errors
+/// When it is no bundle, cannot be signed or written, or another process writes it.
+pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, Error> {
+    let failed = |source| Error::Write { path: path.into(), source };
+    let volumes = VolumeReader::open(&[path.into()])?;
+    let (last, start) = volumes.last();
+    let file = File::options().write(true).open(&last).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(Error::Busy { path: path.into() }),
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+    }
+    let redo = suffixed(&last, ".signing");
+    let bundle = match (Bundle::open(path), fs::read(&redo)) {
+        // an end that was not written is made again, and may be of a bundle that had this name before
+        (Err(_), Ok(unfinished)) => {
+            put_end(&file, &unfinished).map_err(failed)?;
+            Bundle::open(path)?
+        }
+        (opened, _) => opened?,
+    };
+    remove_file(&redo).map_err(failed)?;
+    let damaged = |damage| Error::Damaged { path: path.into(), damage: vec![damage], loss: None };
+    let (footer, texts) = (&bundle.0.index.footer, bundle.signatures());
+    let index = read_index(&bundle.0.volumes, footer).map_err(damaged)?;
+    let is_own = |text: &String| {
+        Signature::parse(text.as_bytes())
+            .is_ok_and(|text| text.key() == signer.key() && text.check(NAMESPACE, &index).is_ok())
+    };
+    if !texts.iter().any(is_own) {
+        let texts = [texts, &[sign_index(signer, &index, path)?]].concat();
+        let frame = signatures::to_frame(&texts);
+        let (bytes, most) = (frame.len() as u64, Limits::default().signatures_bytes);
+        if bytes > most {
+            return Err(Error::TooLarge { path: path.into(), what: "list of signatures", bytes, most });
+        }
+        let signed = Footer { signed: bytes, signatures: Hash::of(&frame), ..footer.clone() };
+        let at = footer.tar_end().and_then(|end| end.checked_sub(start));
+        let at =
+            at.ok_or_else(|| failed(io::Error::other("its end lies in two volumes; join them first")))?;
+        let end = [&at.to_le_bytes(), &frame[..], &signed.to_bytes()].concat();
+        keep(&redo, &end)
+            .and_then(|()| put_end(&file, &end))
+            .and_then(|()| fs::remove_file(&redo))
+            .map_err(failed)?;
+    }
+    sum_again(&base_of(path), &last, signer)?;
+    Bundle::open(path)
+}
+
+/// Writes a small file, so that it is there as a whole or not at all.
+fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let partial = partial_path(path);
+    fs::write(&partial, bytes)?;
+    File::open(&partial)?.sync_all()?;
+    fs::rename(partial, path)?;
+    sync_folder(folder_of(path))
+}
+
+/// Puts the new end into the file: eight bytes say where it begins, and the rest follows.
+fn put_end(file: &File, end: &[u8]) -> io::Result<()> {
+    let (at, bytes) = end.split_first_chunk().ok_or(io::ErrorKind::InvalidData)?;
+    let at = u64::from_le_bytes(*at);
+    file.write_all_at(bytes, at)?;
+    file.set_len(at + bytes.len() as u64)?;
+    file.sync_all()
+}
+
+/// Corrects the line of `file` in the checksums beside the bundle `base`, where they have one, and signs them.
+fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), Error> {
+    let path = checksums_path(base);
+    let failed = |source| Error::Write { path: path.clone(), source };
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        read => read.map_err(failed)?,
+    };
+    let sum = hash_file(file).map_err(failed)?;
+    let new = checksums::replaced(&text, file, &sum);
+    if new == text {
+        return Ok(());
+    }
+    let signature = signer.sign(SUMS_NAMESPACE, &new);
+    let signature = signature.map_err(|source| Error::Sign { path: path.clone(), source: source.into() })?;
+    checksums::write(&path, &new).map_err(failed)?;
+    checksums::write(&signature_path(base), signature.as_bytes()).map_err(failed)
+}

@@ -1,0 +1,151 @@
+//! Appending entries: content is read and checked in the order of the plan, frames are made on all cores, and written
+//! in order. `pack` writes all entries so, and a direct bundle those that must be compressed.
+
+use super::volume_writer::VolumeWriter;
+use crate::error::Error;
+use crate::format::buffers::Buffers;
+use crate::format::builder::FrameBuilder;
+use crate::format::form::Form;
+use crate::format::hash::{Frame, Hash};
+use crate::format::header;
+use crate::format::names::FRONT_LEN;
+use crate::format::stored::CHUNK;
+use crate::pipeline;
+use crate::plan::pack_plan::PackPlan;
+use crate::plan::planned_entry::{ContentSource, PlannedEntry};
+use landfall_content::{BlobRead, ContentError};
+use landfall_model::report::Progress;
+use landfall_model::{Hasher, trim_index};
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::Path;
+
+/// What the entries of a bundle are made of, and how.
+pub(crate) struct Entries<'a> {
+    pub plan: &'a PackPlan,
+    /// The content of the blobs.
+    pub blobs: &'a dyn BlobRead,
+    /// zstd's level.
+    pub level: i32,
+    /// How many frames may be in flight.
+    pub depth: usize,
+    /// Where they are written, for messages.
+    pub path: &'a Path,
+    /// Counts the bytes of the blobs.
+    pub progress: &'a dyn Progress,
+}
+
+/// The content of one frame, on its way to the threads that make frames.
+struct Unencoded {
+    place: usize,
+    /// Whether the frame is the last one of its entry.
+    is_last: bool,
+    builder: FrameBuilder,
+}
+
+impl Entries<'_> {
+    /// Appends the entries at `places` of the plan to `out`. `done` is called for each that is written: its place, its
+    /// offset and its frames.
+    ///
+    /// # Errors
+    /// When content cannot be read or is not what the plan says, and when the file cannot be written.
+    pub(crate) fn append(
+        &self,
+        places: Range<usize>,
+        out: &mut VolumeWriter,
+        mut done: impl FnMut(usize, u64, Vec<Frame>) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        let buffers = Buffers::default();
+        let (mut offset, mut frames) = (out.end, Vec::new());
+        pipeline::ordered(
+            self.depth,
+            |hand| {
+                for place in places {
+                    if !self.make(place, &buffers, hand)? {
+                        break;
+                    }
+                }
+                Ok(())
+            },
+            |Unencoded { place, is_last, builder }| {
+                let content = builder.size();
+                let frame = builder.frame(self.level, &buffers).map(|frame| (Hash::of(&frame), frame));
+                (place, is_last, content, frame)
+            },
+            |(place, is_last, content, frame): (usize, bool, usize, io::Result<(Hash, Vec<u8>)>)| {
+                let written = frame.and_then(|(hash, frame)| {
+                    out.append(&frame)?;
+                    let entry = &self.plan.entries[place];
+                    if place >= FRONT_LEN && (1..=entry.chunks()).contains(&frames.len()) {
+                        self.progress.bytes(content as u64);
+                    }
+                    frames.push(Frame(frame.len() as u32, hash));
+                    buffers.give(frame);
+                    if is_last {
+                        done(place, offset, std::mem::take(&mut frames))?;
+                        offset = out.end;
+                    }
+                    Ok(())
+                });
+                written.map_err(|source| Error::Write { path: self.path.into(), source })
+            },
+        )
+    }
+
+    /// Hands out the content of the frames of one entry. Returns `false` once nobody wants more.
+    fn make(
+        &self,
+        place: usize,
+        buffers: &Buffers,
+        hand: &mut dyn FnMut(Unencoded) -> bool,
+    ) -> Result<bool, Error> {
+        let entry = &self.plan.entries[place];
+        let size = entry.descriptor.size;
+        let failed = |source| Error::Content { item: entry.item.clone(), source };
+        let stored = |content: &[u8]| FrameBuilder::of(Form::Stored, content);
+        let mut source = open(entry, self.blobs)?;
+        let mut hasher = Hasher::new(entry.descriptor.digest.algorithm());
+        // each is handed out when the one after it is read, so the last one after the digest is checked
+        let mut next = stored(&header::encode(&entry.name, size));
+        let mut hand = |builder, is_last| hand(Unencoded { place, is_last, builder });
+        for from in (0..size).step_by(CHUNK) {
+            if !hand(next, false) {
+                return Ok(false);
+            }
+            next = FrameBuilder::new(entry.form, (size - from).min(CHUNK as u64) as usize, buffers.take());
+            let read = next.fill(&mut source, |content| hasher.update(content));
+            read.map_err(|source| failed(read_error(entry, source)))?;
+        }
+        let over = source.read(&mut [0]).map_err(|source| failed(read_error(entry, source)))?;
+        if over > 0 || hasher.finish() != entry.descriptor.digest {
+            return Err(failed(ContentError::Damaged { digest: entry.descriptor.digest.clone() }));
+        }
+        let padding = header::padding(size);
+        if padding == 0 {
+            return Ok(hand(next, true));
+        }
+        Ok(hand(next, false) && hand(stored(&vec![0; padding]), true))
+    }
+}
+
+fn read_error(entry: &PlannedEntry, source: io::Error) -> ContentError {
+    let digest = entry.descriptor.digest.clone();
+    match source.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => ContentError::Damaged { digest },
+        _ => ContentError::Read { digest, source },
+    }
+}
+
+fn open(entry: &PlannedEntry, blobs: &dyn BlobRead) -> Result<Box<dyn Read + Send>, Error> {
+    let failed = |source| Error::Content { item: entry.item.clone(), source };
+    match &entry.content {
+        ContentSource::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),
+        ContentSource::Store => blobs.open(&entry.descriptor.digest, 0).map_err(failed),
+        ContentSource::Trimmed { of, keep } => {
+            let index = blobs.read(of).map_err(failed)?;
+            let trimmed = trim_index(&index, keep)
+                .map_err(|error| Error::Trim { item: entry.item.clone(), why: error.to_string() })?;
+            Ok(Box::new(io::Cursor::new(trimmed)))
+        }
+    }
+}

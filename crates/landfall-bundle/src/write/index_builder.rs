@@ -1,0 +1,151 @@
+//! The index of a bundle that is being written: entries are recorded in their order, and then the end of the bundle
+//! follows, from the frame table to the footer.
+
+use super::volume_writer::VolumeWriter;
+use crate::error::Error;
+use crate::format::contents::{Contents, LockName, PackOptions};
+use crate::format::entry::TarEntry;
+use crate::format::footer::Footer;
+use crate::format::form::Form;
+use crate::format::frame::{encode, stored};
+use crate::format::frame_table::{self, FrameTable, ROW};
+use crate::format::hash::{Frame, Hash};
+use crate::format::header;
+use crate::format::names::{CONTENTS, DELTA, LOCK};
+use crate::format::signatures;
+use crate::format::stored::CHUNK;
+use crate::plan::pack_plan::PackPlan;
+use crate::plan::planned_entry::PlannedEntry;
+use landfall_model::{Digest, Limits};
+use sha2::{Digest as _, Sha256};
+use std::io;
+use std::path::Path;
+
+/// The index as far as it is known.
+pub(crate) struct IndexBuilder {
+    pub contents: Contents,
+    /// The rows of the frame table.
+    rows: Vec<u8>,
+}
+
+impl IndexBuilder {
+    /// The index of a bundle of which nothing is written yet.
+    pub(crate) fn new(plan: &PackPlan, options: PackOptions) -> IndexBuilder {
+        let mut frame = 0;
+        let entry = |entry: &PlannedEntry| {
+            let first = frame;
+            frame += TarEntry::frame_count(entry.descriptor.size);
+            TarEntry {
+                name: entry.name.clone(),
+                digest: entry.descriptor.digest.clone(),
+                size: entry.descriptor.size,
+                media_type: entry.descriptor.media_type.clone(),
+                form: entry.form,
+                offset: 0,
+                length: 0,
+                frame: first,
+            }
+        };
+        let contents = Contents {
+            version: 1,
+            landfall: env!("CARGO_PKG_VERSION").into(),
+            options,
+            requires: if plan.omitted.is_empty() { Vec::new() } else { vec![DELTA.into()] },
+            series: plan.serial.as_ref().map(|serial| serial.series.clone()),
+            serial: plan.serial.as_ref().map(|serial| serial.number),
+            locks: vec![LockName { name: LOCK.into(), fingerprint: plan.fingerprint.clone() }],
+            partial: plan.missing.iter().map(|missing| missing.item.clone()).collect(),
+            bases: plan.bases.clone(),
+            omitted: plan.omitted.clone(),
+            entries: plan.entries.iter().map(entry).collect(),
+            frames: FrameTable::default(),
+        };
+        IndexBuilder { contents, rows: Vec::new() }
+    }
+
+    /// Records an entry that lies at `offset` in these frames. All before it are recorded.
+    pub(crate) fn record(&mut self, place: usize, offset: u64, frames: &[Frame]) {
+        let mut end = offset;
+        for Frame(length, hash) in frames {
+            self.rows.extend(frame_table::row(end, *hash));
+            end += u64::from(*length);
+        }
+        let entry = &mut self.contents.entries[place];
+        (entry.offset, entry.length) = (offset, end - offset);
+    }
+
+    /// Refuses a bundle that a reader would refuse, before anything is written: one with a longer index or lock than
+    /// is read.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`].
+    pub(crate) fn check_size(&self, path: &Path, limits: &Limits) -> Result<(), Error> {
+        let mut most = self.contents.clone();
+        let frames: u64 = most.entries.iter().map(|entry| TarEntry::frame_count(entry.size)).sum();
+        let size = frames.saturating_mul(ROW as u64);
+        most.frames = FrameTable { offset: u64::MAX, size, hashes: Vec::new() };
+        most.entries.iter_mut().for_each(|entry| (entry.offset, entry.length) = (u64::MAX, u64::MAX));
+        let write = |source| Error::Write { path: path.into(), source };
+        // a hash of the table takes 64 digits, quotes and a comma
+        let hashes = FrameTable::frame_count(size).saturating_mul(67);
+        let index = (most.to_bytes().map_err(write)?.len() as u64).saturating_add(hashes);
+        let lock = most.lock_place().map_or(0, |place| most.entries[place].size);
+        for (what, bytes) in [("contents index", index), ("lock", lock)] {
+            if bytes > limits.contents_bytes as u64 {
+                let most = limits.contents_bytes as u64;
+                return Err(Error::TooLarge { path: path.into(), what, bytes, most });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the end of the bundle: frame table, contents index, the end of the tar, signatures and footer. `sign`
+    /// makes the signatures over the index. Returns the bundle digest.
+    ///
+    /// # Errors
+    /// When it cannot be written or signed.
+    pub(crate) fn finish(
+        self,
+        out: &mut VolumeWriter,
+        path: &Path,
+        sign: impl FnOnce(&[u8]) -> Result<Vec<String>, Error>,
+    ) -> Result<Digest, Error> {
+        let failed = |source| Error::Write { path: path.into(), source };
+        let mut footer = self.seal(out).map_err(failed)?;
+        let signatures = signatures::to_frame(&sign(&footer.1)?);
+        footer.0.signed = signatures.len() as u64;
+        footer.0.signatures = Hash::of(&signatures);
+        let tail = [signatures, footer.0.to_bytes()].concat();
+        out.append_tail(&stored(&header::END), &tail).map_err(failed)?;
+        Ok(footer.0.sha256)
+    }
+
+    /// Writes the frame table and the contents index. Returns a footer without signatures, and the index's bytes.
+    fn seal(mut self, out: &mut VolumeWriter) -> io::Result<(Footer, Vec<u8>)> {
+        let (offset, size) = (out.end, self.rows.len() as u64);
+        let mut hashes = Vec::new();
+        for piece in frame_table::pieces(&self.rows) {
+            let frame = stored(&piece);
+            hashes.push(Hash::of(&frame));
+            out.append(&frame)?;
+        }
+        self.contents.frames = FrameTable { offset, size, hashes };
+        let index = self.contents.to_bytes()?;
+        let size = index.len() as u64;
+        out.append(&stored(&header::encode(CONTENTS, size)))?;
+        let (offset, mut frames) = (out.end, Sha256::new());
+        for chunk in index.chunks(CHUNK) {
+            let frame = encode(Form::Compressed, self.contents.options.level, chunk)?;
+            frames.update(&frame);
+            out.append(&frame)?;
+        }
+        let length = out.end - offset;
+        let padding = vec![0; header::padding(size)];
+        if !padding.is_empty() {
+            out.append(&stored(&padding))?;
+        }
+        let (sha256, signatures) = (Digest::sha256(&index), Hash::of(b""));
+        let footer = Footer { offset, length, frames: frames.into(), size, sha256, signed: 0, signatures };
+        Ok((footer, index))
+    }
+}

@@ -1,0 +1,129 @@
+//! One volume of a bundle again: the bundle is packed once more, and the bytes of the other volumes are dropped.
+//!
+//! The contents index says how the bundle was packed, so it must be in the other volumes. Where the lost volume holds
+//! it, the whole bundle must be packed again.
+
+use super::index_builder::IndexBuilder;
+use super::pack::write_all;
+use super::partial_file::room;
+use super::volume_writer::VolumeWriter;
+use crate::error::Error;
+use crate::format::files::{base_of, checksums_path, file_name, partial_path, volume_path};
+use crate::plan::pack_plan::PackPlan;
+use crate::read::bundle::Bundle;
+use crate::read::checksums::hash_file;
+use crate::read::volume_set::VolumeSet;
+use crate::read::without_volume::open_without;
+use landfall_content::{BlobRead, ContentError, folder_of, refuse_special, sync_folder};
+use landfall_item::lockfile::{Lock, LockError};
+use landfall_model::Digest;
+use landfall_model::report::Progress;
+use std::fs::{self, File};
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Packs volume `number` of the split bundle at the places `like` again and puts it beside the first, or beside `out`. Content comes
+/// from `blobs`, and from the other volumes where `blobs` lacks it; the lock from the other volumes, else from `lock`.
+/// Returns the volume's path and size.
+///
+/// # Errors
+/// When other volumes are missing or damaged, the contents index was in the volume, content is missing,
+/// or the new volume would not be what it was.
+pub fn write_volume(
+    like: &[PathBuf],
+    number: usize,
+    out: Option<&Path>,
+    lock: impl FnOnce() -> Result<Lock, LockError>,
+    blobs: &dyn BlobRead,
+    progress: &dyn Progress,
+) -> Result<(PathBuf, u64), Error> {
+    let base = base_of(like.first().map_or(Path::new(""), PathBuf::as_path));
+    let set = VolumeSet::of(like).map_err(|source| Error::Open { path: base.clone(), source })?;
+    let base = set.as_ref().map_or(base, |set| set.base.clone());
+    let lost = file_name(&volume_path(&base, number));
+    let cannot = |why: &str| Error::Volume { volume: lost.clone(), why: why.into() };
+    let (bundle, part) = open_without(like, number, &cannot)?;
+    let packed = bundle.contents();
+    let lock = match bundle.lock() {
+        Ok(lock) => lock,
+        Err(_) => {
+            lock().map_err(|source| Error::VolumeLock { volume: lost.clone(), source: source.into() })?
+        }
+    };
+    if lock.fingerprint() != *bundle.fingerprint() {
+        return Err(cannot(&format!(
+            "the bundle was packed from the lock with fingerprint {}, this one has {}",
+            bundle.fingerprint(),
+            lock.fingerprint()
+        )));
+    }
+    let plan = PackPlan::again(&lock, packed);
+    let path = volume_path(out.unwrap_or(&base), number);
+    let partial = partial_path(&path);
+    let failed = |source| Error::Write { path: path.clone(), source };
+    let size = part.end - part.start;
+    refuse_special(&path).map_err(failed)?;
+    room(size, &path)?;
+    progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
+    let written = File::create(&partial).map_err(failed).and_then(|file| {
+        let blobs = StoreFirst { store: blobs, bundle: &bundle, lost: part.clone() };
+        let mut writer = VolumeWriter::only(file, part);
+        let mut index = IndexBuilder::new(&plan, packed.options);
+        index.contents.landfall.clone_from(&packed.landfall);
+        // signatures are in the last volume, which is here
+        let digest = write_all(&plan, &blobs, index, &partial, &mut writer, None, progress)?;
+        if digest != *bundle.digest() {
+            return Err(cannot(&format!(
+                "landfall {}, which packed the bundle, compressed it otherwise than this landfall {}",
+                packed.landfall,
+                env!("CARGO_PKG_VERSION")
+            )));
+        }
+        if writer.cuts_frame() {
+            let why = "it does not begin or end where a frame does, so a volume beside it is not whole";
+            return Err(cannot(why));
+        }
+        writer.sync().map_err(failed)?;
+        if let Some(expected) = set.as_ref().and_then(|set| set.sums.get(&number))
+            && hash_file(&partial).map_err(failed)? != *expected
+        {
+            let sums = file_name(&checksums_path(&base));
+            return Err(cannot(&format!("what came out does not have the SHA-256 that {sums} gives it")));
+        }
+        fs::rename(&partial, &path).and_then(|()| sync_folder(folder_of(&path))).map_err(failed)
+    });
+    progress.end();
+    if written.is_err() {
+        // the first error is reported; the next run writes over it
+        let _ = fs::remove_file(&partial);
+    }
+    written?;
+    if out.is_none() {
+        Bundle::open_at(like)?;
+    }
+    Ok((path, size))
+}
+
+/// The content of a store, and what it lacks from the volumes that are there.
+struct StoreFirst<'a> {
+    store: &'a dyn BlobRead,
+    bundle: &'a Bundle,
+    lost: Range<u64>,
+}
+
+impl BlobRead for StoreFirst<'_> {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        if let Some(size) = self.store.stat(digest)? {
+            return Ok(Some(size));
+        }
+        let entry = self.bundle.0.place(digest).map(|place| self.bundle.0.entry(place));
+        let there = entry.filter(|entry| entry.end() <= self.lost.start || entry.offset >= self.lost.end);
+        Ok(there.map(|entry| entry.size))
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let in_volumes = self.store.stat(digest)?.is_none() && self.stat(digest)?.is_some();
+        if in_volumes { self.bundle.open(digest, offset) } else { self.store.open(digest, offset) }
+    }
+}

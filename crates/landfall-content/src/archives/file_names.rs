@@ -1,0 +1,53 @@
+//! What the name of a member says: a digest, or that it is a layer that was unpacked.
+
+use landfall_model::Digest;
+
+/// The digest that a member is called by: `blobs/sha256/<hex>` of OCI layouts, below any folder; `<hex>`, `<hex>.tar`,
+/// `<hex>.json`, `sha256:<hex>` and `<hex>.tar.gz` of docker archives by skopeo and crane and of `dir:` of skopeo.
+pub(super) fn digest_of_name(path: &str) -> Option<Digest> {
+    let mut parts = path.rsplit('/');
+    let name = parts.next()?;
+    if let (Some(algorithm), Some("blobs")) = (parts.next(), parts.next())
+        && let Ok(digest) = format!("{algorithm}:{name}").parse()
+    {
+        return Some(digest);
+    }
+    let name = name.strip_prefix("sha256:").unwrap_or(name);
+    let endings = [".tar.gz", ".tar", ".json"];
+    let hex = endings.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
+    // what has a folder of its own is a layer by an identifier that is no digest
+    (hex.len() == 64).then(|| format!("sha256:{hex}").parse().ok())?
+}
+
+/// Whether it is a layer as docker unpacks it: `<id>/layer.tar`, `<hex>.tar`. The registry's layer is compressed and has another digest.
+pub(super) fn is_unpacked_layer(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name == "layer.tar" || (name.ends_with(".tar") && digest_of_name(path).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_called_by_its_digest_in_the_forms_that_tools_write() {
+        let hex = "ab".repeat(32);
+        let digest: Digest = format!("sha256:{hex}").parse().unwrap();
+        for name in [
+            format!("blobs/sha256/{hex}"),
+            format!("images/blobs/sha256/{hex}"),
+            format!("{hex}.tar.gz"),
+            format!("sha256:{hex}"),
+            format!("{hex}.json"),
+            format!("{hex}.tar"),
+            hex.clone(),
+        ] {
+            assert_eq!(digest_of_name(&name), Some(digest.clone()), "{name}");
+        }
+        for name in ["index.json", "manifest.json", "oci-layout", "blobs/sha256/x", "repositories", "a.tar"] {
+            assert_eq!(digest_of_name(name), None, "{name}");
+        }
+        assert!(is_unpacked_layer(&format!("{hex}/layer.tar")) && is_unpacked_layer(&format!("{hex}.tar")));
+        assert!(!is_unpacked_layer(&format!("{hex}.tar.gz")) && !is_unpacked_layer("components/a.tar"));
+    }
+}

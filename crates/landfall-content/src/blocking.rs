@@ -1,0 +1,14 @@
+//! Work with files, on the threads that may block.
+
+use super::{TransferError, WriteError};
+use landfall_http::ErrorKind;
+use landfall_model::report::Side;
+
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, WriteError> + Send + 'static,
+) -> Result<T, TransferError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map_err(TransferError::from),
+        Err(error) => Err(TransferError::new(Side::Destination, ErrorKind::Local, error.to_string())),
+    }
+}

@@ -1,0 +1,104 @@
+//! Where a folder of an object store is: `s3://bucket/prefix`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Which protocol an object store speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// S3.
+    S3,
+    /// Google Cloud Storage.
+    Google,
+    /// Azure Blob Storage.
+    Azure,
+}
+
+/// The protocols, by the scheme of a URL.
+const SCHEMES: [(&str, Protocol); 3] =
+    [("s3://", Protocol::S3), ("gs://", Protocol::Google), ("az://", Protocol::Azure)];
+
+/// A folder, or an object, of an object store: `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// Which protocol.
+    pub protocol: Protocol,
+    /// The bucket, or container.
+    pub bucket: String,
+    /// The key or the beginning of keys, without a slash at either end; may be empty.
+    pub key: String,
+}
+
+/// A text that is no location.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "'{0}' is no place in an object store: write s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
+)]
+pub struct BadLocation(String);
+
+impl Location {
+    /// Whether a text is meant as a place in an object store, right or wrong.
+    pub fn is_meant(text: &str) -> bool {
+        SCHEMES.iter().any(|(scheme, _)| text.starts_with(scheme))
+    }
+
+    /// The folder of an object, and its name.
+    pub fn split(&self) -> (Location, &str) {
+        let (folder, name) = self.key.rsplit_once('/').unwrap_or(("", &self.key));
+        (Location { key: folder.to_owned(), ..self.clone() }, name)
+    }
+}
+
+impl FromStr for Location {
+    type Err = BadLocation;
+
+    fn from_str(text: &str) -> Result<Location, BadLocation> {
+        let bad = || BadLocation(text.to_owned());
+        let found =
+            SCHEMES.iter().find_map(|(scheme, protocol)| Some((text.strip_prefix(scheme)?, *protocol)));
+        let (rest, protocol) = found.ok_or_else(bad)?;
+        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let key = key.trim_end_matches('/');
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        let is_part =
+            |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(char::is_control);
+        let is_good = !bucket.is_empty()
+            && bucket.chars().all(is_name)
+            && (key.is_empty() || key.split('/').all(is_part));
+        is_good.then(|| Location { protocol, bucket: bucket.into(), key: key.into() }).ok_or_else(bad)
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme =
+            SCHEMES.iter().find(|(_, protocol)| *protocol == self.protocol).map_or("", |(scheme, _)| scheme);
+        let slash = if self.key.is_empty() { "" } else { "/" };
+        write!(f, "{scheme}{}{slash}{}", self.bucket, self.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_location_is_a_scheme_a_bucket_and_a_key() {
+        for (text, protocol, bucket, key) in [
+            ("s3://b", Protocol::S3, "b", ""),
+            ("s3://b.c-d/one/two", Protocol::S3, "b.c-d", "one/two"),
+            ("gs://b_1/one", Protocol::Google, "b_1", "one"),
+            ("az://box/a b", Protocol::Azure, "box", "a b"),
+        ] {
+            let location: Location = text.parse().unwrap();
+            assert_eq!((location.protocol, &*location.bucket, &*location.key), (protocol, bucket, key));
+            assert_eq!(location.to_string(), text);
+            assert!(Location::is_meant(text));
+        }
+        assert_eq!("s3://b/one/".parse::<Location>().unwrap().key, "one");
+        for bad in ["s3://", "s3:///key", "s3://b//c", "s3://b/../c", "s3://user@b/c", "https://b/c", "b/c"] {
+            assert!(bad.parse::<Location>().unwrap_err().to_string().contains(bad), "{bad}");
+        }
+        assert!(!Location::is_meant("./s3:/b"));
+    }
+}

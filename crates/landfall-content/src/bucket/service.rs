@@ -1,0 +1,96 @@
+//! landfall's transport as the HTTP client of the crate `object_store`: proxies, trust, limits per host, another attempt
+//! where that helps, and the ledger of hosts are those of everything else.
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use http_body::{Body, Frame};
+use http_body_util::BodyExt;
+use landfall_http::{Body as SentBody, ByteStream, Error, Purpose, Request, SlotClass, Transport};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
+    HttpService,
+};
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+use url::Url;
+
+/// The transport as `object_store` wants it.
+#[derive(Clone)]
+pub(super) struct Service(pub Transport);
+
+/// Marks a request whose answer is read as slowly as its reader likes, who may ask for something else meanwhile: it takes no
+/// slot of the host that short requests need.
+#[derive(Clone)]
+pub(super) struct Slow;
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Service")
+    }
+}
+
+impl HttpConnector for Service {
+    fn connect(&self, _: &object_store::ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.clone()))
+    }
+}
+
+impl HttpService for Service {
+    fn call<'a, 'b>(&'a self, request: HttpRequest) -> BoxFuture<'b, Result<HttpResponse, HttpError>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        Box::pin(async move {
+            let (mut head, body) = request.into_parts();
+            // the transport says how long the body is, and strict servers refuse a request that says it twice
+            head.headers.remove(http::header::CONTENT_LENGTH);
+            let url = Url::parse(&head.uri.to_string())
+                .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+            self.0.note_own(&url);
+            let bytes = body.collect().await?.to_bytes();
+            let body = if bytes.is_empty() { SentBody::Empty } else { SentBody::Bytes(bytes) };
+            // the signature is for this host alone
+            let is_slow = head.extensions.get::<Slow>().is_some();
+            let class = if is_slow { SlotClass::Feed } else { SlotClass::Ordinary };
+            let request = Request {
+                class,
+                headers: head.headers,
+                body,
+                secret: true,
+                ..Request::new(head.method, url, Purpose::ObjectStore)
+            };
+            let response = self.0.send(&request).await.map_err(failed)?;
+            let mut answer = http::Response::builder().status(response.status);
+            if let Some(headers) = answer.headers_mut() {
+                headers.clone_from(&response.headers);
+            }
+            let body = HttpResponseBody::new(Received(Mutex::new(response.stream().fuse().boxed())));
+            answer.body(body).map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))
+        })
+    }
+}
+
+/// The transport has tried as often as that may help: no kind that is tried again.
+fn failed(error: Error) -> HttpError {
+    HttpError::new(HttpErrorKind::Unknown, error)
+}
+
+/// The body of an answer, which may be shared between threads.
+struct Received(Mutex<ByteStream>);
+
+impl Body for Received {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        let stream = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        stream.as_mut().poll_next(cx).map(|next| next.map(|piece| piece.map(Frame::data).map_err(failed)))
+    }
+}

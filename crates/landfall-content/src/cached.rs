@@ -1,0 +1,82 @@
+//! Upstream with a store in front of it.
+
+use super::blocking::blocking;
+use super::follow::{Bringing, follow};
+use super::{IdleSlots, LocalSource, Opened, Part, Source, Store, Transfer};
+use futures_util::future::BoxFuture;
+use landfall_http::{Error, NoSlot, inherit_feed};
+use landfall_model::Limits;
+use landfall_model::report::Silent;
+use std::sync::Arc;
+use tokio::sync::{Semaphore, oneshot, watch};
+
+/// What a [`Cached`] keeps of the content that passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing: content of the store comes from there, the rest streams past.
+    Nothing,
+    /// Everything: what the store lacks is brought into it first.
+    Everything,
+}
+
+/// Upstream with a store in front of it.
+pub struct Cached {
+    store: Arc<dyn Store>,
+    local: LocalSource,
+    upstream: Arc<dyn Source>,
+    keep: Keep,
+    limits: Limits,
+    slots: IdleSlots,
+}
+
+impl Cached {
+    /// `upstream`, with `store` in front.
+    pub fn new(store: Arc<dyn Store>, upstream: Arc<dyn Source>, keep: Keep, limits: Limits) -> Cached {
+        // there is no end of a run to wait for: what comes is wanted now
+        let (_, begun) = watch::channel(true);
+        let slots = IdleSlots::new(Arc::new(Semaphore::new(limits.jobs)), begun);
+        Cached { local: LocalSource(store.clone()), store, upstream, keep, limits, slots }
+    }
+
+    /// Brings a part into the store, and reads it there while it comes.
+    async fn open_coming(&self, part: &Part, offset: u64) -> Result<Opened, Error> {
+        let (by, begun) = oneshot::channel();
+        let sink = self.store.clone().followed(self.limits, self.slots.clone(), by);
+        let (source, limits) = (self.upstream.clone(), self.limits);
+        // bytes are counted on their way out, not a second time on their way in
+        let transfer = Transfer { source, sink, limits, progress: Arc::new(Silent) };
+        let wanted = part.clone();
+        // the upload that reads it lends its slot while nothing comes
+        let bringing = async move { transfer.bring(&wanted, Arc::new(NoSlot)).await };
+        let mut bringing = Bringing(tokio::spawn(inherit_feed(bringing)));
+        match begun.await {
+            Ok(follower) => {
+                let stream = follow(follower, bringing, (offset, part.descriptor.size)).await?;
+                Ok(Opened::checked(offset, stream))
+            }
+            // it is there by now, or no write could begin
+            Err(_) => {
+                bringing.end().await?;
+                self.local.open(part, offset).await
+            }
+        }
+    }
+}
+
+impl Source for Cached {
+    fn host<'a>(&self, part: &'a Part) -> &'a str {
+        self.upstream.host(part)
+    }
+
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
+        Box::pin(async move {
+            let (store, descriptor) = (self.store.clone(), part.descriptor.clone());
+            let is_here = blocking(move || store.holds(&descriptor, false)).await;
+            match (is_here.map_err(|failed| *failed.why)?, self.keep) {
+                (true, _) => self.local.open(part, offset).await,
+                (false, Keep::Nothing) => self.upstream.open(part, offset).await,
+                (false, Keep::Everything) => self.open_coming(part, offset).await,
+            }
+        })
+    }
+}

@@ -1,0 +1,30 @@
+//! A store or a bundle as a source.
+
+use super::{BlobRead, Opened, Origin, Part, Source, read_blocking};
+use futures_util::future::BoxFuture;
+use landfall_http::{Error, ErrorKind};
+use std::sync::Arc;
+
+/// A store or a bundle as a [`Source`] of what is sent: a stream that ends early or with an error must not
+/// be taken for content.
+pub struct LocalSource(pub Arc<dyn BlobRead>);
+
+impl Source for LocalSource {
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
+        let (blobs, part) = (self.0.clone(), part.clone());
+        Box::pin(async move {
+            if let Origin::Computed(bytes) = part.origin {
+                return Ok(Opened { is_checked: true, ..Opened::whole(bytes.into()) });
+            }
+            let local = |error: String| Error::new(ErrorKind::Local, error);
+            let digest = part.descriptor.digest;
+            let opening = tokio::task::spawn_blocking(move || match offset {
+                0 => blobs.open_whole(&digest),
+                _ => blobs.open(&digest, offset),
+            });
+            let reader = opening.await.map_err(|error| local(error.to_string()))?;
+            let stream = read_blocking(reader.map_err(|error| local(error.to_string()))?);
+            Ok(Opened::checked(offset, stream))
+        })
+    }
+}

@@ -1,0 +1,277 @@
+//! One part of a source, for a sink that reads it as often and from wherever its attempts need it.
+
+use super::error::ended;
+use super::retry::PartAttempts;
+use super::{Cause, Failed, OnWrong, Part, Source, checked};
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt};
+use landfall_http::{ByteStream, Error, ErrorKind, Lend, lending};
+use landfall_model::Limits;
+use landfall_model::report::Progress;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// One part of a source, while it is brought to a sink.
+pub struct Opener {
+    source: Arc<dyn Source>,
+    part: Part,
+    /// The slot of its transfer, lent while the source gives nothing.
+    slot: Arc<dyn Lend>,
+    progress: Arc<dyn Progress>,
+    state: Mutex<State>,
+}
+
+struct State {
+    attempts: PartAttempts,
+    received: u64,
+    /// What of the part's size progress knows to be done.
+    counted: u64,
+    /// What failed at the source, for a sink that sees no more than an error of a stream.
+    failure: Option<Failed>,
+    /// The source broke off, and was not opened again yet.
+    is_broken: bool,
+    /// What the source does if the bytes that it gave in this attempt turn out wrong.
+    on_wrong: Vec<OnWrong>,
+}
+
+impl Opener {
+    pub(super) fn new(
+        source: Arc<dyn Source>,
+        part: &Part,
+        slot: Arc<dyn Lend>,
+        limits: &Limits,
+        progress: Arc<dyn Progress>,
+    ) -> Opener {
+        let state = State {
+            attempts: PartAttempts::new(limits),
+            received: 0,
+            counted: 0,
+            failure: None,
+            is_broken: false,
+            on_wrong: Vec::new(),
+        };
+        Opener { source, part: part.clone(), slot, progress, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The part that it opens.
+    pub fn part(&self) -> &Part {
+        &self.part
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.state().received
+    }
+
+    /// So many bytes came. What comes again is more to do than was said.
+    pub fn came(&self, bytes: usize) {
+        let bytes = bytes as u64;
+        self.state().received += bytes;
+        let again = bytes - self.count(bytes);
+        if again > 0 {
+            self.progress.more(again);
+        }
+        self.progress.bytes(bytes);
+    }
+
+    /// How many of so many bytes are not counted yet: no part counts more than its size.
+    fn count(&self, bytes: u64) -> u64 {
+        let mut state = self.state();
+        let counted = bytes.min(self.part.descriptor.size - state.counted);
+        state.counted += counted;
+        counted
+    }
+
+    /// The part stands at the sink: what of it was there before is done too.
+    pub(super) fn settled(&self) {
+        self.progress.bytes(self.count(u64::MAX));
+    }
+
+    /// The part is given up: what came of it is still to do. A body that is under way may yet be read.
+    pub(super) fn given_up(&self) {
+        let rest = self.count(u64::MAX);
+        self.progress.more(self.part.descriptor.size - rest);
+    }
+
+    /// An attempt begins.
+    pub(super) fn begin(&self) {
+        let mut state = self.state();
+        (state.failure, state.is_broken, state.on_wrong) = (None, false, Vec::new());
+    }
+
+    /// The pause before the next attempt; `None` where there is none.
+    pub(super) fn after(&self, failed: &Failed) -> Option<Duration> {
+        let mut state = self.state();
+        let mut cause = failed.cause;
+        if matches!(cause, Cause::Wrong | Cause::WrongOnce) {
+            for act in std::mem::take(&mut state.on_wrong) {
+                act();
+                cause = Cause::WrongOnce;
+            }
+        }
+        state.attempts.after(cause)
+    }
+
+    /// Opens the part at `offset`. Returns where the stream really starts, and whether it was checked.
+    pub(super) async fn open(&self, offset: u64) -> Result<(u64, ByteStream, bool), Failed> {
+        lending(&*self.slot, self.open_now(offset)).await
+    }
+
+    async fn open_now(&self, offset: u64) -> Result<(u64, ByteStream, bool), Failed> {
+        let opened = self.source.open(&self.part, offset).await.map_err(Failed::opening)?;
+        self.state().on_wrong.extend(opened.on_wrong);
+        Ok((opened.start, opened.stream, opened.is_checked))
+    }
+
+    /// The part from `offset` on, for a sink that does not check what it takes. From its beginning the content is
+    /// checked, so that wrong bytes do not come to their end; from the middle only the sink can check it.
+    ///
+    /// # Errors
+    /// When the source cannot be opened, in its own words; [`Opener::failure`] tells the sink.
+    pub async fn stream(self: &Arc<Self>, offset: u64) -> Result<ByteStream, Error> {
+        let opened = self.open(offset).await.map_err(|failed| self.note(failed))?;
+        let is_checked = opened.2;
+        let opener = self.clone();
+        let stream = self.resuming(offset, opened).inspect_ok(move |bytes| opener.came(bytes.len())).boxed();
+        match offset {
+            0 if !is_checked => Ok(self.noting(checked(stream, &self.part.descriptor))),
+            _ => Ok(stream),
+        }
+    }
+
+    /// The part from `offset` on, for a sink that checks what it takes, and says by [`Opener::came`] what that was. What
+    /// fails is told by [`Opener::failed`].
+    ///
+    /// # Errors
+    /// When the source cannot be opened.
+    pub async fn unchecked_stream(self: &Arc<Self>, offset: u64) -> Result<ByteStream, Failed> {
+        Ok(self.resuming(offset, self.open(offset).await?))
+    }
+
+    /// What was opened for `offset`, to the end of the part: where the source breaks off, it is opened again at that
+    /// byte, so that neither the sink nor its hash begins anew. What failed for good is noted.
+    pub(super) fn resuming(self: &Arc<Self>, offset: u64, opened: (u64, ByteStream, bool)) -> ByteStream {
+        let (start, stream, _) = opened;
+        let stream = skip(stream, offset - start);
+        let resuming = Resuming { opener: self.clone(), from: offset, at: offset, stream };
+        futures_util::stream::unfold(Some(resuming), async |state: Option<Resuming>| {
+            let resuming = state?;
+            let slot = resuming.opener.slot.clone();
+            lending(&*slot, resuming.next()).await
+        })
+        .boxed()
+    }
+
+    /// The stream again, which was opened at `from` and broke off at `at`.
+    async fn reopen(&self, broken: Error, from: u64, at: u64) -> Result<ByteStream, Error> {
+        let pause = match broken.kind {
+            ErrorKind::Network => {
+                let mut state = self.state();
+                state.is_broken = true;
+                state.attempts.broke_off(at - from)
+            }
+            _ => None,
+        };
+        let Some(pause) = pause else { return Err(self.note(Failed::reading(broken))) };
+        wait(pause).await;
+        let (start, stream, _) = self.open_now(at).await.map_err(|failed| self.note(failed))?;
+        self.state().is_broken = false;
+        Ok(skip(stream, at - start))
+    }
+
+    /// The stream, with its failures noted.
+    fn noting(self: &Arc<Self>, stream: ByteStream) -> ByteStream {
+        let opener = self.clone();
+        let noted = stream.map(move |next| {
+            next.inspect_err(|error| {
+                if opener.state().failure.is_none() {
+                    opener.note(Failed::reading(error.clone()));
+                }
+            })
+        });
+        noted.boxed()
+    }
+
+    fn note(&self, failed: Failed) -> Error {
+        let error = (*failed.error.why).clone();
+        self.state().failure = Some(failed);
+        error
+    }
+
+    /// Whether the source broke off in this attempt and gives no bytes now: the failure that the sink sees is not its own.
+    pub fn is_broken(&self) -> bool {
+        let state = self.state();
+        state.is_broken || state.failure.is_some()
+    }
+
+    /// What failed at the source in this attempt.
+    pub fn failure(&self) -> Option<Failed> {
+        self.state().failure.take()
+    }
+
+    /// What failed, by an error of [`Opener::resuming`].
+    pub fn failed(&self, error: Error) -> Failed {
+        self.failure().unwrap_or_else(|| Failed::reading(error))
+    }
+}
+
+/// A part that is being read, and resumed where its source breaks off.
+struct Resuming {
+    opener: Arc<Opener>,
+    /// Where `stream` began.
+    from: u64,
+    /// How far it came.
+    at: u64,
+    stream: ByteStream,
+}
+
+impl Resuming {
+    /// The next bytes and what follows them, an error that nothing follows, or `None` at the end of the part.
+    async fn next(mut self) -> Option<(Result<Bytes, Error>, Option<Resuming>)> {
+        loop {
+            let size = self.opener.part.descriptor.size;
+            let broken = match self.stream.next().await {
+                Some(Ok(bytes)) => {
+                    self.at += bytes.len() as u64;
+                    return Some((Ok(bytes), Some(self)));
+                }
+                None if self.at >= size => return None,
+                None => ended(&self.opener.part.descriptor, self.at),
+                Some(Err(error)) => error,
+            };
+            let Resuming { opener, from, at, stream } = self;
+            // it may hold a slot that the next request waits for
+            drop(stream);
+            match opener.reopen(broken, from, at).await {
+                Ok(stream) => self = Resuming { opener, from: at, at, stream },
+                Err(error) => return Some((Err(error), None)),
+            }
+        }
+    }
+}
+
+/// Waits so long; not at all where that is nothing.
+pub(super) async fn wait(pause: Duration) {
+    if !pause.is_zero() {
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// The stream without its first bytes: a source that cannot start elsewhere starts at its beginning.
+fn skip(stream: ByteStream, mut bytes: u64) -> ByteStream {
+    if bytes == 0 {
+        return stream;
+    }
+    let rest = move |next: Result<Bytes, Error>| {
+        let next = next.map(|mut piece| {
+            let passed = bytes.min(piece.len() as u64);
+            bytes -= passed;
+            piece.split_off(passed as usize)
+        });
+        std::future::ready(Some(next).filter(|next| next.as_ref().map_or(true, |piece| !piece.is_empty())))
+    };
+    stream.filter_map(rest).boxed()
+}

@@ -1,0 +1,38 @@
+//! What of an entry one of several shards has.
+
+use super::{Entry, Part};
+use landfall_model::report::Item;
+
+/// What of an entry one of several shards has.
+pub struct OwnParts {
+    /// The entry with these parts alone.
+    pub entry: Entry,
+    /// How many parts it has in all.
+    pub all: usize,
+}
+
+impl OwnParts {
+    /// The parts of `entry` that `is_own`; `None` where there is none.
+    pub fn of(mut entry: Entry, is_own: impl Fn(&Part) -> bool) -> Option<OwnParts> {
+        let all = entry.parts.len();
+        entry.parts.retain(is_own);
+        (!entry.parts.is_empty()).then_some(OwnParts { entry, all })
+    }
+
+    /// All of an entry.
+    pub fn all(entry: Entry) -> OwnParts {
+        OwnParts { all: entry.parts.len(), entry }
+    }
+
+    /// Whether it is all of the entry.
+    pub fn is_all(&self) -> bool {
+        self.entry.parts.len() == self.all
+    }
+
+    /// As an item of a report, that is there. Where it is not all of the entry, the reason says so.
+    pub fn item(&self) -> Item {
+        let own = self.entry.parts.len();
+        let reason = || format!("{own} of its {} parts; other shards have the rest", self.all);
+        Item { reason: (!self.is_all()).then(reason), ..self.entry.item() }
+    }
+}

@@ -1,0 +1,71 @@
+//! When the checksum of a frame was compared last. A frame that many clients read at one time is in the system's memory,
+//! where it does not decay: comparing it for each of them would find nothing.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a comparison counts.
+const COUNTS: Duration = Duration::from_mins(1);
+
+/// When the checksums of frames were compared, by what content a frame is of, and its number there.
+#[derive(Debug)]
+pub struct RecentChecks<K> {
+    start: Instant,
+    /// Seconds since the start, and one more; 0 for never.
+    frames: Mutex<HashMap<K, Vec<u32>>>,
+}
+
+impl<K: Eq + Hash> Default for RecentChecks<K> {
+    /// None yet.
+    fn default() -> RecentChecks<K> {
+        RecentChecks { start: Instant::now(), frames: Mutex::default() }
+    }
+}
+
+impl<K: Eq + Hash> RecentChecks<K> {
+    /// Whether the frame was compared within the last minute.
+    pub fn has(&self, content: &K, frame: usize) -> bool {
+        let frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = frames.get(content).and_then(|frames| frames.get(frame)).copied().unwrap_or(0);
+        at > 0 && self.now() - at < COUNTS.as_secs() as u32
+    }
+
+    /// The frame was compared now, and is right.
+    pub fn add(&self, content: K, frame: usize) {
+        let now = self.now();
+        let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let frames = frames.entry(content).or_default();
+        if frames.len() <= frame {
+            frames.resize(frame + 1, 0);
+        }
+        frames[frame] = now;
+    }
+
+    /// Content is gone, and so are its frames.
+    pub fn forget(&self, content: &K) {
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner).remove(content);
+    }
+
+    fn now(&self) -> u32 {
+        self.start.elapsed().as_secs() as u32 + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comparison_counts_for_a_minute() {
+        let mut checks = RecentChecks::default();
+        checks.add(7, 3);
+        assert!(checks.has(&7, 3) && !checks.has(&7, 2) && !checks.has(&7, 4) && !checks.has(&6, 3));
+        checks.start -= COUNTS;
+        assert!(!checks.has(&7, 3));
+        checks.add(7, 3);
+        checks.forget(&7);
+        assert!(!checks.has(&7, 3));
+    }
+}

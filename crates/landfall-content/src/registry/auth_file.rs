@@ -1,0 +1,195 @@
+//! One auth file of docker or podman (containers/image, `docs/containers-auth.json.5.md`), and the credential helpers that
+//! it names.
+
+use super::credential::{Credential, CredentialError, CredentialLookup, Secret};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use landfall_model::canonical_host;
+use serde::{Deserialize, Deserializer};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use tokio::io::AsyncWriteExt;
+
+/// An auth file, and what its helpers answered.
+#[derive(Debug)]
+pub(super) struct AuthFile {
+    name: String,
+    config: AuthConfig,
+    /// What helpers answered, by host: each is asked once a run.
+    asked: tokio::sync::Mutex<HashMap<String, CredentialLookup>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AuthConfig {
+    // `null` means none, for entries as for all of them
+    #[serde(default, deserialize_with = "or_default")]
+    auths: BTreeMap<String, Option<AuthEntry>>,
+    #[serde(default, deserialize_with = "or_default")]
+    cred_helpers: BTreeMap<String, Option<String>>,
+    creds_store: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct AuthEntry {
+    auth: Option<String>,
+    username: Option<String>,
+    password: Option<String>,
+    #[serde(alias = "identityToken")]
+    identitytoken: Option<String>,
+}
+
+impl fmt::Debug for AuthEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AuthEntry")
+    }
+}
+
+/// The value, or the default for `null`.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+impl AuthFile {
+    /// The auth file that the variable or key `setting` names.
+    pub(super) fn read_named(path: &Path, setting: &str) -> Result<AuthFile, CredentialError> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => AuthFile::parse(&path.display().to_string(), &text),
+            Err(source) => {
+                Err(CredentialError::ReadNamed { setting: setting.into(), path: path.into(), source })
+            }
+        }
+    }
+
+    /// Reads the text of an auth file; `name` is what messages call it.
+    pub(super) fn parse(name: &str, text: &str) -> Result<AuthFile, CredentialError> {
+        let mut config: AuthConfig = match text.trim() {
+            "" => AuthConfig::default(),
+            text => serde_json::from_str(text)
+                .map_err(|source| CredentialError::NoAuthFile { name: name.into(), source })?,
+        };
+        config.auths = config.auths.into_iter().map(|(key, entry)| (normal_key(&key), entry)).collect();
+        Ok(AuthFile { name: name.into(), config, asked: tokio::sync::Mutex::default() })
+    }
+
+    /// The hosts that it has an entry for, as keys.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &String> {
+        self.config.auths.keys().chain(self.config.cred_helpers.keys())
+    }
+
+    /// The account for `host` by the longest key that `covers` takes.
+    pub(super) async fn find(&self, host: &str, covers: impl Fn(&str) -> bool) -> CredentialLookup {
+        // to docker, a helper named "" is the file itself
+        let named = |helper: &Option<String>| helper.clone().filter(|helper| !helper.is_empty());
+        let of_host = self.config.cred_helpers.get(host);
+        if let Some(helper) = of_host.and_then(named) {
+            return self.ask(&helper, host).await;
+        }
+        let store = if of_host.is_some() { None } else { named(&self.config.creds_store) };
+        let best = self.config.auths.iter().filter(|(key, _)| covers(key)).max_by_key(|(key, _)| key.len());
+        let inline = match best {
+            Some((key, entry)) => entry.as_ref().map_or(Ok(None), AuthEntry::secret).map_err(|fault| {
+                let (name, key) = (self.name.clone(), key.clone());
+                CredentialError::Entry { name, key, fault }
+            })?,
+            None => None,
+        };
+        match (inline, store) {
+            (Some(secret), _) => Ok(Some(Credential { secret, source: self.name.clone() })),
+            (None, Some(helper)) => self.ask(&helper, host).await,
+            (None, None) => Ok(None),
+        }
+    }
+
+    async fn ask(&self, helper: &str, host: &str) -> CredentialLookup {
+        let mut asked = self.asked.lock().await;
+        if let Some(answer) = asked.get(host) {
+            return answer.clone();
+        }
+        let answer = self.run_helper(helper, host).await.map_err(Arc::new);
+        asked.insert(host.to_owned(), answer.clone());
+        answer
+    }
+
+    /// Runs `docker-credential-<helper> get` (docker/docker-credential-helpers, "Development").
+    async fn run_helper(&self, helper: &str, host: &str) -> Result<Option<Credential>, CredentialError> {
+        if !helper.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+            return Err(CredentialError::NoHelper { name: self.name.clone(), helper: helper.into() });
+        }
+        let program = format!("docker-credential-{helper}");
+        let key = if host == "docker.io" { "https://index.docker.io/v1/" } else { host };
+        let failed = |source| {
+            let (program, name) = (program.clone(), self.name.clone());
+            CredentialError::RunHelper { program, name, source }
+        };
+        let mut child = tokio::process::Command::new(&program)
+            .arg("get")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // a helper that does not read its input may still answer
+            let _ = stdin.write_all(key.as_bytes()).await;
+        }
+        let output = child.wait_with_output().await.map_err(failed)?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() {
+            return if text.to_lowercase().contains("credentials not found") {
+                Ok(None)
+            } else {
+                let (key, words) = (key.into(), text.trim().into());
+                Err(CredentialError::HelperFailed { program, key, words })
+            };
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Answer {
+            username: String,
+            secret: String,
+        }
+        let answer: Answer = serde_json::from_str(&text)
+            .map_err(|_| CredentialError::HelperAnswer { program: program.clone() })?;
+        let secret = match answer.username.as_str() {
+            "<token>" => Secret::Identity(answer.secret),
+            _ => Secret::Basic(answer.username, answer.secret),
+        };
+        Ok(Some(Credential { secret, source: program }))
+    }
+}
+
+impl AuthEntry {
+    fn secret(&self) -> Result<Option<Secret>, &'static str> {
+        if let Some(token) = self.identitytoken.as_ref().filter(|token| !token.is_empty()) {
+            return Ok(Some(Secret::Identity(token.clone())));
+        }
+        if let (Some(user), Some(password)) = (&self.username, &self.password) {
+            return Ok(Some(Secret::Basic(user.clone(), password.clone())));
+        }
+        let Some(auth) = self.auth.as_ref().filter(|auth| !auth.is_empty()) else { return Ok(None) };
+        let decoded = STANDARD.decode(auth.trim()).map_err(|_| "not base64")?;
+        let decoded = String::from_utf8(decoded).map_err(|_| "not text")?;
+        let (user, password) = decoded.split_once(':').ok_or("not user:password")?;
+        Ok(Some(Secret::Basic(user.into(), password.trim_end_matches('\0').into())))
+    }
+}
+
+/// `https://index.docker.io/v1/` -> `docker.io`; `https://host:1/v2/` -> `host:1`; `host/ns` stays.
+pub(super) fn normal_key(key: &str) -> String {
+    let bare = key.split_once("://").map_or(key, |(_, rest)| rest).trim_end_matches('/');
+    let bare = bare.strip_suffix("/v1").or_else(|| bare.strip_suffix("/v2")).unwrap_or(bare);
+    match bare.split_once('/') {
+        Some((host, path)) => format!("{}/{path}", hub_key(host)),
+        None => hub_key(bare),
+    }
+}
+
+/// The key of a host: all hosts of Docker Hub have one.
+pub(super) fn hub_key(host: &str) -> String {
+    canonical_host(host).to_ascii_lowercase()
+}

@@ -1,0 +1,132 @@
+//! Reads `WWW-Authenticate` challenges (RFC 9110, 11.6.1; distribution token specification).
+
+use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
+
+/// What a registry asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Challenge {
+    /// User name and password at every request.
+    Basic,
+    /// A token of a realm.
+    Bearer {
+        /// The realm's URL, perhaps relative.
+        realm: String,
+        /// The service to name.
+        service: Option<String>,
+        /// The scope that this request needs.
+        scope: Option<String>,
+    },
+}
+
+/// The schemes that a registry offers where landfall knows none of them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("offered: {}", if .0.is_empty() { "nothing".to_owned() } else { .0.join(", ") })]
+pub struct UnknownSchemes(pub Vec<String>);
+
+impl Challenge {
+    /// The challenge to answer, Bearer before Basic.
+    ///
+    /// # Errors
+    /// The schemes that were offered, where neither is among them.
+    pub fn read(headers: &HeaderMap) -> Result<Challenge, UnknownSchemes> {
+        let mut offered = Vec::new();
+        let mut basic = false;
+        for value in headers.get_all(WWW_AUTHENTICATE) {
+            for (scheme, parameters) in split(&String::from_utf8_lossy(value.as_bytes())) {
+                let parameter = |name: &str| {
+                    parameters
+                        .iter()
+                        .find(|(key, _)| key.eq_ignore_ascii_case(name))
+                        .map(|(_, value)| value.clone())
+                };
+                match (scheme.to_ascii_lowercase().as_str(), parameter("realm")) {
+                    ("bearer", Some(realm)) => {
+                        return Ok(Challenge::Bearer {
+                            realm,
+                            service: parameter("service"),
+                            scope: parameter("scope"),
+                        });
+                    }
+                    ("basic", _) => basic = true,
+                    _ => offered.push(scheme),
+                }
+            }
+        }
+        if basic { Ok(Challenge::Basic) } else { Err(UnknownSchemes(offered)) }
+    }
+}
+
+type Parameters = Vec<(String, String)>;
+
+/// Splits one header value, which may hold several challenges with quoted commas inside.
+fn split(value: &str) -> Vec<(String, Parameters)> {
+    let mut challenges: Vec<(String, Parameters)> = Vec::new();
+    for piece in pieces(value) {
+        let piece = piece.trim();
+        let (head, tail) = piece.split_once([' ', '\t']).unwrap_or((piece, ""));
+        let (scheme, parameter) = if head.contains('=') { (None, piece) } else { (Some(head), tail.trim()) };
+        if let Some(scheme) = scheme.filter(|scheme| !scheme.is_empty()) {
+            challenges.push((scheme.to_owned(), Vec::new()));
+        }
+        if let (Some((key, value)), Some(last)) = (parameter.split_once('='), challenges.last_mut()) {
+            let value = value.trim();
+            let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
+            last.1.push((key.trim().to_owned(), bare.replace("\\\"", "\"")));
+        }
+    }
+    challenges
+}
+
+fn pieces(value: &str) -> Vec<&str> {
+    let (mut out, mut start, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
+    for (at, c) in value.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            ',' if !quoted => {
+                out.push(&value[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    out.push(&value[start..]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[&str]) -> Result<Challenge, UnknownSchemes> {
+        let mut headers = HeaderMap::new();
+        values.iter().for_each(|value| {
+            headers.append(WWW_AUTHENTICATE, value.parse().unwrap());
+        });
+        Challenge::read(&headers)
+    }
+
+    #[test]
+    fn bearer_with_quoted_commas_after_another_scheme() {
+        let expected = Challenge::Bearer {
+            realm: "https://auth.test/token".into(),
+            service: Some("r".into()),
+            scope: Some("repository:a:pull,push".into()),
+        };
+        let value =
+            r#"Negotiate, bEARER realm="https://auth.test/token",service="r",scope="repository:a:pull,push""#;
+        assert_eq!(of(&[value]), Ok(expected.clone()));
+        assert_eq!(of(&["Negotiate", &value[11..]]), Ok(expected));
+    }
+
+    #[test]
+    fn basic_and_unknown_schemes() {
+        assert_eq!(of(&[r#"Basic realm="x, y""#]), Ok(Challenge::Basic));
+        assert_eq!(
+            of(&["NTLM, Negotiate abc=="]),
+            Err(UnknownSchemes(vec!["NTLM".into(), "Negotiate".into()]))
+        );
+        assert_eq!(of(&[]), Err(UnknownSchemes(vec![])));
+    }
+}

@@ -1,0 +1,32 @@
+//! Deletion of manifests (distribution-spec, "Deleting Manifests").
+
+use super::scope::Scope;
+use super::session::Session;
+use landfall_http::{Error, ErrorKind, Purpose, Request};
+use landfall_model::Digest;
+use reqwest::{Method, StatusCode};
+
+impl Session {
+    /// Deletes a manifest with all of its tags. Returns whether it was there.
+    ///
+    /// # Errors
+    /// The registry's refusal; [`deletes_nothing`] tells whether it is about all manifests.
+    pub async fn delete_manifest(&self, repository: &str, digest: &Digest) -> Result<bool, Error> {
+        let url = self.url(repository, &format!("manifests/{digest}"))?;
+        let request = Request::new(Method::DELETE, url, Purpose::Registry);
+        let scope = Scope { delete: true, ..self.scope(repository, false) };
+        let response = self.send(request, &scope).await?;
+        let what = || format!("deletion of {}/{repository}@{digest}", self.host());
+        let is_answer = |status: StatusCode| status.is_success() || status == StatusCode::NOT_FOUND;
+        let response = self.expect(response, &scope, what, is_answer).await?;
+        let was_there = response.status.is_success();
+        response.discard().await;
+        Ok(was_there)
+    }
+}
+
+/// Whether the registry deletes no manifest at all, as docker-registry does where its configuration does not allow it.
+pub fn deletes_nothing(error: &Error) -> bool {
+    let unsupported = error.codes.iter().any(|error| error.code == "UNSUPPORTED");
+    matches!(error.kind, ErrorKind::Status(405 | 501)) || unsupported
+}

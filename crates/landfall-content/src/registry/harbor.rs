@@ -1,0 +1,130 @@
+//! Harbor's own API (goharbor/harbor, api/v2.0/swagger.yaml): projects and their quotas.
+
+use super::scope::Scope;
+use super::session::Session;
+use landfall_http::{Body, Error, ErrorKind, Purpose, Request, Response};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// What a Harbor project may hold, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// The most; `None` where there is no limit.
+    pub hard: Option<u64>,
+    /// What it holds.
+    pub used: u64,
+}
+
+impl Quota {
+    /// What there is room for, where there is a limit.
+    pub fn free(&self) -> Option<u64> {
+        self.hard.map(|hard| hard.saturating_sub(self.used))
+    }
+}
+
+impl Session {
+    /// Whether the registry is a Harbor: a Harbor answers `GET /api/v2.0/systeminfo` to anybody.
+    pub async fn is_harbor(&self) -> bool {
+        let Ok(response) = self.harbor(Method::GET, "systeminfo", None, "").await else { return false };
+        if response.status != StatusCode::OK {
+            response.discard().await;
+            return false;
+        }
+        let Ok(body) = response.bytes(self.transport.limits().document_bytes).await else { return false };
+        let document: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
+        document.is_some_and(|document| document.get("auth_mode").is_some())
+    }
+
+    /// Whether Harbor has this project, or `None` where this account may not know.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn has_project(&self, project: &str) -> Result<Option<bool>, Error> {
+        let response =
+            self.harbor(Method::HEAD, "projects", Some(("project_name", project)), project).await?;
+        Ok(match response.status {
+            StatusCode::OK => Some(true),
+            StatusCode::NOT_FOUND => Some(false),
+            _ => None,
+        })
+    }
+
+    /// Makes a private project, or leaves the one that is there.
+    ///
+    /// # Errors
+    /// When Harbor refuses, with its own words.
+    pub async fn create_project(&self, project: &str) -> Result<(), Error> {
+        let url = self.harbor_url("projects", None)?;
+        let mut request =
+            Request::new(Method::POST, url, Purpose::Registry).header(CONTENT_TYPE, "application/json");
+        let document = serde_json::json!({"project_name": project, "metadata": {"public": "false"}});
+        request.body = Body::Bytes(document.to_string().into());
+        let response = self.signed(request, project).await?;
+        let scope = self.scope(project, true);
+        let what = || format!("project {project} of {}", self.host());
+        let good = |status| matches!(status, StatusCode::CREATED | StatusCode::CONFLICT);
+        self.expect(response, &scope, what, good).await?.discard().await;
+        Ok(())
+    }
+
+    /// The storage quota of a project, where this account may read it.
+    pub async fn quota(&self, project: &str) -> Option<Quota> {
+        #[derive(Deserialize)]
+        struct Summary {
+            quota: Amounts,
+        }
+        #[derive(Deserialize)]
+        struct Amounts {
+            hard: BTreeMap<String, i64>,
+            used: BTreeMap<String, i64>,
+        }
+        let path = format!("projects/{project}/summary");
+        let response = self.harbor(Method::GET, &path, None, project).await.ok()?;
+        if response.status != StatusCode::OK {
+            response.discard().await;
+            return None;
+        }
+        let body = response.bytes(self.transport.limits().document_bytes).await.ok()?;
+        let quota = serde_json::from_slice::<Summary>(&body).ok()?.quota;
+        // -1 means no limit
+        let hard = u64::try_from(*quota.hard.get("storage")?).ok();
+        let used = quota.used.get("storage").and_then(|used| u64::try_from(*used).ok()).unwrap_or(0);
+        Some(Quota { hard, used })
+    }
+
+    async fn harbor(
+        &self,
+        method: Method,
+        path: &str,
+        query: Option<(&str, &str)>,
+        project: &str,
+    ) -> Result<Response, Error> {
+        let url = self.harbor_url(path, query)?;
+        self.signed(Request::new(method, url, Purpose::Registry), project).await
+    }
+
+    fn harbor_url(&self, path: &str, query: Option<(&str, &str)>) -> Result<url::Url, Error> {
+        let joined = self.base.join(&format!("/api/v2.0/{path}"));
+        let mut url = joined.map_err(|error| {
+            Error::new(ErrorKind::Invalid, format!("'{path}' cannot stand in a URL")).caused_by(error)
+        })?;
+        if let Some((key, value)) = query {
+            url.query_pairs_mut().append_pair(key, value);
+        }
+        Ok(url)
+    }
+
+    /// Sends a request with the account for `project`, or anonymously where it names none: the API takes Basic alone,
+    /// none of the registry's tokens.
+    async fn signed(&self, mut request: Request, project: &str) -> Result<Response, Error> {
+        if !project.is_empty() {
+            let scope = Scope { repository: project.into(), push: true, delete: false, from: None };
+            if let Some(header) = self.auth.basic(&scope).await? {
+                request = request.header(AUTHORIZATION, &header);
+            }
+        }
+        self.transport.send(&request).await
+    }
+}

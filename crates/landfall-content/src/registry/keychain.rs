@@ -1,0 +1,205 @@
+//! Finds the account for a repository: in the site, docker and podman auth files, `DOCKER_AUTH_CONFIG`, and credential
+//! helpers.
+
+use super::auth_file::{AuthFile, hub_key, normal_key};
+use super::credential::{Credential, CredentialError, CredentialLookup, Secret};
+use super::site_secret::site_secret;
+use landfall_model::Target;
+use landfall_model::config::{Credentials as SiteCredentials, Destinations, Site};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// All sources of credentials, in order of precedence.
+#[derive(Debug, Default)]
+pub struct Keychain {
+    /// What cannot be read matters only to whoever uses that registry: each side of the gap has its own secrets.
+    site: Vec<(String, Result<Credential, Arc<CredentialError>>)>,
+    files: Vec<AuthFile>,
+}
+
+impl Keychain {
+    /// The keychain of a site and of the process's environment, as `get` shows it.
+    ///
+    /// # Errors
+    /// What is wrong with a file or a variable of the environment. What the site names is told by [`Keychain::find`].
+    pub fn load(
+        site: Option<&Site>,
+        get: impl Fn(&str) -> Option<String>,
+    ) -> Result<Keychain, CredentialError> {
+        let mut keychain = Keychain::default();
+        if let Some(site) = site {
+            keychain.add_site(site, &get)?;
+        }
+        if let Some(text) = get("DOCKER_AUTH_CONFIG") {
+            keychain.files.push(AuthFile::parse("DOCKER_AUTH_CONFIG", &text)?);
+        }
+        let home = get("HOME").map(PathBuf::from);
+        let named = get("REGISTRY_AUTH_FILE").map(PathBuf::from);
+        if let Some(path) = &named {
+            keychain.files.push(AuthFile::read_named(path, "REGISTRY_AUTH_FILE")?);
+        }
+        let docker = get("DOCKER_CONFIG")
+            .map(PathBuf::from)
+            .or_else(|| home.as_ref().map(|home| home.join(".docker")));
+        let usual = [
+            get("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("containers/auth.json")),
+            home.map(|home| home.join(".config/containers/auth.json")),
+            docker.map(|dir| dir.join("config.json")),
+        ];
+        for path in usual.into_iter().flatten() {
+            match std::fs::read_to_string(&path) {
+                Ok(text) => keychain.files.push(AuthFile::parse(&path.display().to_string(), &text)?),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(source) => return Err(CredentialError::Read { path, source }),
+            }
+        }
+        Ok(keychain)
+    }
+
+    fn add_site(
+        &mut self,
+        site: &Site,
+        get: &impl Fn(&str) -> Option<String>,
+    ) -> Result<(), CredentialError> {
+        if let Some(registry) = &site.registry {
+            let target: Target = registry.address.parse()?;
+            for destinations in registry.paths.values() {
+                if let Destinations::Entry(entry) = destinations
+                    && let Some(credentials) = &entry.credentials
+                {
+                    for path in &entry.to {
+                        let key = format!("{}/{}", target, path.trim_matches('/'));
+                        self.add(site, &key, credentials, "registry.paths of the site", get);
+                    }
+                }
+            }
+            if let Some(credentials) = &registry.credentials {
+                self.add(site, &target.registry, credentials, "registry.credentials of the site", get);
+            }
+        }
+        for (host, upstream) in &site.upstreams {
+            if let Some(credentials) = &upstream.credentials {
+                let key = upstream.mirror.as_deref().map_or(host.clone(), normal_key);
+                let host_only = key.split('/').next().unwrap_or(&key).to_owned();
+                self.add(site, &host_only, credentials, &format!("upstreams.{host} of the site"), get);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        site: &Site,
+        key: &str,
+        from: &SiteCredentials,
+        setting: &str,
+        get: &impl Fn(&str) -> Option<String>,
+    ) {
+        let account = match &from.auth_file {
+            Some(path) => match AuthFile::read_named(&site.resolve(path), setting) {
+                Ok(file) => return self.files.insert(0, file),
+                Err(error) => Err(error),
+            },
+            None => site_secret(site, from, setting, get)
+                .map(|(user, password, source)| Credential { secret: Secret::Basic(user, password), source }),
+        };
+        self.site.push((key.to_owned(), account.map_err(Arc::new)));
+    }
+
+    /// The hosts that there is an account for, as far as that is known without asking a helper.
+    pub fn hosts(&self) -> Vec<String> {
+        let of_site = self.site.iter().map(|(key, _)| key);
+        let of_files = self.files.iter().flat_map(AuthFile::keys);
+        let host = |key: &String| key.split('/').next().unwrap_or(key).to_owned();
+        of_site.chain(of_files).map(host).collect()
+    }
+
+    /// The account for `host/repository`: the longest matching key of the first source that has one.
+    ///
+    /// # Errors
+    /// What the site names and is missing, a helper that cannot be run, or an entry that cannot be read. That matters
+    /// where an account is needed.
+    pub async fn find(&self, host: &str, repository: &str) -> CredentialLookup {
+        let host = hub_key(host);
+        let full = format!("{host}/{repository}");
+        let covers =
+            |key: &str| full == key || full.strip_prefix(key).is_some_and(|rest| rest.starts_with('/'));
+        let of_site = self.site.iter().filter(|(key, _)| covers(key)).max_by_key(|(key, _)| key.len());
+        if let Some((_, credential)) = of_site {
+            return credential.clone().map(Some);
+        }
+        for file in &self.files {
+            if let Some(found) = file.find(&host, covers).await? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keychain(config: &str) -> Keychain {
+        Keychain::load(None, |name| (name == "DOCKER_AUTH_CONFIG").then(|| config.to_owned())).unwrap()
+    }
+
+    async fn user(keychain: &Keychain, host: &str, repository: &str) -> Option<String> {
+        match keychain.find(host, repository).await.unwrap()?.secret {
+            Secret::Basic(user, password) => Some(format!("{user}:{password}")),
+            Secret::Identity(token) => Some(token),
+        }
+    }
+
+    #[tokio::test]
+    async fn keys_in_all_their_forms_and_the_longest_wins() {
+        let keychain = keychain(
+            r#"{"auths": {
+                "https://index.docker.io/v1/": {"auth": "aHViOmE6Yg=="},
+                "quay.io": {"username": "quay", "password": "p"},
+                "quay.io/team": {"username": "team", "password": "p"},
+                "https://172.20.0.2:5000/v2/": {"identitytoken": "tok"},
+                "empty.test": {}
+            }}"#,
+        );
+        assert_eq!(
+            user(&keychain, "registry-1.docker.io", "library/nginx").await.as_deref(),
+            Some("hub:a:b")
+        );
+        assert_eq!(user(&keychain, "quay.io", "other/x").await.as_deref(), Some("quay:p"));
+        assert_eq!(user(&keychain, "quay.io", "team/x").await.as_deref(), Some("team:p"));
+        assert_eq!(user(&keychain, "quay.io", "teamwork/x").await.as_deref(), Some("quay:p"));
+        assert_eq!(user(&keychain, "172.20.0.2:5000", "x").await.as_deref(), Some("tok"));
+        assert_eq!(user(&keychain, "empty.test", "x").await, None);
+        assert!(keychain.hosts().contains(&"quay.io".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_secret_of_the_site_is_asked_for_where_its_registry_is_used() {
+        let site = "registry: {address: far.test, credentials: {usernameEnv: U, passwordEnv: P}}\n\
+                    upstreams:\n  quay.io: {credentials: {file: /nowhere/quay}}\n  ghcr.io: {credentials: {authFile: /nowhere/auth}}\n";
+        let site =
+            Site::parse(Path::new("site.yaml"), &format!("apiVersion: landfall/v1\nkind: Site\n{site}"))
+                .unwrap();
+        let keychain = Keychain::load(Some(&site), |_| None).unwrap();
+        assert!(keychain.find("docker.io", "library/nginx").await.unwrap().is_none());
+        for (host, words) in [
+            ("far.test", "registry.credentials of the site: the environment variable U is not set"),
+            ("quay.io", "upstreams.quay.io of the site: cannot read /nowhere/quay"),
+            ("ghcr.io", "upstreams.ghcr.io of the site: cannot read /nowhere/auth"),
+        ] {
+            let error = keychain.find(host, "team/x").await.unwrap_err().to_string();
+            assert!(error.starts_with(words), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn helpers_are_named_safely_and_missing_ones_reported() {
+        let error =
+            keychain(r#"{"credHelpers": {"a.test": "../evil"}}"#).find("a.test", "x").await.unwrap_err();
+        assert!(error.to_string().contains("no name of a credential helper"), "{error}");
+        let error = keychain(r#"{"credsStore": "landfall-none"}"#).find("a.test", "x").await.unwrap_err();
+        assert!(error.to_string().contains("docker-credential-landfall-none"), "{error}");
+    }
+}

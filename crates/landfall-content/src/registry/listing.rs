@@ -1,0 +1,295 @@
+//! What a registry lists: the tags of a repository, and what refers to a manifest (distribution-spec
+//! "Listing Tags", "Listing Referrers", "Referrers Tag Schema").
+
+use super::answer::api_errors;
+use super::list_answers::{ReferrersAnswer, TagList};
+use super::manifests::RawManifest;
+use super::scope::Scope;
+use super::session::Session;
+use bytes::Bytes;
+use landfall_http::{BodyFailure, Error, ErrorKind, Purpose, Request, Response};
+use landfall_model::{Child, Descriptor, Digest, Manifest, ManifestError, media_type, referrers_tag};
+use reqwest::header::{ACCEPT, LINK};
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use url::Url;
+
+/// How many tags are asked for at a time.
+const PAGE: usize = 1000;
+
+#[derive(Deserialize)]
+struct Page {
+    tags: Option<Vec<String>>,
+}
+
+/// One answer of a list.
+enum Answer {
+    /// Its bytes, and where the list goes on.
+    Page(Bytes, Option<Url>),
+    /// It is no list.
+    Other(Box<Response>),
+}
+
+impl Session {
+    /// All tags of the repository, if they come in at most `pages` answers. `None` where they come in more, and where
+    /// the registry does not list them, not to this account, or does not say whether these are all.
+    ///
+    /// # Errors
+    /// When the registry cannot be reached.
+    pub async fn tags(&self, repository: &str, pages: usize) -> Result<Option<BTreeSet<String>>, Error> {
+        Ok(match self.tag_list(repository, pages).await? {
+            TagList::Whole(tags) => Some(tags),
+            TagList::LongerThan(_) | TagList::Refused => None,
+        })
+    }
+
+    /// The list of the repository's tags, of which at most `pages` answers are read.
+    ///
+    /// # Errors
+    /// When the registry cannot be reached.
+    pub async fn tag_list(&self, repository: &str, pages: usize) -> Result<TagList, Error> {
+        let scope = self.scope(repository, false);
+        let mut url = self.url(repository, "tags/list")?;
+        url.query_pairs_mut().append_pair("n", &PAGE.to_string());
+        let (mut tags, mut left) = (BTreeSet::new(), self.transport.limits().document_bytes);
+        for _ in 0..pages {
+            let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
+            let (bytes, next) = match self.page(&request, &scope, left).await {
+                Ok(Answer::Page(bytes, next)) => (bytes, next),
+                Ok(Answer::Other(response)) => {
+                    response.discard().await;
+                    return Ok(TagList::Refused);
+                }
+                // an account may be good for the images and not for the list
+                Err(error) if matches!(error.kind, ErrorKind::Invalid | ErrorKind::Denied) => {
+                    return Ok(TagList::Refused);
+                }
+                Err(error) => return Err(error),
+            };
+            left -= bytes.len();
+            let Ok(page) = serde_json::from_slice::<Page>(&bytes) else { return Ok(TagList::Refused) };
+            let found = page.tags.unwrap_or_default();
+            // cut off without a link to the rest
+            let cut = next.is_none() && found.len() == PAGE;
+            tags.extend(found);
+            match next {
+                Some(next) => url = next,
+                None if cut => return Ok(TagList::Refused),
+                None => return Ok(TagList::Whole(tags)),
+            }
+        }
+        Ok(TagList::LongerThan(pages))
+    }
+
+    /// What refers to `subject` by the registry's own list; `None` where the registry has no referrers API. The first to
+    /// ask in a repository finds that out for all. `push` says that the account also writes there.
+    ///
+    /// # Errors
+    /// When the registry cannot say.
+    pub async fn referrers(
+        &self,
+        repository: &str,
+        subject: &Digest,
+        push: bool,
+    ) -> Result<Option<Vec<Descriptor>>, Error> {
+        Ok(self.referrers_answer(repository, subject, push).await?.listed())
+    }
+
+    /// The answer to the request for the referrers of `subject`. If there is no list for the first subject of a
+    /// repository, no other subject of it is asked for.
+    ///
+    /// # Errors
+    /// When the registry cannot say.
+    pub async fn referrers_answer(
+        &self,
+        repository: &str,
+        subject: &Digest,
+        push: bool,
+    ) -> Result<ReferrersAnswer, Error> {
+        let asking = async || {
+            let answer = self.list_referrers(repository, subject, push).await?;
+            let shared = match &answer {
+                ReferrersAnswer::Listed(_) => None,
+                other => Some(other.clone()),
+            };
+            Ok::<_, Error>((shared, answer))
+        };
+        match self.lists_referrers.get_or_ask(repository.to_owned(), asking).await? {
+            (_, Some(answer)) | (Some(answer), None) => Ok(answer),
+            (None, None) => self.list_referrers(repository, subject, push).await,
+        }
+    }
+
+    async fn list_referrers(
+        &self,
+        repository: &str,
+        subject: &Digest,
+        push: bool,
+    ) -> Result<ReferrersAnswer, Error> {
+        let scope = self.scope(repository, push);
+        let mut url = self.url(repository, &format!("referrers/{subject}"))?;
+        let what = || format!("referrers of {}/{repository}@{subject}", self.host());
+        let invalid = |words: String| Error::new(ErrorKind::Invalid, words).about(what());
+        let (limits, mut found) = (self.transport.limits(), Vec::new());
+        let mut left = limits.manifest_bytes;
+        for page in 0..limits.pages {
+            let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
+            let request = request.header(ACCEPT, media_type::OCI_INDEX);
+            let (bytes, next) =
+                match self.page(&request, &scope, left).await.map_err(|error| error.about(what()))? {
+                    Answer::Page(bytes, next) => (bytes, next),
+                    Answer::Other(response) if page == 0 && is_unknown(response.status) => {
+                        return Ok(no_list(*response).await);
+                    }
+                    Answer::Other(response) => {
+                        self.expect(*response, &scope, what, |status| status == StatusCode::OK)
+                            .await?
+                            .discard()
+                            .await;
+                        return Err(invalid("the answer is no list".into()));
+                    }
+                };
+            left -= bytes.len();
+            let entries =
+                referrers_in(&bytes).map_err(|error| invalid(error.to_string()).caused_by(error))?;
+            found.extend(entries.into_iter().map(|child| child.descriptor));
+            match next {
+                Some(next) => url = next,
+                None => return Ok(ReferrersAnswer::Listed(found)),
+            }
+        }
+        Err(invalid(format!("they come in more than {} answers", limits.pages)))
+    }
+
+    /// One answer of a list, of at most so many bytes.
+    async fn page(&self, request: &Request, scope: &Scope, most: usize) -> Result<Answer, Error> {
+        let mut attempts = self.transport.retries().bodies();
+        loop {
+            let response = self.send(request.clone(), scope).await?;
+            if response.status != StatusCode::OK || response.is_page() {
+                return Ok(Answer::Other(Box::new(response)));
+            }
+            let next = next_page(&request.url, &response);
+            match response.bytes(most).await {
+                Ok(bytes) => return Ok(Answer::Page(bytes, next)),
+                Err(error) => attempts.after(BodyFailure::<Error>::reading(error)).await?,
+            }
+        }
+    }
+
+    /// The list of referrers that clients keep under a tag where the registry has no referrers API. `None` where
+    /// there is none. GitLab answers that tag with the subject itself, which is no list.
+    ///
+    /// # Errors
+    /// When the registry cannot say, or something else stands there.
+    pub async fn referrers_list(
+        &self,
+        repository: &str,
+        subject: &Digest,
+    ) -> Result<Option<RawManifest>, Error> {
+        let tag = referrers_tag(subject);
+        let raw = match self.manifest(repository, &tag).await {
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        if subject.matches(&raw.bytes) {
+            return Ok(None);
+        }
+        match Manifest::parse(&raw.bytes, raw.content_type.as_deref()) {
+            Ok((Manifest::Index(_), kind)) if kind == media_type::OCI_INDEX => Ok(Some(raw)),
+            _ => {
+                let words = "what stands there is no OCI index, so it is no list of referrers";
+                let error = Error::new(ErrorKind::Invalid, words);
+                Err(error.about(format!("{}/{repository}:{tag}", self.host())))
+            }
+        }
+    }
+}
+
+/// Why bytes are no list of referrers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoReferrersList {
+    /// They are a manifest of another kind.
+    #[error("the answer is no index")]
+    Other,
+    /// They are no manifest.
+    #[error("the answer is no index: {0}")]
+    Unreadable(#[from] ManifestError),
+}
+
+/// The entries of a list of referrers.
+///
+/// # Errors
+/// When the bytes are no index.
+pub fn referrers_in(bytes: &[u8]) -> Result<Vec<Child>, NoReferrersList> {
+    match Manifest::parse(bytes, None)? {
+        (Manifest::Index(children), _) => Ok(children),
+        _ => Err(NoReferrersList::Other),
+    }
+}
+
+/// Answers by which registries say that they have no referrers API: the spec says 404, some send others.
+fn is_unknown(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 400 | 404 | 405 | 406 | 501)
+}
+
+/// Tells whether an answer without a list says that the registry has no referrers API. 404 is what the spec demands then;
+/// but some registries answer it for a manifest without referrers or for a repository that they hide, and say so in
+/// their error objects.
+async fn no_list(response: Response) -> ReferrersAnswer {
+    let says_no_api = matches!(response.status.as_u16(), 404 | 405 | 501) && !response.is_page();
+    match response.bytes(64 << 10).await {
+        Ok(body) if says_no_api && api_errors(&body).iter().all(|error| error.code == "UNSUPPORTED") => {
+            ReferrersAnswer::NoApi
+        }
+        _ => ReferrersAnswer::NoList,
+    }
+}
+
+/// The next page of a list (RFC 8288, `rel="next"`): at the registry that was asked, whatever scheme, host and
+/// port a registry behind a proxy believes it has.
+fn next_page(asked: &Url, response: &Response) -> Option<Url> {
+    next_link(asked, response.header(LINK.as_str())?)
+}
+
+fn next_link(asked: &Url, header: &str) -> Option<Url> {
+    let is_next = |rest: &str| {
+        rest.split(',').next().unwrap_or(rest).split(';').any(|parameter| {
+            let mut words = parameter.splitn(2, '=').map(|word| word.trim().trim_matches('"'));
+            words.next().is_some_and(|name| name.eq_ignore_ascii_case("rel")) && words.next() == Some("next")
+        })
+    };
+    let links = header.split('<').skip(1).filter_map(|link| link.split_once('>'));
+    let target = links.filter(|(_, rest)| is_next(rest)).map(|(target, _)| target).next()?;
+    let joined = asked.join(target).ok()?;
+    let mut next = asked.clone();
+    next.set_path(joined.path());
+    next.set_query(joined.query());
+    Some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_asked_for_where_the_first_was() {
+        let asked = Url::parse("https://r.test:5000/v2/a/tags/list?n=2").unwrap();
+        let next = |header: &str| next_link(&asked, header).map(|url| url.to_string());
+        let second = Some("https://r.test:5000/v2/a/tags/list?last=b&n=2".to_owned());
+        assert_eq!(next(r#"</v2/a/tags/list?last=b&n=2>; rel="next""#), second);
+        assert_eq!(next("<?last=b&n=2>;rel=next"), second);
+        assert_eq!(next(r#"<http://inside:80/v2/a/tags/list?last=b&n=2>; Rel="next""#), second);
+        assert_eq!(next(r#"</x>; rel="prev", </v2/a/tags/list?last=b&n=2>; title="t"; rel="next""#), second);
+        assert_eq!(next(r#"</x>; rel="prev", </y>; rel="last""#), None);
+        assert_eq!(next("nonsense"), None);
+    }
+
+    #[test]
+    fn a_list_is_an_index_and_nothing_else() {
+        assert_eq!(referrers_in(br#"{"schemaVersion":2,"manifests":[]}"#), Ok(vec![]));
+        assert!(referrers_in(b"<html>").is_err());
+        assert!(referrers_in(br#"{"errors":[]}"#).is_err());
+    }
+}

@@ -1,0 +1,54 @@
+//! The OCI distribution protocol over [`landfall_http`], one session per registry host.
+
+mod answer;
+mod auth;
+mod auth_file;
+mod base_url;
+mod blobs;
+mod certs_d;
+mod challenge;
+mod checks;
+mod credential;
+mod deletion;
+mod foreign;
+mod harbor;
+mod host_rules;
+mod keychain;
+mod list_answers;
+mod listing;
+mod manifests;
+mod proxy_settings;
+mod refusal;
+mod scope;
+mod session;
+mod sessions;
+mod setup_error;
+mod sink;
+mod site_account;
+mod site_secret;
+mod standing;
+mod token;
+mod token_service;
+mod upload;
+mod upload_body;
+mod upload_session;
+
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub use answer::fuzz;
+pub use certs_d::{certs_d, certs_d_folders};
+pub use challenge::Challenge;
+pub use checks::SparseIndex;
+pub use credential::{CredentialError, CredentialLookup};
+pub use deletion::deletes_nothing;
+pub use host_rules::host_rules;
+pub use keychain::Keychain;
+pub use list_answers::{ReferrersAnswer, TagList};
+pub use listing::referrers_in;
+pub use manifests::RawManifest;
+pub use proxy_settings::proxy_rules;
+pub use refusal::{is_immutable, is_quota, may_be_a_race, refuses_children};
+pub use session::Session;
+pub use sessions::Sessions;
+pub use setup_error::SetupError;
+pub use sink::RegistrySink;
+pub use site_account::{site_account, site_proxy_accounts};

@@ -1,0 +1,53 @@
+//! The accounts that a site names, for configuration that takes them along to nodes.
+
+use super::credential::{CredentialError, Secret};
+use super::keychain::Keychain;
+use super::proxy_settings::proxy_rules;
+use super::setup_error::SetupError;
+use landfall_model::config::Site;
+use std::sync::Arc;
+
+/// User name and password.
+type Account = (String, String);
+
+/// Variables by which the accounts of whoever runs landfall are found. They are not the nodes'.
+const OF_THE_USER: [&str; 5] =
+    ["DOCKER_AUTH_CONFIG", "DOCKER_CONFIG", "HOME", "REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR"];
+
+/// User name and password that `site` names for `host/repository`.
+///
+/// # Errors
+/// When they cannot be read, or are a token.
+pub fn site_account(
+    site: &Site,
+    get: impl Fn(&str) -> Option<String>,
+    host: &str,
+    repository: &str,
+) -> Result<Option<Account>, Arc<CredentialError>> {
+    let get = |name: &str| if OF_THE_USER.contains(&name) { None } else { get(name) };
+    let keychain = Keychain::load(Some(site), get)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(CredentialError::Runtime)?;
+    match runtime.block_on(keychain.find(host, repository))? {
+        None => Ok(None),
+        Some(found) => match found.secret {
+            Secret::Basic(user, password) => Ok(Some((user, password))),
+            Secret::Identity(_) => Err(CredentialError::Token(found.source).into()),
+        },
+    }
+}
+
+/// The accounts at the site's proxies, for http targets and for https.
+///
+/// # Errors
+/// What is wrong with a proxy's URL or its credentials.
+pub fn site_proxy_accounts(
+    site: &Site,
+    get: impl Fn(&str) -> Option<String>,
+) -> Result<[Option<Account>; 2], SetupError> {
+    let rules = proxy_rules(Some(site), get)?;
+    Ok(rules.by_scheme().map(|proxy| {
+        let account = proxy?.account.as_ref()?;
+        Some((account.user.clone(), account.password.clone()))
+    }))
+}

@@ -1,0 +1,251 @@
+//! Fetches Bearer tokens from the token service that a registry names, or a host that it redirects to: one for each scope,
+//! for all workers.
+
+use super::auth::{Auth, Signer};
+use super::challenge::Challenge;
+use super::credential::{Credential, Secret};
+use super::scope::Scope;
+use super::standing::Standing;
+use super::token::{Authorization, Token, realm_url};
+use landfall_http::{
+    Body, Error, ErrorKind, Purpose, Request, came_instead, host_port, looks_like_page, shown_url,
+};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use reqwest::{Method, StatusCode};
+use std::sync::Arc;
+use tokio::time::Instant;
+use url::{Origin, Url};
+
+impl Auth {
+    fn slot(&self, scope: &Scope) -> Arc<tokio::sync::Mutex<Option<Token>>> {
+        let mut tokens = self.tokens.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        tokens.entry(scope.clone()).or_default().clone()
+    }
+
+    /// Forgets the token that was `sent`.
+    pub(super) async fn forget(&self, scope: &Scope, sent: Option<&str>) {
+        let slot = self.slot(scope);
+        let mut token = slot.lock().await;
+        // another worker may have a new one already
+        if token.as_ref().is_some_and(|token| Some(token.authorization.header.as_str()) == sent) {
+            *token = None;
+        }
+    }
+
+    /// The token for `scope`, fetched once for all workers.
+    pub(super) async fn token(
+        &self,
+        scope: &Scope,
+        realm: &Url,
+        service: Option<&str>,
+        signer: &Signer,
+    ) -> Result<Authorization, Error> {
+        let slot = self.slot(scope);
+        let mut token = slot.lock().await;
+        if let Some(token) = token.as_ref().filter(|token| token.until > Instant::now()) {
+            return Ok(token.authorization.clone());
+        }
+        // who had the slot before may have met a refusal
+        signer.standing.check(scope)?;
+        let fresh = match signer.account.as_ref().filter(|_| self.may_have_secret(realm)) {
+            Some(account) => self.token_for(account, &signer.standing, scope, realm, service).await?,
+            None => {
+                if let Err(fault) = self.account(scope).await {
+                    let note = format!("{}: {fault}; it goes on without an account", self.host);
+                    self.transport.note_once(&note);
+                }
+                self.anonymous_token(scope, realm, service).await?
+            }
+        };
+        let authorization = fresh.authorization.clone();
+        *token = Some(fresh);
+        Ok(authorization)
+    }
+
+    /// A token for an account. An account that was taken before gets another attempt; if it is refused again, the service
+    /// says without a scope whether that is about the scope or the account.
+    async fn token_for(
+        &self,
+        account: &Credential,
+        standing: &Standing,
+        scope: &Scope,
+        realm: &Url,
+        service: Option<&str>,
+    ) -> Result<Token, Error> {
+        let words = scope.words();
+        let mut failure = self.fetch(&words, realm, service, Some(account)).await;
+        if matches!(failure, Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED))) && standing.was_taken() {
+            tokio::time::sleep(self.transport.retries().pause(1)).await;
+            standing.check(scope)?;
+            failure = self.fetch(&words, realm, service, Some(account)).await;
+        }
+        let status = match failure {
+            Ok(token) => {
+                standing.took();
+                return Ok(token);
+            }
+            Err(TokenFailure::Error(error)) => return Err(error),
+            Err(TokenFailure::Refused(status)) => status,
+        };
+        let everywhere = status == StatusCode::UNAUTHORIZED
+            && (!standing.was_taken()
+                || matches!(
+                    self.fetch(&[], realm, service, Some(account)).await,
+                    Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED))
+                ));
+        if everywhere {
+            return Err(self.refuse(account, standing));
+        }
+        let error = self.denied(scope, status).await;
+        standing.refuse_scope(scope, error.clone());
+        Err(error)
+    }
+
+    /// A token without an account.
+    pub(super) async fn anonymous_token(
+        &self,
+        scope: &Scope,
+        realm: &Url,
+        service: Option<&str>,
+    ) -> Result<Token, Error> {
+        match self.fetch(&scope.words(), realm, service, None).await {
+            Ok(token) => Ok(token),
+            Err(TokenFailure::Error(error)) => Err(error),
+            Err(TokenFailure::Refused(_)) => Err(self.no_account(scope).await),
+        }
+    }
+
+    /// Whether secrets may go to this realm: over https with a checked certificate, over http only to the registry
+    /// itself.
+    fn may_have_secret(&self, realm: &Url) -> bool {
+        realm.origin() == self.base.origin()
+            || (realm.scheme() == "https" && self.transport.checks_certificate(realm))
+    }
+
+    /// Asks the token service for a token of these scopes.
+    async fn fetch(
+        &self,
+        scopes: &[String],
+        realm: &Url,
+        service: Option<&str>,
+        account: Option<&Credential>,
+    ) -> Result<Token, TokenFailure> {
+        let mut request = match account.map(|account| &account.secret) {
+            Some(Secret::Identity(refresh)) => {
+                let mut form = url::form_urlencoded::Serializer::new(String::new());
+                form.append_pair("grant_type", "refresh_token").append_pair("refresh_token", refresh);
+                form.append_pair("client_id", "landfall");
+                if !scopes.is_empty() {
+                    form.append_pair("scope", &scopes.join(" "));
+                }
+                service.map(|service| form.append_pair("service", service));
+                let mut request = Request::new(Method::POST, realm.clone(), Purpose::Token)
+                    .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+                request.body = Body::Bytes(form.finish().into());
+                request
+            }
+            basic => {
+                let mut url = realm.clone();
+                {
+                    let mut query = url.query_pairs_mut();
+                    service.map(|service| query.append_pair("service", service));
+                    scopes.iter().for_each(|word| {
+                        query.append_pair("scope", word);
+                    });
+                }
+                let request = Request::new(Method::GET, url, Purpose::Token);
+                match basic.and_then(Secret::basic_header) {
+                    Some(header) => request.header(AUTHORIZATION, &header),
+                    None => request,
+                }
+            }
+        };
+        request.secret = account.is_some();
+        request.named_by = Some(host_port(&self.base));
+        let failed = |error: Error| {
+            let what = match error.kind {
+                ErrorKind::Invalid => "cannot be used",
+                _ => "does not answer",
+            };
+            let words = format!("its token service {what}: {error}");
+            Error::new(error.kind, words).at(realm).about(&*self.host).caused_by(error)
+        };
+        let response = self.transport.send(&request).await.map_err(failed)?;
+        let status = response.status;
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            response.discard().await;
+            return Err(TokenFailure::Refused(status));
+        }
+        let shown = shown_url(realm);
+        let body = response.bytes(self.transport.limits().document_bytes).await?;
+        if !status.is_success() {
+            let by_refresh_token = matches!(account, Some(Credential { secret: Secret::Identity(_), .. }));
+            if by_refresh_token && is_invalid_grant(status, &body) {
+                return Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED));
+            }
+            let words = format!("its token service {shown} answered {status}");
+            let error = Error::new(ErrorKind::Status(status.as_u16()), words);
+            return Err(error.at(realm).about(&*self.host).into());
+        }
+        let none = || match looks_like_page(&body) {
+            true => came_instead(realm, None, &format!("a token for {}", self.host), &body),
+            false => {
+                let words = format!("its token service {shown} gave no token");
+                Error::new(ErrorKind::Invalid, words).at(realm).about(&*self.host)
+            }
+        };
+        Token::read(&body).ok_or_else(|| none().into())
+    }
+
+    /// Gets a token for the host of `url`, which answered a redirected request of this scope with 401. `sent` is what the
+    /// request was signed with there.
+    ///
+    /// # Errors
+    /// When that host wants another sign-in, or its realm gives no token.
+    pub(super) async fn challenged_elsewhere(
+        &self,
+        headers: &HeaderMap,
+        url: &Url,
+        scope: &Scope,
+        sent: &[(Origin, String)],
+    ) -> Result<(), Error> {
+        let Ok(Challenge::Bearer { realm, service, scope: wanted }) = Challenge::read(headers) else {
+            let words = format!("redirected to {}, which wants a sign-in", shown_url(url));
+            return Err(Error::new(ErrorKind::Denied, words).at(url).about(&*self.host));
+        };
+        let slot = self.foreign.slot(scope, url.origin());
+        let mut token = slot.lock().await;
+        let was_sent = |token: &Token| sent.iter().any(|(_, header)| *header == token.authorization.header);
+        // another worker may have a new one already
+        if token.as_ref().is_some_and(|token| token.until > Instant::now() && !was_sent(token)) {
+            return Ok(());
+        }
+        let realm = realm_url(url, &realm)?;
+        self.transport.check_led(&realm, &host_port(url)).await?;
+        let repository =
+            wanted.as_deref().and_then(|word| word.split(':').nth(1)).unwrap_or(&scope.repository);
+        let there = Scope { repository: repository.into(), push: false, delete: false, from: None };
+        *token = Some(self.anonymous_token(&there, &realm, service.as_deref()).await?);
+        Ok(())
+    }
+}
+
+/// Whether a token service refuses a refresh token (RFC 6749, 5.2).
+fn is_invalid_grant(status: StatusCode, body: &[u8]) -> bool {
+    let document: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    status == StatusCode::BAD_REQUEST && document.is_some_and(|document| document["error"] == "invalid_grant")
+}
+
+/// Why a token service gave no token.
+enum TokenFailure {
+    /// It refuses: the account (401), or this scope to it (403).
+    Refused(StatusCode),
+    /// It does not answer, or not in its terms.
+    Error(Error),
+}
+
+impl From<Error> for TokenFailure {
+    fn from(error: Error) -> TokenFailure {
+        TokenFailure::Error(error)
+    }
+}

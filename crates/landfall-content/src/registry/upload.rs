@@ -1,0 +1,121 @@
+//! Uploads of blobs: opens them, mounts a blob from another repository, and cancels them.
+
+use super::scope::Scope;
+use super::session::Session;
+use super::upload_session::{UploadSession, upload_url};
+use landfall_http::{Error, ErrorKind, Purpose, Request};
+use landfall_model::{Algorithm, Digest};
+use reqwest::header::LOCATION;
+use reqwest::{Method, StatusCode};
+
+impl Session {
+    /// Opens an upload; `None` where the registry mounted the blob from the repository `mount`.
+    pub(super) async fn open_upload(
+        &self,
+        repository: &str,
+        digest: Option<&Digest>,
+        mount: Option<&str>,
+    ) -> Result<Option<UploadSession>, Error> {
+        let what = || match digest {
+            Some(digest) => format!("blob {digest} to {}/{repository}", self.host()),
+            None => format!("an upload to {}/{repository}", self.host()),
+        };
+        let foreign = mount.filter(|from| *from != repository);
+        let scope = Scope { from: foreign.map(|from| self.full(from)), ..self.scope(repository, true) };
+        let mut begin = self.url(repository, "blobs/uploads/")?;
+        match (digest, mount) {
+            (Some(digest), Some(from)) => {
+                let words = [("mount", digest.to_string()), ("from", self.full(from))];
+                begin.query_pairs_mut().extend_pairs(words);
+            }
+            (Some(digest), None) if digest.algorithm() != Algorithm::Sha256 => {
+                begin.query_pairs_mut().append_pair("digest-algorithm", digest.algorithm().as_str());
+            }
+            _ => {}
+        }
+        let response =
+            self.send(Request::new(Method::POST, begin.clone(), Purpose::Registry), &scope).await?;
+        let good = |status| matches!(status, StatusCode::ACCEPTED | StatusCode::CREATED);
+        let response = self.expect(response, &scope, what, good).await?;
+        if response.status == StatusCode::CREATED && mount.is_some() {
+            response.discard().await;
+            return Ok(None);
+        }
+        let invalid = |words: String| Error::new(ErrorKind::Invalid, words).about(what());
+        let location = response
+            .header(LOCATION.as_str())
+            .ok_or_else(|| invalid("the registry opened an upload without a Location".into()))?;
+        let target = upload_url(&response.url, location)
+            .map_err(|error| invalid(error.to_string()).caused_by(error))?;
+        let least = response.header("oci-chunk-min-length").and_then(|length| length.trim().parse().ok());
+        response.discard().await;
+        Ok(Some(UploadSession { target, least_chunk: least.unwrap_or(0) }))
+    }
+
+    /// Whether the registry links a blob that `from` has into `repository`.
+    ///
+    /// # Errors
+    /// The registry's refusal with its own words.
+    pub async fn mount(&self, repository: &str, digest: &Digest, from: &str) -> Result<bool, Error> {
+        let opened = self.open_upload(repository, Some(digest), Some(from)).await?;
+        let mounted = opened.is_none();
+        if let Some(opened) = opened {
+            self.cancel(repository, opened).await;
+        }
+        Ok(mounted)
+    }
+
+    /// Checks that this account may push to `repository`: opens an upload, and cancels it.
+    ///
+    /// # Errors
+    /// The registry's refusal with its own words.
+    pub async fn may_push(&self, repository: &str) -> Result<(), Error> {
+        if let Some(opened) = self.open_upload(repository, None, None).await? {
+            self.cancel(repository, opened).await;
+        }
+        Ok(())
+    }
+
+    /// Whether the registry has asked for no sign-in so far.
+    pub fn is_open(&self) -> bool {
+        self.auth.is_anonymous()
+    }
+
+    /// Cancels an upload, if the registry can.
+    pub(super) async fn cancel(&self, repository: &str, opened: UploadSession) {
+        let cancel =
+            Request { retried: false, ..Request::new(Method::DELETE, opened.target, Purpose::Registry) };
+        if let Ok(response) = self.send(cancel, &self.scope(repository, true)).await {
+            response.discard().await;
+        }
+    }
+
+    /// Asks once in a run for a mount of a blob that was just sent.
+    pub(super) async fn learn_self_mounts(&self, repository: &str, digest: &Digest) {
+        if !self.self_mounts.begin_to_learn() {
+            return;
+        }
+        match self.open_upload(repository, Some(digest), Some(repository)).await {
+            Ok(None) => self.self_mounts.found_to_work(),
+            Ok(Some(opened)) => self.cancel(repository, opened).await,
+            Err(_) => {}
+        }
+    }
+}
+
+/// Whether the registry refuses a mount: 401 and 403 for lack of rights at the other repository, 404 for a repository
+/// that it does not know, and other refusals where it knows no mounts.
+pub(super) fn refuses_mount(error: &Error) -> bool {
+    match error.kind {
+        ErrorKind::Denied | ErrorKind::NotFound => true,
+        ErrorKind::Status(status) => (400..500).contains(&status) && !error.is_transient(),
+        _ => false,
+    }
+}
+
+/// Whether a new upload may succeed.
+pub(super) fn starts_anew(error: &Error) -> bool {
+    matches!(error.kind, ErrorKind::Status(416))
+        || error.codes.iter().any(|error| error.code.starts_with("BLOB_UPLOAD_"))
+        || error.is_transient()
+}

@@ -1,0 +1,154 @@
+//! The body of an upload: streamed in one PUT, or in chunks by PATCH where a host takes no larger body.
+
+use super::session::Session;
+use super::upload_session::{FailedUpload, UploadSession, upload_url};
+use crate::Opener;
+use futures_util::StreamExt;
+use landfall_http::{Body, ByteStream, Error, ErrorKind, Purpose, Request, Response};
+use landfall_model::Descriptor;
+use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
+use reqwest::{Method, StatusCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use url::Url;
+
+/// The largest `OCI-Chunk-Min-Length` that landfall obeys, in bytes.
+const MOST_CHUNK: u64 = 1 << 30;
+/// How far apart two cuts may be and still count as one, in bytes: as much as buffers hold when a connection is cut.
+const SAME_PLACE: u64 = 16 << 20;
+
+impl Session {
+    /// Sends the blob and closes its upload.
+    pub(super) async fn send_body(
+        &self,
+        repository: &str,
+        blob: &Descriptor,
+        opened: UploadSession,
+        opener: &Arc<Opener>,
+    ) -> Result<(), FailedUpload> {
+        let limit = self.body_limit.get();
+        let chunk = limit.max(opened.least_chunk.min(MOST_CHUNK));
+        let mut target = opened.target;
+        let mut left = (Method::PUT, 0, blob.size);
+        if limit > 0 && blob.size > chunk {
+            let mut at = 0;
+            while at < blob.size {
+                let length = chunk.min(blob.size - at);
+                let response = self
+                    .send_piece(repository, blob, target.clone(), (Method::PATCH, at, length), opener)
+                    .await?;
+                // each answer may name another URL to continue at; its `Range` is stale at some registries
+                if let Some(location) = response.header(LOCATION.as_str()) {
+                    let continued = upload_url(&target, location);
+                    target = continued.map_err(|error| {
+                        let words = error.to_string();
+                        Error::new(ErrorKind::Invalid, words).about(repository).caused_by(error)
+                    })?;
+                }
+                response.discard().await;
+                at += length;
+            }
+            left = (Method::PUT, at, 0);
+        }
+        target.query_pairs_mut().append_pair("digest", &blob.digest.to_string());
+        self.send_piece(repository, blob, target, left, opener).await?.discard().await;
+        Ok(())
+    }
+
+    /// Sends `length` bytes from `at` on.
+    async fn send_piece(
+        &self,
+        repository: &str,
+        blob: &Descriptor,
+        target: Url,
+        (method, at, length): (Method, u64, u64),
+        opener: &Arc<Opener>,
+    ) -> Result<Response, FailedUpload> {
+        let what = || format!("blob {} to {}/{repository}", blob.digest, self.host());
+        let sent = Arc::new(AtomicU64::new(0));
+        let mut request = Request::new(method.clone(), target, Purpose::Registry)
+            .header(CONTENT_TYPE, "application/octet-stream");
+        if method == Method::PATCH {
+            request = request.header(CONTENT_RANGE, &format!("{at}-{}", at + length - 1));
+        }
+        request.retried = false;
+        if length > 0 {
+            let (opener, sent) = (opener.clone(), sent.clone());
+            let opening = move || {
+                let (opener, sent) = (opener.clone(), sent.clone());
+                sent.store(0, Ordering::Relaxed);
+                let limited = async move { Ok(limited(opener.stream(at).await?, length, sent)) };
+                Box::pin(limited) as futures_util::future::BoxFuture<'static, _>
+            };
+            request.body = Body::Stream { length, open: Arc::new(opening) };
+        }
+        let scope = self.scope(repository, true);
+        let failed = |error: Error| {
+            let sent = sent.load(Ordering::Relaxed);
+            let cut = error.kind == ErrorKind::Network && sent > 0 && !opener.is_broken();
+            FailedUpload { error, cut: cut.then_some(sent), length }
+        };
+        let response = self.send(request, &scope).await.map_err(failed)?;
+        // 202 by the specification; 201 from ECR and 204 from GCR
+        let good = |status| {
+            let patched = method == Method::PATCH && status == StatusCode::ACCEPTED;
+            patched || matches!(status, StatusCode::CREATED | StatusCode::NO_CONTENT | StatusCode::OK)
+        };
+        let large = response.status == StatusCode::PAYLOAD_TOO_LARGE;
+        let answered = self.expect(response, &scope, what, good).await;
+        answered.map_err(|error| {
+            let hint = format!(
+                "; whatever answers there takes no body of {}: raise its limit (nginx: client_max_body_size)",
+                mib(length)
+            );
+            failed(if large { error.hint(&hint) } else { error })
+        })
+    }
+
+    /// Whether the next attempt sends smaller bodies than `failed`: the host refused it for its size, or cut it where
+    /// it cut the attempt `before`.
+    pub(super) fn smaller_bodies(&self, failed: &FailedUpload, before: Option<u64>) -> bool {
+        let too_large = failed.error.kind == ErrorKind::Status(StatusCode::PAYLOAD_TOO_LARGE.as_u16());
+        let twice = failed.cut.zip(before).is_some_and(|(now, before)| now.abs_diff(before) <= SAME_PLACE);
+        let chunks = self.transport.limits().chunks;
+        let Some(chunk) = chunks.into_iter().find(|chunk| *chunk < failed.length) else { return false };
+        if !too_large && !twice {
+            return false;
+        }
+        if self.body_limit.lower(chunk) {
+            let why = if too_large { "refuses (413)" } else { "cuts off twice at one place" };
+            self.transport.progress().note(&format!(
+                "{} {why} a body of {}: landfall sends it in chunks of {}",
+                self.host(),
+                mib(failed.length),
+                mib(chunk)
+            ));
+        }
+        true
+    }
+}
+
+/// Bytes as MiB, which limits of bodies are given in.
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
+/// The first `length` bytes of `stream`, counted in `sent`.
+fn limited(stream: ByteStream, length: u64, sent: Arc<AtomicU64>) -> ByteStream {
+    futures_util::stream::unfold((stream, length), move |(mut stream, left)| {
+        let sent = sent.clone();
+        async move {
+            if left == 0 {
+                return None;
+            }
+            let next = stream.next().await?.map(|mut bytes| {
+                bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+                bytes
+            });
+            let length = next.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            sent.fetch_add(length, Ordering::Relaxed);
+            Some((next, (stream, left - length)))
+        }
+    })
+    .boxed()
+}

@@ -1,0 +1,341 @@
+//! In which order transfers begin, and how many are under way at once.
+
+use super::IdleSlots;
+use super::transfer_slot::{HostLoad, TransferSlot};
+use landfall_http::{Activity, ActivityLook};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+
+/// Something that a [`Schedule`] begins.
+pub trait Task {
+    /// The host that it waits for, empty if it waits for none.
+    fn host(&self) -> &Arc<str>;
+}
+
+/// Tasks in queues, each queue in its order and with slots of its own. If a later queue has begun everything, its free
+/// slots serve those before it.
+///
+/// Tasks of a host that others already wait for begin after those of other hosts, and no more of one host are under way
+/// than the limit allows: a host in trouble keeps nobody from what other hosts have.
+pub struct Schedule<T, R> {
+    queues: Vec<Queue<T>>,
+    hosts: Arc<HostLoad>,
+    /// The most tasks of one host that are under way.
+    per_host: usize,
+    all_begun: watch::Sender<bool>,
+    running: JoinSet<R>,
+    watchdog: Watchdog,
+}
+
+/// What happens next.
+pub enum Step<T, R> {
+    /// This task has a slot: [`Schedule::spawn`] begins it.
+    Begin(T, Arc<TransferSlot>),
+    /// A task came to this result.
+    Done(R),
+}
+
+impl<T: Task, R: Send + 'static> Schedule<T, R> {
+    /// Queues of tasks, and how many of each may be under way at once; of one host there are `per_host` at the most.
+    pub fn new(
+        queues: impl IntoIterator<Item = (Vec<T>, usize)>,
+        per_host: usize,
+        watchdog: Watchdog,
+    ) -> Schedule<T, R> {
+        Schedule {
+            queues: queues.into_iter().map(|(tasks, slots)| Queue::new(tasks, slots)).collect(),
+            hosts: Arc::default(),
+            per_host: per_host.max(1),
+            all_begun: watch::Sender::new(false),
+            running: JoinSet::new(),
+            watchdog,
+        }
+    }
+
+    /// The slots of a queue, for use by others when every task has begun.
+    pub fn idle_slots(&self, queue: usize) -> IdleSlots {
+        IdleSlots::new(self.queues[queue].slots.clone(), self.all_begun.subscribe())
+    }
+
+    /// Begins a task.
+    pub fn spawn(&mut self, slot: Arc<TransferSlot>, task: impl Future<Output = R> + Send + 'static) {
+        self.running.spawn(async move {
+            let _until_it_ends = slot;
+            task.await
+        });
+    }
+
+    /// Drops the tasks that have not begun yet.
+    pub fn begin_no_more(&mut self) {
+        self.queues.iter_mut().for_each(Queue::clear);
+    }
+
+    /// Whether transfers from `host` wait for it.
+    pub fn is_waited_for(&self, host: &str) -> bool {
+        self.hosts.is_waited_for(host)
+    }
+
+    /// Why the tasks without a result have none, if the schedule ended them because they waited for each other.
+    pub fn stuck(&self) -> Option<String> {
+        self.watchdog.message()
+    }
+
+    /// A slot for the next task of a queue: its own, or one of a later queue that needs none any more.
+    fn slot(&self, at: usize) -> Option<(Arc<Semaphore>, OwnedSemaphorePermit)> {
+        let (queue, later) = self.queues[at..].split_first()?;
+        let lent = later.iter().filter(|queue| queue.is_empty());
+        let mut slots = std::iter::once(queue).chain(lent).map(|queue| &queue.slots);
+        slots.find_map(|slots| Some((slots.clone(), slots.clone().try_acquire_owned().ok()?)))
+    }
+
+    /// The next task that may begin, with its slot.
+    fn begin(&mut self) -> Option<Step<T, R>> {
+        for at in 0..self.queues.len() {
+            let Some(host) = self.queues[at].next_host(&self.hosts, self.per_host) else { continue };
+            if let Some((from, permit)) = self.slot(at)
+                && let Some(task) = self.queues[at].pop(&host)
+            {
+                let slot = TransferSlot::new(from, permit, self.hosts.clone(), host);
+                return Some(Step::Begin(task, Arc::new(slot)));
+            }
+        }
+        None
+    }
+
+    /// What happens next; `None` when every task has ended. A task that panicked comes to no result.
+    pub async fn step(&mut self) -> Option<Step<T, R>> {
+        loop {
+            if let Some(step) = self.begin() {
+                return Some(step);
+            }
+            if self.queues.iter().all(Queue::is_empty) {
+                self.all_begun.send_replace(true);
+            }
+            tokio::select! {
+                ended = self.running.join_next() => {
+                    if let Ok(result) = ended? {
+                        return Some(Step::Done(result));
+                    }
+                }
+                () = self.hosts.changed() => {}
+                () = self.watchdog.stuck() => {
+                    self.begin_no_more();
+                    self.running.abort_all();
+                }
+            }
+        }
+    }
+}
+
+/// The tasks of one queue that have not begun, by host, each with its place in the order.
+struct Queue<T> {
+    waiting: BTreeMap<Arc<str>, VecDeque<(usize, T)>>,
+    slots: Arc<Semaphore>,
+}
+
+impl<T: Task> Queue<T> {
+    fn new(tasks: Vec<T>, slots: usize) -> Queue<T> {
+        let mut waiting: BTreeMap<Arc<str>, VecDeque<(usize, T)>> = BTreeMap::new();
+        for (place, task) in tasks.into_iter().enumerate() {
+            waiting.entry(task.host().clone()).or_default().push_back((place, task));
+        }
+        Queue { waiting, slots: Arc::new(Semaphore::new(slots.max(1))) }
+    }
+}
+
+impl<T> Queue<T> {
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// The host whose task is next: in the order of the queue, those that nobody waits for first.
+    fn next_host(&self, hosts: &HostLoad, per_host: usize) -> Option<Arc<str>> {
+        let open = self.waiting.iter().filter(|(host, _)| hosts.begun(host) < per_host);
+        let next = open
+            .min_by_key(|(host, tasks)| (hosts.is_waited_for(host), tasks.front().map(|(place, _)| *place)));
+        next.map(|(host, _)| host.clone())
+    }
+
+    fn pop(&mut self, host: &Arc<str>) -> Option<T> {
+        let tasks = self.waiting.get_mut(host)?;
+        let (_, task) = tasks.pop_front()?;
+        if tasks.is_empty() {
+            self.waiting.remove(host);
+        }
+        Some(task)
+    }
+}
+
+/// Notices that tasks wait for each other: no request is in flight, none is waiting to be sent again, and none has
+/// ended for a long time.
+pub struct Watchdog {
+    activity: Activity,
+    patience: Duration,
+    has_barked: bool,
+}
+
+/// How often a watchdog looks while its patience lasts.
+const LOOKS: u32 = 8;
+
+impl Watchdog {
+    /// Watches `activity`; the run is stuck if nothing is under way for `patience`.
+    pub fn new(activity: Activity, patience: Duration) -> Watchdog {
+        Watchdog { activity, patience, has_barked: false }
+    }
+
+    /// Returns when the run is stuck, once.
+    async fn stuck(&mut self) {
+        if self.has_barked {
+            return std::future::pending().await;
+        }
+        let (mut last, mut quiet): (Option<ActivityLook>, u32) = (None, 0);
+        while quiet < LOOKS {
+            tokio::time::sleep(self.patience / LOOKS).await;
+            let look = self.activity.look();
+            quiet = if look.busy == 0 && last == Some(look) { quiet + 1 } else { 0 };
+            last = Some(look);
+        }
+        self.has_barked = true;
+    }
+
+    fn message(&self) -> Option<String> {
+        self.has_barked.then(|| {
+            format!(
+                "no request is in flight and none can start, for {} s: the transfers wait for each other; this is a \
+                 fault of landfall; run it again, it resumes, with `--jobs 1` if it happens again",
+                self.patience.as_secs()
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_http::Lend;
+    use std::sync::LazyLock;
+
+    static HERE: LazyLock<Arc<str>> = LazyLock::new(|| "here".into());
+
+    impl Task for &str {
+        fn host(&self) -> &Arc<str> {
+            &HERE
+        }
+    }
+
+    fn watchdog() -> Watchdog {
+        Watchdog::new(Activity::default(), Duration::from_mins(10))
+    }
+
+    fn schedule<R: Send + 'static>(queues: [(Vec<&'static str>, usize); 2]) -> Schedule<&'static str, R> {
+        Schedule::new(queues, 100, watchdog())
+    }
+
+    #[tokio::test]
+    async fn each_queue_keeps_its_order_and_its_slots() {
+        let mut schedule = schedule([(vec!["a", "b", "c"], 1), (vec!["x", "y"], 2)]);
+        let (mut begun, mut done) = (Vec::new(), Vec::new());
+        while let Some(step) = schedule.step().await {
+            match step {
+                Step::Begin(task, slot) => {
+                    begun.push(task);
+                    schedule.spawn(slot, async move {
+                        assert!(task != "y", "a task that panics holds nobody up");
+                        task
+                    });
+                }
+                Step::Done(task) => done.push(task),
+            }
+        }
+        assert_eq!(begun[..3], ["a", "x", "y"]);
+        done.sort_unstable();
+        assert_eq!((begun.len(), done), (5, vec!["a", "b", "c", "x"]));
+    }
+
+    #[tokio::test]
+    async fn idle_slots_of_a_later_queue_serve_those_before_it() {
+        let mut schedule = schedule::<()>([(vec!["a", "b", "c"], 1), (vec!["x", "y"], 3)]);
+        let (mut begun, mut slots) = (Vec::new(), Vec::new());
+        while let Some(Step::Begin(task, slot)) = schedule.begin() {
+            begun.push(task);
+            slots.push(slot);
+        }
+        assert_eq!(begun, ["a", "x", "y", "b"], "one of its own, and one that the other queue needs no more");
+    }
+
+    /// A task of a host.
+    struct Of(Arc<str>, usize);
+
+    impl Task for Of {
+        fn host(&self) -> &Arc<str> {
+            &self.0
+        }
+    }
+
+    #[tokio::test]
+    async fn a_host_that_is_waited_for_keeps_nobody_from_other_hosts() {
+        let tasks = (0..40).map(|at| Of(if at < 20 { "sick" } else { "well" }.into(), at)).collect();
+        let mut schedule: Schedule<Of, ()> = Schedule::new([(tasks, 4)], 6, watchdog());
+        let mut slots = Vec::new();
+        let mut begin = |schedule: &mut Schedule<Of, ()>| {
+            let mut begun = Vec::new();
+            while let Some(Step::Begin(Of(host, at), slot)) = schedule.begin() {
+                begun.push(at);
+                slots.push((host, slot));
+            }
+            slots.iter().filter(|(host, _)| &**host == "sick").for_each(|(_, slot)| slot.lend());
+            // those of the other host end at once
+            slots.retain(|(host, _)| &**host == "sick");
+            begun
+        };
+        assert_eq!(begin(&mut schedule), [0, 1, 2, 3]);
+        assert_eq!(begin(&mut schedule), [20, 21, 22, 23]);
+        let mut rest: Vec<usize> =
+            std::iter::from_fn(|| Some(begin(&mut schedule)).filter(|begun| !begun.is_empty()))
+                .flatten()
+                .collect();
+        rest.sort_unstable();
+        let expected: Vec<usize> = [4, 5].into_iter().chain(24..40).collect();
+        assert_eq!(rest, expected, "six of the host that is waited for, and all others");
+    }
+
+    #[tokio::test]
+    async fn tasks_that_wait_for_each_other_are_ended() {
+        let watchdog = Watchdog::new(Activity::default(), Duration::from_millis(40));
+        let mut schedule = Schedule::new([(vec!["a", "b", "c"], 2)], 2, watchdog);
+        let mut begun = Vec::new();
+        while let Some(step) = schedule.step().await {
+            match step {
+                Step::Begin(task, slot) => {
+                    begun.push(task);
+                    schedule.spawn(slot, std::future::pending::<()>());
+                }
+                Step::Done(()) => panic!("none comes to a result"),
+            }
+        }
+        assert_eq!(begun, ["a", "b"]);
+        let told = schedule.stuck().unwrap();
+        assert!(told.starts_with("no request is in flight and none can start"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn a_request_in_flight_is_waited_for() {
+        let activity = Activity::default();
+        let mut schedule =
+            Schedule::new([(vec!["a"], 1)], 1, Watchdog::new(activity.clone(), Duration::from_millis(8)));
+        let Some(Step::Begin(_, slot)) = schedule.step().await else { panic!("it begins") };
+        schedule.spawn(slot, async move {
+            let _busy = activity.busy();
+            tokio::time::sleep(Duration::from_millis(80)).await;
+        });
+        assert!(matches!(schedule.step().await, Some(Step::Done(()))));
+        assert_eq!(schedule.stuck(), None);
+    }
+}

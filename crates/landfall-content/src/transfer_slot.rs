@@ -1,0 +1,111 @@
+//! The slots of the transfers under way, and which hosts those transfers wait for.
+
+use landfall_http::Lend;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// The right to one transfer; returned when dropped, and lent while the transfer waits for its source.
+#[derive(Debug)]
+pub struct TransferSlot {
+    from: Arc<Semaphore>,
+    /// `None` while it is lent, and afterwards if no other was free.
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+    hosts: Arc<HostLoad>,
+    host: Arc<str>,
+}
+
+impl TransferSlot {
+    /// The slot `permit` of `from`, for a transfer from `host`.
+    pub(super) fn new(
+        from: Arc<Semaphore>,
+        permit: OwnedSemaphorePermit,
+        hosts: Arc<HostLoad>,
+        host: Arc<str>,
+    ) -> TransferSlot {
+        hosts.begin(&host);
+        TransferSlot { from, permit: Mutex::new(Some(permit)), hosts, host }
+    }
+
+    fn permit(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+        self.permit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lend for TransferSlot {
+    fn lend(&self) {
+        drop(self.permit().take());
+        self.hosts.wait(&self.host);
+    }
+
+    fn reclaim(&self) {
+        *self.permit() = self.from.clone().try_acquire_owned().ok();
+        self.hosts.resume(&self.host);
+    }
+}
+
+impl Drop for TransferSlot {
+    fn drop(&mut self) {
+        drop(self.permit().take());
+        self.hosts.end(&self.host);
+    }
+}
+
+/// How many transfers from each host are under way, and how many of them wait for it.
+#[derive(Debug, Default)]
+pub struct HostLoad {
+    loads: Mutex<HashMap<Arc<str>, Load>>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Load {
+    begun: usize,
+    waiting: usize,
+}
+
+impl HostLoad {
+    fn loads(&self) -> MutexGuard<'_, HashMap<Arc<str>, Load>> {
+        self.loads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, host: &Arc<str>, change: impl FnOnce(&mut Load)) {
+        change(self.loads().entry(host.clone()).or_default());
+        self.changed.notify_one();
+    }
+
+    /// A transfer from `host` begins.
+    pub fn begin(&self, host: &Arc<str>) {
+        self.change(host, |load| load.begun += 1);
+    }
+
+    /// A transfer from `host` waits for it.
+    pub fn wait(&self, host: &Arc<str>) {
+        self.change(host, |load| load.waiting += 1);
+    }
+
+    /// A transfer from `host` that waited continues.
+    pub fn resume(&self, host: &Arc<str>) {
+        self.change(host, |load| load.waiting -= 1);
+    }
+
+    /// A transfer from `host` ends.
+    pub fn end(&self, host: &Arc<str>) {
+        self.change(host, |load| load.begun -= 1);
+    }
+
+    /// Whether transfers from `host` wait for it.
+    pub fn is_waited_for(&self, host: &str) -> bool {
+        self.loads().get(host).is_some_and(|load| load.waiting > 0)
+    }
+
+    /// How many transfers from this host are under way.
+    pub fn begun(&self, host: &str) -> usize {
+        self.loads().get(host).map_or(0, |load| load.begun)
+    }
+
+    /// Returns when a slot was lent, taken or returned since the last call.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}

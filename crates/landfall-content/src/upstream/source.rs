@@ -1,0 +1,74 @@
+//! The connected side as a source: registries for images, web servers for files.
+
+use super::file::{answered, get, is_page};
+use super::foreign;
+use crate::registry::{Session, Sessions};
+use crate::{Opened, Origin, Part, Source};
+use futures_util::future::BoxFuture;
+use landfall_http::{ByteStream, Error, ErrorKind, from_offset};
+use std::sync::Arc;
+
+/// Registries and web servers, by the names in the lock.
+#[derive(Clone)]
+pub struct Upstreams(pub Arc<Sessions>);
+
+impl Source for Upstreams {
+    fn host<'a>(&self, part: &'a Part) -> &'a str {
+        part.host()
+    }
+
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
+        Box::pin(async move {
+            match &part.origin {
+                Origin::Manifest { registry, repository } => {
+                    let session = self.0.upstream(registry).await?;
+                    let manifest = session.manifest_of(repository, &part.descriptor).await?;
+                    Ok(Opened::whole(manifest.bytes))
+                }
+                Origin::Blob { registry, repository } => {
+                    let session = self.0.upstream(registry).await?;
+                    let blob = session.blob(repository, &part.descriptor, offset).await?;
+                    Ok(of_registry(session, blob))
+                }
+                Origin::Foreign { registry, repository, manifests } => {
+                    let session = self.0.upstream(registry).await?;
+                    let layer = foreign::open(&self.0, &session, repository, manifests, part, offset).await?;
+                    Ok(of_registry(session, layer))
+                }
+                Origin::Url(_) | Origin::Urls(_) => {
+                    // of several, a transfer asks one after the other
+                    let url = part.origin.url().unwrap_or_default();
+                    let (target, _) = self.0.file_url(url)?;
+                    let size = part.descriptor.size;
+                    let send = |range| get(&self.0, url, range);
+                    let (start, response) =
+                        from_offset(self.0.transport(), &target, offset, size, send).await?;
+                    let response = answered(response)?;
+                    let stream = match is_page(url) {
+                        true => response.stream(),
+                        false => response.content(size - start, "the file").await?,
+                    };
+                    let transport = self.0.transport().clone();
+                    Ok(resumed(start, stream, move || transport.distrust_ranges(&target)))
+                }
+                Origin::Computed(bytes) => Ok(Opened::whole(bytes.clone().into())),
+                Origin::Trimmed { of, .. } => {
+                    let message = format!("the trimmed index of {} is computed, not fetched", of.digest);
+                    Err(Error::new(ErrorKind::Local, message))
+                }
+            }
+        })
+    }
+}
+
+/// A registry's blob. If ranges of it gave wrong bytes, none is asked for again.
+fn of_registry(session: Arc<Session>, (start, stream): (u64, ByteStream)) -> Opened {
+    resumed(start, stream, move || session.distrust_ranges())
+}
+
+/// An answer that may be a range: `distrust` is done if the content turns out wrong, as the beginning or the rest
+/// was wrong, and the whole will tell.
+fn resumed(start: u64, stream: ByteStream, distrust: impl FnOnce() + Send + 'static) -> Opened {
+    let opened = Opened::unchecked(start, stream);
+    if start > 0 { opened.on_wrong(distrust) } else { opened }
+}

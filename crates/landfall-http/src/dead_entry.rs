@@ -1,0 +1,68 @@
+//! Entries of NO_PROXY that cover nothing by Go's rules.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Why an entry of NO_PROXY covers nothing, in words that follow the names of programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadEntry {
+    /// What programs do with it: `ignore it: …`.
+    pub why: String,
+    /// What to write instead, if that is known.
+    pub instead: Option<String>,
+}
+
+/// Why `entry`, without commas and without blanks around it, covers nothing; `None` for one that covers something.
+pub fn dead_entry(entry: &str) -> Option<DeadEntry> {
+    let dead = |why: &str, instead: Option<String>| Some(DeadEntry { why: why.into(), instead });
+    if entry == "*" {
+        return None;
+    }
+    if entry.contains("://") {
+        let host = entry.split("://").nth(1).unwrap_or_default().split('/').next().unwrap_or_default();
+        return dead("ignore it: it is a URL, not a host", Some(host.into()));
+    }
+    let is_separator = |c: char| c.is_whitespace() || c == ';' || c == '|';
+    if entry.contains(is_separator) {
+        let parts: Vec<&str> = entry.split(is_separator).filter(|part| !part.is_empty()).collect();
+        return dead("ignore it: entries are separated by commas", Some(parts.join(",")));
+    }
+    if let Some((address, bits)) = entry.split_once('/') {
+        return match (address.parse::<IpAddr>(), bits.parse::<u8>()) {
+            (Ok(address), Ok(bits)) if bits <= if address.is_ipv4() { 32 } else { 128 } => None,
+            (Ok(IpAddr::V4(address)), Err(_)) => {
+                let mask = bits.parse::<Ipv4Addr>().ok();
+                let instead = mask.map(|mask| format!("{address}/{}", mask.to_bits().leading_ones()));
+                dead("ignore it: a range is written with the number of its bits", instead)
+            }
+            _ => dead("ignore it: it is no range of addresses", None),
+        };
+    }
+    if entry.parse::<IpAddr>().is_ok() {
+        return None;
+    }
+    if entry.ends_with(']') {
+        let bare = entry.trim_matches(['[', ']']).to_owned();
+        return dead("ignore it: an IPv6 address stands without brackets", Some(bare));
+    }
+    let (host, port) = match entry.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (entry, None),
+    };
+    if host.is_empty() || port.is_some_and(|port| port.parse::<u16>().is_err()) {
+        return dead("ignore it: a port is a number, after a host", None);
+    }
+    if host.contains('*') && !(host.starts_with("*.") && host.matches('*').count() == 1) {
+        return dead("ignore it: * stands alone, or as *. before a name", None);
+    }
+    if host.ends_with('.') {
+        let digits: Vec<&str> = host.trim_end_matches('.').split('.').collect();
+        if digits.len() < 4 && digits.iter().all(|part| part.parse::<u8>().is_ok()) {
+            let zeros = vec!["0"; 4 - digits.len()];
+            let range = format!("{}/{}", [digits.clone(), zeros].concat().join("."), digits.len() * 8);
+            return dead("ignore it: the beginning of an address covers nothing", Some(range));
+        }
+        let bare = host.trim_end_matches('.').to_owned();
+        return dead("compare its last dot too, which names in URLs do not have", Some(bare));
+    }
+    None
+}

@@ -1,0 +1,123 @@
+//! Records every host that landfall contacts: port, scheme, purpose, bytes, requests, proxy, the origin that a mirror
+//! replaces, and the host that named it.
+
+use landfall_model::report::HostUse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use url::Url;
+
+/// What a host is contacted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// Distribution API.
+    Registry,
+    /// A plain file.
+    File,
+    /// A token realm.
+    Token,
+    /// A redirect named it.
+    Redirect,
+    /// An object store.
+    ObjectStore,
+}
+
+impl Purpose {
+    fn as_str(self) -> &'static str {
+        match self {
+            Purpose::Registry => "registry",
+            Purpose::File => "file",
+            Purpose::Token => "token",
+            Purpose::Redirect => "redirect",
+            Purpose::ObjectStore => "object-store",
+        }
+    }
+}
+
+/// What a contact is told apart by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Contact {
+    host: String,
+    port: u16,
+    origin: Option<String>,
+    via: Option<String>,
+    scheme: String,
+}
+
+impl Contact {
+    /// A contact with the host of `url`, which stands in for `origin`, through the proxy `via`.
+    pub fn new(url: &Url, origin: Option<String>, via: Option<String>) -> Contact {
+        Contact {
+            host: url.host_str().unwrap_or("?").to_owned(),
+            port: url.port_or_known_default().unwrap_or(0),
+            origin,
+            via,
+            scheme: url.scheme().to_owned(),
+        }
+    }
+}
+
+/// The record of all traffic of one run.
+#[derive(Debug, Default)]
+pub struct Ledger(Mutex<BTreeMap<Contact, Line>>);
+
+#[derive(Debug, Default)]
+struct Line {
+    bytes: u64,
+    requests: u64,
+    purposes: BTreeSet<Purpose>,
+    named_by: BTreeSet<String>,
+}
+
+/// Names a line of the ledger, so that body bytes can be added to it.
+#[derive(Debug, Clone)]
+pub struct Entry(Contact);
+
+impl Ledger {
+    /// Records one request. `named_by` is `host:port` whose answer named the host, for a redirect and a token realm.
+    pub fn request(&self, contact: Contact, purpose: Purpose, named_by: Option<&str>) -> Entry {
+        let entry = self.contact(contact, purpose);
+        if let Ok(mut lines) = self.0.lock()
+            && let Some(line) = lines.get_mut(&entry.0)
+        {
+            line.requests += 1;
+            line.named_by.extend(named_by.map(str::to_owned));
+        }
+        entry
+    }
+
+    /// Records that a host was contacted, by something that is no HTTP request.
+    pub fn contact(&self, contact: Contact, purpose: Purpose) -> Entry {
+        if let Ok(mut lines) = self.0.lock() {
+            lines.entry(contact.clone()).or_default().purposes.insert(purpose);
+        }
+        Entry(contact)
+    }
+
+    /// Records body bytes, sent or received.
+    pub fn bytes(&self, entry: &Entry, count: u64) {
+        if let Ok(mut lines) = self.0.lock()
+            && let Some(line) = lines.get_mut(&entry.0)
+        {
+            line.bytes += count;
+        }
+    }
+
+    /// The record, sorted by host.
+    pub fn hosts(&self) -> Vec<HostUse> {
+        let lines = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        lines
+            .iter()
+            .map(|(contact, line)| HostUse {
+                host: contact.host.clone(),
+                port: contact.port,
+                scheme: contact.scheme.clone(),
+                origin: contact.origin.clone(),
+                via: contact.via.clone(),
+                bytes: line.bytes,
+                requests: line.requests,
+                why: line.purposes.iter().map(|purpose| purpose.as_str()).collect::<Vec<_>>().join(","),
+                named_by: line.named_by.iter().cloned().collect(),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,174 @@
+//! NO_PROXY by Go's rules, as containerd and kubelet follow them (`golang.org/x/net/http/httpproxy`), quirks
+//! included: so landfall and the nodes agree on which hosts are reached directly.
+
+use std::net::IpAddr;
+
+/// One entry that makes requests to a host go directly, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoProxyEntry {
+    /// The entry as it is written.
+    pub entry: String,
+    /// The variable or the key of the site that it stands in.
+    pub source: String,
+    pub(super) pattern: Pattern,
+}
+
+/// What an entry covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Pattern {
+    All,
+    Network(IpAddr, u8),
+    Address(IpAddr, Option<String>),
+    /// Names that end in `suffix`, which begins with a dot; `exact`: the name itself too.
+    Domain {
+        suffix: String,
+        exact: bool,
+        port: Option<String>,
+    },
+    /// This host and no other. NO_PROXY has no way to write it; keys of the site mean it.
+    Host(String, Option<String>),
+}
+
+/// The host and port of a request, ready to be compared.
+pub(super) struct RequestTarget<'a> {
+    pub(super) host: &'a str,
+    pub(super) address: Option<IpAddr>,
+    pub(super) port: String,
+}
+
+impl<'a> RequestTarget<'a> {
+    /// `host` is a URL's: in lower case, an IPv6 address in brackets.
+    pub(super) fn new(host: &'a str, port: u16) -> RequestTarget<'a> {
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let address = host.parse::<IpAddr>().ok().map(|address| address.to_canonical());
+        RequestTarget { host, address, port: port.to_string() }
+    }
+
+    /// Never proxied, whatever is set.
+    pub(super) fn is_loopback(&self) -> bool {
+        self.host == "localhost" || self.address.is_some_and(|address| address.is_loopback())
+    }
+}
+
+/// Whether a NO_PROXY `list` has the host of `address`, which may have a port.
+pub fn is_direct(list: &str, address: &str) -> bool {
+    let (host, port) = split_host_port(address).unwrap_or((address, "443"));
+    let host = host.to_ascii_lowercase();
+    let target = RequestTarget::new(&host, port.parse().unwrap_or(443));
+    NoProxyEntry::list(list, "").iter().any(|entry| entry.covers(&target))
+}
+
+impl NoProxyEntry {
+    /// The entries of a comma-separated list. Those that Go ignores are left out.
+    pub(super) fn list(list: &str, source: &str) -> Vec<NoProxyEntry> {
+        let entries = list.split(',').map(str::trim);
+        entries
+            .filter_map(|entry| {
+                let pattern = Pattern::parse(entry)?;
+                Some(NoProxyEntry { entry: entry.into(), source: source.into(), pattern })
+            })
+            .collect()
+    }
+
+    /// The entry for one `host[:port]` that a key of the site names.
+    pub(super) fn host(written: &str, source: &str) -> NoProxyEntry {
+        let lower = written.to_ascii_lowercase();
+        let (host, port) = match split_host_port(&lower) {
+            Some((host, port)) => (host.to_owned(), Some(port.to_owned())),
+            None => (lower.trim_matches(['[', ']']).to_owned(), None),
+        };
+        NoProxyEntry { entry: written.into(), source: source.into(), pattern: Pattern::Host(host, port) }
+    }
+
+    pub(super) fn covers(&self, target: &RequestTarget<'_>) -> bool {
+        let port_fits = |wanted: &Option<String>| wanted.as_ref().is_none_or(|port| *port == target.port);
+        match &self.pattern {
+            Pattern::All => true,
+            Pattern::Network(network, bits) => {
+                target.address.is_some_and(|address| in_network(address, *network, *bits))
+            }
+            Pattern::Address(wanted, port) => target.address == Some(*wanted) && port_fits(port),
+            Pattern::Domain { suffix, exact, port } => {
+                let named = target.host.ends_with(suffix.as_str()) || (*exact && target.host == &suffix[1..]);
+                target.address.is_none() && named && port_fits(port)
+            }
+            Pattern::Host(host, port) => target.host == host && port_fits(port),
+        }
+    }
+}
+
+impl Pattern {
+    /// What one entry covers; `None` for one that Go ignores.
+    pub(super) fn parse(entry: &str) -> Option<Pattern> {
+        let entry = entry.trim().to_lowercase();
+        if entry == "*" {
+            return Some(Pattern::All);
+        }
+        if let Some(network) = network(&entry) {
+            return Some(network);
+        }
+        let (host, port) = match split_host_port(&entry) {
+            Some((host, port)) => (host, Some(port.to_owned()).filter(|port| !port.is_empty())),
+            None => (entry.as_str(), None),
+        };
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return Some(Pattern::Address(address.to_canonical(), port));
+        }
+        let name = host.strip_prefix('*').filter(|rest| rest.starts_with('.')).unwrap_or(host);
+        if name.is_empty() {
+            return None;
+        }
+        let (exact, bare) = match name.strip_prefix('.') {
+            Some(bare) => (false, bare),
+            None => (true, name),
+        };
+        let ascii = match bare.is_ascii() {
+            true => None,
+            false => match url::Host::parse(bare) {
+                Ok(url::Host::Domain(ascii)) => Some(ascii),
+                _ => None,
+            },
+        };
+        let suffix = format!(".{}", ascii.as_deref().unwrap_or(bare));
+        Some(Pattern::Domain { suffix, exact, port })
+    }
+}
+
+/// Go's `net.ParseCIDR`; an IPv4 range in IPv6 form is one of IPv4.
+fn network(entry: &str) -> Option<Pattern> {
+    let (address, bits) = entry.split_once('/')?;
+    let address: IpAddr = address.parse().ok()?;
+    let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
+    let bits = bits.parse::<u8>().ok().filter(|_| digits)?;
+    match (address, address.to_canonical()) {
+        (IpAddr::V6(_), IpAddr::V4(inner)) if (96..=128).contains(&bits) => {
+            Some(Pattern::Network(inner.into(), bits - 96))
+        }
+        _ => (bits <= if address.is_ipv4() { 32 } else { 128 }).then_some(Pattern::Network(address, bits)),
+    }
+}
+
+/// Go's `net.SplitHostPort`; `None` where that is an error.
+fn split_host_port(text: &str) -> Option<(&str, &str)> {
+    let (host, port) = text.rsplit_once(':')?;
+    let host = match host.strip_prefix('[') {
+        Some(inner) => inner.strip_suffix(']')?,
+        None if host.contains(':') => return None,
+        None => host,
+    };
+    (!host.contains(['[', ']']) && !port.contains(['[', ']'])).then_some((host, port))
+}
+
+fn in_network(address: IpAddr, network: IpAddr, bits: u8) -> bool {
+    match (address, network) {
+        (IpAddr::V4(a), IpAddr::V4(n)) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+            a.to_bits() & mask == n.to_bits() & mask
+        }
+        (IpAddr::V6(a), IpAddr::V6(n)) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+            a.to_bits() & mask == n.to_bits() & mask
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,131 @@
+//! A chart as the lock has it, and its text there.
+
+use super::name::ChartName;
+use crate::file::Sidecar;
+use crate::text::quoted;
+use landfall_model::{Descriptor, Digest, ImageRef, MediaType};
+use serde::Deserialize;
+use std::fmt::{self, Write};
+
+/// A locked chart. It is an artifact of a registry, with `mediaType` and `blobs`; or an archive at a `url`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Chart {
+    /// Its name with the version.
+    pub name: ChartName,
+    /// The digest that landfall's manifest requires.
+    #[serde(default)]
+    pub pin: Option<Digest>,
+    /// Digest of the artifact's manifest, or of the archive.
+    pub digest: Digest,
+    /// The media type of the manifest.
+    #[serde(default)]
+    pub media_type: Option<MediaType>,
+    /// Size of the manifest or of the archive, in bytes.
+    pub size: u64,
+    /// Config and layers of the artifact, in the manifest's order.
+    #[serde(default, deserialize_with = "crate::image::read_blobs")]
+    pub blobs: Vec<Descriptor>,
+    /// The URL of the archive; or the reference of the artifact, where an HTTP repository names one.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// The provenance beside an archive.
+    #[serde(default)]
+    pub provenance: Option<Sidecar>,
+    /// The fingerprint of the key that signed the provenance, where one was demanded.
+    #[serde(default)]
+    pub signed_by: Option<String>,
+    /// `apiVersion` of Chart.yaml.
+    pub api_version: String,
+    /// `appVersion` of Chart.yaml.
+    #[serde(default)]
+    pub app_version: Option<String>,
+    /// The charts that it depends on and does not contain.
+    #[serde(default)]
+    pub dependencies: Vec<ChartName>,
+    /// How its images were found; absent where they were not looked for.
+    #[serde(default)]
+    pub discovered: Option<String>,
+    /// The images that were found.
+    #[serde(default)]
+    pub images: Vec<ChartImage>,
+    /// What may be an image, and is not decided.
+    #[serde(default)]
+    pub open: Vec<OpenReference>,
+}
+
+/// An image that was found in a chart.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChartImage {
+    /// The image.
+    pub name: ImageRef,
+    /// Where the chart names it.
+    pub at: String,
+}
+
+/// What may be an image of a chart.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenReference {
+    /// It as it is written.
+    pub reference: String,
+    /// Where.
+    pub at: String,
+    /// Why it is not decided.
+    pub why: String,
+}
+
+impl Chart {
+    /// The registry and repository that it comes from, where that is a registry.
+    pub(super) fn source(&self) -> Option<ImageRef> {
+        self.media_type.as_ref()?;
+        let named = self.url.as_ref().and_then(|url| url.strip_prefix("oci://")?.parse().ok());
+        Some(named.unwrap_or_else(|| self.name.reference.clone()))
+    }
+}
+
+/// Writes `chart`, one fact a line.
+pub(super) fn write(chart: &Chart, out: &mut dyn Write) -> fmt::Result {
+    writeln!(out, "- name: {}", quoted(chart.name.as_str()))?;
+    if let Some(pin) = &chart.pin {
+        writeln!(out, "  pin: {pin}")?;
+    }
+    writeln!(out, "  digest: {}", chart.digest)?;
+    if let Some(media_type) = &chart.media_type {
+        writeln!(out, "  mediaType: {}", quoted(media_type))?;
+    }
+    writeln!(out, "  size: {}", chart.size)?;
+    crate::image::write_blobs(out, "blobs", &chart.blobs)?;
+    if let Some(url) = &chart.url {
+        writeln!(out, "  url: {}", quoted(url))?;
+    }
+    if let Some(Sidecar { url, digest, size }) = &chart.provenance {
+        writeln!(out, "  provenance: {{url: {}, digest: {digest}, size: {size}}}", quoted(url))?;
+    }
+    if let Some(key) = &chart.signed_by {
+        writeln!(out, "  signedBy: {}", quoted(key))?;
+    }
+    writeln!(out, "  apiVersion: {}", quoted(&chart.api_version))?;
+    if let Some(version) = &chart.app_version {
+        writeln!(out, "  appVersion: {}", quoted(version))?;
+    }
+    list(out, "dependencies", &chart.dependencies, |name| quoted(name.as_str()))?;
+    if let Some(how) = &chart.discovered {
+        writeln!(out, "  discovered: {}", quoted(how))?;
+    }
+    list(out, "images", &chart.images, |image| {
+        format!("{{name: {}, at: {}}}", quoted(&image.name.to_string()), quoted(&image.at))
+    })?;
+    list(out, "open", &chart.open, |open| {
+        let (reference, at, why) = (quoted(&open.reference), quoted(&open.at), quoted(&open.why));
+        format!("{{reference: {reference}, at: {at}, why: {why}}}")
+    })
+}
+
+fn list<T>(out: &mut dyn Write, title: &str, items: &[T], line: impl Fn(&T) -> String) -> fmt::Result {
+    if !items.is_empty() {
+        writeln!(out, "  {title}:")?;
+    }
+    items.iter().try_for_each(|item| writeln!(out, "  - {}", line(item)))
+}

@@ -1,0 +1,36 @@
+//! A Helm chart: an artifact of a registry, carried as it is; or an archive of an HTTP repository, which becomes such an
+//! artifact, with its provenance. Its dependencies, and the images that are found in it, are locked with it.
+
+mod archive;
+mod dependencies;
+mod images;
+mod kind;
+mod locked;
+mod metadata;
+mod name;
+mod parts;
+mod provenance;
+mod repository;
+mod resolve;
+mod wish;
+mod written;
+
+pub use archive::{ChartArchive, clash, index, index_entry};
+pub use images::{FindImages, FoundImages};
+pub use locked::{Chart, ChartImage, OpenReference};
+pub use name::ChartName;
+pub use repository::versions as chart_versions;
+pub use wish::Discovery;
+pub(crate) use wish::WantedChart;
+
+/// Reads `archive` as a chart: what it says of itself, and what it lacks.
+///
+/// # Errors
+/// When it is no chart, or a hostile one.
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub fn fuzz(archive: &[u8], limits: &landfall_model::Limits) -> Result<(), String> {
+    let mut budget = landfall_model::document::ArchiveBudget::new(limits);
+    let files = metadata::files_of(archive, &mut budget)?;
+    metadata::chart_yaml(&files)?;
+    metadata::lacking(files, &mut budget, limits).map(drop)
+}

@@ -1,0 +1,230 @@
+//! What a chart is called: `oci://registry/path/app:1.2.3`, or `helm+https://host/path/app:1.2.3` in an HTTP repository.
+
+use landfall_model::{ChartVersion, ImageRef, holds_account, is_repository_component};
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::fmt;
+use url::Url;
+
+const OCI: &str = "oci://";
+const HELM: &str = "helm+";
+
+/// A chart with its version, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ChartName {
+    text: String,
+    /// It as registries have it: `+` in the version is `_` in the tag.
+    pub reference: ImageRef,
+    /// Its name.
+    pub chart: String,
+    /// Its version, with `+`.
+    pub version: String,
+    /// The URL of its HTTP repository, without a slash at its end; `None` in a registry.
+    pub repository: Option<String>,
+}
+
+/// Why a text is no name of a chart.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is no chart: {why}")]
+pub struct ChartNameError {
+    text: String,
+    why: String,
+}
+
+impl ChartName {
+    /// Whether `text` means to be one.
+    pub(super) fn is_named(text: &str) -> bool {
+        text.starts_with(OCI) || text.starts_with(HELM)
+    }
+
+    /// The chart `chart` of the HTTP repository at `repository`.
+    ///
+    /// # Errors
+    /// When there can be none.
+    pub fn in_repository(repository: &str, chart: &str, version: &str) -> Result<ChartName, ChartNameError> {
+        let text = format!("{HELM}{}/{chart}:{version}", repository.trim_end_matches('/'));
+        let wrong = |why: &str| ChartNameError { text: text.clone(), why: why.into() };
+        let url: Url = repository.parse().map_err(|_| wrong("its repository is no URL"))?;
+        let host = url.host_str().filter(|host| !host.is_empty());
+        let (true, Some(host)) = (matches!(url.scheme(), "http" | "https"), host) else {
+            return Err(wrong("its repository is no http or https URL"));
+        };
+        if holds_account(&url) {
+            let hidden = ChartNameError { text: format!("{HELM}…/{chart}:{version}"), why: String::new() };
+            let why = "a URL must not hold a user name or password; name the source of credentials in the site file";
+            return Err(ChartNameError { why: why.into(), ..hidden });
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(wrong("its repository has a `?` or a `#`"));
+        }
+        check(chart, version).map_err(wrong)?;
+        let repository = url.as_str().trim_end_matches('/').to_owned();
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        // what a registry cannot have in a path is left out of it
+        let path = url.path_segments().into_iter().flatten().chain([chart]).map(str::to_ascii_lowercase);
+        let path: Vec<String> = path.filter(|part| is_repository_component(part)).collect();
+        let reference = ImageRef {
+            registry: format!("{host}{port}"),
+            repository: if path.is_empty() { "chart".into() } else { path.join("/") },
+            tag: Some(version.replace('+', "_")),
+            digest: None,
+        };
+        let text = format!("{HELM}{repository}/{chart}:{version}");
+        Ok(ChartName {
+            text,
+            reference,
+            chart: chart.into(),
+            version: version.into(),
+            repository: Some(repository),
+        })
+    }
+
+    fn in_registry(text: &str) -> Result<ChartName, ChartNameError> {
+        let wrong = |why: &str| ChartNameError { text: text.into(), why: why.into() };
+        let rest = text.strip_prefix(OCI).unwrap_or_default();
+        let version = rest.rsplit_once('/').and_then(|(_, last)| last.split_once(':'));
+        let (_, version) = version.ok_or_else(|| wrong("its version is missing, as in :1.2.3"))?;
+        let version = version.replace('_', "+");
+        let repository = &rest[..rest.len() - version.len() - 1];
+        let name: ImageRef = format!("{repository}:{}", version.replace('+', "_")).parse().map_err(|_| {
+            wrong("write oci://registry/path/name:version, with the chart's version as Helm has it")
+        })?;
+        let chart = name.repository.rsplit('/').next().unwrap_or_default().to_owned();
+        check(&chart, &version).map_err(wrong)?;
+        Ok(ChartName {
+            text: format!("{OCI}{}:{version}", name.name()),
+            reference: name,
+            chart,
+            version,
+            repository: None,
+        })
+    }
+
+    /// The repository that it is in: the URL of an HTTP repository, or `oci://registry/path` without the last component.
+    pub fn place(&self) -> String {
+        match (&self.repository, self.reference.repository.rsplit_once('/')) {
+            (Some(url), _) => url.clone(),
+            (None, Some((path, _))) => format!("{OCI}{}/{path}", self.reference.registry),
+            (None, None) => format!("{OCI}{}", self.reference.registry),
+        }
+    }
+
+    /// It as people and the lock write it.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The name of its archive: `app-1.2.3.tgz`.
+    pub fn archive(&self) -> String {
+        format!("{}-{}.tgz", self.chart, self.version)
+    }
+}
+
+/// A version without the `v` that some write before it.
+pub(super) fn bare(version: &str) -> &str {
+    version.trim_start_matches('v')
+}
+
+/// Both become parts of paths.
+fn check(chart: &str, version: &str) -> Result<(), &'static str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if chart.is_empty() || chart.starts_with(['.', '-']) || !chart.chars().all(is_word) {
+        return Err("its name has other characters than letters, digits, - _ and .");
+    }
+    let is_version = |c: char| c.is_ascii_alphanumeric() || "-.+".contains(c);
+    if !version.chars().all(is_version) || version.len() > 100 || version.parse::<ChartVersion>().is_err() {
+        return Err("its version must be one, as in 1.2.3: no range and no other word");
+    }
+    Ok(())
+}
+
+impl TryFrom<String> for ChartName {
+    type Error = ChartNameError;
+
+    fn try_from(text: String) -> Result<ChartName, ChartNameError> {
+        if text.starts_with(OCI) {
+            return ChartName::in_registry(&text);
+        }
+        let parts = text.strip_prefix(HELM).and_then(|rest| {
+            let (repository, last) = rest.rsplit_once('/')?;
+            let (chart, version) = last.split_once(':')?;
+            Some((repository, chart, version))
+        });
+        match parts {
+            Some((repository, chart, version)) => ChartName::in_repository(repository, chart, version),
+            None => {
+                let why =
+                    "write oci://registry/path/name:version or helm+https://host/path/name:version".into();
+                Err(ChartNameError { text, why })
+            }
+        }
+    }
+}
+
+impl From<ChartName> for String {
+    fn from(name: ChartName) -> String {
+        name.text
+    }
+}
+
+impl fmt::Display for ChartName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Ord for ChartName {
+    fn cmp(&self, other: &ChartName) -> Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+impl PartialOrd for ChartName {
+    fn partial_cmp(&self, other: &ChartName) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Result<ChartName, ChartNameError> {
+        text.to_owned().try_into()
+    }
+
+    #[test]
+    fn names_lead_to_registries_and_repositories() {
+        let oci = name("oci://Quay.io/a/charts/app:1.2.3+b").unwrap();
+        assert_eq!(oci.to_string(), "oci://quay.io/a/charts/app:1.2.3+b");
+        assert_eq!(oci.reference.to_string(), "quay.io/a/charts/app:1.2.3_b");
+        assert_eq!((&*oci.chart, &*oci.version, &*oci.archive()), ("app", "1.2.3+b", "app-1.2.3+b.tgz"));
+        assert_eq!(name("oci://quay.io/a/charts/app:1.2.3_b").unwrap(), oci);
+        let http = name("helm+https://charts.example.com:8443/Stable/app:v1.2").unwrap();
+        assert_eq!(http.repository.as_deref(), Some("https://charts.example.com:8443/Stable"));
+        assert_eq!(http.reference.to_string(), "charts.example.com:8443/stable/app:v1.2");
+        assert_eq!(name(http.as_str()).unwrap(), http);
+        let again = ChartName::in_repository("https://charts.example.com:8443/Stable/", "app", "v1.2");
+        assert_eq!(again.unwrap(), http);
+    }
+
+    #[test]
+    fn what_is_no_pinned_chart_is_refused() {
+        for (text, why) in [
+            ("oci://quay.io/a/app", "version is missing"),
+            ("oci://quay.io/a/app:latest", "must be one"),
+            ("oci://quay.io/a/app:1.2.3@sha256:00", "write oci://"),
+            ("oci://quay.io/A/app:1.2.3", "write oci://"),
+            ("helm+https://h/app:^1.2", "must be one"),
+            ("helm+https://h/..:1.2.3", "other characters"),
+            ("helm+file:///x/app:1.2.3", "no http"),
+            ("helm+https://u:p@h/app:1.2.3", "user name"),
+            ("helm+https://h/?a=b/app:1.2.3", "`?`"),
+            ("app:1.2.3", "write oci://"),
+        ] {
+            let error = name(text).unwrap_err().to_string();
+            assert!(error.contains(why) && !error.contains("u:p"), "{text}: {error}");
+        }
+    }
+}

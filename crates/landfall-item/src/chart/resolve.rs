@@ -1,0 +1,203 @@
+//! Resolves a chart: its artifact or archive, what it says of itself, its provenance, dependencies and images.
+
+use super::locked::Chart;
+use super::metadata::{self, chart_yaml, files_of, plain};
+use super::name::{ChartName, bare};
+use super::wish::WantedChart;
+use super::{dependencies, provenance, repository};
+use crate::file::Sidecar;
+use crate::resolver::{Cause, Resolver};
+use landfall_http::ErrorKind;
+use landfall_model::document::ArchiveBudget;
+use landfall_model::{Algorithm, Descriptor, Digest, ImageRef, Manifest, media_type};
+use std::sync::Arc;
+
+/// A chart as it came.
+struct Fetched {
+    chart: Chart,
+    archive: Vec<u8>,
+    provenance: Option<Vec<u8>>,
+}
+
+/// Resolves `wanted`, which is fetched by the resolver `at`.
+pub(super) async fn resolve(
+    resolver: &Resolver,
+    at: &Resolver,
+    wanted: &WantedChart,
+) -> Result<Chart, Cause> {
+    let Fetched { mut chart, archive, provenance } = fetch(at, &wanted.name).await?;
+    if let Some(pin) = wanted.pin.as_ref().filter(|pin| **pin != chart.digest) {
+        return Err(format!("upstream answers {}, the manifest demands {pin}", chart.digest).into());
+    }
+    chart.pin.clone_from(&wanted.pin);
+    let digest = Digest::sha256(&archive);
+    if let Some(keys) = &wanted.keys {
+        let provenance = provenance.ok_or("the manifest names a key, and it has no provenance")?;
+        chart.signed_by = Some(provenance::check(&provenance, &digest, &wanted.name, keys)?);
+    }
+    let mut budget = ArchiveBudget::new(resolver.limits());
+    let files = files_of(&archive, &mut budget)?;
+    let yaml = chart_yaml(&files)?;
+    let version = plain(&yaml.version).unwrap_or_default();
+    let (same_name, same_version) =
+        (yaml.name == wanted.name.chart, bare(&version) == bare(&wanted.name.version));
+    // whoever copies artifacts may give them another name, but not another version
+    if !(same_version && (same_name || wanted.name.repository.is_none())) {
+        return Err(format!("its Chart.yaml says that it is {} {version}", yaml.name).into());
+    }
+    chart.api_version = if yaml.api_version.is_empty() { "v1".into() } else { yaml.api_version };
+    chart.app_version = plain(&yaml.app_version);
+    let lacking = metadata::lacking(files, &mut budget, resolver.limits())?;
+    chart.dependencies = dependencies::resolve(resolver, &lacking, &source_of(&wanted.name)).await?;
+    if let Some(how) = &wanted.discover {
+        let finder = resolver.image_finder().ok_or("nothing here looks for images in charts")?;
+        let (finder, wanted) = (Arc::clone(finder), how.clone());
+        let work = tokio::task::spawn_blocking(move || finder.images(&archive, &digest, &wanted));
+        let found = work.await.map_err(|error| Cause::local(error.to_string()))?;
+        let found = found.map_err(|why| format!("its images cannot be found: {why}"))?;
+        (chart.images, chart.open) = (found.images, found.open);
+        chart.discovered = Some(how.to_string());
+    }
+    Ok(chart)
+}
+
+/// The URL of the chart's repository, or of its registry.
+fn source_of(name: &ChartName) -> String {
+    name.repository.clone().unwrap_or_else(|| format!("oci://{}/", name.reference.registry))
+}
+
+async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<Fetched, Cause> {
+    let Some(repository) = &name.repository else {
+        return artifact(resolver, name, &name.reference).await;
+    };
+    let repository::Archive { url, digest } = repository::archive(resolver, repository, name).await?;
+    if url.scheme() != "oci" {
+        return download(resolver, name, url.as_str(), digest.as_ref()).await;
+    }
+    let elsewhere: ChartName = url.to_string().try_into().map_err(|error| {
+        let error: super::name::ChartNameError = error;
+        error.to_string()
+    })?;
+    let mut fetched = artifact(resolver, name, &elsewhere.reference).await?;
+    let found = Digest::sha256(&fetched.archive);
+    // repositories that send to a registry name the digest of the artifact, or that of the archive
+    if let Some(digest) = digest.filter(|digest| *digest != found && *digest != fetched.chart.digest) {
+        return Err(format!("its repository says that it is {digest}, what came is {found}").into());
+    }
+    fetched.chart.url = Some(format!("oci://{}", elsewhere.reference));
+    Ok(fetched)
+}
+
+/// The chart at `reference` of a registry.
+async fn artifact(resolver: &Resolver, name: &ChartName, reference: &ImageRef) -> Result<Fetched, Cause> {
+    let tag = reference.tag.clone().unwrap_or_default();
+    let raw = resolver.manifest(reference, &tag, None).await?;
+    let (manifest, kind) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
+    let Manifest::Image { config, layers, .. } = manifest else {
+        return Err("an index stands there, which is no chart".into());
+    };
+    let of = |kinds: &[&str]| layers.iter().find(|layer| kinds.contains(&&*layer.media_type)).cloned();
+    let archive = of(&[media_type::HELM_CHART, media_type::HELM_CHART_OLD]);
+    let Some(archive) = archive.filter(|_| config.media_type == media_type::HELM_CONFIG) else {
+        return Err("something else stands there: it has no config and no layer of a chart".into());
+    };
+    let provenance = of(&[media_type::HELM_PROVENANCE]);
+    let limits = resolver.limits();
+    let provenance = match &provenance {
+        Some(blob) => Some(resolver.blob_up_to(reference, blob, limits.document_bytes as u64).await?),
+        None => None,
+    };
+    let mut blobs: Vec<Descriptor> = Vec::new();
+    let all = std::iter::once(config).chain(layers);
+    all.for_each(|blob| {
+        if blobs.iter().all(|known| known.digest != blob.digest) {
+            blobs.push(blob);
+        }
+    });
+    let archive = resolver.blob_up_to(reference, &archive, limits.archive_bytes).await?;
+    let size = raw.bytes.len() as u64;
+    let chart = Chart { media_type: Some(kind.into()), blobs, ..new(name, raw.digest, size) };
+    Ok(Fetched { chart, archive, provenance })
+}
+
+/// The chart in the archive at `url`.
+async fn download(
+    resolver: &Resolver,
+    name: &ChartName,
+    url: &str,
+    expected: Option<&Digest>,
+) -> Result<Fetched, Cause> {
+    let most = resolver.limits().archive_bytes as usize;
+    let archive = resolver.small_file(url, most, expected).await.map_err(|error| {
+        let is_other = error.kind == ErrorKind::Invalid && expected.is_some();
+        let cause = Cause::from(error);
+        if is_other { cause.of("its repository names another digest") } else { cause }
+    })?;
+    let digest = Digest::sha256(&archive);
+    resolver.keep(parts_of(media_type::HELM_CHART, &digest, archive.len()), archive.clone()).await;
+    let mut chart = new(name, digest, archive.len() as u64);
+    chart.url = Some(url.to_owned());
+    let beside = format!("{url}.prov");
+    let provenance = match resolver.small_file(&beside, resolver.limits().document_bytes, None).await {
+        Ok(bytes) => {
+            let digest = Digest::sha256(&bytes);
+            resolver.keep(parts_of(media_type::HELM_PROVENANCE, &digest, bytes.len()), bytes.clone()).await;
+            chart.provenance = Some(Sidecar { url: beside, digest, size: bytes.len() as u64 });
+            Some(bytes.to_vec())
+        }
+        // some object stores refuse what they do not have, and some sites have a page for it
+        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid) => {
+            None
+        }
+        Err(error) => return Err(Cause::from(error).of("its provenance")),
+    };
+    Ok(Fetched { chart, archive: archive.to_vec(), provenance })
+}
+
+fn parts_of(media_type: &str, digest: &Digest, size: usize) -> Descriptor {
+    Descriptor { digest: digest.clone(), size: size as u64, media_type: media_type.into() }
+}
+
+fn new(name: &ChartName, digest: Digest, size: u64) -> Chart {
+    Chart {
+        name: name.clone(),
+        pin: None,
+        digest,
+        media_type: None,
+        size,
+        blobs: Vec::new(),
+        url: None,
+        provenance: None,
+        signed_by: None,
+        api_version: String::new(),
+        app_version: None,
+        dependencies: Vec::new(),
+        discovered: None,
+        images: Vec::new(),
+        open: Vec::new(),
+    }
+}
+
+/// The digest that upstream gives the chart now; `None` where it does not say without a download.
+pub(super) async fn head(resolver: &Resolver, old: &Chart) -> Result<Option<Digest>, Cause> {
+    let reference = match &old.name.repository {
+        None => old.name.reference.clone(),
+        Some(url) => {
+            let archive = repository::archive(resolver, url, &old.name).await?;
+            let here = archive.url.to_string();
+            if old.url.as_deref() != Some(here.as_str()) {
+                return Ok(None);
+            }
+            match old.source() {
+                None => return Ok(archive.digest.filter(|digest| digest.algorithm() == Algorithm::Sha256)),
+                Some(reference) => reference,
+            }
+        }
+    };
+    let session = resolver.sessions().upstream(&reference.registry).await?;
+    let tag = reference.tag.unwrap_or_default();
+    match session.head_manifest(&reference.repository, &tag, false).await? {
+        Some(digest) => Ok(Some(digest)),
+        None => Err(Cause::gone()),
+    }
+}

@@ -1,0 +1,44 @@
+//! The context in which the entries of one manifest are read.
+
+use landfall_model::document::{Diagnostic, Node, SourceSpan, SourceText, Vars};
+use landfall_model::{Digest, DigestError, Platform, holds_account};
+use std::rc::Rc;
+use url::Url;
+
+/// A value of a manifest, or what is wrong with it and where.
+pub type Checked<T> = Result<T, Box<Diagnostic>>;
+
+/// The context in which the entries of one manifest are read: its text, its variables and its defaults.
+#[derive(Debug)]
+pub struct EntryReader<'a> {
+    /// The manifest.
+    pub text: &'a Rc<SourceText>,
+    /// Its variables.
+    pub vars: Vars,
+    /// The platforms of its images, sorted; empty means all.
+    pub platforms: Vec<Platform>,
+    /// Whether the referrers of its images are carried.
+    pub referrers: bool,
+}
+
+impl EntryReader<'_> {
+    /// The place of `node` in the manifest.
+    pub fn here(&self, node: &Node) -> SourceSpan {
+        SourceSpan::new(self.text, node.span())
+    }
+}
+
+/// `text` as a digest.
+pub(super) fn digest_of(text: &str, span: &SourceSpan) -> Checked<Digest> {
+    text.parse().map_err(|error: DigestError| span.fault(error.to_string(), None))
+}
+
+/// Refuses a URL with a user name or a password.
+pub(super) fn without_account(url: &Url, span: &SourceSpan) -> Checked<()> {
+    if !holds_account(url) {
+        return Ok(());
+    }
+    let help = "take it out of the URL, and name the source of credentials in the site file (`upstreams`)";
+    let message = "a URL must not hold a user name or password: manifest and lock are for everybody";
+    Err(span.fault(message, Some(help.into())))
+}

@@ -1,0 +1,41 @@
+//! An exclusion of a manifest.
+
+use landfall_model::{Digest, ImageRef};
+use std::fmt;
+
+/// What to leave out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exclude {
+    /// A repository, or one reference of it where a tag or digest is written.
+    Reference(ImageRef),
+    /// What stands at a URL.
+    Url(String),
+}
+
+impl Exclude {
+    /// Whether `reference`, which must have the digest `pin`, is left out.
+    pub(super) fn has(&self, reference: &ImageRef, pin: Option<&Digest>) -> bool {
+        let Exclude::Reference(exclude) = self else { return false };
+        let digest = reference.digest.as_ref().or(pin);
+        exclude.registry == reference.registry
+            && exclude.repository == reference.repository
+            && (exclude.tag.is_none() || exclude.tag == reference.tag)
+            && (exclude.digest.is_none() || exclude.digest.as_ref() == digest)
+    }
+
+    /// `reference` as precisely as this names references; `None` where it names a URL.
+    pub(super) fn alike(&self, reference: &ImageRef) -> Option<String> {
+        let Exclude::Reference(exclude) = self else { return None };
+        Some(if exclude.is_pinned() { reference.to_string() } else { reference.name() })
+    }
+}
+
+impl fmt::Display for Exclude {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exclude::Reference(reference) if reference.is_pinned() => reference.fmt(f),
+            Exclude::Reference(repository) => f.write_str(&repository.name()),
+            Exclude::Url(url) => f.write_str(url),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Reads checksum files: a bare digest, `<digest>  <name>` lines as `sha256sum` writes them, and BSD lines
+//! `SHA256 (<name>) = <digest>`.
+
+use landfall_model::Digest;
+
+/// The digest for the file at `url` in the text of a checksum file.
+///
+/// A digest alone is that of the file, whatever the file is called. Of several lines, the one with the file's name
+/// counts.
+///
+/// # Errors
+/// What is wrong with the text, to be read after its URL.
+pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
+    let name = url.split(['?', '#']).next().and_then(|path| path.rsplit('/').next()).unwrap_or(url);
+    let lines: Vec<(Digest, Option<&str>)> =
+        text.trim_start_matches('\u{feff}').lines().filter_map(|line| read_line(line.trim())).collect();
+    match &lines[..] {
+        [] => Err("holds no SHA-256 or SHA-512 digest".into()),
+        [(digest, None)] => Ok(digest.clone()),
+        lines => {
+            let base = |written: &&str| written.rsplit('/').next().unwrap_or(written).to_owned();
+            let found = lines.iter().find(|(_, written)| written.as_ref().is_some_and(|w| base(w) == name));
+            match (found, lines) {
+                (Some((digest, _)), _) => Ok(digest.clone()),
+                (None, [(_, Some(other))]) => {
+                    Err(format!("is about '{}', not '{name}'", landfall_model::report::escape(other)))
+                }
+                (None, _) => Err(format!("has no line for '{name}'")),
+            }
+        }
+    }
+}
+
+fn read_line(line: &str) -> Option<(Digest, Option<&str>)> {
+    if let Some((_, rest)) = line.split_once('(')
+        && let Some((name, hex)) = rest.rsplit_once(") = ")
+    {
+        return Some((digest(hex.trim())?, Some(name)));
+    }
+    let (hex, name) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let name = name.trim_start().trim_start_matches('*');
+    Some((digest(hex)?, (!name.is_empty()).then_some(name)))
+}
+
+fn digest(hex: &str) -> Option<Digest> {
+    let hex = hex.to_ascii_lowercase();
+    let algorithm = match hex.len() {
+        64 => "sha256",
+        128 => "sha512",
+        _ => return None,
+    };
+    format!("{algorithm}:{hex}").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_forms() {
+        let (a, b) = ("a".repeat(64), "b".repeat(64));
+        let url = "https://x.test/d/cni.tgz?sig=1";
+        let of = |text: &str| find(text, url).map(|digest| digest.hex());
+        assert_eq!(of(&a), Ok(a.clone()));
+        assert_eq!(of(&format!("{}\r\n", a.to_uppercase())), Ok(a.clone()));
+        assert_eq!(of(&format!("{a}  cni.tgz\n")), Ok(a.clone()));
+        assert_eq!(of(&format!("{b}  other.tgz\n{a} *./cni.tgz\n")), Ok(a.clone()));
+        assert_eq!(of(&format!("SHA256 (cni.tgz) = {a}\n")), Ok(a));
+        assert!(of(&format!("{b}  other.tgz\n")).unwrap_err().contains("is about 'other.tgz'"));
+        assert!(of(&format!("{b}  x\n{b}  y\n")).unwrap_err().contains("no line for"));
+        assert!(of("<html>404</html>").unwrap_err().contains("no SHA-256"));
+        assert!(find(&"c".repeat(128), url).unwrap().to_string().starts_with("sha512:"));
+    }
+}

@@ -1,0 +1,100 @@
+//! A file as the lock has it, and its text there.
+
+use crate::text::quoted;
+use landfall_model::Digest;
+use serde::Deserialize;
+use std::fmt::{self, Write};
+
+/// A locked plain file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// The URL.
+    pub name: String,
+    /// SHA-256 of the content.
+    pub digest: Digest,
+    /// Size in bytes.
+    pub size: u64,
+    /// Its checksum in the manifest: a digest, or the URL of a sidecar.
+    #[serde(default)]
+    pub checksum: Option<String>,
+    /// Checksum files, signatures and certificates, carried byte for byte.
+    #[serde(default)]
+    pub sidecars: Vec<Sidecar>,
+    /// Other URLs of it.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// Permission bits for exports, octal text such as `0755`.
+    #[serde(default)]
+    pub mode: Option<String>,
+    /// The key that signed it, or its checksum file, where one was demanded.
+    #[serde(default, rename = "signedBy")]
+    pub signed_by: Option<String>,
+    /// Members of the archive that an export writes.
+    #[serde(default)]
+    pub unpack: Vec<String>,
+}
+
+impl File {
+    /// A file without a checksum.
+    pub fn new(name: impl Into<String>, digest: Digest, size: u64) -> File {
+        let name = name.into();
+        File {
+            name,
+            digest,
+            size,
+            checksum: None,
+            sidecars: Vec::new(),
+            also: Vec::new(),
+            mode: None,
+            signed_by: None,
+            unpack: Vec::new(),
+        }
+    }
+}
+
+/// A checksum file, signature or certificate that travels with a [`File`].
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sidecar {
+    /// Its URL.
+    pub url: String,
+    /// SHA-256 of its content.
+    pub digest: Digest,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// Writes `file`, one fact a line.
+pub(super) fn write(file: &File, out: &mut dyn Write) -> fmt::Result {
+    writeln!(out, "- name: {}\n  digest: {}\n  size: {}", quoted(&file.name), file.digest, file.size)?;
+    if let Some(checksum) = &file.checksum {
+        writeln!(out, "  checksum: {}", quoted(checksum))?;
+    }
+    if !file.sidecars.is_empty() {
+        writeln!(out, "  sidecars:")?;
+    }
+    for sidecar in &file.sidecars {
+        let url = quoted(&sidecar.url);
+        writeln!(out, "  - {{url: {url}, digest: {}, size: {}}}", sidecar.digest, sidecar.size)?;
+    }
+    if !file.also.is_empty() {
+        writeln!(out, "  also:")?;
+    }
+    for url in &file.also {
+        writeln!(out, "  - {}", quoted(url))?;
+    }
+    if let Some(mode) = &file.mode {
+        writeln!(out, "  mode: {}", quoted(mode))?;
+    }
+    if let Some(key) = &file.signed_by {
+        writeln!(out, "  signedBy: {}", quoted(key))?;
+    }
+    if !file.unpack.is_empty() {
+        writeln!(out, "  unpack:")?;
+    }
+    for member in &file.unpack {
+        writeln!(out, "  - {}", quoted(member))?;
+    }
+    Ok(())
+}

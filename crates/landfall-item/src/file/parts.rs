@@ -1,0 +1,134 @@
+//! A file taken apart: an artifact of one layer, its checksum files further layers.
+
+use super::locked::File;
+use landfall_content::{Entry, Origin, Part};
+use landfall_model::report::Kind;
+use landfall_model::{Descriptor, Digest, media_type};
+use serde_json::json;
+
+/// Annotation that carries the URL of a file's layer.
+const URL: &str = "dev.landfall.url";
+/// Annotation that carries the name of a file's layer (image-spec annotations.md).
+const TITLE: &str = "org.opencontainers.image.title";
+const EMPTY: &[u8] = b"{}";
+
+/// Takes a locked file apart. The artifact's manifest follows from the lock alone.
+pub(super) fn entry(file: &File) -> Entry {
+    let layers = std::iter::once((&file.name, &file.digest, file.size))
+        .chain(file.sidecars.iter().map(|sidecar| (&sidecar.url, &sidecar.digest, sidecar.size)));
+    let layers: Vec<(&String, Descriptor)> = layers
+        .map(|(url, digest, size)| {
+            (url, Descriptor { digest: digest.clone(), size, media_type: media_type::OCTETS.into() })
+        })
+        .collect();
+    let config = Descriptor {
+        digest: Digest::sha256(EMPTY),
+        size: EMPTY.len() as u64,
+        media_type: media_type::OCI_EMPTY.into(),
+    };
+    let manifest = manifest(file, &config, &layers);
+    let top = Descriptor {
+        digest: Digest::sha256(&manifest),
+        size: manifest.len() as u64,
+        media_type: media_type::OCI_MANIFEST.into(),
+    };
+    let mut parts = vec![Part { descriptor: config, origin: Origin::Computed(EMPTY.into()) }];
+    parts.extend(
+        layers.into_iter().map(|(url, descriptor)| Part { descriptor, origin: Origin::Url(url.clone()) }),
+    );
+    parts.push(Part { descriptor: top.clone(), origin: Origin::Computed(manifest) });
+    Entry {
+        kind: Kind::File,
+        name: file.name.clone(),
+        digest: file.digest.clone(),
+        layout_name: format!("{}:{}", file_repository(&file.name), file_tag(&file.digest)),
+        top,
+        artifact_type: Some(media_type::LANDFALL_FILE),
+        parts,
+        referrers: Vec::new(),
+    }
+}
+
+fn manifest(file: &File, config: &Descriptor, layers: &[(&String, Descriptor)]) -> Vec<u8> {
+    let layers: Vec<_> = layers
+        .iter()
+        .map(|(url, descriptor)| {
+            json!({
+                "mediaType": descriptor.media_type,
+                "digest": descriptor.digest,
+                "size": descriptor.size,
+                "annotations": {URL: url, TITLE: title(url)},
+            })
+        })
+        .collect();
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": media_type::OCI_MANIFEST,
+        "artifactType": media_type::LANDFALL_FILE,
+        "config": {"mediaType": config.media_type, "digest": config.digest, "size": config.size},
+        "layers": layers,
+        "annotations": {URL: file.name, TITLE: title(&file.name)},
+    });
+    manifest.to_string().into_bytes()
+}
+
+/// The last component of the URL's path, or the host where the path is empty.
+fn title(url: &str) -> String {
+    let parsed = url::Url::parse(url).ok();
+    let last = parsed.as_ref().and_then(|url| url.path_segments()?.next_back().map(str::to_owned));
+    let host = || parsed.as_ref().and_then(|url| url.host_str().map(str::to_owned));
+    last.filter(|last| !last.is_empty()).or_else(host).unwrap_or_else(|| url.into())
+}
+
+/// `files/<host>/<first 16 hex of the URL's SHA-256>`: the repository of a file's artifact.
+pub fn file_repository(url: &str) -> String {
+    let host = url::Url::parse(url).ok().and_then(|url| {
+        let port = url.port().map(|port| format!("_{port}")).unwrap_or_default();
+        url.host_str().map(|host| format!("{}{port}", host.trim_matches(['[', ']']).replace(':', "-")))
+    });
+    let host = host.unwrap_or_else(|| "unknown".into()).to_ascii_lowercase();
+    format!("files/{host}/{}", Digest::sha256(url.as_bytes()).short(16))
+}
+
+/// The tag of a file's artifact: the first 12 hex digits of the file's digest.
+pub(super) fn file_tag(digest: &Digest) -> String {
+    digest.short(12)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sidecar;
+    use landfall_model::Manifest;
+
+    #[test]
+    fn a_file_is_an_artifact_with_its_sidecars_as_layers() {
+        let file = File {
+            name: "https://dl.k8s.io/v1/kubelet".into(),
+            digest: Digest::sha256(b"kubelet"),
+            size: 7,
+            checksum: None,
+            sidecars: vec![Sidecar {
+                url: "https://dl.k8s.io/v1/kubelet.sha256".into(),
+                digest: Digest::sha256(b"sum"),
+                size: 3,
+            }],
+            ..File::new("", Digest::sha256(b""), 0)
+        };
+        let entry = entry(&file);
+        assert!(entry.layout_name.starts_with("files/dl.k8s.io/"));
+        let Origin::Computed(bytes) = &entry.parts[3].origin else { panic!("not computed") };
+        let (manifest, kind) = Manifest::parse(bytes, None).unwrap();
+        assert_eq!(kind, media_type::OCI_MANIFEST);
+        let Manifest::Image { layers, artifact_type, .. } = manifest else { panic!("no image") };
+        assert_eq!((layers.len(), artifact_type.as_str()), (2, media_type::LANDFALL_FILE));
+        assert_eq!(entry.parts.iter().filter(|part| part.is_manifest()).count(), 1);
+    }
+
+    #[test]
+    fn a_files_repository_follows_from_its_url() {
+        let repository = file_repository("https://dl.k8s.io/x");
+        assert!(repository.starts_with("files/dl.k8s.io/") && repository.len() == 16 + 16);
+        assert!(file_repository("http://[::1]:8080/x").starts_with("files/--1_8080/"));
+    }
+}

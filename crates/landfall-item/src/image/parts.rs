@@ -1,0 +1,96 @@
+//! An image taken apart: index, manifests, configs and layers of one repository, and the referrers.
+
+use super::locked::Image;
+use landfall_content::{AttachedReferrer, Entry, Origin, Part};
+use landfall_model::media_type;
+use landfall_model::report::Kind;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Takes a locked image apart.
+pub(super) fn entry(image: &Image) -> Entry {
+    let (registry, repository): (Arc<str>, Arc<str>) =
+        (image.name.registry.as_str().into(), image.name.repository.as_str().into());
+    let blob = || Origin::Blob { registry: registry.clone(), repository: repository.clone() };
+    let foreign = || Origin::Foreign {
+        registry: registry.clone(),
+        repository: repository.clone(),
+        manifests: image.manifests_in_order().collect(),
+    };
+    let manifest = || Origin::Manifest { registry: registry.clone(), repository: repository.clone() };
+    let mut parts: Vec<Part> = Vec::new();
+    parts.extend(image.blobs.iter().chain(&image.referrer_blobs).map(|descriptor| {
+        let origin = if media_type::is_foreign(&descriptor.media_type) { foreign() } else { blob() };
+        Part { descriptor: descriptor.clone(), origin }
+    }));
+    parts.extend(image.manifests_in_order().map(|descriptor| Part { descriptor, origin: manifest() }));
+    let mut known: BTreeSet<_> = image.manifests_in_order().map(|own| own.digest).collect();
+    let own = known.clone();
+    let referrers: Vec<AttachedReferrer> = image
+        .referrers
+        .iter()
+        .flatten()
+        .map(|referrer| AttachedReferrer {
+            descriptor: referrer.descriptor(),
+            tag: referrer.tag.clone(),
+            subject: referrer.subject.clone(),
+            is_child: own.contains(&referrer.digest),
+        })
+        .collect();
+    for referrer in &referrers {
+        if known.insert(referrer.descriptor.digest.clone()) {
+            // the top stays last
+            let part = Part { descriptor: referrer.descriptor.clone(), origin: manifest() };
+            parts.insert(parts.len() - 1, part);
+        }
+    }
+    if let Some(descriptor) = image.trimmed_descriptor() {
+        let keep = image.manifests.iter().map(|child| child.digest.clone());
+        let keep = keep.chain(image.blobs.iter().map(|blob| blob.digest.clone())).collect();
+        let part = Part { descriptor, origin: Origin::Trimmed { of: image.descriptor(), keep } };
+        parts.insert(parts.len() - 1, part);
+    }
+    Entry {
+        kind: Kind::Image,
+        name: image.name.to_string(),
+        digest: image.digest.clone(),
+        layout_name: image.name.to_string(),
+        top: image.descriptor(),
+        artifact_type: None,
+        parts,
+        referrers,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lockfile::Lock;
+    use landfall_model::Digest;
+
+    #[test]
+    fn referrers_are_parts_once_and_the_top_stays_last() {
+        let digest = |text: &str| Digest::sha256(text.as_bytes());
+        let text = format!(
+            "version: 1\nimages:\n- name: q.io/a:1\n  digest: {top}\n  mediaType: i\n  size: 9\n  manifests:\n  \
+             - {{digest: {child}, size: 1, mediaType: m}}\n  - {{digest: {own}, size: 2, mediaType: m}}\n  \
+             trimmed: {{digest: {trimmed}, size: 3}}\n  referrers:\n  \
+             - {{digest: {sig}, size: 4, mediaType: m, tag: sha256-0.sig}}\n  \
+             - {{digest: {sig}, size: 4, mediaType: m, tag: sha256-1.sig}}\n  \
+             - {{digest: {own}, size: 2, mediaType: m, subject: {child}}}\n  referrerBlobs:\n  - {blob} 5 b\n",
+            top = digest("top"),
+            child = digest("child"),
+            own = digest("own"),
+            trimmed = digest("trimmed"),
+            sig = digest("sig"),
+            blob = digest("blob"),
+        );
+        let entry = entry(&Lock::parse("l", &text).unwrap().images[0]);
+        let parts: Vec<&Digest> = entry.parts.iter().map(|part| &part.descriptor.digest).collect();
+        let wanted = ["blob", "child", "own", "sig", "trimmed", "top"].map(digest);
+        assert_eq!(parts, wanted.iter().collect::<Vec<_>>());
+        assert_eq!(entry.referrers.len(), 3);
+        // a manifest of the index goes before it, though it is a referrer too
+        assert!(entry.only_refers(&digest("sig")) && !entry.only_refers(&digest("own")));
+    }
+}

@@ -1,0 +1,111 @@
+//! Which children of an index are for some platforms, and what a config says of its own.
+
+use landfall_model::{Child, Digest, Platform};
+use std::collections::BTreeSet;
+
+/// Platforms that an image is not for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it has no {}, only {}", .lacking.join(" and no "), .has.join(", "))]
+pub struct LacksPlatform {
+    /// What was asked for.
+    pub lacking: Vec<String>,
+    /// What there is.
+    pub has: Vec<String>,
+}
+
+/// The children that `platforms` selects: those that satisfy one of them, those without a platform (nested indexes and
+/// artifacts), and the attestations of these.
+///
+/// # Errors
+/// When no child satisfies one of `platforms`.
+pub(super) fn choose<'a>(
+    children: &'a [Child],
+    platforms: &[Platform],
+) -> Result<Vec<&'a Child>, LacksPlatform> {
+    if platforms.is_empty() {
+        return Ok(children.iter().collect());
+    }
+    let has: BTreeSet<&Platform> = children.iter().filter_map(|child| child.platform.as_ref()).collect();
+    let has: Vec<&Platform> = has.into_iter().filter(|platform| !platform.is_unknown()).collect();
+    if !has.is_empty() {
+        satisfy(&has, platforms)?;
+    }
+    let wanted = |child: &&Child| match &child.platform {
+        Some(platform) if !platform.is_unknown() => platforms.iter().any(|wanted| platform.satisfies(wanted)),
+        _ => child.attests.is_none(),
+    };
+    let kept: BTreeSet<&Digest> =
+        children.iter().filter(wanted).map(|child| &child.descriptor.digest).collect();
+    let keeps = |child: &&Child| {
+        kept.contains(&child.descriptor.digest) || child.attests.as_ref().is_some_and(|of| kept.contains(of))
+    };
+    Ok(children.iter().filter(keeps).collect())
+}
+
+/// Whether each of `wanted` is satisfied by one of `has`.
+///
+/// # Errors
+/// Those that are not.
+pub(super) fn satisfy(has: &[&Platform], wanted: &[Platform]) -> Result<(), LacksPlatform> {
+    let lacking = wanted.iter().filter(|wanted| !has.iter().any(|platform| platform.satisfies(wanted)));
+    let lacking: Vec<String> = lacking.map(Platform::to_string).collect();
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    Err(LacksPlatform { lacking, has: has.iter().map(ToString::to_string).collect() })
+}
+
+/// The platform that an image's config says it is for.
+///
+/// # Errors
+/// When it is no such config.
+pub(super) fn platform_of_config(bytes: &[u8]) -> Result<Platform, serde_json::Error> {
+    #[derive(serde::Deserialize)]
+    struct Config {
+        os: String,
+        architecture: String,
+        variant: Option<String>,
+    }
+    let Config { os, architecture, variant } = serde_json::from_slice(bytes)?;
+    Ok(Platform { os, architecture, variant: variant.filter(|variant| !variant.is_empty()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::{Descriptor, media_type};
+
+    fn child(name: &str, platform: Option<&str>, attests: Option<&str>) -> Child {
+        Child {
+            descriptor: Descriptor {
+                digest: Digest::sha256(name.as_bytes()),
+                size: 1,
+                media_type: media_type::OCI_MANIFEST.into(),
+            },
+            platform: platform.map(|platform| platform.parse().unwrap()),
+            attests: attests.map(|of| Digest::sha256(of.as_bytes())),
+        }
+    }
+
+    fn kept(children: &[Child], platforms: &[&str]) -> Result<Vec<usize>, LacksPlatform> {
+        let platforms: Vec<Platform> = platforms.iter().map(|platform| platform.parse().unwrap()).collect();
+        let kept = choose(children, &platforms)?;
+        Ok(children.iter().enumerate().filter(|(_, child)| kept.contains(child)).map(|(at, _)| at).collect())
+    }
+
+    #[test]
+    fn platforms_choose_children_and_their_attestations() {
+        let children = [
+            child("amd", Some("linux/amd64"), None),
+            child("arm", Some("linux/arm64/v8"), None),
+            child("att-amd", Some("unknown/unknown"), Some("amd")),
+            child("att-arm", Some("unknown/unknown"), Some("arm")),
+            child("artifact", None, None),
+        ];
+        assert_eq!(kept(&children, &[]), Ok(vec![0, 1, 2, 3, 4]));
+        assert_eq!(kept(&children, &["linux/amd64"]), Ok(vec![0, 2, 4]));
+        assert_eq!(kept(&children, &["linux/arm64"]), Ok(vec![1, 3, 4]));
+        let error = kept(&children, &["linux/amd64", "linux/s390x"]).unwrap_err().to_string();
+        assert!(error.contains("no linux/s390x, only linux/amd64, linux/arm64/v8"), "{error}");
+    }
+}

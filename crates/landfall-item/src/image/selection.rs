@@ -1,0 +1,319 @@
+//! What of a locked image is for some platforms: its manifests, and all that they name, from content that is at hand.
+
+use super::locked::Image;
+use super::manifests::{ReadError, is_manifest, read_manifest, read_small};
+use super::platforms::{LacksPlatform, choose, platform_of_config, satisfy};
+use landfall_content::BlobRead;
+use landfall_model::{Child, Descriptor, Digest, Manifest, ManifestError, Platform, media_type, trim_index};
+use std::collections::{BTreeSet, VecDeque};
+
+/// What of an image is for some platforms.
+#[derive(Debug)]
+pub struct Selection {
+    /// The index or manifest that stands for the image.
+    pub top: Descriptor,
+    /// The bytes of the top, where it is the image's index without what is left out.
+    pub trimmed: Option<Vec<u8>>,
+    /// Manifests, then the blobs that they name, each once. A trimmed top is not among them.
+    pub parts: Vec<Descriptor>,
+}
+
+/// The manifest of an image for one platform.
+#[derive(Debug)]
+pub struct OneManifest {
+    /// It itself.
+    pub manifest: Descriptor,
+    /// The config blob.
+    pub config: Descriptor,
+    /// The layers, in order, with repetitions.
+    pub layers: Vec<Descriptor>,
+    platform: Option<Platform>,
+}
+
+/// Why nothing can be selected.
+#[derive(Debug, thiserror::Error)]
+pub enum SelectionError {
+    /// A manifest cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It is not for a platform that was asked for.
+    #[error(transparent)]
+    Lacks(#[from] LacksPlatform),
+    /// One platform is wanted, and it has several that fit.
+    #[error("it is for {}", .0.join(", "))]
+    Several(Vec<String>),
+    /// An image is wanted, and its config says that it is something else.
+    #[error("it is no container image, its config is {0}")]
+    NoImage(String),
+    /// The trimmed index of the lock does not follow from the index.
+    #[error("{0} is not its index without what is left out, as the lock says")]
+    Trimmed(Digest),
+}
+
+impl Image {
+    /// What of it is for `platforms`, as far as the lock has it; all that the lock has where there are none. An index that
+    /// would name more than that is trimmed by the fixed rule.
+    ///
+    /// # Errors
+    /// When it has no manifest for a platform that is asked for.
+    pub fn select(&self, blobs: &dyn BlobRead, platforms: &[Platform]) -> Result<Selection, SelectionError> {
+        let own = self.descriptor();
+        let (bytes, top, _) = read_manifest(blobs, &own)?;
+        let Manifest::Index(children) = top else {
+            let image = one(own.clone(), top, self.platform.clone()).filter(OneManifest::is_image);
+            if let Some(image) = image.filter(|_| !platforms.is_empty()) {
+                satisfy(&[&image.platform(blobs)?], platforms)?;
+            }
+            let parts = with_all_below(blobs, [own.clone()])?;
+            return Ok(Selection { top: own, trimmed: None, parts });
+        };
+        let there = self.locked_children(&children);
+        let chosen = choose(&there, platforms)?;
+        let descriptors = || chosen.iter().map(|child| child.descriptor.clone());
+        let mut parts = with_all_below(blobs, descriptors())?;
+        if chosen.len() == children.len() {
+            parts.insert(0, own.clone());
+            return Ok(Selection { top: own, trimmed: None, parts });
+        }
+        let keep = descriptors().map(|child| child.digest).collect();
+        let bytes = trim_index(&bytes, &keep).map_err(|source| unreadable(&own, source))?;
+        let top = Descriptor { digest: Digest::sha256(&bytes), size: bytes.len() as u64, ..own };
+        match &self.trimmed {
+            Some(locked) if chosen.len() == there.len() && locked.digest != top.digest => {
+                Err(SelectionError::Trimmed(locked.digest.clone()))
+            }
+            _ => Ok(Selection { top, trimmed: Some(bytes), parts }),
+        }
+    }
+
+    /// Its manifest for `platform`, or its only one.
+    ///
+    /// # Errors
+    /// When not exactly one manifest fits.
+    pub fn select_one(
+        &self,
+        blobs: &dyn BlobRead,
+        platform: Option<&Platform>,
+    ) -> Result<OneManifest, SelectionError> {
+        let own = self.descriptor();
+        let (_, top, _) = read_manifest(blobs, &own)?;
+        let mut found = Vec::new();
+        let mut queue = VecDeque::new();
+        match top {
+            Manifest::Index(children) => queue.extend(self.locked_children(&children)),
+            top @ Manifest::Image { .. } => found.extend(one(own, top, self.platform.clone())),
+        }
+        let mut seen = BTreeSet::new();
+        while let Some(child) = queue.pop_front() {
+            let is_unknown = child.platform.as_ref().is_some_and(Platform::is_unknown);
+            let is_other = is_unknown || child.attests.is_some() || !is_manifest(&child);
+            if is_other || !seen.insert(child.descriptor.digest.clone()) {
+                continue;
+            }
+            match read_manifest(blobs, &child.descriptor)?.1 {
+                Manifest::Index(children) => queue.extend(children),
+                manifest @ Manifest::Image { .. } => {
+                    found.extend(one(child.descriptor, manifest, child.platform));
+                }
+            }
+        }
+        let other = found.iter().map(|one| one.config.media_type.to_string()).next();
+        found.retain(OneManifest::is_image);
+        if found.is_empty() {
+            return Err(SelectionError::NoImage(other.unwrap_or_else(|| "not there".into())));
+        }
+        let Some(wanted) = platform else { return only(blobs, found) };
+        let platforms = found.iter().map(|one| one.platform(blobs)).collect::<Result<Vec<_>, _>>()?;
+        satisfy(&platforms.iter().collect::<Vec<_>>(), std::slice::from_ref(wanted))?;
+        let mut fitting: Vec<(OneManifest, Platform)> =
+            found.into_iter().zip(platforms).filter(|(_, platform)| platform.satisfies(wanted)).collect();
+        if let Some(at) = fitting.iter().position(|(_, platform)| platform == wanted) {
+            return Ok(fitting.swap_remove(at).0);
+        }
+        only(blobs, fitting.into_iter().map(|(one, _)| one).collect())
+    }
+
+    /// Those of its index's children that the lock has.
+    fn locked_children(&self, children: &[Child]) -> Vec<Child> {
+        let manifests = self.manifests.iter().map(|child| &child.digest);
+        let locked: BTreeSet<&Digest> = manifests.chain(self.blobs.iter().map(|blob| &blob.digest)).collect();
+        children.iter().filter(|child| locked.contains(&child.descriptor.digest)).cloned().collect()
+    }
+}
+
+impl OneManifest {
+    /// Whether it is a container image, and no artifact.
+    fn is_image(&self) -> bool {
+        media_type::is_image_config(&self.config.media_type)
+    }
+
+    /// Its platform, by the index that lists it, or else by its config.
+    fn platform(&self, blobs: &dyn BlobRead) -> Result<Platform, SelectionError> {
+        if let Some(platform) = &self.platform {
+            return Ok(platform.clone());
+        }
+        let bytes = read_small(blobs, &self.config)?;
+        let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
+        platform_of_config(&bytes).map_err(|error| unreadable(&self.config, json(error)))
+    }
+}
+
+fn one(manifest: Descriptor, parsed: Manifest, platform: Option<Platform>) -> Option<OneManifest> {
+    match parsed {
+        Manifest::Image { config, layers, .. } => Some(OneManifest { manifest, config, layers, platform }),
+        Manifest::Index(_) => None,
+    }
+}
+
+/// The only one of `found`, which is not empty.
+fn only(blobs: &dyn BlobRead, mut found: Vec<OneManifest>) -> Result<OneManifest, SelectionError> {
+    match found.len() {
+        1 => Ok(found.swap_remove(0)),
+        _ => {
+            let platforms = found.iter().map(|one| Ok(one.platform(blobs)?.to_string()));
+            let platforms = platforms.collect::<Result<BTreeSet<_>, SelectionError>>()?;
+            Err(SelectionError::Several(platforms.into_iter().collect()))
+        }
+    }
+}
+
+/// `roots` and the manifests below them, then all blobs that they name, each once.
+fn with_all_below(
+    blobs: &dyn BlobRead,
+    roots: impl IntoIterator<Item = Descriptor>,
+) -> Result<Vec<Descriptor>, ReadError> {
+    let (mut manifests, mut named, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let mut queue: VecDeque<Descriptor> = roots.into_iter().collect();
+    while let Some(next) = queue.pop_front() {
+        if !media_type::is_manifest(&next.media_type) {
+            named.push(next);
+        } else if seen.insert(next.digest.clone()) {
+            match read_manifest(blobs, &next)?.1 {
+                Manifest::Index(children) => queue.extend(children.into_iter().map(|child| child.descriptor)),
+                Manifest::Image { config, layers, .. } => {
+                    named.push(config);
+                    named.extend(layers);
+                }
+            }
+            manifests.push(next);
+        }
+    }
+    manifests.extend(named.into_iter().filter(|blob| seen.insert(blob.digest.clone())));
+    Ok(manifests)
+}
+
+fn unreadable(descriptor: &Descriptor, source: ManifestError) -> SelectionError {
+    ReadError::Manifest { digest: descriptor.digest.clone(), source }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::testing::Memory;
+    use crate::{LockedManifest, Trimmed};
+    use landfall_model::media_type::{OCI_CONFIG, OCI_INDEX, OCI_MANIFEST};
+    use serde_json::{Value, json};
+
+    fn p(text: &str) -> Platform {
+        text.parse().unwrap()
+    }
+
+    /// The platform as indexes and configs have it.
+    fn object(platform: &str) -> Value {
+        let Platform { os, architecture, variant } = p(platform);
+        json!({"os": os, "architecture": architecture, "variant": variant.unwrap_or_default()})
+    }
+
+    /// A manifest whose config says this platform.
+    fn manifest(memory: &mut Memory, platform: &str) -> Descriptor {
+        let config = memory.json(&object(platform), OCI_CONFIG);
+        let layer = memory.put(platform.as_bytes(), "application/vnd.oci.image.layer.v1.tar");
+        memory.json(&json!({"schemaVersion": 2, "config": config, "layers": [layer, layer]}), OCI_MANIFEST)
+    }
+
+    fn child(manifest: &Descriptor, platform: &str) -> Value {
+        let mut child = json!(manifest);
+        child["platform"] = object(platform);
+        child
+    }
+
+    /// An image over these children, of which the lock has all but the last `left_out`.
+    fn image(memory: &mut Memory, children: &[Value], left_out: usize) -> Image {
+        let top = memory.json(&json!({"schemaVersion": 2, "manifests": children}), OCI_INDEX);
+        let locked = children[..children.len() - left_out].iter().map(|child| {
+            let Descriptor { digest, size, media_type } = serde_json::from_value(child.clone()).unwrap();
+            LockedManifest { digest, size, media_type, platform: None }
+        });
+        Image { manifests: locked.collect(), ..Image::new("h.example/app:1".parse().unwrap(), top) }
+    }
+
+    /// amd64 and its attestation, an index with arm64, and an artifact.
+    fn nested(memory: &mut Memory) -> (Image, [Descriptor; 2]) {
+        let [amd64, arm64] = ["linux/amd64", "linux/arm64"].map(|platform| manifest(memory, platform));
+        let mut attestation = child(&manifest(memory, "unknown/unknown"), "unknown/unknown");
+        attestation["annotations"] = json!({"vnd.docker.reference.digest": amd64.digest});
+        let below = memory.json(&json!({"schemaVersion": 2, "manifests": [arm64]}), OCI_INDEX);
+        let artifact =
+            json!({"schemaVersion": 2, "config": memory.put(b"{}", "application/x"), "layers": []});
+        let artifact = memory.json(&artifact, OCI_MANIFEST);
+        let children = [child(&amd64, "linux/amd64"), attestation, json!(below), json!(artifact)];
+        (image(memory, &children, 0), [amd64, arm64])
+    }
+
+    #[test]
+    fn one_manifest_is_found_by_its_index_or_its_config() {
+        let mut memory = Memory::default();
+        let (image, [amd64, arm64]) = nested(&mut memory);
+        for (platform, wanted) in [("linux/amd64", amd64), ("linux/arm64/v8", arm64)] {
+            let one = image.select_one(&memory, Some(&p(platform))).unwrap();
+            assert_eq!((one.manifest, one.layers.len()), (wanted, 2));
+        }
+        let told = |platform: Option<&str>| {
+            image.select_one(&memory, platform.map(p).as_ref()).unwrap_err().to_string()
+        };
+        assert_eq!(told(None), "it is for linux/amd64, linux/arm64");
+        assert_eq!(told(Some("linux/s390x")), "it has no linux/s390x, only linux/amd64, linux/arm64");
+    }
+
+    #[test]
+    fn of_several_that_fit_the_very_one_is_taken() {
+        let mut memory = Memory::default();
+        let children = ["linux/arm/v6", "linux/arm/v7", "linux/arm64/v8", "linux/arm64"];
+        let children = children.map(|platform| child(&manifest(&mut memory, platform), platform));
+        let image = image(&mut memory, &children, 0);
+        let digest =
+            |platform: &str| image.select_one(&memory, Some(&p(platform))).map(|one| one.manifest.digest);
+        for (platform, at) in [("linux/arm/v7", 1), ("linux/arm64", 3), ("linux/arm64/v8", 2)] {
+            assert_eq!(children[at]["digest"], digest(platform).unwrap().to_string(), "{platform}");
+        }
+        assert_eq!(digest("linux/arm").unwrap_err().to_string(), "it is for linux/arm/v6, linux/arm/v7");
+    }
+
+    #[test]
+    fn an_index_is_trimmed_to_what_is_chosen_and_all_below_comes_along() {
+        let mut memory = Memory::default();
+        let (whole, _) = nested(&mut memory);
+        let all = whole.select(&memory, &[]).unwrap();
+        assert_eq!((all.top, all.trimmed), (whole.descriptor(), None));
+        let digests: BTreeSet<_> = all.parts.iter().map(|part| &part.digest).collect();
+        assert_eq!((all.parts.len(), digests.len()), (13, 13), "each once: 6 manifests, 4 configs, 3 layers");
+
+        let children = ["linux/amd64", "linux/arm64", "linux/s390x"];
+        let children = children.map(|platform| child(&manifest(&mut memory, platform), platform));
+        let mut image = image(&mut memory, &children, 1);
+        let chosen = image.select(&memory, &[p("linux/arm64")]).unwrap();
+        let trimmed: Value = serde_json::from_slice(&chosen.trimmed.unwrap()).unwrap();
+        assert_eq!(trimmed["manifests"], json!([children[1]]));
+        assert_eq!(chosen.parts.len(), 3);
+        // what the lock leaves out is not there to be chosen, and its trimmed index is the one that comes
+        let lacks = image.select(&memory, &[p("linux/s390x")]).unwrap_err().to_string();
+        assert_eq!(lacks, "it has no linux/s390x, only linux/amd64, linux/arm64");
+        let two = image.select(&memory, &[]).unwrap().top;
+        image.trimmed = Some(Trimmed { digest: two.digest, size: two.size });
+        image.select(&memory, &[]).unwrap();
+        image.trimmed.as_mut().unwrap().digest = Digest::sha256(b"a lie");
+        assert!(matches!(image.select(&memory, &[]), Err(SelectionError::Trimmed(_))));
+        image.size = 1 << 40;
+        assert!(matches!(image.select(&memory, &[]), Err(SelectionError::Read(ReadError::TooLarge(_)))));
+    }
+}

@@ -1,0 +1,63 @@
+//! An image as text of a lock.
+
+use super::locked::Image;
+use crate::text::quoted;
+use landfall_model::{Descriptor, Platform};
+use std::fmt::{self, Write};
+
+/// Writes `image`, one fact a line.
+pub(super) fn write(image: &Image, out: &mut dyn Write) -> fmt::Result {
+    writeln!(out, "- name: {}", quoted(&image.name.to_string()))?;
+    if !image.platforms.is_empty() {
+        let platforms: Vec<String> = image.platforms.iter().map(written).collect();
+        writeln!(out, "  platforms: [{}]", platforms.join(", "))?;
+    }
+    if let Some(pin) = &image.pin {
+        writeln!(out, "  pin: {pin}")?;
+    }
+    writeln!(out, "  digest: {}", image.digest)?;
+    writeln!(out, "  mediaType: {}\n  size: {}", quoted(&image.media_type), image.size)?;
+    if let Some(platform) = &image.platform {
+        writeln!(out, "  platform: {}", written(platform))?;
+    }
+    if !image.manifests.is_empty() {
+        writeln!(out, "  manifests:")?;
+    }
+    for child in &image.manifests {
+        let kind = quoted(&child.media_type);
+        write!(out, "  - {{digest: {}, size: {}, mediaType: {kind}", child.digest, child.size)?;
+        let platform = child.platform.as_ref().map(|platform| format!(", platform: {}", quoted(platform)));
+        writeln!(out, "{}}}", platform.unwrap_or_default())?;
+    }
+    write_blobs(out, "blobs", &image.blobs)?;
+    if let Some(trimmed) = &image.trimmed {
+        writeln!(out, "  trimmed: {{digest: {}, size: {}}}", trimmed.digest, trimmed.size)?;
+    }
+    if let Some(referrers) = &image.referrers {
+        writeln!(out, "  referrers:{}", if referrers.is_empty() { " []" } else { "" })?;
+    }
+    for referrer in image.referrers.iter().flatten() {
+        let kind = quoted(&referrer.media_type);
+        write!(out, "  - {{digest: {}, size: {}, mediaType: {kind}", referrer.digest, referrer.size)?;
+        let tag = referrer.tag.as_ref().map(|tag| format!(", tag: {}", quoted(tag))).unwrap_or_default();
+        let subject = referrer.subject.as_ref().map(|of| format!(", subject: {of}")).unwrap_or_default();
+        writeln!(out, "{tag}{subject}}}")?;
+    }
+    write_blobs(out, "referrerBlobs", &image.referrer_blobs)
+}
+
+/// A variant may be any text.
+fn written(platform: &Platform) -> String {
+    quoted(&platform.to_string())
+}
+
+/// Writes blobs as lines `digest size mediaType`.
+pub(crate) fn write_blobs(out: &mut dyn Write, title: &str, blobs: &[Descriptor]) -> fmt::Result {
+    if !blobs.is_empty() {
+        writeln!(out, "  {title}:")?;
+    }
+    blobs.iter().try_for_each(|blob| {
+        let line = format!("{} {} {}", blob.digest, blob.size, blob.media_type);
+        writeln!(out, "  - {}", quoted(&line))
+    })
+}

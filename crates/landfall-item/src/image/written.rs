@@ -1,0 +1,173 @@
+//! An image as people write it in a manifest, and what it asks for.
+
+use super::wish::WantedImage;
+use crate::entry_reader::{Checked, EntryReader, digest_of};
+use crate::policy::check_policy;
+use landfall_model::document::{Field, Node, SourceSpan};
+use landfall_model::{Digest, ImageRef, Platform, ReferenceError};
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+
+/// An image.
+#[derive(Debug, Clone, JsonSchema)]
+#[schemars(untagged)]
+pub enum ImageEntry {
+    /// A reference with a tag, a digest or both.
+    Short(String),
+    /// With more said about it.
+    Full(FullImage),
+}
+
+/// An image with more said about it.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FullImage {
+    /// A reference with a tag, a digest or both.
+    pub r#ref: String,
+    /// The digest that it must have: `lock` fails if upstream answers otherwise.
+    #[serde(default)]
+    pub digest: Option<String>,
+    /// Platforms, in place of the file's.
+    #[serde(default)]
+    pub platforms: Option<Vec<String>>,
+    /// What `landfall update` may move to: `patch`, `minor`, a range as in `~1.9`, a pattern, `digest`, or `never`.
+    #[serde(default)]
+    pub update: Option<String>,
+    /// Whether its signatures, attestations, SBOMs and other referrers are carried, in place of the file's.
+    #[serde(default)]
+    pub referrers: Option<bool>,
+}
+
+impl<'de> Deserialize<'de> for ImageEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ImageEntry, D::Error> {
+        struct Entry;
+        impl<'de> Visitor<'de> for Entry {
+            type Value = ImageEntry;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("an image reference, or a mapping with `ref`")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<ImageEntry, E> {
+                Ok(ImageEntry::Short(text.into()))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ImageEntry, A::Error> {
+                FullImage::deserialize(MapAccessDeserializer::new(map)).map(ImageEntry::Full)
+            }
+        }
+        deserializer.deserialize_any(Entry)
+    }
+}
+
+/// The images that `entry` asks for, one for each combination of its variables.
+pub(super) fn read(
+    entry: &ImageEntry,
+    node: &Node,
+    reader: &EntryReader<'_>,
+) -> Checked<Vec<(WantedImage, SourceSpan)>> {
+    let short;
+    let (full, at) = match entry {
+        ImageEntry::Full(full) => (full, reader.here(node.get("ref"))),
+        ImageEntry::Short(text) => {
+            let r#ref = text.clone();
+            short = FullImage { r#ref, digest: None, platforms: None, update: None, referrers: None };
+            (&short, reader.here(node))
+        }
+    };
+    let digest_at = reader.here(node.get("digest"));
+    let update_at = reader.here(node.get("update"));
+    let platform_at = |index: usize| reader.here(node.get("platforms").item(index));
+    let mut fields = vec![Field::new(&full.r#ref, at.clone())];
+    fields.extend(full.digest.as_ref().map(|text| Field::new(text, digest_at.clone())));
+    fields.extend(full.update.as_ref().map(|text| Field::new(text, update_at.clone())));
+    let texts = full.platforms.iter().flatten().enumerate();
+    fields.extend(texts.map(|(index, text)| Field::new(text, platform_at(index))));
+    let mut images = Vec::new();
+    for binding in reader.vars.bindings(&fields)? {
+        let digest =
+            full.digest.as_ref().map(|text| digest_of(&binding.fill(text), &digest_at)).transpose()?;
+        let (name, pin) = pinned(&binding.fill(&full.r#ref), digest, &at, &digest_at)?;
+        let platforms = match &full.platforms {
+            None => reader.platforms.clone(),
+            Some(texts) => {
+                let texts: Vec<String> = texts.iter().map(|text| binding.fill(text)).collect();
+                platforms(&texts, platform_at)?
+            }
+        };
+        let update = full.update.as_ref().map(|text| binding.fill(text));
+        if let Some(text) = &update {
+            check_policy(text, tag_of(&full.r#ref).filter(|_| name.tag.is_some()), "an image", &update_at)?;
+        }
+        let referrers = full.referrers.unwrap_or(reader.referrers);
+        let image = WantedImage { name, pin, platforms, update, referrers, at: at.location() };
+        images.push((image, at.clone()));
+    }
+    Ok(images)
+}
+
+/// The tag in a reference as it is written, which may have variables in it.
+pub fn tag_of(written: &str) -> Option<&str> {
+    let path = written.split('@').next().unwrap_or(written);
+    let (_, tag) = path.rsplit('/').next().unwrap_or(path).rsplit_once(':')?;
+    Some(tag)
+}
+
+/// The image that another tool's list names with a reference alone.
+///
+/// # Errors
+/// When it is no reference.
+pub fn listed(reference: &str, span: &SourceSpan, reader: &EntryReader<'_>) -> Checked<WantedImage> {
+    let (name, pin) = reference_of(reference, span)?;
+    let (platforms, referrers) = (reader.platforms.clone(), reader.referrers);
+    Ok(WantedImage { name, pin, platforms, update: None, referrers, at: span.location() })
+}
+
+/// Name and pin of a reference that stands alone.
+pub(super) fn reference_of(text: &str, span: &SourceSpan) -> Checked<(ImageRef, Option<Digest>)> {
+    pinned(text, None, span, span)
+}
+
+/// Name and pin of a reference with the `digest` key beside it.
+fn pinned(
+    text: &str,
+    digest: Option<Digest>,
+    at: &SourceSpan,
+    digest_at: &SourceSpan,
+) -> Checked<(ImageRef, Option<Digest>)> {
+    let reference: ImageRef = text.parse().map_err(|error: ReferenceError| {
+        let help = match text.contains("://") {
+            true => "write an image without a scheme, as in registry.k8s.io/pause:3.10.1".into(),
+            false => "write registry/repository:tag, as in registry.k8s.io/pause:3.10.1".into(),
+        };
+        at.fault(error.to_string(), Some(help))
+    })?;
+    if let (Some(written), Some(digest)) = (&reference.digest, &digest)
+        && written != digest
+    {
+        let message = format!("this digest is not the one in `ref` ({written})");
+        return Err(digest_at.fault(message, Some("keep the right one of the two".into())));
+    }
+    match (reference.tag.is_some(), reference.digest.clone().or(digest)) {
+        (true, pin) => Ok((ImageRef { digest: None, ..reference }, pin)),
+        (false, Some(digest)) => Ok((reference.at_digest(&digest), None)),
+        (false, None) => {
+            let help = format!("add the tag or digest, as in {text}:v1.2.3");
+            Err(at.fault(format!("`{text}` names no version"), Some(help)))
+        }
+    }
+}
+
+/// The platforms, sorted. `span` gives the place of the nth.
+///
+/// # Errors
+/// When one of them is no platform.
+pub fn platforms(texts: &[String], span: impl Fn(usize) -> SourceSpan) -> Checked<Vec<Platform>> {
+    let parse = |(index, text): (usize, &String)| {
+        text.parse::<Platform>().map_err(|error| span(index).fault(error.to_string(), None))
+    };
+    let mut platforms = texts.iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>()?;
+    platforms.sort();
+    platforms.dedup();
+    Ok(platforms)
+}

@@ -1,0 +1,73 @@
+//! Finds two locked items that would get one name at the destination.
+
+use super::document::Lock;
+use crate::LockedItem;
+use landfall_model::{Digest, Mapping};
+use std::collections::BTreeMap;
+
+/// Two digests that would get one name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{place} would be two things: {first} ({first_digest}) and {second} ({second_digest}); give one of \
+     them a path of its own in the site file, under registry.paths:\n    {fix}"
+)]
+pub struct Collision {
+    /// `registry/repository:tag` at the destination.
+    pub place: String,
+    /// One locked name.
+    pub first: String,
+    /// Its digest.
+    pub first_digest: Digest,
+    /// The other locked name.
+    pub second: String,
+    /// Its digest.
+    pub second_digest: Digest,
+    /// The line to add.
+    pub fix: String,
+}
+
+/// The first two items of `lock` that would get one name but have different digests.
+pub fn collision(mapping: &Mapping, lock: &Lock) -> Option<Collision> {
+    let mut taken: BTreeMap<String, (&dyn LockedItem, &Digest)> = BTreeMap::new();
+    for item in lock.items() {
+        let own = item.tag();
+        for place in item.destinations(mapping) {
+            let referrers = item.referrer_tags();
+            for (tag, digest) in referrers.into_iter().chain([(&*own, item.digest())]) {
+                let place = format!("{place}:{tag}");
+                // an image with two tags has its signatures once
+                let is_same = |first: &&(&dyn LockedItem, &Digest)| {
+                    first.1 == digest || (tag != own && first.0.source() == item.source())
+                };
+                match taken.get(&place).filter(|first| !is_same(first)) {
+                    Some(first) => return Some(Collision::new(place, *first, (item, digest))),
+                    None => drop(taken.entry(place).or_insert((item, digest))),
+                }
+            }
+        }
+    }
+    None
+}
+
+impl Collision {
+    fn new(
+        place: String,
+        first: (&dyn LockedItem, &Digest),
+        second: (&dyn LockedItem, &Digest),
+    ) -> Collision {
+        let source = second.0.source();
+        // a signature has no name of its own
+        let name = |(item, digest): (&dyn LockedItem, &Digest)| match item.digest() == digest {
+            true => item.name().into_owned(),
+            false => format!("what refers to {}", item.name()),
+        };
+        Collision {
+            place,
+            first: name(first),
+            first_digest: first.1.clone(),
+            second: name(second),
+            second_digest: second.1.clone(),
+            fix: format!("{source}: {}", source.replace(':', "_")),
+        }
+    }
+}

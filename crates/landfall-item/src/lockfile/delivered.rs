@@ -1,0 +1,181 @@
+//! The locks of what was delivered to a registry, as an artifact there: one layer a lock, the oldest first. A registry
+//! lists no contents that everybody may ask for; by this list, `serve --from` finds what is there.
+
+use super::Lock;
+use landfall_content::{Entry, Origin, Part};
+use landfall_model::report::Kind;
+use landfall_model::{Descriptor, Digest, media_type};
+use serde::Deserialize;
+use serde_json::json;
+
+/// Where the list stands, below the prefix of deliveries.
+pub const REPOSITORY: &str = "landfall/locks";
+/// Its tag.
+pub const TAG: &str = "latest";
+/// `artifactType` of the list.
+const LIST: &str = "application/vnd.landfall.locks.v1";
+/// Media type of a lock.
+const LOCK: &str = "application/vnd.landfall.lock.v1+yaml";
+const TITLE: &str = "org.opencontainers.image.title";
+const EMPTY: &[u8] = b"{}";
+/// How many locks a list has: its manifest stays far below what registries take. The oldest make room.
+const MOST: usize = 1000;
+
+/// The list of locks that were delivered, the oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeliveredLocks(Vec<DeliveredLock>);
+
+/// A lock in the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveredLock {
+    /// Digest and size of its text.
+    pub descriptor: Descriptor,
+    /// Its name for people, where it has one: that of the manifests.
+    pub name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Raw {
+    artifact_type: String,
+    layers: Vec<RawLayer>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawLayer {
+    media_type: String,
+    digest: Digest,
+    size: u64,
+    #[serde(default)]
+    annotations: std::collections::BTreeMap<String, String>,
+}
+
+impl DeliveredLocks {
+    /// Reads the list's manifest.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(bytes: &[u8]) -> Result<DeliveredLocks, String> {
+        let raw: Raw = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if raw.artifact_type != LIST {
+            return Err(format!("it is {}, not {LIST}", raw.artifact_type));
+        }
+        let locks = raw.layers.into_iter().filter(|layer| layer.media_type == LOCK).map(|layer| {
+            let RawLayer { media_type, digest, size, annotations } = layer;
+            let name = annotations.get(TITLE).cloned().unwrap_or_default();
+            DeliveredLock { descriptor: Descriptor { digest, size, media_type: media_type.into() }, name }
+        });
+        Ok(DeliveredLocks(locks.collect()))
+    }
+
+    /// The locks, the oldest first.
+    pub fn locks(&self) -> &[DeliveredLock] {
+        &self.0
+    }
+
+    /// Whether `lock` is the newest.
+    pub fn is_newest(&self, lock: &Lock) -> bool {
+        self.0.last().is_some_and(|last| last.descriptor.digest.matches(lock.to_text().as_bytes()))
+    }
+
+    /// What brings the list with `lock` as its newest.
+    pub fn with(mut self, lock: &Lock) -> Entry {
+        let text = lock.to_text().into_bytes();
+        let (digest, size) = (Digest::sha256(&text), text.len() as u64);
+        self.0.retain(|known| known.descriptor.digest != digest);
+        let name = lock.name.clone().unwrap_or_default();
+        let descriptor = Descriptor { digest: digest.clone(), size, media_type: LOCK.into() };
+        self.0.push(DeliveredLock { descriptor: descriptor.clone(), name });
+        let excess = self.0.len().saturating_sub(MOST);
+        self.0.drain(..excess);
+        let config = Descriptor {
+            digest: Digest::sha256(EMPTY),
+            size: EMPTY.len() as u64,
+            media_type: media_type::OCI_EMPTY.into(),
+        };
+        let manifest = self.manifest(&config);
+        let top = Descriptor {
+            digest: Digest::sha256(&manifest),
+            size: manifest.len() as u64,
+            media_type: media_type::OCI_MANIFEST.into(),
+        };
+        let computed =
+            |descriptor, bytes: &[u8]| Part { descriptor, origin: Origin::Computed(bytes.to_vec()) };
+        Entry {
+            kind: Kind::File,
+            name: format!("{REPOSITORY}:{TAG}"),
+            digest,
+            layout_name: format!("{REPOSITORY}:{TAG}"),
+            top: top.clone(),
+            artifact_type: Some(LIST),
+            parts: vec![computed(config, EMPTY), computed(descriptor, &text), computed(top, &manifest)],
+            referrers: Vec::new(),
+        }
+    }
+
+    fn manifest(&self, config: &Descriptor) -> Vec<u8> {
+        let layers = self.0.iter().map(|lock| {
+            let Descriptor { digest, size, media_type } = &lock.descriptor;
+            let mut layer = json!({"mediaType": media_type, "digest": digest, "size": size});
+            if !lock.name.is_empty() {
+                layer["annotations"] = json!({TITLE: lock.name});
+            }
+            layer
+        });
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": media_type::OCI_MANIFEST,
+            "artifactType": LIST,
+            "config": {"mediaType": config.media_type, "digest": config.digest, "size": config.size},
+            "layers": layers.collect::<Vec<_>>(),
+        });
+        manifest.to_string().into_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Lock {
+        Lock { version: 1, name: Some(name.into()), ..Lock::default() }
+    }
+
+    fn list(entry: &Entry) -> DeliveredLocks {
+        let Origin::Computed(bytes) = &entry.parts.last().unwrap().origin else { panic!("not computed") };
+        DeliveredLocks::parse(bytes).unwrap()
+    }
+
+    fn names(list: &DeliveredLocks) -> Vec<&str> {
+        list.locks().iter().map(|lock| lock.name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_lock_that_was_delivered_last_stands_last_and_once() {
+        let a = list(&DeliveredLocks::default().with(&named("a")));
+        assert!(a.is_newest(&named("a")) && !a.is_newest(&named("b")));
+        let b = list(&a.with(&named("b")));
+        assert_eq!(names(&b), ["a", "b"]);
+        let again = list(&b.with(&named("a")));
+        assert_eq!(names(&again), ["b", "a"]);
+    }
+
+    #[test]
+    fn the_list_is_bounded_and_nothing_else_is_taken_for_it() {
+        let known = |at: usize| DeliveredLock {
+            descriptor: Descriptor {
+                digest: Digest::sha256(&at.to_be_bytes()),
+                size: 1,
+                media_type: LOCK.into(),
+            },
+            name: at.to_string(),
+        };
+        let full = DeliveredLocks((0..MOST).map(known).collect());
+        let all = list(&list(&full.with(&named("last but one"))).with(&named("last")));
+        assert_eq!((names(&all).len(), names(&all)[0], names(&all)[MOST - 1]), (MOST, "2", "last"));
+        for other in ["{}", "[]", r#"{"artifactType":"x","layers":[]}"#] {
+            assert!(DeliveredLocks::parse(other.as_bytes()).is_err(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Endpoints: hosts that cannot be mirrored and must stay reachable.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A host that cannot be mirrored and must stay reachable.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// Host name or address; `*.` at the front stands for every name below.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// What it is needed for; several reasons are joined by `; `.
+    pub why: String,
+    /// The roles of the machines that need it, sorted; empty where all may.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub from: Vec<String>,
+}
+
+impl Endpoint {
+    /// Whether machines of this role need it.
+    pub fn is_for(&self, role: &str) -> bool {
+        self.from.is_empty() || self.from.iter().any(|one| one == role)
+    }
+
+    /// Joins `other`, an endpoint of the same host and port: the reasons of both, and the roles of both.
+    pub fn join(&mut self, other: &Endpoint) {
+        let mut reasons: Vec<&str> = self.why.split("; ").chain(other.why.split("; ")).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        self.why = reasons.join("; ");
+        let everybody = self.from.is_empty() || other.from.is_empty();
+        self.from.extend_from_slice(&other.from);
+        self.from.sort_unstable();
+        self.from.dedup();
+        if everybody {
+            self.from.clear();
+        }
+    }
+}
+
+/// `host:port`, with brackets around an IPv6 address.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// A host and port that two of the endpoints have.
+pub(super) fn twice(endpoints: &[Endpoint]) -> Option<String> {
+    let mut seen = BTreeSet::new();
+    let same = endpoints.iter().find(|one| !seen.insert((&one.host, one.port)));
+    same.map(|one| format!("the endpoint {one}"))
+}

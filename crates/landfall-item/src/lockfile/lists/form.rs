@@ -1,0 +1,75 @@
+//! What a form is, and what all of them ask of a lock.
+
+use crate::Image;
+use crate::lockfile::Lock;
+use landfall_model::{ImageRef, Mapping};
+use std::collections::BTreeMap;
+
+/// What a list is made of.
+pub struct Asked<'a> {
+    /// The lock.
+    pub lock: &'a Lock,
+    /// Where the images go, for forms that name a destination.
+    pub mapping: Option<&'a Mapping>,
+    /// Whether each image is named with its digest; else only those that the manifest pins.
+    pub digests: bool,
+    /// Licences by the names of items, as far as they are known.
+    pub licences: BTreeMap<String, String>,
+}
+
+/// A list.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// The text.
+    pub text: String,
+    /// What the form cannot hold, one line each.
+    pub left: Vec<String>,
+}
+
+/// A form.
+#[derive(Debug)]
+pub struct Form {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Writes the list.
+    pub write: fn(&Asked<'_>) -> Listed,
+}
+
+impl Asked<'_> {
+    /// The reference of an image: with its digest where that is asked for or the manifest has it.
+    pub(super) fn reference(&self, image: &Image) -> ImageRef {
+        match self.digests || image.pin.is_some() {
+            true => ImageRef { digest: Some(image.digest.clone()), ..image.name.clone() },
+            false => image.name.clone(),
+        }
+    }
+
+    /// The items that are no images and no files, what is missing, and the files too where the form `has_files` not.
+    pub(super) fn left(&self, has_files: bool) -> Vec<String> {
+        let images: Vec<String> = self.lock.images.iter().map(|image| image.name.to_string()).collect();
+        let files: Vec<&String> = self.lock.files.iter().map(|file| &file.name).collect();
+        let is_told = |name: &String| images.contains(name) || has_files && files.contains(&name);
+        let items = self.lock.items().map(|item| (item.kind(), item.name().into_owned()));
+        let items = items.filter(|(_, name)| !is_told(name));
+        let mut left: Vec<String> = items.map(|(kind, name)| format!("{kind} {name}")).collect();
+        left.extend(
+            self.lock.unresolved.iter().map(|one| format!("{} {}: it is not locked", one.kind, one.name)),
+        );
+        left
+    }
+}
+
+/// A YAML text in quotes.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The only platform of all images, where they have one each and the same.
+pub(super) fn one_platform(lock: &Lock) -> Option<String> {
+    let mut all = lock.images.iter().map(|image| match &image.platforms[..] {
+        [one] => Some(one.to_string()),
+        _ => None,
+    });
+    let first = all.next()??;
+    all.all(|other| other.as_ref() == Some(&first)).then_some(first)
+}

@@ -1,0 +1,31 @@
+//! `regsync`: its configuration, an entry for each image and destination.
+
+use super::form::{Asked, Listed, quoted};
+use landfall_model::ImageRef;
+use std::fmt::Write as _;
+
+pub(super) fn write(asked: &Asked<'_>) -> Listed {
+    let mut text = "version: 1\nsync:\n".to_owned();
+    for image in &asked.lock.images {
+        let from = asked.reference(image);
+        let tag = image.destination_tag();
+        let places = asked.mapping.map(|mapping| mapping.image(&image.name)).unwrap_or_default();
+        for place in places {
+            let to = ImageRef {
+                registry: place.registry,
+                repository: place.repository,
+                tag: Some(tag.clone()),
+                digest: None,
+            };
+            let _ = writeln!(text, "  - source: {}", quoted(&from.to_string()));
+            let _ = writeln!(text, "    target: {}\n    type: image", quoted(&to.to_string()));
+            if let [one] = &image.platforms[..] {
+                let _ = writeln!(text, "    platform: {one}");
+            } else if !image.platforms.is_empty() {
+                let all: Vec<String> = image.platforms.iter().map(ToString::to_string).collect();
+                let _ = writeln!(text, "    platforms: [{}]", all.join(", "));
+            }
+        }
+    }
+    Listed { text, left: asked.left(false) }
+}

@@ -1,0 +1,109 @@
+//! The forms, over one lock.
+
+use super::{Asked, FORMS, Listed};
+use crate::lockfile::Lock;
+use crate::{File, Image};
+use landfall_model::{Descriptor, Digest, Mapping};
+use std::collections::BTreeMap;
+
+fn lock() -> Lock {
+    let image = |name: &str, platforms: &[&str]| {
+        let top = Descriptor {
+            digest: Digest::sha256(b"a"),
+            size: 1,
+            media_type: String::from("application/vnd.oci.image.index.v1+json").into(),
+        };
+        let mut image = Image::new(name.parse().unwrap(), top);
+        image.platforms = platforms.iter().map(|one| one.parse().unwrap()).collect();
+        image
+    };
+    let mut file = File::new("https://dl.k8s.io/v1/kubelet", Digest::sha256(b"f"), 7);
+    file.mode = Some("0755".into());
+    Lock {
+        version: 1,
+        images: vec![
+            image("docker.io/library/nginx:1.27", &["linux/amd64"]),
+            image("quay.io/x/y:v1", &["linux/amd64", "linux/arm64"]),
+        ],
+        files: vec![file],
+        ..Lock::default()
+    }
+}
+
+fn listed(name: &str, digests: bool) -> Listed {
+    let mapping = Mapping::to("172.20.0.2:5000/p".parse().unwrap());
+    let form = FORMS.iter().find(|form| form.name == name).unwrap();
+    (form.write)(&Asked { lock: &lock(), mapping: Some(&mapping), digests, licences: BTreeMap::new() })
+}
+
+#[test]
+fn a_lock_as_the_lists_of_others() {
+    let (a, f) = (Digest::sha256(b"a"), Digest::sha256(b"f"));
+    let hex = f.to_string().replace("sha256:", "");
+    let begin = "apiVersion: content.hauler.cattle.io/v1\nkind:";
+    for (name, text) in [
+        ("images-txt", "docker.io/library/nginx:1.27\nquay.io/x/y:v1\n".to_owned()),
+        (
+            "hauler",
+            format!(
+                "{begin} Images\nmetadata: {{name: images}}\nspec:\n  images:\n    - name: \"docker.io/library/nginx:1.27\"\n      \
+                 platform: linux/amd64\n    - name: \"quay.io/x/y:v1\"\n---\n{begin} Files\nmetadata: {{name: files}}\nspec:\n  \
+                 files:\n    - path: \"https://dl.k8s.io/v1/kubelet\"\n"
+            ),
+        ),
+        (
+            "skopeo-sync",
+            "\"docker.io\":\n  images:\n    \"library/nginx\": [\"1.27\"]\n\"quay.io\":\n  images:\n    \"x/y\": [\"v1\"]\n"
+                .to_owned(),
+        ),
+        (
+            "regsync",
+            "version: 1\nsync:\n  - source: \"docker.io/library/nginx:1.27\"\n    target: \
+             \"172.20.0.2:5000/p/library/nginx:1.27\"\n    type: image\n    platform: linux/amd64\n  - source: \
+             \"quay.io/x/y:v1\"\n    target: \"172.20.0.2:5000/p/x/y:v1\"\n    type: image\n    platforms: [linux/amd64, \
+             linux/arm64]\n"
+                .to_owned(),
+        ),
+        (
+            "zarf",
+            format!(
+                "kind: ZarfPackageConfig\nmetadata:\n  name: landfall\ncomponents:\n  - name: landfall\n    required: true\n    \
+                 images:\n      - \"docker.io/library/nginx:1.27\"\n      - \"quay.io/x/y:v1\"\n    files:\n      - source: \
+                 \"https://dl.k8s.io/v1/kubelet\"\n        shasum: {hex}\n        target: \"dl.k8s.io/v1/kubelet\"\n        \
+                 executable: true\n"
+            ),
+        ),
+        (
+            "imgpkg-lock",
+            format!(
+                "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\nimages:\n- image: \
+                 \"docker.io/library/nginx@{a}\"\n  annotations:\n    kbld.carvel.dev/id: \"docker.io/library/nginx:1.27\"\n- \
+                 image: \"quay.io/x/y@{a}\"\n  annotations:\n    kbld.carvel.dev/id: \"quay.io/x/y:v1\"\n"
+            ),
+        ),
+        (
+            "sources",
+            format!(
+                "kind\tname\tdigest\tbytes\torigin\tlicence\nimage\tdocker.io/library/nginx:1.27\t{a}\t1\tdocker.io\t\
+                 \nimage\tquay.io/x/y:v1\t{a}\t1\tquay.io\t\nfile\thttps://dl.k8s.io/v1/kubelet\t{f}\t648\t\
+                 dl.k8s.io\t\n"
+            ),
+        ),
+    ] {
+        assert_eq!(listed(name, false).text, text, "{name}");
+    }
+    assert!(listed("images-txt", true).text.contains(&format!("quay.io/x/y:v1@{a}\n")));
+    assert!(listed("skopeo-sync", true).text.contains(&format!("\"x/y\": [\"{a}\"]")));
+}
+
+#[test]
+fn what_a_form_cannot_hold_is_told() {
+    for name in ["images-txt", "skopeo-sync", "regsync", "imgpkg-lock"] {
+        assert_eq!(listed(name, false).left, ["file https://dl.k8s.io/v1/kubelet"], "{name}");
+    }
+    assert_eq!(listed("sources", false).left, [""; 0]);
+    let hauler = listed("hauler", false).left.join("\n");
+    assert!(hauler.contains("platforms linux/amd64, linux/arm64 of quay.io/x/y:v1"), "{hauler}");
+    assert!(hauler.contains("checksum of https://dl.k8s.io/v1/kubelet"), "{hauler}");
+    assert!(listed("zarf", false).left[0].starts_with("platforms: Zarf carries one architecture"));
+}

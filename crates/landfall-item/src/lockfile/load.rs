@@ -1,0 +1,67 @@
+//! Reads, checks and writes locks.
+
+use super::document::Lock;
+use super::error::LockError;
+use super::text;
+use crate::LockedItem;
+use landfall_model::document;
+use landfall_model::document::read_text_input;
+use landfall_model::{Algorithm, Digest, Hasher};
+use std::path::Path;
+
+impl Lock {
+    /// Reads a lock from text. `file` is its name for messages.
+    ///
+    /// # Errors
+    /// When the text is no lock, or one of a newer version.
+    pub fn parse(file: &str, text: &str) -> Result<Lock, LockError> {
+        let lock: Lock = match text::read(text) {
+            Some(lock) => lock,
+            None if text::is_cut(text) => return Err(LockError::Cut { path: file.into() }),
+            // not as it was written: every word counts, and its place
+            None => document::read(file, text)?,
+        };
+        if lock.version != 1 {
+            return Err(LockError::Version { path: file.into(), found: lock.version });
+        }
+        let twice = || lock.twice().map(|name| format!("{name} stands in it twice"));
+        let fault = lock.items().find_map(LockedItem::fault).or_else(twice);
+        match fault {
+            Some(why) => Err(LockError::Content { path: file.into(), why }),
+            None => Ok(lock),
+        }
+    }
+
+    /// Reads the lock at `path`.
+    ///
+    /// # Errors
+    /// As [`Lock::parse`], and when the file cannot be read.
+    pub fn load(path: &Path) -> Result<Lock, LockError> {
+        Lock::load_with_text(path).map(|(lock, _)| lock)
+    }
+
+    /// The same, and the text as it stands in the file.
+    ///
+    /// # Errors
+    /// As [`Lock::load`].
+    pub fn load_with_text(path: &Path) -> Result<(Lock, String), LockError> {
+        let text = read_text_input(path).map_err(|source| LockError::Open { path: path.into(), source })?;
+        let lock = Lock::parse(&path.display().to_string(), &text)?;
+        Ok((lock, text))
+    }
+
+    /// The lock as text. Equal locks give equal text.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        // a String takes everything
+        let _ = text::write(self, &mut text);
+        text
+    }
+
+    /// SHA-256 of the lock's text: what a change board approves.
+    pub fn fingerprint(&self) -> Digest {
+        let mut hasher = Hasher::new(Algorithm::Sha256);
+        let _ = text::write(self, &mut hasher);
+        hasher.finish()
+    }
+}

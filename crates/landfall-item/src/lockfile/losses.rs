@@ -1,0 +1,27 @@
+//! The losses that a lock carries, as items of a report.
+
+use super::{Accepted, Lock};
+use landfall_model::report::{Item, Status};
+use landfall_model::today;
+
+/// The losses that a lock carries: what could not be resolved, and what the manifest accepts to be lost
+/// until a day.
+pub fn losses(lock: &Lock) -> Vec<Item> {
+    let today = today().to_string();
+    let item = |kind, name: &str, status, reason: String| Item {
+        kind,
+        name: name.into(),
+        digest: None,
+        bytes: None,
+        packages: 0,
+        status,
+        reason: Some(reason),
+    };
+    let unresolved =
+        lock.unresolved.iter().map(|lost| item(lost.kind, &lost.name, Status::Missing, lost.cause.clone()));
+    let accepted = lock.missing.iter().map(|lost: &Accepted| {
+        let status = if lost.until >= today { Status::Skipped } else { Status::Missing };
+        item(lost.kind, &lost.name, status, format!("{} (accepted until {})", lost.reason, lost.until))
+    });
+    unresolved.chain(accepted).collect()
+}

@@ -1,0 +1,314 @@
+//! Locks are written and read back, and invalid ones are refused.
+
+use super::*;
+use crate::{File, Image, LockedManifest, Referrer, Sidecar, Trimmed};
+use landfall_model::report::Kind;
+use landfall_model::{Descriptor, Digest};
+use proptest::prelude::*;
+
+fn digest(text: &str) -> Digest {
+    Digest::sha256(text.as_bytes())
+}
+
+fn sample() -> Lock {
+    let kind = landfall_model::MediaType::from("application/vnd.oci.image.manifest.v1+json");
+    Lock {
+        version: 1,
+        images: vec![Image {
+            name: "quay.io/prometheus/node-exporter:v1.9.0".parse().unwrap(),
+            platforms: vec!["linux/amd64".parse().unwrap()],
+            pin: Some(digest("index")),
+            digest: digest("index"),
+            media_type: "application/vnd.oci.image.index.v1+json".into(),
+            size: 1841,
+            platform: None,
+            manifests: vec![LockedManifest {
+                digest: digest("child"),
+                size: 1023,
+                media_type: kind.clone(),
+                platform: Some("linux/amd64".into()),
+            }],
+            blobs: vec![Descriptor {
+                digest: digest("layer"),
+                size: 7,
+                media_type: "application/vnd.oci.image.layer.v1.tar+gzip".into(),
+            }],
+            trimmed: Some(Trimmed { digest: digest("trimmed"), size: 702 }),
+            referrers: Some(vec![
+                Referrer {
+                    digest: digest("sig"),
+                    size: 812,
+                    media_type: kind.clone(),
+                    tag: Some("sha256-4a.sig".into()),
+                    subject: None,
+                },
+                Referrer {
+                    digest: digest("sbom"),
+                    size: 99,
+                    media_type: kind,
+                    tag: None,
+                    subject: Some(digest("child")),
+                },
+            ]),
+            referrer_blobs: vec![Descriptor {
+                digest: digest("payload"),
+                size: 245,
+                media_type: "application/vnd.dev.cosign.simplesigning.v1+json".into(),
+            }],
+        }],
+        files: vec![File {
+            name: "https://dl.k8s.io/kubelet?x=1#y, z".into(),
+            digest: digest("kubelet"),
+            size: 1,
+            checksum: Some("https://dl.k8s.io/kubelet.sha256".into()),
+            sidecars: vec![Sidecar {
+                url: "https://dl.k8s.io/kubelet.sha256".into(),
+                digest: digest("s"),
+                size: 64,
+            }],
+            also: vec!["https://dl.k8s.io/other".into()],
+            mode: Some("0755".into()),
+            signed_by: Some("minisign: RW, x".into()),
+            unpack: vec!["bin/kube let".into()],
+        }],
+        endpoints: vec![
+            Endpoint { host: "*.corp.test".into(), port: 443, why: "all: of it".into(), from: vec![] },
+            Endpoint {
+                host: "vcenter.corp.test".into(),
+                port: 443,
+                why: "machines".into(),
+                from: vec!["master-cluster-node".into(), "seed-cluster-node".into()],
+            },
+        ],
+        missing: vec![Accepted {
+            kind: Kind::Image,
+            name: "quay.io/gone/app:v1".into(),
+            reason: "removed: upstream, \"really\"".into(),
+            until: "2027-01-31".into(),
+        }],
+        unresolved: vec![Unresolved {
+            kind: Kind::File,
+            name: "https://x/y".into(),
+            cause: "404 {not found}".into(),
+        }],
+        ..Lock::default()
+    }
+}
+
+#[test]
+fn what_is_written_reads_back_and_writes_the_same() {
+    let mut lock = sample();
+    // more than what is read at once
+    for n in 100..300 {
+        lock.images.push(Image {
+            name: format!("quay.io/prometheus/p{n}:v1").parse().unwrap(),
+            ..lock.images[0].clone()
+        });
+    }
+    let text = lock.to_text();
+    let again = Lock::parse("landfall.lock", &text).unwrap();
+    assert_eq!(again, lock);
+    assert_eq!(again.to_text(), text);
+    assert_eq!(text::read(&text), Some(lock.clone()));
+    assert_eq!(lock.fingerprint(), Digest::sha256(text.as_bytes()));
+}
+
+#[test]
+fn what_another_hand_wrote_is_read_as_a_whole() {
+    let text = sample().to_text();
+    for (from, to) in
+        [("size: 1841", "size:  1841"), ("\nfiles:", "\n# files\nfiles:"), ("landfall lock`", "me")]
+    {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text);
+        assert_eq!(text::read(&changed), None);
+        assert_eq!(Lock::parse("l", &changed).unwrap(), sample());
+    }
+    for (from, to) in [("files:\n", "images:\n"), ("  size: 1841\n", "  size: 1841\n  size: 1841\n")] {
+        assert!(Lock::parse("l", &text.replacen(from, to, 1)).is_err());
+    }
+}
+
+#[test]
+fn what_no_lock_says_is_refused() {
+    let mut lock = sample();
+    lock.files[0].also = vec!["http://../x".into()];
+    assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("http://../x"));
+    lock.files[0].also = vec!["ftp://a/x".into()];
+    assert!(Lock::parse("l", &lock.to_text()).is_err());
+    let mut lock = sample();
+    lock.images[0].referrers.as_mut().unwrap()[0].tag = Some("sha256-a.sig/../../other".into());
+    assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("no tag that cosign"));
+    let mut lock = sample();
+    lock.images[0].blobs[0].size = u64::MAX;
+    assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("bytes"));
+}
+
+#[test]
+fn a_lock_of_every_kind_is_as_its_golden_file() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/every-kind.lock");
+    if std::env::var_os("LANDFALL_WRITE_GOLDEN").is_some() {
+        std::fs::write(path, sample().to_text()).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), sample().to_text());
+}
+
+#[test]
+fn a_set_of_packages_without_a_list_that_it_needs_is_refused() {
+    let text = include_str!("../../../../tests/data/packages/machines.lock");
+    let without = |list: &str, items: &str| text.replacen(items, &format!("{list}: []\n"), 1);
+    let spoilt = [
+        ("architectures", without("  architectures", "  architectures:\n  - amd64\n")),
+        ("install", without("  install", "  install:\n  - conntrack\n")),
+        ("sources", text.split("  sources:").next().unwrap().to_owned() + "  sources: []\n"),
+    ];
+    for (list, spoilt) in spoilt {
+        assert_ne!(spoilt, text, "{list}");
+        let told = Lock::parse("l", &spoilt).unwrap_err().to_string();
+        assert!(told.contains(&format!("'apt:nodes' has no `{list}`")), "{told}");
+    }
+}
+
+#[test]
+fn two_items_of_one_name_are_refused() {
+    let mut lock = sample();
+    lock.endpoints.push(Endpoint { why: "again".into(), ..lock.endpoints[0].clone() });
+    let told = Lock::parse("l", &lock.to_text()).unwrap_err().to_string();
+    assert!(told.contains("the endpoint *.corp.test:443 stands in it twice"), "{told}");
+    let mut lock = sample();
+    lock.images.push(lock.images[0].clone());
+    let told = Lock::parse("l", &lock.to_text()).unwrap_err().to_string();
+    assert!(told.contains("quay.io/prometheus/node-exporter:v1.9.0 stands in it twice"), "{told}");
+    let mut lock = sample();
+    lock.files.insert(0, File { digest: digest("other"), ..lock.files[0].clone() });
+    assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("stands in it twice"));
+}
+
+#[test]
+fn two_signatures_that_would_get_one_tag_are_told() {
+    use landfall_model::Mapping;
+    let mapping = Mapping::to("r:5".parse().unwrap());
+    let mut lock = sample();
+    let first = lock.images[0].clone();
+    // the same image from another host, with its signature
+    let mut second =
+        Image { name: "ghcr.io/prometheus/node-exporter:v1.9.0".parse().unwrap(), ..first.clone() };
+    lock.images.push(second.clone());
+    assert_eq!(collision(&mapping, &lock), None);
+    second.referrers.as_mut().unwrap()[0].digest = digest("another signature");
+    lock.images[1] = second.clone();
+    let told = collision(&mapping, &lock).unwrap().to_string();
+    assert!(told.starts_with("r:5/prometheus/node-exporter:sha256-4a.sig would be two things"), "{told}");
+    assert!(
+        told.contains("what refers to ghcr.io/prometheus") && told.contains("what refers to quay.io/"),
+        "{told}"
+    );
+    // the tags of one repository are what they are
+    lock.images[1] = Image { name: "quay.io/prometheus/node-exporter:v1.9".parse().unwrap(), ..second };
+    assert_eq!(collision(&mapping, &lock), None);
+}
+
+#[test]
+fn a_newer_version_and_bad_lines_are_refused() {
+    assert!(matches!(Lock::parse("l", "version: 2"), Err(LockError::Version { found: 2, .. })));
+    assert!(Lock::parse("l", "version: 1\nbogus: 1").unwrap_err().to_string().contains("bogus"));
+}
+
+#[test]
+fn endpoints_stand_in_the_lock_sorted_and_a_lock_without_them_has_no_line_of_them() {
+    let mut lock = sample();
+    lock.endpoints.reverse();
+    let text = lock.to_text();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("host:")).collect();
+    assert_eq!(
+        lines,
+        [
+            r#"- {host: "*.corp.test", port: 443, why: "all: of it"}"#,
+            "- {host: vcenter.corp.test, port: 443, why: machines, from: [master-cluster-node, seed-cluster-node]}",
+        ]
+    );
+    lock.endpoints.clear();
+    assert!(!lock.to_text().contains("endpoints"));
+}
+
+#[test]
+fn looked_up_and_none_is_not_the_same_as_not_looked_up() {
+    let mut lock = sample();
+    lock.images[0].referrer_blobs.clear();
+    for (referrers, line) in [(Some(vec![]), Some("  referrers: []")), (None, None)] {
+        lock.images[0].referrers = referrers;
+        let text = lock.to_text();
+        assert_eq!(text.lines().find(|text| text.contains("referrers")), line);
+        assert_eq!(Lock::parse("l", &text).unwrap(), lock);
+    }
+}
+
+#[test]
+fn a_lock_of_before_referrers_were_looked_up_reads() {
+    let image = format!("name: q.io/a:1\n  digest: {}\n  mediaType: m\n  size: 1\n", digest("a"));
+    let lock = Lock::parse("l", &format!("version: 1\nimages:\n- {image}")).unwrap();
+    assert_eq!((&lock.images[0].referrers, lock.images[0].referrer_blobs.len()), (&None, 0));
+    let referrer = format!("{{digest: {}, size: 812, mediaType: m, tag: sha256-4a.sig}}", digest("s"));
+    let text = format!("version: 1\nimages:\n- {image}  referrers: [{referrer}]\n");
+    let lock = Lock::parse("l", &text).unwrap();
+    assert_eq!(lock.images[0].referrers.as_ref().unwrap()[0].tag.as_deref(), Some("sha256-4a.sig"));
+}
+
+/// Strings of which every character may be one that YAML or JSON gives a meaning.
+fn strange() -> impl Strategy<Value = String> {
+    let signs = "[\"\\\\'#:,\\[\\]{}&*!|>%@`~?-]| |\n|\r|\t|\0|\u{7f}|\u{85}|\u{9f}|\u{a0}|\u{2028}|\u{2029}";
+    let rest = "\u{feff}|\u{fffd}|\u{fffe}|\u{ffff}|\u{1fffe}|\u{10ffff}|[a-z0-9]|null|true|\\PC|\\pC";
+    proptest::string::string_regex(&format!("({signs}|{rest}){{0,12}}")).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_lock_reads_back_whatever_a_registry_or_a_person_wrote(
+        texts in proptest::collection::vec(strange(), 10),
+        variant in strange(),
+    ) {
+        let mut lock = sample();
+        let mut texts = texts.into_iter();
+        let mut next = || texts.next().unwrap_or_default();
+        let platform = landfall_model::Platform {
+            os: "linux".into(),
+            architecture: "arm".into(),
+            variant: Some(variant).filter(|variant| !variant.is_empty() && !variant.contains('/')),
+        };
+        let image = &mut lock.images[0];
+        image.media_type = next().into();
+        image.platforms = vec![platform.clone(), platform.clone()];
+        image.platform = Some(platform);
+        image.manifests[0].media_type = next().into();
+        image.manifests[0].platform = Some(next());
+        image.blobs[0].media_type = next().into();
+        image.referrers.as_mut().unwrap()[1].media_type = next().into();
+        lock.endpoints[0].why = next();
+        lock.endpoints[1].from[0] = next();
+        lock.missing[0].reason = next();
+        lock.unresolved[0].cause = next();
+        lock.files[0].mode = Some(next());
+        let text = lock.to_text();
+        let again = Lock::parse("l", &text);
+        prop_assert_eq!(again.as_ref().map_err(ToString::to_string), Ok(&lock));
+        prop_assert_eq!(text::read(&text), Some(lock));
+    }
+}
+
+#[test]
+fn a_lock_that_was_cut_off_is_never_a_whole_one() {
+    let text = sample().to_text();
+    let end = text.trim_end().len();
+    for at in text.lines().next().unwrap().len()..end {
+        if text.is_char_boundary(at) {
+            assert!(Lock::parse("l", &text[..at]).is_err(), "{}", &text[..at]);
+        }
+    }
+    let error = Lock::parse("l", &text[..text.find("missing:").unwrap()]).unwrap_err();
+    assert!(matches!(error, LockError::Cut { .. }), "{error}");
+    // what follows the first lines may be edited, and line ends may be those of Windows
+    let edited = text.replace("v1.9.0", "v1.9.1").replace('\n', "\r\n");
+    assert_ne!(Lock::parse("l", &edited).unwrap(), sample());
+}

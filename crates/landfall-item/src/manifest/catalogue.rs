@@ -1,0 +1,190 @@
+//! The manifests that landfall ships, with their sites: the folder `manifests/`, as a table.
+
+/// Manifests for one system, with the site that they go to.
+#[derive(Debug)]
+pub struct Shipped {
+    /// What people call it on the command line.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub about: &'static str,
+    /// The files below `manifests/`, each with its text. The last is the site.
+    pub files: &'static [(&'static str, &'static str)],
+    /// What must be edited before it is used, one line each.
+    pub edit: &'static [&'static str],
+    /// The word of `landfall render` for which the site is made, with the settings that it takes.
+    pub platform: &'static str,
+}
+
+macro_rules! files {
+    ($($file:literal),* $(,)?) => { &[$(($file, include_str!(concat!("../../../../manifests/", $file)))),*] };
+}
+
+/// What most sites want to be told.
+const REGISTRY: &str = "site.yaml: the address of your registry, its CA and credentials";
+const PACKAGES: &str = "site.yaml: the address of your registry, and the server that has the packages";
+const PROVIDERS: &str =
+    "the images and endpoints of cloud providers: take out what you do not use, and put your hosts";
+
+/// All of them, in the order of `landfall init --list`. docs/catalogue.md has a row for each manifest.
+pub const CATALOGUE: &[Shipped] = &[
+    Shipped {
+        name: "kubermatic",
+        about: "Kubermatic (KKP) 2.31: nodes of user clusters, master and seed, helper tools, applications",
+        files: files![
+            "kubermatic/worker-node.yaml",
+            "kubermatic/seed.yaml",
+            "kubermatic/tools.yaml",
+            "kubermatic/applications.yaml",
+            "kubermatic/site.yaml",
+        ],
+        edit: &[
+            REGISTRY,
+            "site.yaml: the proxy, the ranges that bypass it, and the names of your installation",
+            PROVIDERS,
+            "applications.yaml: the images of the Enterprise Edition need an account",
+        ],
+        platform: "kubermatic",
+    },
+    Shipped {
+        name: "kubermatic-2019",
+        about: "A worker node of Kubermatic 2.12, as its page on whitelisting names it",
+        files: files!["kubermatic/worker-node-2019.yaml", "kubermatic/site.yaml"],
+        edit: &[
+            REGISTRY,
+            "site.yaml: the proxy, and the names of your installation",
+            "missing: what upstream has removed since",
+        ],
+        platform: "kubermatic --set version=2.12",
+    },
+    Shipped {
+        name: "kubeone",
+        about: "KubeOne 1.14 with Kubernetes 1.35",
+        files: files!["kubeone/kubeone.yaml", "kubeone/site.yaml"],
+        edit: &[REGISTRY, PROVIDERS],
+        platform: "kubeone",
+    },
+    Shipped {
+        name: "tkg",
+        about: "Tanzu Kubernetes Grid 1.4 with Kubernetes 1.21, an example: `landfall import tkg-bom` makes yours",
+        files: files!["tkg/tkg.yaml", "tkg/site.yaml"],
+        edit: &[REGISTRY, "site.yaml: the proxies, which TKG wants both or none"],
+        platform: "tkg",
+    },
+    Shipped {
+        name: "giantswarm",
+        about: "What charts of Giant Swarm name for a cluster behind a proxy",
+        files: files!["giantswarm/giantswarm.yaml", "giantswarm/site.yaml"],
+        edit: &[REGISTRY, "site.yaml: the proxy, the file of its account, and your clusters"],
+        platform: "giantswarm",
+    },
+    Shipped {
+        name: "kubeadm",
+        about: "kubeadm with Kubernetes 1.35, containerd and Flannel",
+        files: files!["kubeadm/kubeadm.yaml", "kubeadm/site.yaml"],
+        edit: &[REGISTRY],
+        platform: "kubeadm",
+    },
+    Shipped {
+        name: "k3s",
+        about: "k3s 1.35",
+        files: files!["k3s/k3s.yaml", "k3s/site.yaml"],
+        edit: &[REGISTRY],
+        platform: "k3s",
+    },
+    Shipped {
+        name: "rke2",
+        about: "RKE2 1.35.7 with Canal, Cilium and Calico",
+        files: files!["rke2/rke2.yaml", "rke2/site.yaml"],
+        edit: &[REGISTRY, "rke2.yaml: take out the networks that you do not use"],
+        platform: "rke2",
+    },
+    Shipped {
+        name: "network",
+        about: "Calico 3.32, Cilium 1.19, Flannel 0.28",
+        files: files![
+            "network/calico.yaml",
+            "network/cilium.yaml",
+            "network/flannel.yaml",
+            "network/site.yaml",
+        ],
+        edit: &[REGISTRY, "remove the manifests of the networks that you do not use"],
+        platform: "containerd",
+    },
+    Shipped {
+        name: "monitoring",
+        about: "kube-prometheus-stack 88.5: Prometheus, Alertmanager, Grafana, exporters",
+        files: files!["monitoring/kube-prometheus-stack.yaml", "monitoring/site.yaml"],
+        edit: &[REGISTRY],
+        platform: "containerd",
+    },
+    Shipped {
+        name: "packages-ubuntu",
+        about: "What nodes with Ubuntu 24.04 install by apt: workers of KKP, machines of KubeOne and kubeadm",
+        files: files!["packages/ubuntu.yaml", "packages/site.yaml"],
+        edit: &[PACKAGES, "keys: put the keys of the repositories there, as the head of ubuntu.yaml says"],
+        platform: "apt",
+    },
+    Shipped {
+        name: "packages-bionic",
+        about: "What worker nodes of Kubermatic of 2019 with Ubuntu 18.04 install by apt",
+        files: files!["packages/bionic.yaml", "packages/site.yaml"],
+        edit: &[PACKAGES, "keys: put the keys of the repositories there, as the head of bionic.yaml says"],
+        platform: "apt",
+    },
+    Shipped {
+        name: "packages-centos7",
+        about: "What worker nodes of Kubermatic of 2019 with CentOS 7 install by yum",
+        files: files!["packages/centos7.yaml", "packages/site.yaml"],
+        edit: &[PACKAGES, "keys: put the key of the repositories there, as the head of centos7.yaml says"],
+        platform: "yum",
+    },
+    Shipped {
+        name: "packages-rocky",
+        about: "What nodes with Rocky Linux 9 install by dnf: workers of KKP, machines of KubeOne and kubeadm",
+        files: files!["packages/rocky.yaml", "packages/site.yaml"],
+        edit: &[PACKAGES, "keys: put the keys of the repositories there, as the head of rocky.yaml says"],
+        platform: "yum",
+    },
+];
+
+impl Shipped {
+    /// The one of this name.
+    pub fn of(name: &str) -> Option<&'static Shipped> {
+        CATALOGUE.iter().find(|shipped| shipped.name == name)
+    }
+
+    /// Its files as they stand in a folder of their own: each name with its text.
+    pub fn alone(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.files.iter().map(|(path, text)| {
+            let (folder, name) = path.split_once('/').unwrap_or(("", path));
+            (name, text.replace(&format!("manifests/{folder}/"), ""))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    #[test]
+    fn every_shipped_file_is_in_the_table() {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("manifests");
+        let listed: BTreeSet<String> =
+            CATALOGUE.iter().flat_map(|shipped| shipped.files).map(|(path, _)| (*path).to_owned()).collect();
+        let mut there = BTreeSet::new();
+        for folder in std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()) {
+            for file in std::fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+                there.insert(file.strip_prefix(&root).unwrap().display().to_string());
+            }
+        }
+        // a folder with a site and nothing else is an example of the site
+        let alone = |path: &String| {
+            let folder = path.split('/').next().unwrap_or_default();
+            there.iter().filter(|other| other.starts_with(&format!("{folder}/"))).count() == 1
+        };
+        let lacking: Vec<&String> = there.difference(&listed).filter(|path| !alone(path)).collect();
+        assert!(lacking.is_empty() && listed.is_subset(&there), "{lacking:?}");
+    }
+}

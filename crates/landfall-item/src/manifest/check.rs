@@ -1,0 +1,223 @@
+//! Checks one manifest, value by value, and expands its variables and lists into items.
+
+use super::faults::Faults;
+use super::items::{Items, ListSource, Located};
+use super::lists::Format;
+use super::schema::{Document, EndpointEntry, ListFormat, Missing};
+use crate::lockfile::{Accepted, Endpoint};
+use crate::{Checked, EntryReader, ItemKind, exclusion, kinds, listed, locked_name, platforms};
+use landfall_model::document::{At, Field, Node, SourceSpan, SourceText, Vars};
+use landfall_model::{Platform, is_dns_name};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// Checks `document`, read from `text`, with the lists that it names. What is wrong goes to `faults`.
+///
+/// # Errors
+/// The first fault of the variables: without them no other value is known.
+pub(super) fn check(
+    document: &Document,
+    text: &Rc<SourceText>,
+    lists: &[(ListFormat, Rc<SourceText>)],
+    faults: &mut Faults,
+) -> Checked<Items> {
+    let here = |node: &Node| SourceSpan::new(text, node.span());
+    let root = &text.root;
+    let vars = Vars::check(&document.vars, |name, at| {
+        let vars = root.get("vars");
+        let span = match at {
+            At::Key => vars.key_span(name).unwrap_or(vars.span()),
+            At::Value => vars.get(name).get("value").span(),
+            At::Item(index) => vars.get(name).get("value").item(index).span(),
+            At::Policy => vars.get(name).get("update").span(),
+        };
+        SourceSpan::new(text, span)
+    })?;
+    let platforms = platforms(&document.platforms, |index| here(root.get("platforms").item(index)));
+    let platforms = faults.take(platforms).unwrap_or_default();
+    let reader = EntryReader { text, vars, platforms, referrers: document.referrers };
+    let mut items = Items::default();
+    read_entries(document, &reader, &mut items, faults);
+    for (format, list) in lists {
+        read_list(format.0, list, &reader, &mut items, faults);
+    }
+    for (index, ((_, list), entry)) in lists.iter().zip(&document.lists).enumerate() {
+        if let Some(from) = &entry.from {
+            let at = here(root.get("lists").item(index).get("from"));
+            items.list_sources.extend(faults.take(list_source(from, &at, list, &reader)));
+        }
+    }
+    let checker = Checker(reader);
+    for (index, entry) in document.missing.iter().enumerate() {
+        faults.take(checker.missing(entry, root.get("missing").item(index), &mut items));
+    }
+    for (index, entry) in document.endpoints.iter().enumerate() {
+        faults.take(checker.endpoint(entry, root.get("endpoints").item(index), &mut items));
+    }
+    items.names.extend(document.metadata.iter().map(|metadata| metadata.name.clone()));
+    for (index, entry) in document.exclude.iter().enumerate() {
+        faults.take(checker.exclude(entry, here(root.get("exclude").item(index)), &mut items));
+    }
+    Ok(items)
+}
+
+/// Where a list comes from.
+fn list_source(
+    from: &str,
+    at: &SourceSpan,
+    list: &SourceText,
+    reader: &EntryReader<'_>,
+) -> Checked<ListSource> {
+    match &reader.vars.bindings(&[Field::new(from, at.clone())])?[..] {
+        [binding] => {
+            let url = binding.fill(from);
+            if !url.contains("://") {
+                return Err(at.fault("this is no URL", Some("begin it with https://".into())));
+            }
+            let (_, url) = locked_name(&url, at)?;
+            Ok(ListSource { path: (&*list.file).into(), url })
+        }
+        _ => Err(at.fault("this is more than one URL", Some("write an entry for each list".into()))),
+    }
+}
+
+/// Checks a list that is given in place of a manifest.
+pub(super) fn plain_list(
+    format: &Format,
+    list: &Rc<SourceText>,
+    platforms: Vec<Platform>,
+    faults: &mut Faults,
+) -> Items {
+    let mut items = Items::default();
+    let reader = EntryReader { text: list, vars: Vars::default(), platforms, referrers: true };
+    read_list(format, list, &reader, &mut items, faults);
+    items
+}
+
+/// Reads the images of a list.
+fn read_list(
+    format: &Format,
+    list: &Rc<SourceText>,
+    reader: &EntryReader<'_>,
+    items: &mut Items,
+    faults: &mut Faults,
+) {
+    for (reference, span) in faults.take(format.read(list)).unwrap_or_default() {
+        let value = faults.take(listed(&reference, &span, reader));
+        items.images.extend(value.map(|value| Located { value, span, listed: true }));
+    }
+}
+
+macro_rules! entries {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+        /// Reads the entries of each kind.
+        fn read_entries(document: &Document, reader: &EntryReader<'_>, items: &mut Items, faults: &mut Faults) {
+            $(
+                $(#[cfg($only)])*
+                for (index, entry) in document.$section.iter().enumerate() {
+                    let node = reader.text.root.get(stringify!($section)).item(index);
+                    let wishes = faults.take(<$kind as ItemKind>::read(entry, node, reader));
+                    let item = |(value, span)| Located { value, span, listed: false };
+                    items.$section.extend(wishes.into_iter().flatten().map(item));
+                }
+            )*
+        }
+    };
+}
+kinds!(entries);
+
+/// The words of a text that may have been written in several lines, in one.
+fn paragraph(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// An IPv6 address that is written as in a URL, without its brackets; any other text as it is.
+fn without_brackets(host: &str) -> &str {
+    let inner = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inner.filter(|inner| inner.parse::<std::net::Ipv6Addr>().is_ok()).unwrap_or(host)
+}
+
+/// The entries of one file that are no items.
+struct Checker<'a>(EntryReader<'a>);
+
+impl Checker<'_> {
+    fn missing(&self, entry: &Missing, node: &Node, items: &mut Items) -> Checked<()> {
+        let (at, until_at) = (self.0.here(node.get("ref")), self.0.here(node.get("until")));
+        let fields = [
+            Field::new(&entry.r#ref, at.clone()),
+            Field::new(&entry.reason, self.0.here(node.get("reason"))),
+            Field::new(&entry.until, until_at.clone()),
+        ];
+        self.not_blank(&entry.reason, node.get("reason"), "the reason is for whoever reads the report")?;
+        for binding in self.0.vars.bindings(&fields)? {
+            let reference = binding.fill(&entry.r#ref);
+            let (kind, name) = locked_name(&reference, &at)?;
+            let (reason, until) = (paragraph(&binding.fill(&entry.reason)), binding.fill(&entry.until));
+            let date: Option<jiff::civil::Date> = until.parse().ok();
+            if date.is_none_or(|date| date.to_string() != until) {
+                let help = Some("write the last day on which the loss is accepted, as in 2027-01-31".into());
+                return Err(until_at.fault(format!("`{until}` is no date"), help));
+            }
+            let value = Accepted { kind, name, reason, until };
+            items.missing.push(Located { value, span: at.clone(), listed: false });
+        }
+        Ok(())
+    }
+
+    fn exclude(&self, entry: &str, span: SourceSpan, items: &mut Items) -> Checked<()> {
+        for binding in self.0.vars.bindings(&[Field::new(entry, span.clone())])? {
+            let value = exclusion(&binding.fill(entry), &span)?;
+            items.exclude.push(Located { value, span: span.clone(), listed: false });
+        }
+        Ok(())
+    }
+
+    fn endpoint(&self, entry: &EndpointEntry, node: &Node, items: &mut Items) -> Checked<()> {
+        let at = self.0.here(node.get("host"));
+        self.not_blank(&entry.why, node.get("why"), "the reason is for whoever opens the firewall")?;
+        if entry.port == 0 {
+            let help = Some("write a port from 1 to 65535".into());
+            return Err(self.0.here(node.get("port")).fault("0 is no port", help));
+        }
+        let fields =
+            [Field::new(&entry.host, at.clone()), Field::new(&entry.why, self.0.here(node.get("why")))];
+        let from = self.roles(&entry.from, node.get("from"))?;
+        for binding in self.0.vars.bindings(&fields)? {
+            let written = binding.fill(&entry.host).to_ascii_lowercase();
+            let host = without_brackets(&written).to_owned();
+            let is_name = is_dns_name(host.strip_prefix("*.").unwrap_or(&host));
+            if !is_name && host.parse::<std::net::IpAddr>().is_err() {
+                let help = Some("write the host alone, as in ec2.eu-central-1.amazonaws.com".into());
+                return Err(at.fault(format!("`{written}` is no host name and no address"), help));
+            }
+            let value = Endpoint {
+                host,
+                port: entry.port,
+                why: paragraph(&binding.fill(&entry.why)),
+                from: from.clone(),
+            };
+            items.endpoints.push(Located { value, span: at.clone(), listed: false });
+        }
+        Ok(())
+    }
+
+    /// The roles that need an endpoint, sorted, each once.
+    fn roles(&self, written: &[String], node: &Node) -> Checked<Vec<String>> {
+        for (index, role) in written.iter().enumerate() {
+            let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            if role.is_empty() || !role.chars().all(good) {
+                let help = Some("write a word of small letters and dashes, as in user-cluster-node".into());
+                return Err(self.0.here(node.item(index)).fault(format!("`{role}` is no role"), help));
+            }
+        }
+        let roles: BTreeSet<&String> = written.iter().collect();
+        Ok(roles.into_iter().cloned().collect())
+    }
+
+    fn not_blank(&self, text: &str, node: &Node, help: &str) -> Checked<()> {
+        match text.trim().is_empty() {
+            true => Err(self.0.here(node).fault("this is empty", Some(help.into()))),
+            false => Ok(()),
+        }
+    }
+}

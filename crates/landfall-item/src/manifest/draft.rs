@@ -1,0 +1,237 @@
+//! Drafts a manifest for people: pinned images as entries, others as comments.
+
+use landfall_model::report::one_line;
+use landfall_model::{Digest, ImageRef, Platform};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// A candidate for a draft, with the place where it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftEntry {
+    /// The item.
+    pub what: DraftItem,
+    /// Where it was found.
+    pub at: String,
+}
+
+/// The item of a [`DraftEntry`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DraftItem {
+    /// An image.
+    Image(ImageRef),
+    /// A file.
+    Url(String),
+    /// A text that may be an item, and why that is not clear.
+    Unclear(String, String),
+}
+
+/// A manifest that was drafted.
+#[derive(Debug)]
+pub struct Draft {
+    /// Its text.
+    pub text: String,
+    /// The number of entries.
+    pub entries: usize,
+    /// The number of items that are only comments.
+    pub comments: usize,
+    /// The images among the comments, each with its place and the reason.
+    pub unpinned: Vec<String>,
+}
+
+/// Why a tag without a version, or no tag, does not pin an image.
+const FLOATING: &str = "a tag that moves: write a version or a digest";
+const UNTAGGED: &str = "no tag: write a version or a digest";
+
+/// The line of a draft about platforms, and `why` these. Without any, a comment that says what that means.
+pub fn platforms_line(platforms: &[Platform], why: &str) -> String {
+    let names: Vec<String> = platforms.iter().map(ToString::to_string).collect();
+    match names.is_empty() {
+        true => {
+            "# platforms: [linux/amd64]  # of all images here; left out, every platform of each is carried\n"
+                .into()
+        }
+        false => format!(
+            "platforms: [{}]  # {}; left out, every platform is carried\n",
+            names.join(", "),
+            line(why)
+        ),
+    }
+}
+
+/// The first lines of a manifest called `name`. `title` is its first comment.
+pub(super) fn head(name: &str, title: &str) -> String {
+    format!("# {}\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: {name}}}\n", line(title))
+}
+
+/// A manifest called `name` with the items that were `found`, sorted. `title` is its first comment, `platforms` its line
+/// about these. An item that cannot be pinned becomes a comment with the reason.
+pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> Draft {
+    let mut images: BTreeMap<String, Entry> = BTreeMap::new();
+    let mut urls: BTreeMap<String, Entry> = BTreeMap::new();
+    let mut unclear: BTreeMap<String, Entry> = BTreeMap::new();
+    let places = |map: &mut BTreeMap<String, Entry>, key: String, candidate: &DraftEntry| {
+        map.entry(key).or_default().places.insert(candidate.at.clone());
+    };
+    for candidate in found {
+        match &candidate.what {
+            DraftItem::Image(image) => {
+                let key = ImageRef { digest: None, ..image.clone() }.to_string();
+                let entry = images.entry(key.clone()).or_default();
+                entry.digests.extend(image.digest.clone());
+                entry.bare |= image.digest.is_none();
+                entry.places.insert(candidate.at.clone());
+            }
+            DraftItem::Url(url) => places(&mut urls, url.clone(), candidate),
+            DraftItem::Unclear(written, why) => {
+                places(&mut unclear, written.clone(), candidate);
+                unclear.entry(written.clone()).or_default().why = Some(why.clone());
+            }
+        }
+    }
+    let (mut pinned, mut open, mut unpinned) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, entry) in &images {
+        for (line, why) in entry.lines(name) {
+            match why {
+                None => pinned.push(format!("  - {}{}", quoted(&line), entry.comment(None))),
+                Some(why) => {
+                    open.push(format!("  # - {line}{}", entry.comment(Some(why))));
+                    unpinned.push(format!("{line} ({})", entry.places_and(Some(why))));
+                }
+            }
+        }
+    }
+    let comments = unpinned.len() + unclear.len();
+    let unclear = unclear.iter().map(|(written, entry)| {
+        format!("  # - {}{}", one_line(written), entry.comment(entry.why.as_deref()))
+    });
+    open.extend(unclear);
+    let mut text = head(name, title) + platforms;
+    text += if pinned.is_empty() { "\nimages: []\n" } else { "\nimages:\n" };
+    pinned.iter().chain(&open).for_each(|line| text.extend([line, "\n"]));
+    if !urls.is_empty() {
+        text += "\nfiles:\n  # add to each `checksum:`, the URL of its checksum file or sha256:<hex>; else the lock alone pins it\n";
+    }
+    for (url, entry) in &urls {
+        let _ = writeln!(text, "  - url: \"{}\"{}", url.replace(['"', '\\'], ""), entry.comment(None));
+    }
+    Draft { text, entries: pinned.len() + urls.len(), comments, unpinned }
+}
+
+/// What was found about one name.
+#[derive(Debug, Default)]
+struct Entry {
+    digests: BTreeSet<Digest>,
+    /// Whether it was also named without a digest.
+    bare: bool,
+    places: BTreeSet<String>,
+    why: Option<String>,
+}
+
+impl Entry {
+    /// The references to write for `name`, each with the reason if it is only a comment.
+    fn lines(&self, name: &str) -> Vec<(String, Option<&'static str>)> {
+        let Ok(reference) = name.parse::<ImageRef>() else { return Vec::new() };
+        let fault = match &reference.tag {
+            None => Some(UNTAGGED),
+            Some(tag) if is_floating(tag) => Some(FLOATING),
+            Some(_) => None,
+        };
+        let by_digest = |digest| (reference.at_digest(digest).to_string(), None);
+        match (fault, self.digests.len()) {
+            (None, 0) => vec![(name.to_owned(), None)],
+            (None, 1) => self.digests.iter().map(|digest| (format!("{name}@{digest}"), None)).collect(),
+            (fault, _) => {
+                let bare = fault.filter(|_| self.bare).map(|why| (name.to_owned(), Some(why)));
+                self.digests.iter().map(by_digest).chain(bare).collect()
+            }
+        }
+    }
+
+    fn comment(&self, why: Option<&str>) -> String {
+        format!("  # {}", line(&self.places_and(why)))
+    }
+
+    /// The first place, the number of others, and `why`.
+    fn places_and(&self, why: Option<&str>) -> String {
+        let first = self.places.first().map(String::as_str).unwrap_or_default();
+        let more = match self.places.len() {
+            0 | 1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        let why = why.map(|why| format!("; {why}")).unwrap_or_default();
+        format!("{first}{more}{why}")
+    }
+}
+
+/// One line of a comment.
+fn line(text: &str) -> String {
+    one_line(text)
+}
+
+/// Whether a tag names no version: it has no digit.
+fn is_floating(tag: &str) -> bool {
+    !tag.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+fn quoted(reference: &str) -> String {
+    // an IPv6 host would begin a list
+    if reference.starts_with('[') { format!("\"{reference}\"") } else { reference.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(text: &str, at: &str) -> DraftEntry {
+        DraftEntry { what: DraftItem::Image(text.parse().unwrap()), at: at.into() }
+    }
+
+    #[test]
+    fn what_is_pinned_is_an_entry_and_the_rest_a_comment() {
+        let (a, b) = (Digest::sha256(b"a"), Digest::sha256(b"b"));
+        let Draft { text, entries, comments, unpinned } = draft(
+            "missing",
+            "what\nlacks",
+            "",
+            &[
+                image("quay.io/x/y:v1", "a.yaml:1"),
+                image("quay.io/x/y:v1", "b.yaml:2"),
+                image(&format!("quay.io/x/z:v1@{a}"), "pods"),
+                image("quay.io/x/z:v1", "c.yaml:3"),
+                image(&format!("quay.io/x/two:v1@{a}"), "pods"),
+                image(&format!("quay.io/x/two:v1@{b}"), "pods"),
+                image("nginx", "d.yaml:4"),
+                image("redis:latest", "d.yaml:5"),
+                image(&format!("redis:latest@{b}"), "pods"),
+                image("[::1]:5000/a:1", "e"),
+                DraftEntry { what: DraftItem::Url("https://dl.k8s.io/x".into()), at: "f.sh:1".into() },
+                DraftEntry {
+                    what: DraftItem::Unclear("{{ x }}".into(), "a template".into()),
+                    at: "g:1".into(),
+                },
+            ],
+        );
+        assert_eq!(
+            text,
+            format!(
+                "# what\\nlacks\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: missing}}\n\nimages:\n  \
+                 - \"[::1]:5000/a:1\"  # e\n  \
+                 - docker.io/library/redis@{b}  # d.yaml:5 and 1 more\n  \
+                 - quay.io/x/two@{first}  # pods\n  - quay.io/x/two@{second}  # pods\n  \
+                 - quay.io/x/y:v1  # a.yaml:1 and 1 more\n  - quay.io/x/z:v1@{a}  # c.yaml:3 and 1 more\n  \
+                 # - docker.io/library/nginx  # d.yaml:4; {UNTAGGED}\n  \
+                 # - docker.io/library/redis:latest  # d.yaml:5 and 1 more; {FLOATING}\n  \
+                 # - {{{{ x }}}}  # g:1; a template\n\nfiles:\n  # add to each `checksum:`, the URL of its checksum file or sha256:<hex>; else the lock alone pins it\n  - url: \"https://dl.k8s.io/x\"  # f.sh:1\n",
+                first = a.clone().min(b.clone()),
+                second = a.clone().max(b.clone()),
+            )
+        );
+        assert_eq!((entries, comments), (7, 3));
+        let nginx = format!("docker.io/library/nginx (d.yaml:4; {UNTAGGED})");
+        assert_eq!(
+            unpinned,
+            [nginx, format!("docker.io/library/redis:latest (d.yaml:5 and 1 more; {FLOATING})")]
+        );
+        assert!(draft("m", "t", "", &[]).text.ends_with("images: []\n"));
+    }
+}

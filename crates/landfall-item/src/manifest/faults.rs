@@ -1,0 +1,51 @@
+//! What is wrong with manifests, all of it at once.
+
+use landfall_model::document::Diagnostic;
+use std::fmt;
+use std::path::Path;
+
+/// How many faults are told. Each holds its file's text.
+const MOST: usize = 20;
+
+/// The faults of manifests, in the order of the files.
+#[derive(Debug, Default)]
+pub struct Faults {
+    told: Vec<Diagnostic>,
+    more: usize,
+}
+
+impl Faults {
+    pub(super) fn push(&mut self, fault: Diagnostic) {
+        match self.told.len() < MOST {
+            true => self.told.push(fault),
+            false => self.more += 1,
+        }
+    }
+
+    /// The value, or `None` where it is a fault, which is kept.
+    pub(super) fn take<T>(&mut self, value: Result<T, Box<Diagnostic>>) -> Option<T> {
+        value.map_err(|fault| self.push(*fault)).ok()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.told.is_empty()
+    }
+
+    /// The file of the first fault.
+    pub fn first_file(&self) -> Option<&Path> {
+        self.told.first().map(|fault| Path::new(&fault.file))
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told: Vec<String> = self.told.iter().map(ToString::to_string).collect();
+        f.write_str(&told.join("\n\n"))?;
+        match self.more {
+            0 => Ok(()),
+            more => write!(f, "\n\nand {more} more like these"),
+        }
+    }
+}
+
+impl std::error::Error for Faults {}

@@ -1,0 +1,125 @@
+//! `hauler`: Images, Files and Charts, content.hauler.cattle.io. Their shape is read from hauler-dev/hauler,
+//! pkg/apis/hauler.cattle.io/v1.
+
+use super::imported::{Imported, Source, at_host};
+use super::yaml::{documents, list, map, others, text};
+use landfall_model::document::Diagnostic;
+use serde_yaml::Mapping;
+
+pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+    for (number, document) in documents(source)?.iter().enumerate() {
+        let version = text(document, "apiVersion").unwrap_or_default();
+        if !version.contains("hauler.cattle.io/") {
+            let help = "each document of it has `apiVersion: content.hauler.cattle.io/v1`";
+            return Err(source.is_no("file of Hauler", help));
+        }
+        let kind = text(document, "kind").unwrap_or_default();
+        let empty = Mapping::new();
+        let spec = map(document, "spec").unwrap_or(&empty);
+        let at = format!("document {}, {kind}", number + 1);
+        match kind.as_str() {
+            "Images" => images(document, spec, source, imported, &at),
+            "Files" => files(spec, source, imported, &at),
+            "Charts" => charts(spec, source, imported, &at),
+            _ => imported.leave(source, &at, &kind, "landfall knows Images, Files and Charts"),
+        }
+    }
+    Ok(())
+}
+
+fn images(document: &Mapping, spec: &Mapping, source: &Source, imported: &mut Imported, at: &str) {
+    let annotations = map(document, "metadata").and_then(|metadata| map(metadata, "annotations"));
+    let of_all = |key: &str| annotations.and_then(|map| text(map, &format!("hauler.dev/{key}")));
+    let (platform, host) = (of_all("platform"), of_all("registry").unwrap_or_default());
+    if let Some(annotations) = annotations {
+        others(imported, source, at, annotations, &["hauler.dev/platform", "hauler.dev/registry"]);
+    }
+    for (index, image) in list(spec, "images").iter().enumerate() {
+        let at = format!("{at}, images[{index}]");
+        let Some(image) = image.as_mapping() else { continue };
+        let name = at_host(&host, &text(image, "name").unwrap_or_default());
+        let platforms: Vec<String> = text(image, "platform").or(platform.clone()).into_iter().collect();
+        if text(image, "local").as_deref() == Some("true") {
+            imported.leave(source, &at, &name, "it is in a local docker");
+            continue;
+        }
+        imported.image(source, &at, &name, &platforms);
+        others(imported, source, &at, image, &["name", "platform"]);
+    }
+}
+
+fn files(spec: &Mapping, source: &Source, imported: &mut Imported, at: &str) {
+    for (index, file) in list(spec, "files").iter().enumerate() {
+        let at = format!("{at}, files[{index}]");
+        let Some(file) = file.as_mapping() else { continue };
+        imported.file(source, &at, &text(file, "path").unwrap_or_default(), None, false);
+        others(imported, source, &at, file, &["path"]);
+    }
+}
+
+fn charts(spec: &Mapping, source: &Source, imported: &mut Imported, at: &str) {
+    for (index, chart) in list(spec, "charts").iter().enumerate() {
+        let at = format!("{at}, charts[{index}]");
+        let Some(chart) = chart.as_mapping() else { continue };
+        let of = |key| text(chart, key).unwrap_or_default();
+        imported.chart(source, &at, &of("repoURL"), &of("name"), &of("version"));
+        others(imported, source, &at, chart, &["repoURL", "name", "version"]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::import;
+
+    const FILE: &str = r"apiVersion: content.hauler.cattle.io/v1
+kind: Images
+metadata: {name: i, annotations: {hauler.dev/registry: h.test, hauler.dev/retries: 3}}
+spec:
+  images:
+    - name: library/busybox
+    - name: ghcr.io/x/y:v1
+      platform: linux/amd64
+      rewrite: z:v1
+    - {name: 'in a box', key: k}
+---
+apiVersion: content.hauler.cattle.io/v1
+kind: Files
+spec: {files: [{path: 'https://get.test/i.sh', name: install.sh}, {path: local.txt}, {path: 'https://get.test'}]}
+---
+apiVersion: content.hauler.cattle.io/v1
+kind: Charts
+spec:
+  charts:
+  - {name: c, repoURL: 'oci://h.test/charts', version: 1.2.3, add-images: true}
+  - {name: d, repoURL: 'https://h.test/charts'}
+";
+
+    #[test]
+    fn what_is_wanted_is_carried_or_told() {
+        let imported = import("hauler", FILE).unwrap();
+        assert_eq!(imported.images(), ["ghcr.io/x/y:v1", "h.test/library/busybox:latest"]);
+        assert_eq!(imported.entries(), 4);
+        let made = super::super::manifest_of(&imported, "n", "t");
+        assert!(made.ends_with("\ncharts:\n  - \"oci://h.test/charts/c:1.2.3\"\n"), "{made}");
+        let left = imported.left.join("\n");
+        for words in [
+            "images[2]: h.test/in a box: ",
+            "files[1]: local.txt: only http and https are carried",
+            "files[2]: https://get.test: this URL names a folder",
+            "charts[1]: chart https://h.test/charts d: it has no version",
+        ] {
+            assert!(left.contains(words), "{left}");
+        }
+        let notes = imported.notes.join("\n");
+        for words in [
+            "`hauler.dev/retries`",
+            "images[0]: h.test/library/busybox: no tag, so latest",
+            "`rewrite`",
+            "`name`",
+            "`add-images`",
+        ] {
+            assert!(notes.contains(words), "{words}: {notes}");
+        }
+        assert!(import("hauler", "kind: Images\n").unwrap_err().contains("this is no file of Hauler"));
+    }
+}

@@ -1,0 +1,54 @@
+//! `imgpkg-lock`: an ImagesLock of imgpkg or kbld, imgpkg.carvel.dev.
+
+use super::imported::{Imported, Source};
+use super::yaml::{documents, list, map, others, text};
+use landfall_model::ImageRef;
+use landfall_model::document::Diagnostic;
+
+/// kbld writes here what was written before it was resolved.
+const BEFORE: &str = "kbld.carvel.dev/id";
+
+pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+    for lock in documents(source)? {
+        if !text(&lock, "apiVersion").is_some_and(|version| version.starts_with("imgpkg.carvel.dev/")) {
+            let help = "it has `apiVersion: imgpkg.carvel.dev/v1alpha1`; the Images.lock of dt is `dt-lock`";
+            return Err(source.is_no("ImagesLock of imgpkg", help));
+        }
+        for (index, image) in list(&lock, "images").iter().enumerate() {
+            let at = format!("images[{index}]");
+            let Some(image) = image.as_mapping() else { continue };
+            let locked = text(image, "image").unwrap_or_default();
+            let before = map(image, "annotations").and_then(|map| text(map, BEFORE));
+            let tag = before.and_then(|before| tag_of(&before, &locked));
+            imported.image(source, &at, &tag.unwrap_or(locked), &[]);
+            others(imported, source, &at, image, &["image", "annotations"]);
+        }
+    }
+    Ok(())
+}
+
+/// The `locked` reference with the tag that `before` has, if both are of one repository.
+fn tag_of(before: &str, locked: &str) -> Option<String> {
+    let (before, locked): (ImageRef, ImageRef) = (before.parse().ok()?, locked.parse().ok()?);
+    let is_same = before.name() == locked.name() && before.tag.is_some();
+    is_same.then(|| ImageRef { tag: before.tag, ..locked }.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::import;
+
+    #[test]
+    fn digests_and_the_tags_before_them() {
+        let digest = format!("sha256:{}", "0".repeat(64));
+        let text = format!(
+            "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\nimages:\n- image: index.docker.io/library/nginx@{digest}\n  \
+             annotations: {{kbld.carvel.dev/id: 'nginx:1.27'}}\n- image: h.test/x@{digest}\n"
+        );
+        let imported = import("imgpkg-lock", &text).unwrap();
+        let names = [format!("docker.io/library/nginx:1.27@{digest}"), format!("h.test/x@{digest}")];
+        assert_eq!(imported.images(), names);
+        let refused = import("imgpkg-lock", "apiVersion: v0\nkind: ImagesLock\n").unwrap_err();
+        assert!(refused.contains("`dt-lock`"), "{refused}");
+    }
+}

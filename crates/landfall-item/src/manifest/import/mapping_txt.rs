@@ -1,0 +1,52 @@
+//! `oc-mirror-mapping`: lines `SOURCE=DESTINATION`, with or without `docker://`.
+
+use super::imported::{Imported, Source};
+use landfall_model::document::Diagnostic;
+
+pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+    let mut lines = 0;
+    for (index, line) in source.text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let at = format!("line {}", index + 1);
+        let Some((from, _)) = line.split_once('=') else {
+            return Err(
+                source.is_no("mapping.txt", &format!("{at} has no `=`; each line is SOURCE=DESTINATION"))
+            );
+        };
+        lines += 1;
+        let (scheme, from) = from.split_once("://").unwrap_or(("docker", from));
+        match scheme {
+            "docker" => imported.image(source, &at, from, &[]),
+            _ => imported.leave(source, &at, from, "it is on the disk of oc-mirror, not in a registry"),
+        }
+    }
+    if lines > 0 {
+        imported.note(
+            source,
+            "",
+            &format!("{lines} destinations; `registry.paths` of the site says where names go"),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::import;
+
+    #[test]
+    fn sources_are_carried() {
+        let digest = format!("sha256:{}", "0".repeat(64));
+        let text = format!(
+            "docker://quay.io/a/b@{digest}=docker://m.test:5000/a/b:v1\nregistry.redhat.io/c/d:v2=m.test:5000/c/d:v2\n\
+             oci://catalog/e=docker://m.test:5000/e\n"
+        );
+        let imported = import("oc-mirror-mapping", &text).unwrap();
+        assert_eq!(imported.images(), [format!("quay.io/a/b@{digest}"), "registry.redhat.io/c/d:v2".into()]);
+        assert!(imported.left.len() == 1 && imported.notes[0].contains("3 destinations"), "{imported:?}");
+        assert!(import("oc-mirror-mapping", "quay.io/a:1\n").unwrap_err().contains("line 1 has no `=`"));
+    }
+}

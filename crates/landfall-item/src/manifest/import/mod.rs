@@ -1,0 +1,21 @@
+//! What other tools wrote down, as a manifest. Each format is a file here and a row of `table`.
+
+mod dt_lock;
+mod hauler;
+mod imgpkg_lock;
+mod imported;
+mod mapping_txt;
+mod oc_mirror;
+mod ocync;
+mod plain;
+mod regsync;
+mod skopeo_sync;
+mod table;
+#[cfg(test)]
+mod testing;
+mod tkg_bom;
+mod yaml;
+mod zarf;
+
+pub use imported::{Imported, Source, manifest_of};
+pub use table::IMPORTS;

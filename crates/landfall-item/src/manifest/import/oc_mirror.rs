@@ -1,0 +1,142 @@
+//! `oc-mirror`: an ImageSetConfiguration. Its shape is read from openshift/oc-mirror, internal/pkg/api/v2alpha1.
+
+use super::imported::{Imported, Source};
+use super::yaml::{documents, list, map, others, scalar, text};
+use landfall_model::document::Diagnostic;
+use serde_yaml::{Mapping, Value};
+
+pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+    for config in documents(source)? {
+        let config = spelled(config);
+        if text(&config, "kind").as_deref() != Some("ImageSetConfiguration") {
+            return Err(source.is_no("ImageSetConfiguration", "it has `kind: ImageSetConfiguration`"));
+        }
+        others(imported, source, "", &config, &["apiVersion", "kind", "mirror", "metadata"]);
+        let empty = Mapping::new();
+        let mirror = map(&config, "mirror").unwrap_or(&empty);
+        for (index, image) in list(mirror, "additionalImages").iter().enumerate() {
+            let at = format!("mirror.additionalImages[{index}]");
+            let Some(image) = image.as_mapping() else { continue };
+            imported.image(source, &at, &text(image, "name").unwrap_or_default(), &[]);
+            others(imported, source, &at, image, &["name"]);
+        }
+        unresolved(mirror, source, imported);
+        helm(mirror, source, imported);
+        let known = ["additionalImages", "platform", "operators", "helm"];
+        others(imported, source, "mirror", mirror, &known);
+    }
+    Ok(())
+}
+
+/// The keys that are read here, as they are written. oc-mirror takes them in any case.
+const KEYS: [&str; 16] = [
+    "additionalImages",
+    "apiVersion",
+    "catalog",
+    "channels",
+    "charts",
+    "helm",
+    "kind",
+    "local",
+    "mirror",
+    "name",
+    "operators",
+    "packages",
+    "path",
+    "platform",
+    "release",
+    "repositories",
+];
+
+/// `map` with its keys spelled as in [`KEYS`], at every level.
+fn spelled(map: Mapping) -> Mapping {
+    let value = |value: Value| -> Value {
+        match value {
+            Value::Mapping(map) => Value::Mapping(spelled(map)),
+            Value::Sequence(list) => {
+                let one = |value: Value| {
+                    if let Value::Mapping(map) = value { Value::Mapping(spelled(map)) } else { value }
+                };
+                Value::Sequence(list.into_iter().map(one).collect())
+            }
+            value => value,
+        }
+    };
+    let key = |key: Value| match key
+        .as_str()
+        .and_then(|text| KEYS.iter().find(|known| known.eq_ignore_ascii_case(text)))
+    {
+        Some(known) => Value::String((*known).to_owned()),
+        None => key,
+    };
+    map.into_iter().map(|(name, inner)| (key(name), value(inner))).collect()
+}
+
+/// What oc-mirror resolves by catalogs and graphs: only its mapping.txt has the images.
+fn unresolved(mirror: &Mapping, source: &Source, imported: &mut Imported) {
+    let why = "only oc-mirror resolves it: take the mapping.txt of `oc-mirror --dry-run`";
+    for (index, operator) in list(mirror, "operators").iter().enumerate() {
+        let Some(operator) = operator.as_mapping() else { continue };
+        let packages: Vec<String> = list(operator, "packages")
+            .iter()
+            .filter_map(|package| text(package.as_mapping()?, "name"))
+            .collect();
+        let catalog = text(operator, "catalog").unwrap_or_default();
+        let what = if packages.is_empty() { catalog } else { format!("{catalog} ({})", packages.join(", ")) };
+        imported.leave(source, &format!("mirror.operators[{index}]"), &what, why);
+    }
+    let Some(platform) = map(mirror, "platform") else { return };
+    for (index, channel) in list(platform, "channels").iter().enumerate() {
+        let name = channel.as_mapping().and_then(|channel| text(channel, "name")).unwrap_or_default();
+        imported.leave(source, &format!("mirror.platform.channels[{index}]"), &name, why);
+    }
+    if let Some(release) = text(platform, "release") {
+        imported.leave(source, "mirror.platform.release", &release, why);
+    }
+    others(imported, source, "mirror.platform", platform, &["channels", "release"]);
+}
+
+fn helm(mirror: &Mapping, source: &Source, imported: &mut Imported) {
+    let Some(helm) = map(mirror, "helm") else { return };
+    for repository in list(helm, "repositories").iter().filter_map(|one| one.as_mapping()) {
+        let url = text(repository, "url").unwrap_or_default();
+        for chart in list(repository, "charts").iter().filter_map(|one| one.as_mapping()) {
+            let of = |key| text(chart, key).unwrap_or_default();
+            imported.chart(source, "mirror.helm.repositories", &url, &of("name"), &of("version"));
+        }
+    }
+    for (index, local) in list(helm, "local").iter().enumerate() {
+        let path = local.as_mapping().and_then(|local| text(local, "path")).or(scalar(local));
+        imported.chart(source, &format!("mirror.helm.local[{index}]"), &path.unwrap_or_default(), "", "");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::import;
+
+    #[test]
+    fn additional_images_are_carried_and_catalogs_are_told() {
+        let text = "kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\narchiveSize: 8\nmirror:\n  \
+                    platform: {graph: true, channels: [{name: stable-4.18}]}\n  operators:\n  - catalog: \
+                    registry.redhat.io/o/c:v4.18\n    packages: [{name: foo}]\n  additionalImages: [{name: 'h.test/x:1', \
+                    targetTag: '2'}]\n  helm: {repositories: [{url: 'https://c.test', charts: [{name: n, version: 1.0.0}]}]}\n";
+        let imported = import("oc-mirror", text).unwrap();
+        assert_eq!(imported.images(), ["h.test/x:1"]);
+        assert_eq!(imported.entries(), 2);
+        assert_eq!(imported.left.len(), 2, "{:?}", imported.left);
+        assert!(
+            imported.left[0].contains("registry.redhat.io/o/c:v4.18 (foo): only oc-mirror"),
+            "{:?}",
+            imported.left
+        );
+        assert_eq!(imported.notes.len(), 3, "{:?}", imported.notes);
+    }
+
+    #[test]
+    fn keys_count_in_any_case_as_for_oc_mirror() {
+        let text = "kind: ImageSetConfiguration\nmirror:\n  additionalimages: [{Name: 'h.test/x:1'}]\n";
+        let imported = import("oc-mirror", text).unwrap();
+        assert_eq!((imported.images(), imported.notes.len()), (vec!["h.test/x:1".to_owned()], 0));
+    }
+}

@@ -1,0 +1,82 @@
+//! `tkg-bom`: a bill of materials of TKG. Its shape is read from vmware-tanzu/tanzu-framework, `tkg/tkgconfigbom/bom_types.go`.
+
+use super::imported::{Imported, Source};
+use super::yaml::{documents, list, map, scalar, text};
+use landfall_model::document::Diagnostic;
+
+pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+    for bom in documents(source)? {
+        let (Some(components), Some(release)) = (map(&bom, "components"), map(&bom, "release")) else {
+            let help =
+                "it has `release` and `components`; the tanzu CLI keeps them in ~/.config/tanzu/tkg/bom";
+            return Err(source.is_no("bill of materials", help));
+        };
+        let repository = map(&bom, "imageConfig").and_then(|config| text(config, "imageRepository"));
+        let repository = repository.unwrap_or_default();
+        if repository.contains("-stg.") {
+            let release = text(release, "version").unwrap_or_default();
+            imported.note(
+                source,
+                "imageConfig.imageRepository",
+                &format!("{repository} of {release} is a staging host"),
+            );
+        }
+        for (component, versions) in components {
+            let component = scalar(component).unwrap_or_default();
+            for (index, version) in versions.as_sequence().into_iter().flatten().enumerate() {
+                let images = version.get("images").and_then(|images| images.as_mapping());
+                for (key, image) in images.into_iter().flatten() {
+                    let at =
+                        format!("components.{component}[{index}].images.{}", scalar(key).unwrap_or_default());
+                    let Some(image) = image.as_mapping() else { continue };
+                    let own = text(image, "imageRepository").unwrap_or_else(|| repository.clone());
+                    let (path, tag) = (text(image, "imagePath"), text(image, "tag"));
+                    let (path, tag) = (path.unwrap_or_default(), tag.unwrap_or_default());
+                    if own.is_empty() {
+                        imported.leave(
+                            source,
+                            &at,
+                            &format!("{path}:{tag}"),
+                            "the file names no imageRepository",
+                        );
+                        continue;
+                    }
+                    imported.image(source, &at, &format!("{own}/{path}:{tag}"), &[]);
+                }
+            }
+        }
+        for key in ["ova", "ami", "azure"] {
+            let count = list(&bom, key).len() + map(&bom, key).map_or(0, serde_yaml::Mapping::len);
+            if count > 0 {
+                imported.leave(
+                    source,
+                    key,
+                    &format!("{count} machine images"),
+                    "they come from the provider",
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::import;
+
+    const BOM: &str = "release: {version: v1.4.0}\nimageConfig: {imageRepository: projects.registry.vmware.com/tkg}\n\
+                       components:\n  etcd:\n  - version: v3.4.13+vmware.15\n    images:\n      etcd: {imagePath: etcd, \
+                       tag: v3.4.13_vmware.15}\n  own:\n  - images: {a: {imageRepository: h.test/x, imagePath: y, tag: v1}}\n\
+                       ami:\n  eu-west-1: [{id: ami-1}]\n";
+
+    #[test]
+    fn every_image_of_every_component() {
+        let imported = import("tkg-bom", BOM).unwrap();
+        assert_eq!(
+            imported.images(),
+            ["h.test/x/y:v1", "projects.registry.vmware.com/tkg/etcd:v3.4.13_vmware.15"]
+        );
+        assert_eq!(imported.left, ["f: ami: 1 machine images: they come from the provider"]);
+        assert!(import("tkg-bom", "kind: Pod\n").unwrap_err().contains("this is no bill of materials"));
+    }
+}

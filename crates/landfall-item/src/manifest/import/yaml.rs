@@ -1,0 +1,71 @@
+//! Reading YAML of other tools: documents of any number, keys of which some are unknown.
+
+use super::imported::{Imported, Source};
+use landfall_model::document::{self, Diagnostic, yaml};
+use serde_yaml::{Mapping, Value};
+
+/// The mappings in `source`, one for each document that is not empty.
+///
+/// # Errors
+/// When it is no YAML, or a document is no mapping.
+pub(super) fn documents(source: &Source) -> Result<Vec<Mapping>, Box<Diagnostic>> {
+    let text = source.text.trim_start_matches('\u{feff}');
+    // one document is read as landfall's own are, with places in its messages
+    if !text.lines().skip(1).any(|line| line.starts_with("---")) {
+        return document::read::<Option<Mapping>>(&source.file, text).map(|read| read.into_iter().collect());
+    }
+    let mut all = Vec::new();
+    for document in yaml::documents(text) {
+        match document {
+            Ok(Value::Mapping(mapping)) => all.push(mapping),
+            Ok(Value::Null) => {}
+            Ok(_) => return Err(source.is_no("list of mappings", "each document must be a mapping")),
+            Err(error) => {
+                let message = format!("YAML file ({error})");
+                return Err(source.is_no(&message, "mend it; the line counts from the start of the file"));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The text at `key`; a number as its digits.
+pub(super) fn text(map: &Mapping, key: &str) -> Option<String> {
+    scalar(map.get(key)?)
+}
+
+/// A text, or a number or truth value as it is written.
+pub(super) fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(is) => Some(is.to_string()),
+        _ => None,
+    }
+}
+
+/// The mapping at `key`.
+pub(super) fn map<'m>(outer: &'m Mapping, key: &str) -> Option<&'m Mapping> {
+    outer.get(key).and_then(Value::as_mapping)
+}
+
+/// The elements of the list at `key`; none where there is no list.
+pub(super) fn list<'m>(outer: &'m Mapping, key: &str) -> &'m [Value] {
+    outer.get(key).and_then(Value::as_sequence).map_or(&[], Vec::as_slice)
+}
+
+/// The texts of the list, or the one text, at `key`.
+pub(super) fn texts(outer: &Mapping, key: &str) -> Vec<String> {
+    match outer.get(key) {
+        Some(Value::Sequence(values)) => values.iter().filter_map(scalar).collect(),
+        Some(value) => scalar(value).into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+/// Tells each key of `map` that is not among `known` as a setting without a place.
+pub(super) fn others(imported: &mut Imported, source: &Source, at: &str, map: &Mapping, known: &[&str]) {
+    for key in map.keys().filter_map(scalar).filter(|key| !known.contains(&key.as_str())) {
+        imported.note(source, at, &format!("`{key}` is not carried over"));
+    }
+}

@@ -1,0 +1,38 @@
+//! What a list format is: its name in a manifest, and its reader.
+
+use landfall_model::document::Diagnostic;
+use landfall_model::document::{SourceSpan, SourceText};
+use std::rc::Rc;
+
+/// The image references of a list, in its order, each with its place.
+pub(super) type Listed = Vec<(String, SourceSpan)>;
+
+/// A list format.
+#[derive(Debug)]
+pub(in super::super) struct Format {
+    /// Its name in a manifest.
+    pub(in super::super) name: &'static str,
+    /// What the JSON schema says of it.
+    pub(in super::super) about: &'static str,
+    /// Whether a file without any other mark looks like such a list.
+    pub(super) is: fn(&str) -> bool,
+    /// Reads the references.
+    pub(super) references: fn(&Rc<SourceText>) -> Result<Listed, Box<Diagnostic>>,
+    /// The message for a list without an image, and what to do.
+    pub(super) if_empty: (&'static str, &'static str),
+}
+
+impl Format {
+    /// The references in `text`, in its order.
+    ///
+    /// # Errors
+    /// When the list cannot be read, or names no image.
+    pub(in super::super) fn read(&self, text: &Rc<SourceText>) -> Result<Listed, Box<Diagnostic>> {
+        let found = (self.references)(text)?;
+        if found.is_empty() {
+            let (message, help) = self.if_empty;
+            return Err(SourceSpan::new(text, 0..0).fault(message, Some(help.into())));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,109 @@
+//! `kkp`: the log of `kubermatic-installer mirror-images`.
+
+use super::format::{Format, Listed};
+use super::lines::lines;
+use landfall_model::document::{Diagnostic, SourceSpan, SourceText};
+use serde_json::Value;
+use std::rc::Rc;
+
+pub(super) const FORMAT: Format = Format {
+    name: "kkp",
+    about: "The stderr of `kubermatic-installer mirror-images --dry-run -o json REGISTRY`.",
+    is: |text| lines(text).any(|(_, line)| entry(line).is_some_and(|entry| entry["msg"].is_string())),
+    references,
+    if_empty: (
+        "there is no `Image found` line in this log",
+        "write it with `kubermatic-installer mirror-images --dry-run -o json REGISTRY 2> FILE`; \
+         REGISTRY must not be a local:// archive",
+    ),
+};
+
+/// What to do about a log that is not whole.
+const AGAIN: &str = "write the log again, to its end; other output of the installer does no harm";
+
+/// logrus writes one JSON object a line. `RewriteImage` in kubermatic's pkg/install/images/images.go writes each
+/// image as `{"msg": "Image found", "source-image": …, "target-image": …}`; the last line says how many there are
+/// (`all-image-count`, "Finished"). A log without that line, with fewer images, with an error, or with a line that
+/// breaks off is a part of a list at best.
+fn references(text: &Rc<SourceText>) -> Result<Listed, Box<Diagnostic>> {
+    let (mut found, mut closing) = (Listed::new(), None);
+    for (start, line) in lines(&text.text) {
+        let span = SourceSpan::new(text, start..start + line.len());
+        let Some(entry) = entry(line) else {
+            if line.starts_with('{') {
+                return Err(span.fault("this line of the log breaks off", Some(AGAIN.into())));
+            }
+            continue;
+        };
+        let message = entry["msg"].as_str().unwrap_or_default();
+        if matches!(entry["level"].as_str(), Some("error" | "fatal" | "panic")) {
+            let help = Some("fix what it complains of, and write the log again".into());
+            return Err(span.fault("kubermatic-installer failed, so this list may be incomplete", help));
+        }
+        if message == "Image found" {
+            let source = entry["source-image"].as_str();
+            let source = source.ok_or_else(|| {
+                let help = Some("landfall reads the logs of KKP 2.21 and newer".into());
+                span.fault("this `Image found` line has no `source-image`", help)
+            })?;
+            found.push((source.to_owned(), span.narrowed(source)));
+        } else if message.contains("Finished") || entry.get("all-image-count").is_some() {
+            closing = Some((entry["all-image-count"].as_u64(), span));
+        }
+    }
+    match closing {
+        Some((Some(count), span)) if count > found.len() as u64 => {
+            let message = format!("it found {count} images, this log has {}", found.len());
+            Err(span.fault(message, Some(AGAIN.into())))
+        }
+        None if !found.is_empty() => {
+            let end = text.text.trim_end().len();
+            let end = SourceSpan::new(text, end..end);
+            Err(end
+                .fault("the log ends without the installer's last line (\"Finished\")", Some(AGAIN.into())))
+        }
+        _ => Ok(found),
+    }
+}
+
+fn entry(line: &str) -> Option<Value> {
+    serde_json::from_str(line).ok().filter(Value::is_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::read_text;
+    use super::*;
+
+    const LOG: &str = concat!(
+        "{\"level\":\"info\",\"msg\":\"🚀 Collecting images…\",\"time\":\"2026-08-21T09:00:00Z\"}\n",
+        "warning: no JSON\n",
+        "{\"level\":\"info\",\"msg\":\"Image found\",\"source-image\":\"quay.io/a/b:v1\",",
+        "\"target-image\":\"172.20.0.2:5000/a/b:v1\",\"time\":\"2026-08-21T09:00:01Z\"}\n",
+        "{\"all-image-count\":1,\"copied-image-count\":0,\"level\":\"info\",\"msg\":\"✅ Finished.\"}\n",
+    );
+
+    #[test]
+    fn the_installers_log() {
+        assert_eq!(read_text(&FORMAT, LOG).unwrap(), ["3:53 quay.io/a/b:v1 [quay.io/a/b:v1]"]);
+        let console = "INFO[09:00:01] Image found  source-image=\"quay.io/a/b:v1\"\n";
+        assert!(read_text(&FORMAT, console).unwrap_err().contains("-o json"));
+        let failed = format!("{LOG}{{\"level\":\"error\",\"msg\":\"❌ Operation failed: no helm.\"}}\n");
+        assert!(read_text(&FORMAT, &failed).unwrap_err().starts_with("list:5:1: error: kubermatic"));
+        let strange = "{\"msg\":\"Image found\",\"image\":\"a:1\"}";
+        assert!(read_text(&FORMAT, strange).unwrap_err().contains("no `source-image`"));
+    }
+
+    #[test]
+    fn a_log_that_is_not_whole_is_refused() {
+        let whole = LOG.trim_end().len();
+        // every cut behind the first image, within the last line and before it
+        for at in LOG.find("b:v1").unwrap()..whole {
+            assert!(!LOG.is_char_boundary(at) || read_text(&FORMAT, &LOG[..at]).is_err(), "{}", &LOG[..at]);
+        }
+        let fewer = LOG.replace("\"all-image-count\":1", "\"all-image-count\":2");
+        assert!(read_text(&FORMAT, &fewer).unwrap_err().contains("it found 2 images, this log has 1"));
+        let error = LOG.replacen("info", "error", 1);
+        assert!(read_text(&FORMAT, &error).unwrap_err().contains("kubermatic-installer failed"));
+    }
+}

@@ -1,0 +1,13 @@
+//! Lists of images that other tools wrote. Each format is a file here and a row of `table`.
+
+mod format;
+mod images_txt;
+mod kkp;
+mod lines;
+mod table;
+#[cfg(test)]
+mod testing;
+
+pub(super) use format::Format;
+pub use table::list_format;
+pub(super) use table::{FORMATS, format_named, format_of};

@@ -1,0 +1,14 @@
+//! What the tests of the formats share.
+
+use super::format::Format;
+use landfall_model::document::{SourceSpan, SourceText};
+
+/// Each reference as `line:column reference [what is written there]`.
+pub(super) fn read_text(format: &Format, text: &str) -> Result<Vec<String>, String> {
+    let text = SourceText::plain("list".into(), text.into());
+    let show = |(reference, span): (String, SourceSpan)| {
+        let at = span.location();
+        format!("{}:{} {reference} [{}]", at.line, at.column, span.written())
+    };
+    format.read(&text).map(|found| found.into_iter().map(show).collect()).map_err(|e| e.to_string())
+}

@@ -1,0 +1,185 @@
+//! The manifest document as people write it; `landfall schema manifest` prints these types.
+
+use super::lists::{FORMATS, Format};
+use crate::{ItemKind, kinds};
+use landfall_model::document::MovingVar;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::json;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+macro_rules! document {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+        /// A version-pinned list of what to carry: images, files, and hosts that must stay reachable.
+        #[derive(Debug, Clone, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, rename_all = "camelCase")]
+        #[schemars(title = "landfall manifest")]
+        pub struct Document {
+            /// `landfall/v1`.
+            #[expect(dead_code, reason = "checked before the rest is read")]
+            pub(super) api_version: ApiVersion,
+            /// `Manifest`.
+            #[expect(dead_code, reason = "checked before the rest is read")]
+            pub(super) kind: DocumentKind,
+            /// How people name it.
+            #[serde(default)]
+            pub(super) metadata: Option<Metadata>,
+            /// Variables for `${name}`, local to this file. Of a list, one item for each value is made.
+            #[serde(default)]
+            #[schemars(with = "BTreeMap<String, Values>")]
+            pub(super) vars: BTreeMap<String, serde_yaml::Value>,
+            /// Platforms for the images of this file and its lists, as in `linux/amd64`; all where left out.
+            #[serde(default)]
+            pub(super) platforms: Vec<String>,
+            /// Whether signatures, attestations, SBOMs and other referrers of the images of this file and its
+            /// lists are carried; they are unless this says `false`.
+            #[serde(default = "yes")]
+            pub(super) referrers: bool,
+            /// Image lists of other tools.
+            #[serde(default)]
+            pub(super) lists: Vec<List>,
+            /// What to leave out: a repository (all its tags), a full image reference, or a file's URL.
+            #[serde(default)]
+            pub(super) exclude: Vec<String>,
+            /// Losses that are accepted until a date.
+            #[serde(default)]
+            pub(super) missing: Vec<Missing>,
+            $(
+                $(#[doc = $doc])*
+                $(#[cfg($only)])*
+                #[serde(default)]
+                pub(super) $section: Vec<<$kind as ItemKind>::Written>,
+            )*
+            /// Hosts that cannot be mirrored and must stay reachable.
+            #[serde(default)]
+            pub(super) endpoints: Vec<EndpointEntry>,
+        }
+    };
+}
+kinds!(document);
+
+fn yes() -> bool {
+    true
+}
+
+/// The version of landfall's documents.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+pub(super) enum ApiVersion {
+    /// The only version so far.
+    #[serde(rename = "landfall/v1")]
+    V1,
+}
+
+/// The `kind` of a manifest.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[schemars(rename = "Kind")]
+pub(super) enum DocumentKind {
+    /// A manifest.
+    Manifest,
+}
+
+/// How people name a manifest.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Metadata {
+    /// A name. Bundles that are packed with `--serial` are a series of this name.
+    pub(super) name: String,
+}
+
+/// The value of a variable, a list of values, or a value with an update policy. Numbers need quotes.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(
+    dead_code,
+    reason = "for the JSON schema: values are read as they stand, so that a number can be told"
+)]
+enum Values {
+    /// One value.
+    One(String),
+    /// One item for each of these.
+    Many(Vec<String>),
+    /// What `landfall update` may move.
+    Moving(MovingVar),
+}
+
+/// A list of images that another tool wrote.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct List {
+    /// How it is written.
+    pub(super) format: ListFormat,
+    /// The file, relative to this manifest.
+    pub(super) file: String,
+    /// The URL from which `landfall update` replaces the file; it may use variables.
+    #[serde(default)]
+    pub(super) from: Option<String>,
+}
+
+/// How a list is written: a row of the table of formats.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ListFormat(pub(super) &'static Format);
+
+impl<'de> Deserialize<'de> for ListFormat {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ListFormat, D::Error> {
+        struct Name;
+        impl Visitor<'_> for Name {
+            type Value = ListFormat;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("the name of a list format")
+            }
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<ListFormat, E> {
+                let found = FORMATS.iter().find(|format| format.name == name);
+                found.map(ListFormat).ok_or_else(|| {
+                    let known: Vec<String> =
+                        FORMATS.iter().map(|format| format!("`{}`", format.name)).collect();
+                    E::custom(format!("unknown variant `{name}`, expected {}", known.join(" or ")))
+                })
+            }
+        }
+        deserializer.deserialize_str(Name)
+    }
+}
+
+impl JsonSchema for ListFormat {
+    fn schema_name() -> Cow<'static, str> {
+        "ListFormat".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let formats = FORMATS
+            .iter()
+            .map(|format| json!({"description": format.about, "type": "string", "const": format.name}));
+        json_schema!({"description": "How a list is written.", "oneOf": formats.collect::<Vec<_>>()})
+    }
+}
+
+/// A loss that is accepted.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Missing {
+    /// The image reference or the file's URL.
+    pub(super) r#ref: String,
+    /// Why it is accepted.
+    pub(super) reason: String,
+    /// The last day on which it is accepted, `YYYY-MM-DD`.
+    pub(super) until: String,
+}
+
+/// A host that cannot be mirrored.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EndpointEntry {
+    /// Host name or address.
+    pub(super) host: String,
+    /// TCP port.
+    #[schemars(range(min = 1))]
+    pub(super) port: u16,
+    /// What it is needed for.
+    pub(super) why: String,
+    /// The roles of the machines that need it, as `landfall doctor --role` names them; all where left out.
+    #[serde(default)]
+    pub(super) from: Vec<String>,
+}

@@ -1,0 +1,56 @@
+//! Tests of [`load`]: the items of files and folders, and the messages for errors in them.
+
+mod items;
+mod messages;
+
+use super::*;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const HEAD: &str = "apiVersion: landfall/v1\nkind: Manifest\n";
+
+/// A folder with these files; `*.yaml` gets the head of a manifest where it has none.
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let bare = name.ends_with(".yaml") && !text.contains("apiVersion");
+        std::fs::write(path, if bare { format!("{HEAD}{text}") } else { (*text).into() }).unwrap();
+    }
+    folder
+}
+
+fn load_files(folder: &Path, names: &[&str]) -> Result<Wanted, String> {
+    let paths: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
+    let prefix = format!("{}/", folder.display());
+    load(&paths).map_err(|error| error.to_string().replace(&prefix, ""))
+}
+
+/// What one manifest with this body wants.
+fn wanted(body: &str) -> Wanted {
+    let folder = folder(&[("m.yaml", body)]);
+    load_files(folder.path(), &["m.yaml"]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The error message for one manifest with this body. The body begins in line 3.
+fn fault(body: &str) -> String {
+    let folder = folder(&[("m.yaml", body)]);
+    load_files(folder.path(), &["m.yaml"]).unwrap_err()
+}
+
+/// The first line of the message, and the fix.
+fn brief(body: &str) -> String {
+    let fault = fault(body);
+    let help = fault.split_once("= help: ").map(|(_, help)| format!(" | {help}"));
+    format!("{}{}", fault.lines().next().unwrap(), help.unwrap_or_default())
+}
+
+fn names(wanted: &Wanted) -> Vec<String> {
+    let images = wanted.images.iter().map(|image| image.name.to_string());
+    images.chain(wanted.files.iter().map(|file| file.url.clone())).collect()
+}
+
+fn digest(text: &str) -> landfall_model::Digest {
+    landfall_model::Digest::sha256(text.as_bytes())
+}

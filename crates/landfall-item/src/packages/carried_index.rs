@@ -1,0 +1,80 @@
+//! Indexes as they are carried: read from a store or a bundle, with their digests checked.
+
+use super::locked::{PackageIndex, PackageSource};
+use landfall_content::{BlobRead, ContentError};
+use landfall_model::sign::{OpenPgpError, OpenPgpKeys, SignatureTime};
+use landfall_model::{Descriptor, media_type};
+
+/// Why a carried index cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageIndexError {
+    /// It is not there, or damaged.
+    #[error("{path}: {source}")]
+    Content {
+        /// Its path.
+        path: String,
+        /// Why.
+        source: ContentError,
+    },
+    /// Its signature is not by the locked key.
+    #[error("{path}: {source}")]
+    Key {
+        /// Its path.
+        path: String,
+        /// Why.
+        source: OpenPgpError,
+    },
+    /// It is no text.
+    #[error("{0} is no text")]
+    NoText(String),
+}
+
+impl PackageIndex {
+    /// What `blobs` have of it.
+    ///
+    /// # Errors
+    /// When it is missing or damaged.
+    pub fn read(&self, blobs: &dyn BlobRead) -> Result<Vec<u8>, PackageIndexError> {
+        let descriptor = Descriptor {
+            digest: self.digest.clone(),
+            size: self.size,
+            media_type: media_type::OCTETS.into(),
+        };
+        let bytes = blobs.read(&descriptor);
+        bytes.map_err(|source| PackageIndexError::Content { path: self.path.clone(), source })
+    }
+
+    /// `bytes`, which are of this index, as text.
+    ///
+    /// # Errors
+    /// When they are none.
+    pub fn text_of(&self, bytes: Vec<u8>) -> Result<String, PackageIndexError> {
+        String::from_utf8(bytes).map_err(|_| PackageIndexError::NoText(self.path.clone()))
+    }
+}
+
+impl PackageSource {
+    /// The release of a suite of apt, and the text that is signed; `None` where the lock names none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn release(
+        &self,
+        blobs: &dyn BlobRead,
+    ) -> Result<Option<(&PackageIndex, String)>, PackageIndexError> {
+        let named = |name: &str| {
+            let mut indexes = self.indexes.iter();
+            indexes.find(|index| index.path.rsplit('/').next() == Some(name))
+        };
+        if let Some(index) = named("InRelease") {
+            let signed = index.text_of(index.read(blobs)?)?;
+            let read = OpenPgpKeys::parse(self.key.as_bytes())
+                .and_then(|keys| keys.verify(&signed, SignatureTime::Made));
+            let (text, _) =
+                read.map_err(|source| PackageIndexError::Key { path: index.path.clone(), source })?;
+            return Ok(Some((index, text)));
+        }
+        let Some(index) = named("Release") else { return Ok(None) };
+        Ok(Some((index, index.text_of(index.read(blobs)?)?)))
+    }
+}

@@ -1,0 +1,54 @@
+//! Metadata that belongs together, of a mirror that may change while it is read.
+
+use crate::resolver::Cause;
+
+/// How often metadata is read where its signed list changed meanwhile.
+const READS: usize = 3;
+
+/// Reads a signed list, and by it the rest. If the rest fails and the mirror has another list by then, both are read
+/// again: the mirror was changed in between.
+///
+/// # Errors
+/// When a list cannot be had, or the rest does not go with it.
+pub(super) async fn read_consistent<L: PartialEq, T>(
+    list: impl AsyncFn() -> Result<L, Cause>,
+    rest: impl AsyncFn(&L) -> Result<T, Cause>,
+) -> Result<T, Cause> {
+    let mut read = list().await?;
+    for _ in 1..READS {
+        let cause = match rest(&read).await {
+            Err(cause) => cause,
+            found => return found,
+        };
+        match list().await {
+            Ok(next) if next != read => read = next,
+            _ => return Err(cause),
+        }
+    }
+    rest(&read).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[tokio::test]
+    async fn metadata_is_read_again_while_its_list_changes() {
+        // lists asked for, and the first that the rest goes with
+        for (lists, good, asked) in [(&[1][..], 1, 1), (&[1, 2], 2, 2), (&[1, 2, 3], 3, 3), (&[1, 1], 2, 2)] {
+            let count = AtomicUsize::new(0);
+            let found = read_consistent(
+                async || Ok(lists[count.fetch_add(1, Ordering::Relaxed)]),
+                async |list| {
+                    if *list == good { Ok(*list) } else { Err(Cause::from("it does not go with it")) }
+                },
+            );
+            let found = found.await.ok();
+            assert_eq!(
+                (found, count.load(Ordering::Relaxed)),
+                (lists.contains(&good).then_some(good), asked)
+            );
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The packages of a set as an SBOM describes them: with vendor, distribution and licence, as far as the carried metadata
+//! has them.
+
+use super::carried_index::PackageIndexError;
+use super::locked::{LockedPackage, PackageSet, PackageSource};
+use landfall_content::BlobRead;
+use landfall_model::Limits;
+use landfall_packages::apt::ReleaseNames;
+use landfall_packages::yum::{PackageLabels, PackedIndex, Repomd, YumError};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A package of a set, as an SBOM describes it.
+#[derive(Debug)]
+pub struct PackageDescription<'a> {
+    /// The package in the lock.
+    pub package: &'a LockedPackage,
+    /// Whether it is of Debian's kind; otherwise it is of RPM's.
+    pub is_deb: bool,
+    /// The URL of its repository.
+    pub repository: &'a str,
+    /// Who made it, as the repository says: `Origin` of a release, `Vendor` of an RPM package.
+    pub vendor: Option<String>,
+    /// The code name of its distribution, where the repository is a suite.
+    pub distro: Option<String>,
+    /// Its licence, as the repository says. Indexes of apt have none.
+    pub license: Option<String>,
+}
+
+/// Why the carried metadata of a source cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the metadata of {url} cannot be read: {why}")]
+pub struct DescribeError {
+    url: String,
+    why: DescribeReason,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum DescribeReason {
+    #[error(transparent)]
+    Index(#[from] PackageIndexError),
+    #[error(transparent)]
+    Yum(#[from] YumError),
+}
+
+impl PackageSet {
+    /// Describes the packages of all sources by the metadata in `blobs`.
+    ///
+    /// # Errors
+    /// When carried metadata is missing or damaged.
+    pub fn describe(
+        &self,
+        blobs: &dyn BlobRead,
+        limits: &Limits,
+    ) -> Result<Vec<PackageDescription<'_>>, DescribeError> {
+        let mut all = Vec::new();
+        for source in self.sources.iter().filter(|source| !source.packages.is_empty()) {
+            let described = match self.is_yum() {
+                true => source.described_rpms(blobs, limits),
+                false => source.described_debs(blobs),
+            };
+            all.extend(described.map_err(|why| DescribeError { url: source.url.clone(), why })?);
+        }
+        Ok(all)
+    }
+}
+
+impl PackageSource {
+    fn described_debs(&self, blobs: &dyn BlobRead) -> Result<Vec<PackageDescription<'_>>, DescribeReason> {
+        let names = self.release(blobs)?.map(|(_, text)| ReleaseNames::parse(&text)).unwrap_or_default();
+        let described = self.packages.iter().map(|package| PackageDescription {
+            package,
+            is_deb: true,
+            repository: &self.url,
+            vendor: names.origin.clone(),
+            distro: names.distro.clone(),
+            license: None,
+        });
+        Ok(described.collect())
+    }
+
+    fn described_rpms(
+        &self,
+        blobs: &dyn BlobRead,
+        limits: &Limits,
+    ) -> Result<Vec<PackageDescription<'_>>, DescribeReason> {
+        let mut labels = self.labels(blobs, limits)?;
+        let described = self.packages.iter().map(|package| {
+            let PackageLabels { license, vendor } = labels.remove(&package.digest.hex()).unwrap_or_default();
+            PackageDescription {
+                package,
+                is_deb: false,
+                repository: &self.url,
+                vendor,
+                distro: None,
+                license,
+            }
+        });
+        Ok(described.collect())
+    }
+
+    /// The labels of its packages in the carried primary index, by digest (hexadecimal).
+    fn labels(
+        &self,
+        blobs: &dyn BlobRead,
+        limits: &Limits,
+    ) -> Result<BTreeMap<String, PackageLabels>, DescribeReason> {
+        let carried = |path: &str| self.indexes.iter().find(|index| index.path == path);
+        let Some(repomd) = carried("repodata/repomd.xml") else { return Ok(BTreeMap::new()) };
+        let repomd = Repomd::parse(&repomd.read(blobs)?)?;
+        let primary = repomd.index("primary").and_then(|index| Some((index, carried(&index.path)?)));
+        let Some((index, primary)) = primary else { return Ok(BTreeMap::new()) };
+        let mut packed = PackedIndex::of(index, limits.package_index_bytes)?;
+        packed.bytes = primary.read(blobs)?.into();
+        let wanted: BTreeSet<String> = self.packages.iter().map(|package| package.digest.hex()).collect();
+        Ok(packed.labels(&wanted)?)
+    }
+}

@@ -1,0 +1,304 @@
+//! Packages as the lock has them, and their text there.
+
+use super::wish::OfferedIndex;
+use crate::text::quoted;
+use landfall_model::Digest;
+use landfall_packages::file_url;
+use serde::Deserialize;
+use std::fmt::{self, Write};
+
+/// What a kind of machine installs, with all that it needs.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackageSet {
+    /// `apt:` or `yum:`, and the URL of the first source, or a name.
+    pub name: String,
+    /// Digest of its artifact's manifest, which follows from all else that the lock says of it.
+    pub digest: Digest,
+    /// The architectures, the native one first.
+    pub architectures: Vec<String>,
+    /// What is asked for.
+    pub install: Vec<String>,
+    /// Whether what is recommended is taken too.
+    #[serde(default)]
+    pub recommends: bool,
+    /// Under whose metadata they are offered.
+    #[serde(default)]
+    pub index: OfferedIndex,
+    /// What the machines have.
+    #[serde(default)]
+    pub base: Vec<String>,
+    /// What the machines must have besides, as no source offers it.
+    #[serde(default)]
+    pub expected: Vec<String>,
+    /// Where it comes from.
+    pub sources: Vec<PackageSource>,
+}
+
+impl PackageSet {
+    /// Whether it is of Debian's kind.
+    pub fn is_apt(&self) -> bool {
+        self.name.starts_with("apt:")
+    }
+
+    /// Whether it is of RPM's kind.
+    pub fn is_yum(&self) -> bool {
+        self.name.starts_with("yum:")
+    }
+}
+
+/// A suite of a repository, and what is carried of it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "WrittenSource")]
+pub struct PackageSource {
+    /// The URL of the repository.
+    pub url: String,
+    /// The suite; it ends with a slash where the repository is flat.
+    pub suite: String,
+    /// The components.
+    pub components: Vec<String>,
+    /// Which indexes are carried besides those of packages, by the names of apt's targets.
+    pub targets: Vec<String>,
+    /// Whether its indexes stand under their digests too.
+    pub by_hash: bool,
+    /// The URL of a snapshot of the repository, which keeps all of this when the repository has replaced it.
+    pub snapshot: Option<String>,
+    /// When its metadata was made, as its signer says.
+    pub date: Option<String>,
+    /// Until when its metadata is good, as its signer says.
+    pub valid_until: Option<String>,
+    /// The fingerprint of the key that signed it.
+    pub signed_by: String,
+    /// That key, armored.
+    pub key: String,
+    /// Its metadata, byte for byte.
+    pub indexes: Vec<PackageIndex>,
+    /// Its packages, sorted by name.
+    pub packages: Vec<LockedPackage>,
+}
+
+/// A file of metadata.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageIndex {
+    /// Its digest.
+    pub digest: Digest,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its path below the URL of the source.
+    pub path: String,
+    /// Its URL.
+    pub url: String,
+}
+
+/// A package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockedPackage {
+    /// Its digest.
+    pub digest: Digest,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its architecture, or `all`.
+    pub arch: String,
+    /// Its path below the URL of the source.
+    pub path: String,
+    /// Its URL.
+    pub url: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct WrittenSource {
+    url: String,
+    #[serde(default)]
+    suite: String,
+    #[serde(default)]
+    components: Vec<String>,
+    #[serde(default)]
+    targets: Vec<String>,
+    #[serde(default)]
+    by_hash: bool,
+    #[serde(default)]
+    snapshot: Option<String>,
+    #[serde(default)]
+    date: Option<String>,
+    #[serde(default)]
+    valid_until: Option<String>,
+    signed_by: String,
+    key: String,
+    indexes: Vec<IndexLine>,
+    #[serde(default)]
+    packages: Vec<PackageLine>,
+}
+
+/// `DIGEST SIZE PATH`
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct IndexLine(Digest, u64, String);
+
+/// `DIGEST SIZE NAME VERSION ARCH PATH`
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct PackageLine(Digest, u64, [String; 4]);
+
+fn digest_and_size(text: &str) -> Option<(Digest, u64, &str)> {
+    let (digest, rest) = text.split_once(' ')?;
+    let (size, rest) = rest.split_once(' ')?;
+    Some((digest.parse().ok()?, size.parse().ok()?, rest))
+}
+
+impl TryFrom<String> for IndexLine {
+    type Error = String;
+    fn try_from(text: String) -> Result<IndexLine, String> {
+        let line = digest_and_size(&text).filter(|(_, _, path)| !path.contains(' '));
+        let (digest, size, path) = line.ok_or_else(|| format!("'{text}' is no digest, size and path"))?;
+        Ok(IndexLine(digest, size, path.to_owned()))
+    }
+}
+
+impl TryFrom<String> for PackageLine {
+    type Error = String;
+    fn try_from(text: String) -> Result<PackageLine, String> {
+        let wrong = || format!("'{text}' is no digest, size, name, version, architecture and path");
+        let (digest, size, rest) = digest_and_size(&text).ok_or_else(wrong)?;
+        let words: Vec<String> = rest.split(' ').map(str::to_owned).collect();
+        Ok(PackageLine(digest, size, words.try_into().map_err(|_| wrong())?))
+    }
+}
+
+impl From<WrittenSource> for PackageSource {
+    fn from(written: WrittenSource) -> PackageSource {
+        let WrittenSource {
+            url,
+            suite,
+            components,
+            targets,
+            by_hash,
+            snapshot,
+            date,
+            valid_until,
+            signed_by,
+            key,
+            indexes,
+            packages,
+        } = written;
+        let indexes = indexes.into_iter().map(|IndexLine(digest, size, path)| PackageIndex {
+            url: file_url(&url, &path),
+            digest,
+            size,
+            path,
+        });
+        let packages = packages.into_iter().map(|PackageLine(digest, size, [name, version, arch, path])| {
+            LockedPackage { url: file_url(&url, &path), digest, size, name, version, arch, path }
+        });
+        let (indexes, packages) = (indexes.collect(), packages.collect());
+        PackageSource {
+            url,
+            suite,
+            components,
+            targets,
+            by_hash,
+            snapshot,
+            date,
+            valid_until,
+            signed_by,
+            key,
+            indexes,
+            packages,
+        }
+    }
+}
+
+impl PackageSource {
+    /// The URLs of the file `path` of the repository: `url`, and then that in its snapshot.
+    pub(super) fn urls_of(&self, url: &str, path: &str) -> Vec<String> {
+        let snapshot = self.snapshot.as_ref().map(|snapshot| file_url(snapshot, path));
+        [url.to_owned()].into_iter().chain(snapshot).collect()
+    }
+
+    /// The files of metadata that no other one names by its digest: a repository replaces them when it changes.
+    pub(super) fn replaced_files(&self) -> impl Iterator<Item = &PackageIndex> {
+        self.indexes.iter().filter(|index| is_signed_list(&index.path))
+    }
+
+    /// The URL of an index under its digest, where the source offers that.
+    pub(super) fn by_hash_url(&self, index: &PackageIndex) -> Option<String> {
+        let folder = index.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let (algorithm, hex) = (index.digest.algorithm().as_str().to_ascii_uppercase(), index.digest.hex());
+        let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        (self.by_hash && !is_signed_list(&index.path))
+            .then(|| file_url(&self.url, &format!("{folder}by-hash/{algorithm}/{hex}")))
+    }
+}
+
+/// Whether this is a list of a repository's metadata, or the signature of one.
+fn is_signed_list(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    matches!(name, "InRelease" | "Release" | "Release.gpg" | "repomd.xml" | "repomd.xml.asc")
+}
+
+/// Writes `set`, one fact a line.
+pub(super) fn write(set: &PackageSet, out: &mut dyn Write) -> fmt::Result {
+    writeln!(out, "- name: {}\n  digest: {}", quoted(&set.name), set.digest)?;
+    list(out, "  ", "architectures", set.architectures.iter().map(|one| quoted(one)))?;
+    list(out, "  ", "install", set.install.iter().map(|one| quoted(one)))?;
+    if set.recommends {
+        writeln!(out, "  recommends: true")?;
+    }
+    if set.index != OfferedIndex::default() {
+        writeln!(out, "  index: {}", set.index)?;
+    }
+    list(out, "  ", "base", set.base.iter().map(|one| quoted(one)))?;
+    list(out, "  ", "expected", set.expected.iter().map(|one| quoted(one)))?;
+    writeln!(out, "  sources:")?;
+    set.sources.iter().try_for_each(|source| write_source(source, out))
+}
+
+fn write_source(source: &PackageSource, out: &mut dyn Write) -> fmt::Result {
+    writeln!(out, "  - url: {}", quoted(&source.url))?;
+    if !source.suite.is_empty() {
+        writeln!(out, "    suite: {}", quoted(&source.suite))?;
+    }
+    list(out, "    ", "components", source.components.iter().map(|one| quoted(one)))?;
+    list(out, "    ", "targets", source.targets.iter().map(|one| quoted(one)))?;
+    if source.by_hash {
+        writeln!(out, "    byHash: true")?;
+    }
+    let texts = [("snapshot", &source.snapshot), ("date", &source.date), ("validUntil", &source.valid_until)];
+    for (key, text) in texts {
+        if let Some(text) = text {
+            writeln!(out, "    {key}: {}", quoted(text))?;
+        }
+    }
+    writeln!(out, "    signedBy: {}\n    key: |", quoted(&source.signed_by))?;
+    for line in source.key.lines() {
+        let indent = if line.is_empty() { "" } else { "      " };
+        writeln!(out, "{indent}{line}")?;
+    }
+    list(
+        out,
+        "    ",
+        "indexes",
+        source.indexes.iter().map(|one| quoted(&format!("{} {} {}", one.digest, one.size, one.path))),
+    )?;
+    list(
+        out,
+        "    ",
+        "packages",
+        source.packages.iter().map(|one| {
+            let LockedPackage { digest, size, name, version, arch, path, .. } = one;
+            quoted(&format!("{digest} {size} {name} {version} {arch} {path}"))
+        }),
+    )
+}
+
+fn list(out: &mut dyn Write, indent: &str, key: &str, items: impl Iterator<Item = String>) -> fmt::Result {
+    let mut items = items.peekable();
+    if items.peek().is_some() {
+        writeln!(out, "{indent}{key}:")?;
+    }
+    items.try_for_each(|item| writeln!(out, "{indent}- {item}"))
+}

@@ -1,0 +1,135 @@
+//! Sets of packages in a lock that somebody changed: none of them is read.
+
+use super::locked::{LockedPackage, PackageIndex, PackageSet, PackageSource, write};
+use super::parts;
+use super::wish::OfferedIndex;
+use crate::lockfile::Lock;
+use landfall_model::Digest;
+
+fn set() -> PackageSet {
+    let package = LockedPackage {
+        digest: Digest::sha256(b"package"),
+        size: 7,
+        name: "tool".into(),
+        version: "1:2.0~rc1-1".into(),
+        arch: "amd64".into(),
+        path: "pool/tool_2.0_amd64.deb".into(),
+        url: "https://h.test/r/pool/tool_2.0_amd64.deb".into(),
+    };
+    let index = PackageIndex {
+        digest: Digest::sha256(b"index"),
+        size: 5,
+        path: "dists/s/InRelease".into(),
+        url: "https://h.test/r/dists/s/InRelease".into(),
+    };
+    let source = PackageSource {
+        url: "https://h.test/r".into(),
+        suite: "s".into(),
+        components: vec!["main".into()],
+        targets: vec!["Packages".into()],
+        by_hash: false,
+        snapshot: None,
+        date: None,
+        valid_until: None,
+        signed_by: "ABCD".into(),
+        key: "-----BEGIN PGP PUBLIC KEY BLOCK-----\n".into(),
+        indexes: vec![index],
+        packages: vec![package],
+    };
+    PackageSet {
+        name: "apt:x".into(),
+        digest: Digest::sha256(b""),
+        architectures: vec!["amd64".into()],
+        install: vec!["tool".into()],
+        recommends: false,
+        index: OfferedIndex::default(),
+        base: Vec::new(),
+        expected: Vec::new(),
+        sources: vec![source],
+    }
+}
+
+/// Reads a lock with `set` under its own digest, so that nothing but what it says can be wrong.
+fn read(mut set: PackageSet) -> Result<Lock, String> {
+    set.digest = parts::digest(&set);
+    let mut text = "version: 1\npackages:\n".to_owned();
+    write(&set, &mut text).unwrap();
+    Lock::parse("l", &text).map_err(|error| error.to_string())
+}
+
+/// Reads a lock with the set that `change` makes of the package and the source of a good one.
+fn changed(change: impl FnOnce(&mut PackageSet)) -> String {
+    let mut set = set();
+    change(&mut set);
+    read(set).unwrap_err()
+}
+
+fn package(set: &mut PackageSet) -> &mut LockedPackage {
+    &mut set.sources[0].packages[0]
+}
+
+#[test]
+fn a_lock_with_a_good_set_is_read() {
+    let lock = read(set()).unwrap();
+    assert_eq!(lock.packages[0].sources, set().sources);
+    let told = Lock::parse("l", &lock.to_text().replace("amd64.deb", "amd65.deb")).unwrap_err();
+    assert!(told.to_string().contains("by what is said of it"), "{told}");
+}
+
+#[test]
+fn paths_that_leave_their_source_are_refused() {
+    let long = "x".repeat(1024);
+    let paths = ["../../etc/passwd", "/etc/passwd", "pool/../../x", "a//b", "pool/", "..\\x", "", &long];
+    for path in paths {
+        let of_package = changed(|set| package(set).path = path.into());
+        let of_index = changed(|set| set.sources[0].indexes[0].path = path.into());
+        for told in [of_package, of_index] {
+            assert!(told.contains(&format!("'{path}' is no path of a repository")), "{path:?}: {told}");
+        }
+    }
+    let told = changed(|set| package(set).path = "a\n\u{1b}[2J".into());
+    assert!(told.contains("'a\\n\\u{1b}[2J' is no path of a repository"), "{told}");
+}
+
+/// They become lines and words of sources and preferences on machines.
+#[test]
+fn names_that_are_several_words_or_lines_are_refused() {
+    type Field = fn(&mut PackageSet) -> &mut String;
+    let words: [Field; 7] = [
+        |set| &mut package(set).name,
+        |set| &mut package(set).version,
+        |set| &mut package(set).arch,
+        |set| &mut set.sources[0].suite,
+        |set| &mut set.sources[0].components[0],
+        |set| &mut set.sources[0].targets[0],
+        |set| &mut set.architectures[0],
+    ];
+    for (at, field) in words.into_iter().enumerate() {
+        for bad in ["x\nPin-Priority:", "x\ty", "x\u{a0}y", "x\u{0}", "x\u{1b}[2J"] {
+            let told = changed(|set| *field(set) = bad.into());
+            assert!(told.contains("is no name of a repository"), "{at} {bad:?}: {told}");
+            assert!(!told.contains(|c: char| c.is_control()), "{told:?}");
+        }
+    }
+    for (at, field) in words[..3].iter().enumerate() {
+        let told = changed(|set| *field(set) = String::new());
+        assert!(told.contains("'' is no name of a repository"), "{at}: {told}");
+        // a line has six words
+        let told = changed(|set| *field(set) = "x y".into());
+        assert!(told.contains("is no digest, size, name, version, architecture and path"), "{at}: {told}");
+    }
+}
+
+#[test]
+fn other_urls_and_keys_that_are_no_text_are_refused() {
+    for url in ["ftp://h.test/r", "file:///etc", "h.test/r", "http://../r"] {
+        let told = changed(|set| set.sources[0].url = url.into());
+        assert!(told.contains(&format!("'{url}' is no http or https URL")), "{told}");
+        let told = changed(|set| set.sources[0].snapshot = Some(url.into()));
+        assert!(told.contains(&format!("'{url}' is no http or https URL")), "{told}");
+    }
+    let told = changed(|set| set.sources[0].key = "-----BEGIN \u{e9}\n".into());
+    assert!(told.contains("is no armored key"), "{told}");
+    let told = changed(|set| set.sources[0].signed_by = "AB\nCD".into());
+    assert!(told.contains("is no armored key"), "{told}");
+}

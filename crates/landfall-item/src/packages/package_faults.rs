@@ -1,0 +1,66 @@
+//! Whether the files of packages are what the lock says: each has its name, version and
+//! architecture, and those of yum are signed, each by itself, by a key of their source. Packages of
+//! apt are signed by their repository alone.
+
+use super::locked::{LockedPackage, PackageSet, PackageSource};
+use landfall_content::BlobRead;
+use landfall_model::Limits;
+use landfall_model::sign::{OpenPgpKeys, SignatureTime};
+use landfall_packages::yum::{Evr, verify_package};
+use landfall_packages::{PackageIdentity, apt};
+use std::io::{BufReader, Read};
+
+/// The faults of the packages in `blobs`, a sentence each. Signatures are judged at `time`.
+pub(super) fn package_faults(set: &PackageSet, blobs: &dyn BlobRead, time: SignatureTime) -> Vec<String> {
+    let mut faults = Vec::new();
+    for source in &set.sources {
+        let keys = match keys_of(set, source) {
+            Ok(keys) => keys,
+            Err(fault) => {
+                faults.push(fault);
+                continue;
+            }
+        };
+        for package in &source.packages {
+            // what is not there is somebody else's fault to find
+            let Ok(reader) = blobs.open(&package.digest, 0) else { continue };
+            let read = identity(&mut BufReader::new(reader), keys.as_ref(), time);
+            if let Err(fault) = read.and_then(|identity| compare(package, &identity)) {
+                faults.push(format!("{}: {fault}", package.path));
+            }
+        }
+    }
+    faults
+}
+
+/// The keys that must have signed the packages of `source`; `None` for apt.
+fn keys_of(set: &PackageSet, source: &PackageSource) -> Result<Option<OpenPgpKeys>, String> {
+    if !set.is_yum() {
+        return Ok(None);
+    }
+    let keys = OpenPgpKeys::parse(source.key.as_bytes());
+    keys.map(Some).map_err(|error| format!("the key of {}: {error}", source.url))
+}
+
+fn identity(
+    file: &mut dyn Read,
+    keys: Option<&OpenPgpKeys>,
+    time: SignatureTime,
+) -> Result<PackageIdentity, String> {
+    match keys {
+        Some(keys) => verify_package(file, keys, time, &Limits::default()).map_err(|error| error.to_string()),
+        None => apt::package_identity(file).map_err(|error| error.to_string()),
+    }
+}
+
+/// Refuses a package that its index offers as another one: the index may be unsigned, or an older
+/// package of the same signer may be offered as a newer one.
+fn compare(locked: &LockedPackage, found: &PackageIdentity) -> Result<(), String> {
+    let LockedPackage { name, version, arch, .. } = locked;
+    // an epoch of 0 may be written or left out
+    let is_same = |version: &str, other: &str| version == other || Evr::parse(version) == Evr::parse(other);
+    if found.name == *name && found.arch == *arch && is_same(&found.version, version) {
+        return Ok(());
+    }
+    Err(format!("its index offers it as {name} {version} {arch}, and the file itself is {found}"))
+}

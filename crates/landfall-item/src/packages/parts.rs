@@ -1,0 +1,141 @@
+//! A set of packages taken apart: one artifact with a layer for each index, package and key. Its manifest follows from the
+//! lock alone.
+
+use super::locked::{PackageSet, PackageSource};
+use super::wish::WantedPackages;
+use landfall_content::{Entry, Origin, Part};
+use landfall_model::report::Kind;
+use landfall_model::{Descriptor, Digest, MediaType, media_type};
+use serde_json::json;
+use std::collections::BTreeSet;
+
+/// Annotation that carries the URL of a layer.
+const URL: &str = "dev.landfall.url";
+/// Annotation that carries the path of a layer (image-spec annotations.md).
+const TITLE: &str = "org.opencontainers.image.title";
+const EMPTY: &[u8] = b"{}";
+const KEY: &str = "application/pgp-keys";
+
+/// Takes a set apart.
+pub(super) fn entry(set: &PackageSet) -> Entry {
+    let (manifest, mut parts) = manifest(set);
+    let top = descriptor(&manifest, media_type::OCI_MANIFEST);
+    parts.push(Part { descriptor: top.clone(), origin: Origin::Computed(manifest) });
+    Entry {
+        kind: Kind::Package,
+        name: set.name.clone(),
+        digest: set.digest.clone(),
+        layout_name: format!("{}:{}", repository(&set.name), tag(&set.digest)),
+        top,
+        artifact_type: Some(media_type::LANDFALL_PACKAGES),
+        parts,
+        referrers: Vec::new(),
+    }
+}
+
+/// What is locked for `wish`: the packages of `sources` are sorted here.
+pub(super) fn set(
+    wish: &WantedPackages,
+    expected: BTreeSet<String>,
+    mut sources: Vec<PackageSource>,
+) -> PackageSet {
+    for source in &mut sources {
+        source.packages.sort_by(|a, b| (&a.name, &a.arch, &a.version).cmp(&(&b.name, &b.arch, &b.version)));
+    }
+    let mut set = PackageSet {
+        name: wish.name.clone(),
+        digest: Digest::sha256(b""),
+        architectures: wish.architectures.clone(),
+        install: wish.install.clone(),
+        recommends: wish.recommends,
+        index: wish.index,
+        base: wish.bases.iter().map(ToString::to_string).collect(),
+        expected: expected.into_iter().collect(),
+        sources,
+    };
+    set.digest = digest(&set);
+    set
+}
+
+/// The digest that a set has, whatever it says of it.
+pub(super) fn digest(set: &PackageSet) -> Digest {
+    Digest::sha256(&manifest(set).0)
+}
+
+/// `packages/<first 16 hex of the name's SHA-256>`: the repository of a set's artifact.
+pub(super) fn repository(name: &str) -> String {
+    format!("packages/{}", Digest::sha256(name.as_bytes()).short(16))
+}
+
+/// The tag of a set's artifact.
+pub(super) fn tag(digest: &Digest) -> String {
+    digest.short(12)
+}
+
+/// The manifest, and the parts that it names, each digest once.
+fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
+    let config = descriptor(EMPTY, media_type::OCI_EMPTY);
+    let mut parts = vec![Part { descriptor: config.clone(), origin: Origin::Computed(EMPTY.into()) }];
+    let mut known = BTreeSet::from([config.digest.clone()]);
+    let mut layers = Vec::new();
+    let mut add = |descriptor: Descriptor, title: &str, url: &str, origin: Origin| {
+        layers.push(json!({
+            "mediaType": descriptor.media_type,
+            "digest": descriptor.digest,
+            "size": descriptor.size,
+            "annotations": {URL: url, TITLE: title},
+        }));
+        if known.insert(descriptor.digest.clone()) {
+            parts.push(Part { descriptor, origin });
+        }
+    };
+    let package_type = if set.is_yum() { media_type::RPM } else { media_type::DEB };
+    for source in &set.sources {
+        let key = source.key.as_bytes();
+        add(
+            descriptor(key, KEY),
+            &format!("{}.asc", source.signed_by),
+            &source.url,
+            Origin::Computed(key.into()),
+        );
+        for index in &source.indexes {
+            let layer = Descriptor {
+                digest: index.digest.clone(),
+                size: index.size,
+                media_type: media_type::OCTETS.into(),
+            };
+            // what stands under its digest stays there for a while when the index is replaced
+            let by_hash = source.by_hash_url(index);
+            let urls = by_hash.into_iter().chain(source.urls_of(&index.url, &index.path));
+            add(layer, &index.path, &index.url, origin(urls.collect()));
+        }
+        for package in &source.packages {
+            let layer = Descriptor {
+                digest: package.digest.clone(),
+                size: package.size,
+                media_type: MediaType::from(package_type),
+            };
+            add(layer, &package.path, &package.url, origin(source.urls_of(&package.url, &package.path)));
+        }
+    }
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": media_type::OCI_MANIFEST,
+        "artifactType": media_type::LANDFALL_PACKAGES,
+        "config": {"mediaType": config.media_type, "digest": config.digest, "size": config.size},
+        "layers": layers,
+        "annotations": {TITLE: set.name},
+    });
+    (manifest.to_string().into_bytes(), parts)
+}
+
+fn origin(mut urls: Vec<String>) -> Origin {
+    match urls.len() {
+        1 => Origin::Url(urls.remove(0)),
+        _ => Origin::Urls(urls),
+    }
+}
+
+fn descriptor(bytes: &[u8], media_type: &'static str) -> Descriptor {
+    Descriptor { digest: Digest::sha256(bytes), size: bytes.len() as u64, media_type: media_type.into() }
+}

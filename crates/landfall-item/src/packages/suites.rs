@@ -1,0 +1,94 @@
+//! Suites of apt as a run has read them: once for all sets that name the same sources.
+
+use super::locked::PackageSource;
+use super::wish::{WantedPackages, WantedSource};
+use landfall_packages::apt::{Release, Universe};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use tokio::sync::{OnceCell, oneshot};
+
+/// The metadata of a suite.
+pub(super) struct Suite {
+    /// What the lock says of it, still without packages.
+    pub(super) source: PackageSource,
+    /// The path of its release.
+    pub(super) name: String,
+    /// What its release says.
+    pub(super) release: Release,
+    /// Its indexes of packages, unpacked.
+    pub(super) texts: Vec<String>,
+}
+
+type Question = Box<dyn FnOnce(&Universe<'_>, &[Suite]) + Send>;
+
+/// All packages of some suites. A thread has them, as they borrow from the indexes, and answers questions one after the other.
+pub(super) struct ReadSuites {
+    suites: Arc<Vec<Suite>>,
+    questions: mpsc::Sender<Question>,
+}
+
+impl ReadSuites {
+    /// Begins to read `suites` for machines of these architectures.
+    ///
+    /// # Errors
+    /// When the thread cannot begin.
+    pub(super) fn read(suites: Vec<Suite>, architectures: Vec<String>) -> io::Result<ReadSuites> {
+        let suites = Arc::new(suites);
+        let (questions, asked) = mpsc::channel::<Question>();
+        let own = suites.clone();
+        thread::Builder::new().name("packages".into()).spawn(move || {
+            let mut universe = Universe::new(&architectures);
+            for suite in own.iter() {
+                let source = universe.source(suite.release.pin);
+                suite.texts.iter().for_each(|text| universe.add(source, text));
+            }
+            asked.into_iter().for_each(|question| question(&universe, &own));
+        })?;
+        Ok(ReadSuites { suites, questions })
+    }
+
+    /// The suites.
+    pub(super) fn suites(&self) -> &[Suite] {
+        &self.suites
+    }
+
+    /// The answer to `question`; `None` where the thread has stopped.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Universe<'_>, &[Suite]) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (tell, answer) = oneshot::channel();
+        let asked = self.questions.send(Box::new(move |universe, suites| {
+            // who asked may have gone
+            let _ = tell.send(question(universe, suites));
+        }));
+        asked.ok()?;
+        answer.await.ok()
+    }
+}
+
+/// What a run has read, by the sources and architectures that were asked for.
+#[derive(Default)]
+pub struct SharedSuites(Mutex<Vec<Shared>>);
+
+struct Shared {
+    sources: Vec<WantedSource>,
+    architectures: Vec<String>,
+    read: Arc<OnceCell<ReadSuites>>,
+}
+
+impl SharedSuites {
+    /// The place of what `wish` needs.
+    pub(super) fn of(&self, wish: &WantedPackages) -> Arc<OnceCell<ReadSuites>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |one: &&Shared| one.sources == wish.sources && one.architectures == wish.architectures;
+        if let Some(known) = all.iter().find(is_it) {
+            return known.read.clone();
+        }
+        let read = Arc::default();
+        let (sources, architectures) = (wish.sources.clone(), wish.architectures.clone());
+        all.push(Shared { sources, architectures, read: Arc::clone(&read) });
+        read
+    }
+}

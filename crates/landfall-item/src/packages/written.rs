@@ -1,0 +1,367 @@
+//! Packages as people write them in a manifest, and what they ask for.
+
+use super::fetch::LANGUAGE;
+use super::fields::{
+    self, OneOrMore, bases_of, beside, check_policy, is_word, keys, name_of, own_architecture, repository,
+};
+use super::wish::{Base, OfferedIndex, WantedPackages, WantedSource, add_request};
+use super::written_yum::{self, YumEntry, read_yum};
+use crate::entry_reader::{Checked, EntryReader};
+use crate::{Moving, PinnedBy};
+use landfall_model::document::{Field, Node, SourceSpan};
+use landfall_packages::apt::{is_request, is_target, pinned, target_language, target_names};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::ops::Range;
+
+/// What a kind of machine installs: `apt`, or `yum`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PackageEntry {
+    /// From Debian's kind of repositories.
+    #[serde(default)]
+    pub apt: Option<AptEntry>,
+    /// From repositories of yum and dnf.
+    #[serde(default)]
+    pub yum: Option<YumEntry>,
+}
+
+/// Packages of apt, for one kind of machine: one source, or `sources`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AptEntry {
+    /// What the lock calls it, after `apt:`; the first source where left out.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The URL of the repository.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// The suite, or several; one that ends with `/` is the path of a flat repository.
+    #[serde(default)]
+    pub suite: Option<OneOrMore<String>>,
+    /// The `Codename` or `Suite` that the release of the suite has, where that is not its name here: for mirrors with names of
+    /// their own.
+    #[serde(default)]
+    pub codename: Option<String>,
+    /// The components; none in a flat repository.
+    #[serde(default)]
+    pub components: Vec<String>,
+    /// A file with the public keys of OpenPGP of which one must have signed the repository.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// All repositories of the machine, in place of `url`, `suite`, `codename`, `components` and `key`.
+    #[serde(default)]
+    pub sources: Vec<AptSourceEntry>,
+    /// Debian's names of the architectures, the machine's own first; that of `platforms` where left out.
+    #[serde(default)]
+    pub architectures: Vec<String>,
+    /// What is installed, in the order in which apt takes it: `name`, `name=version`, in which `*` stands for any text,
+    /// `name/suite`, `name:architecture`.
+    pub install: Vec<String>,
+    /// What the versions in `install` may move to: a policy, such as `patch`, `minor`, `"~1.7"` or `"*"`.
+    #[serde(default)]
+    pub update: Option<String>,
+    /// Whether what is recommended is installed too.
+    #[serde(default)]
+    pub recommends: bool,
+    /// Under whose metadata machines see them: `signed`, what the repository signed, or `trimmed`, what is carried alone, signed by
+    /// the site.
+    #[serde(default)]
+    pub index: OfferedIndex,
+    /// Indexes that programs of the machines want besides those of packages, by the names of apt's targets: `Contents-deb` of
+    /// apt-file, `CNF` of command-not-found, `DEP-11` of appstream, its icons, and `Translation-de` for
+    /// descriptions in German.
+    #[serde(default)]
+    pub targets: Vec<String>,
+    /// What the machine has: `none`, `minimal`, `standard`, a dpkg status file, or a list of these. Where left out, what no source
+    /// offers is expected to be there.
+    #[serde(default)]
+    pub base: Option<OneOrMore<BaseEntry>>,
+}
+
+/// A repository.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AptSourceEntry {
+    /// Its URL.
+    pub url: String,
+    /// The suite, or several; one that ends with `/` is the path of a flat repository.
+    pub suite: OneOrMore<String>,
+    /// The `Codename` or `Suite` that the release of the suite has, where that is not its name here.
+    #[serde(default)]
+    pub codename: Option<String>,
+    /// The components; none in a flat repository.
+    #[serde(default)]
+    pub components: Vec<String>,
+    /// A file with the public keys of OpenPGP of which one must have signed it.
+    pub key: String,
+}
+
+/// What a machine has.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum BaseEntry {
+    /// `none`, `minimal` or `standard`.
+    Word(BaseWord),
+    /// By a list of its own.
+    Listed(ListedBase),
+}
+
+/// What a machine has, by a word.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BaseWord {
+    /// Nothing.
+    None,
+    /// What `debootstrap --variant=minbase` installs from the first source.
+    Minimal,
+    /// What debootstrap installs by default, and all of the priority `standard`.
+    Standard,
+}
+
+/// What a machine has, by a list of its own.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListedBase {
+    /// A copy of its `/var/lib/dpkg/status`.
+    pub status: String,
+}
+
+/// What `entry` asks for, once for each combination of its variables.
+pub(super) fn read(
+    entry: &PackageEntry,
+    node: &Node,
+    reader: &EntryReader<'_>,
+) -> Checked<Vec<(WantedPackages, SourceSpan)>> {
+    match (&entry.apt, &entry.yum) {
+        (Some(apt), None) => read_apt(apt, node.get("apt"), reader),
+        (None, Some(yum)) => read_yum(yum, node.get("yum"), reader),
+        _ => {
+            let help = Some("write `- apt: {…}`, and `- yum: {…}` as an entry of its own".into());
+            Err(reader.here(node).fault("an entry of packages has either `apt` or `yum`", help))
+        }
+    }
+}
+
+/// The versions that the policy of `entry` may move.
+pub(super) fn moving(entry: &PackageEntry) -> Vec<Moving<'_>> {
+    if let Some(yum) = &entry.yum {
+        return written_yum::moving(yum);
+    }
+    entry.apt.iter().flat_map(|apt| fields::moving("apt", apt.update.as_ref(), &apt.install, pin)).collect()
+}
+
+/// The package of `entry` whose version is made of `variable`.
+pub(super) fn pinned_by(entry: &PackageEntry, variable: &str) -> Option<PinnedBy> {
+    if let Some(yum) = &entry.yum {
+        let mut all = yum.install.iter();
+        return all.find_map(|text| fields::pinned_by("yum", '-', text, variable));
+    }
+    let mut all = entry.apt.iter().flat_map(|apt| &apt.install);
+    all.find_map(|text| fields::pinned_by("apt", '=', text, variable))
+}
+
+/// The name and the version of a package that is pinned.
+fn pin(text: &str) -> Option<(String, Range<usize>)> {
+    pinned(text).map(|(name, version)| (name.to_owned(), version))
+}
+
+/// A source as it is written, and where.
+struct Place<'e> {
+    url: &'e str,
+    suites: &'e [String],
+    codename: Option<&'e String>,
+    components: &'e [String],
+    key: &'e str,
+    node: &'e Node,
+}
+
+fn read_apt(
+    entry: &AptEntry,
+    node: &Node,
+    reader: &EntryReader<'_>,
+) -> Checked<Vec<(WantedPackages, SourceSpan)>> {
+    let at = reader.here(node);
+    let places = places(entry, node, reader)?;
+    let install_at = |index: usize| reader.here(node.get("install").item(index));
+    if entry.install.is_empty() {
+        let help = Some("name them, as in `install: [containerd.io]`".into());
+        return Err(at.fault("no package is asked for", help));
+    }
+    if let Some(policy) = &entry.update {
+        let has_version = |text: &str| !text.contains("${") && pin(text).is_some();
+        check_policy(policy, &entry.install, has_version, &reader.here(node.get("update")))?;
+    }
+    let mut fields = Vec::new();
+    for place in &places {
+        fields.push(Field::new(place.url, reader.here(place.node.get("url"))));
+        fields.push(Field::new(place.key, reader.here(place.node.get("key"))));
+        fields.extend(place.codename.map(|text| Field::new(text, reader.here(place.node.get("codename")))));
+        for (key, texts) in [("suite", place.suites), ("components", place.components)] {
+            fields.extend(texts.iter().map(|text| Field::new(text, reader.here(place.node.get(key)))));
+        }
+    }
+    fields.extend(entry.install.iter().enumerate().map(|(index, text)| Field::new(text, install_at(index))));
+    let architectures_at = reader.here(node.get("architectures"));
+    fields.extend(entry.architectures.iter().map(|text| Field::new(text, architectures_at.clone())));
+    fields.extend(entry.name.iter().map(|text| Field::new(text, reader.here(node.get("name")))));
+    let bases = bases(entry, node, reader)?;
+    let targets = targets(entry, &reader.here(node.get("targets")))?;
+    let mut all = Vec::new();
+    for binding in reader.vars.bindings(&fields)? {
+        let mut sources = Vec::new();
+        for place in &places {
+            let url = repository(&binding.fill(place.url), &reader.here(place.node.get("url")))?;
+            let keys = keys(&binding.fill(place.key), &reader.here(place.node.get("key")), reader)?;
+            let components: Vec<String> = place.components.iter().map(|text| binding.fill(text)).collect();
+            for suite in place.suites {
+                let suite =
+                    suite_of(&binding.fill(suite), &components, &reader.here(place.node.get("suite")))?;
+                sources.push(WantedSource {
+                    url: url.clone(),
+                    suite,
+                    codename: place.codename.map(|text| binding.fill(text)),
+                    components: components.clone(),
+                    targets: targets.clone(),
+                    keys: keys.clone(),
+                    mirrors: None,
+                });
+            }
+        }
+        let mut architectures: Vec<String> =
+            entry.architectures.iter().map(|text| binding.fill(text)).collect();
+        if architectures.is_empty() {
+            architectures = vec![own_architecture(reader, &at)?];
+        }
+        if let Some(bad) = architectures.iter().find(|text| !is_word(text)) {
+            let help = Some("write Debian's name of it, as in amd64, arm64 or armhf".into());
+            return Err(architectures_at.fault(format!("`{bad}` is no architecture"), help));
+        }
+        let mut install = Vec::new();
+        for (index, text) in entry.install.iter().enumerate() {
+            let text = binding.fill(text);
+            if !is_request(&text) {
+                let help = Some("write name, name=version, name/suite or name:architecture".into());
+                return Err(install_at(index).fault(format!("`{text}` is no package"), help));
+            }
+            add_request(&mut install, text);
+        }
+        let name = match &entry.name {
+            Some(name) => name_of("apt", &binding.fill(name), &reader.here(node.get("name")))?,
+            None => default_name(&sources[0]),
+        };
+        let wanted = WantedPackages {
+            name,
+            sources,
+            architectures,
+            install,
+            recommends: entry.recommends,
+            index: entry.index,
+            bases: bases.clone(),
+            at: at.location(),
+        };
+        all.push((wanted, at.clone()));
+    }
+    Ok(all)
+}
+
+fn places<'e>(entry: &'e AptEntry, node: &'e Node, reader: &EntryReader<'_>) -> Checked<Vec<Place<'e>>> {
+    let short = (&entry.url, &entry.suite, &entry.key);
+    let help = "write `url`, `suite` and `key`; or `sources`, each with them";
+    if entry.sources.is_empty() {
+        let (Some(url), Some(suite), Some(key)) = short else {
+            return Err(reader.here(node).fault("a source has `url`, `suite` and `key`", Some(help.into())));
+        };
+        let (suites, components) = (suite.all(), entry.components.as_slice());
+        let codename = entry.codename.as_ref();
+        return Ok(vec![Place { url, suites, codename, components, key, node }]);
+    }
+    if let (None, None, None) = short
+        && entry.components.is_empty()
+        && entry.codename.is_none()
+    {
+        let all = entry.sources.iter().enumerate().map(|(index, source)| Place {
+            url: &source.url,
+            suites: source.suite.all(),
+            codename: source.codename.as_ref(),
+            components: &source.components,
+            key: &source.key,
+            node: node.get("sources").item(index),
+        });
+        return Ok(all.collect());
+    }
+    let message = "beside `sources` there is no `url`, `suite`, `codename`, `components` and `key`";
+    Err(reader.here(node.get("sources")).fault(message, Some("make it one of the sources".into())))
+}
+
+fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> Checked<String> {
+    let is_flat = text.ends_with('/');
+    // apt's sources have a flat repository at its URL as `./` or `/`
+    let path = text.strip_prefix("./").unwrap_or(text).trim_matches('/');
+    if !(landfall_packages::is_plain_path(path) || is_flat && path.is_empty()) {
+        let help = "write a name, as in bookworm; or the path of a flat repository with a slash at its end, `/` \
+                    for the URL itself";
+        return Err(at.fault(format!("`{text}` is no suite"), Some(help.into())));
+    }
+    let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
+    match (is_flat, components.is_empty()) {
+        (true, false) => {
+            refuse("a flat repository has no components", "take them out, or the slash behind the suite")
+        }
+        (false, true) => refuse(
+            "this suite has no components",
+            "write them, as in `components: [main]`; a flat repository ends with /",
+        ),
+        _ => match components.iter().find(|component| !landfall_packages::is_plain_path(component)) {
+            Some(bad) => Err(at.fault(format!("`{bad}` is no component"), None)),
+            None => Ok(if is_flat { format!("{path}/") } else { path.to_owned() }),
+        },
+    }
+}
+
+/// `apt:<url>/dists/<suite>`, or of a flat repository its folder.
+fn default_name(source: &WantedSource) -> String {
+    let WantedSource { url, suite, .. } = source;
+    match suite.strip_suffix('/') {
+        Some("") => format!("apt:{url}"),
+        Some(path) => format!("apt:{url}/{path}"),
+        None => format!("apt:{url}/dists/{suite}"),
+    }
+}
+
+/// The targets of `entry`, sorted.
+fn targets(entry: &AptEntry, at: &SourceSpan) -> Checked<Vec<String>> {
+    if let Some(bad) = entry.targets.iter().find(|target| !is_target(target)) {
+        let names = target_names().collect::<Vec<_>>().join(", ");
+        let help = format!("those besides packages are {names}, and Translation-<language>");
+        return Err(at.narrowed(bad).fault(format!("`{bad}` is no target of apt"), Some(help)));
+    }
+    if entry.index == OfferedIndex::Trimmed && !entry.targets.is_empty() {
+        let help = "take `targets` out, or `index: trimmed`".to_owned();
+        return Err(at.fault("metadata that the site signs has packages and descriptions alone", Some(help)));
+    }
+    let mut targets = entry.targets.clone();
+    targets.retain(|target| target_language(target) != Some(LANGUAGE));
+    targets.sort();
+    targets.dedup();
+    Ok(targets)
+}
+
+fn bases(entry: &AptEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {
+    bases_of(entry.base.as_ref(), node.get("base"), |base, at| match base {
+        BaseEntry::Word(BaseWord::None) => Ok(Base::None),
+        BaseEntry::Word(BaseWord::Minimal) => Ok(Base::Minimal),
+        BaseEntry::Word(BaseWord::Standard) => Ok(Base::Standard),
+        BaseEntry::Listed(listed) => {
+            let at = reader.here(at.get("status"));
+            let text = String::from_utf8_lossy(&beside(&listed.status, &at, reader)?).into_owned();
+            match text.contains("Status: ") {
+                true => Ok(Base::Status(text.into())),
+                false => Err(at.fault(
+                    format!("{} is no status file of dpkg", listed.status),
+                    Some("copy /var/lib/dpkg/status from a node".into()),
+                )),
+            }
+        }
+    })
+}

@@ -1,0 +1,54 @@
+//! Where a repository of yum is to be had: at its own URL, and at the mirrors that a metalink or a list names. They are looked
+//! up once in a run, and stand in no lock.
+
+use super::wish::{WantedMirrors, WantedSource};
+use crate::resolver::{Cause, Resolver};
+use landfall_model::Digest;
+use landfall_packages::yum::{Mirrors, read_mirrors};
+
+/// The places of a repository.
+pub(super) struct Places {
+    /// Its URLs without a slash at the end, its own first.
+    pub(super) urls: Vec<String>,
+    /// The digests of which `repomd.xml` must have one, where a metalink says that.
+    pub(super) repomd: Option<Vec<Digest>>,
+}
+
+/// The places of `wanted`.
+pub(super) async fn places(resolver: &Resolver, wanted: &WantedSource) -> Result<Places, Cause> {
+    let own = wanted.url.clone();
+    let Some(mirrors) = &wanted.mirrors else { return Ok(Places { urls: vec![own], repomd: None }) };
+    let (WantedMirrors::Metalink(list) | WantedMirrors::List(list)) = mirrors;
+    let found = match mirrors {
+        WantedMirrors::Metalink(url) => {
+            let named = listed(resolver, url).await.map_err(|cause| cause.of("the metalink"))?;
+            if named.repomd.is_empty() {
+                return Err("the metalink: it has no digest of repomd.xml".into());
+            }
+            named
+        }
+        // a list says nothing that its own URL needs
+        WantedMirrors::List(url) => match listed(resolver, url).await {
+            Ok(named) => named,
+            Err(cause) => {
+                resolver.note_once(&format!("{own}: its list of mirrors is not used: {cause}"));
+                return Ok(Places { urls: vec![own], repomd: None });
+            }
+        },
+    };
+    let mirrors = found.urls.iter().map(|url| url.trim_end_matches('/').to_owned());
+    let mirrors = mirrors.filter(|url| *url != own).take(resolver.limits().package_mirrors);
+    let mut urls = vec![own.clone()];
+    for mirror in mirrors {
+        match resolver.sessions().check_led(&mirror, list).await {
+            Ok(()) => urls.push(mirror),
+            Err(error) => resolver.note_once(&format!("{own}: a mirror is not used: {error}")),
+        }
+    }
+    Ok(Places { urls, repomd: Some(found.repomd).filter(|digests| !digests.is_empty()) })
+}
+
+async fn listed(resolver: &Resolver, url: &str) -> Result<Mirrors, Cause> {
+    let bytes = resolver.shared_file(url, resolver.limits().document_bytes).await?;
+    Ok(read_mirrors(&bytes)?)
+}

@@ -1,0 +1,301 @@
+//! Facts about upstream repositories: their tags, and whether their registry has a referrers API. The store remembers them
+//! for the next run, which then sends fewer requests.
+
+use landfall_content::WriteError;
+use landfall_content::registry::{ReferrersAnswer, Session, TagList};
+use landfall_content::store::Disk;
+use landfall_http::{Error, OnceEach};
+use landfall_model::{Descriptor, Digest, ImageRef, Limits};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The file in the store. It only saves requests: without it everything is asked.
+const FILE: &str = ".landfall/repositories";
+
+/// How many tags may hold a signature, an attestation or an SBOM of one manifest by cosign's convention.
+const COSIGN_TAGS: usize = 3;
+
+/// The tags of a repository; `None` if they are not listed.
+pub(super) type Listing = Option<Arc<BTreeSet<String>>>;
+
+/// Facts about one repository.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RepositoryFacts {
+    /// Whether the registry lists referrers there; `None` if its answer did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    referrers_api: Option<bool>,
+    /// The list of tags has more pages than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tag_pages_above: Option<usize>,
+}
+
+/// The form of the file.
+#[derive(Default, Serialize, Deserialize)]
+struct Written {
+    version: u32,
+    /// By address and path, such as `quay.io:443/prometheus/alertmanager`.
+    repositories: BTreeMap<String, RepositoryFacts>,
+    /// The repository that told for each namespace in the last run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    probed: BTreeMap<String, String>,
+}
+
+#[derive(Default)]
+struct State {
+    facts: BTreeMap<String, RepositoryFacts>,
+    probed: BTreeMap<String, String>,
+    /// The repositories of which this run learned something.
+    changed: BTreeSet<String>,
+    /// How many tags of a repository are wanted, by host and repository.
+    wanted_tags: BTreeMap<(String, String), usize>,
+}
+
+/// What this run and the earlier ones know about repositories.
+pub struct Repositories {
+    disk: Disk,
+    /// The tags of repositories, by host and repository.
+    listings: OnceEach<(String, String), Listing>,
+    /// Whether a namespace still has no referrers API, as one of its repositories tells in this run.
+    probes: OnceEach<String, bool>,
+    state: Mutex<State>,
+}
+
+impl Repositories {
+    /// The facts that `disk` remembers.
+    pub(super) fn new(disk: Disk) -> Repositories {
+        let written = std::fs::read(disk.dir().join(FILE)).map(|bytes| parse(&bytes));
+        let Written { repositories: facts, probed, .. } = written.unwrap_or_default();
+        let state = Mutex::new(State { facts, probed, ..State::default() });
+        Repositories { disk, listings: OnceEach::default(), probes: OnceEach::default(), state }
+    }
+
+    /// Keeps what this run learned for the next one.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn remember(&self) -> Result<(), WriteError> {
+        let state = self.state();
+        if state.changed.is_empty() {
+            return Ok(());
+        }
+        self.disk.edit(FILE, |old| {
+            // another run may have written meanwhile
+            let Written { mut repositories, mut probed, .. } = parse(old);
+            for name in &state.changed {
+                match state.facts.get(name).filter(|facts| **facts != RepositoryFacts::default()) {
+                    Some(facts) => drop(repositories.insert(name.clone(), facts.clone())),
+                    None => drop(repositories.remove(name)),
+                }
+            }
+            probed.extend(state.probed.clone());
+            probed.retain(|_, address| repositories.contains_key(address));
+            let written = Written { version: 1, repositories, probed };
+            let mut bytes = serde_json::to_vec_pretty(&written).unwrap_or_default();
+            bytes.push(b'\n');
+            bytes
+        })
+    }
+
+    /// Notes that these images are wanted: the more tags of a repository are, the longer a list of its tags is worth
+    /// reading.
+    pub fn expect<'a>(&self, images: impl Iterator<Item = &'a ImageRef>) {
+        let mut state = self.state();
+        for image in images {
+            let key = (image.registry.clone(), image.repository.clone());
+            *state.wanted_tags.entry(key).or_default() += 1;
+        }
+    }
+
+    /// The number of pages up to which the list of a repository's tags takes no more requests than asking for the tags
+    /// of signatures by name: three for each of the image's `manifests`, and three for each image of the repository.
+    pub(super) fn pages_worth_reading(&self, name: &ImageRef, manifests: usize, limits: &Limits) -> usize {
+        let key = (name.registry.clone(), name.repository.clone());
+        let images = self.state().wanted_tags.get(&key).copied().unwrap_or_default();
+        (COSIGN_TAGS * manifests.max(images)).min(limits.pages)
+    }
+
+    /// Whether the list of a repository's tags was longer than `pages` when it was read last.
+    pub(super) fn is_longer(&self, session: &Session, name: &ImageRef, pages: usize) -> bool {
+        let address = session.repository_address(&name.repository);
+        let above = self.state().facts.get(&address).and_then(|facts| facts.tag_pages_above);
+        above.is_some_and(|above| above >= pages)
+    }
+
+    /// All tags of an image's repository if its registry lists them in at most `pages` answers. Each repository is
+    /// asked once.
+    pub(super) async fn tags(
+        &self,
+        session: &Session,
+        name: &ImageRef,
+        pages: usize,
+    ) -> Result<Listing, Error> {
+        let list = async || {
+            let (listing, above) = match session.tag_list(&name.repository, pages).await? {
+                TagList::Whole(tags) => (Some(Arc::new(tags)), None),
+                TagList::LongerThan(pages) => (None, Some(pages)),
+                TagList::Refused => (None, None),
+            };
+            let address = session.repository_address(&name.repository);
+            self.learn(address, |facts| facts.tag_pages_above = above);
+            Ok(listing)
+        };
+        self.listings.get((name.registry.clone(), name.repository.clone()), list).await
+    }
+
+    /// The tags of an image's repository as this run has listed them; `None` if it has not.
+    pub(super) fn listed_tags(&self, name: &ImageRef) -> Listing {
+        self.listings.known(&(name.registry.clone(), name.repository.clone()))?
+    }
+
+    /// The manifests that refer to `subject` by the registry's list, or `None` if there is no list.
+    ///
+    /// A registry without the referrers API answers 404 for every subject. To ask for each repository in each run would
+    /// double the requests for an image that did not move, so one repository of a namespace tells for the others if
+    ///
+    /// - each of these others answered in an earlier run itself that there is no API,
+    /// - no repository of the same host is known to have it: then the host is several services, or its 404 means
+    ///   something else, and
+    /// - the repository that is asked in this run answers so again. If the registry got the API meanwhile, it lists
+    ///   the referrers there, and every repository is asked.
+    ///
+    /// Each run asks another repository, in case only some of a namespace get the API.
+    pub(super) async fn referrers(
+        &self,
+        session: &Session,
+        repository: &str,
+        subject: &Digest,
+    ) -> Result<Option<Vec<Descriptor>>, Error> {
+        let address = session.repository_address(repository);
+        if !self.may_have_api(&address) {
+            let base = session.repository_address("");
+            let namespace = namespace_of(&address);
+            let probe = async || {
+                let probed = self.next_probe(session, namespace, repository);
+                let answer = self.ask(session, &probed, subject).await;
+                let probed = session.repository_address(&probed);
+                if answer.is_err() {
+                    // it fails the images of that repository alone
+                    self.learn(probed.clone(), |facts| facts.referrers_api = None);
+                }
+                self.state().probed.insert(namespace.to_owned(), probed);
+                Ok::<_, Error>(matches!(answer, Ok(ReferrersAnswer::NoApi)))
+            };
+            if self.probes.get(format!("{base} {namespace}"), probe).await? {
+                return Ok(None);
+            }
+        }
+        Ok(self.ask(session, repository, subject).await?.listed())
+    }
+
+    async fn ask(
+        &self,
+        session: &Session,
+        repository: &str,
+        subject: &Digest,
+    ) -> Result<ReferrersAnswer, Error> {
+        let answer = session.referrers_answer(repository, subject, false).await?;
+        let has_api = match &answer {
+            ReferrersAnswer::Listed(_) => Some(true),
+            ReferrersAnswer::NoApi => Some(false),
+            ReferrersAnswer::NoList => None,
+        };
+        self.learn(session.repository_address(repository), |facts| facts.referrers_api = has_api);
+        Ok(answer)
+    }
+
+    /// The repository of a namespace that tells for the others in this run: of those that are wanted, the next one after
+    /// that of the last run. `own` is one of them.
+    fn next_probe(&self, session: &Session, namespace: &str, own: &str) -> String {
+        let state = self.state();
+        let wanted = state.wanted_tags.keys().filter(|(host, _)| host == session.host());
+        let wanted = wanted.map(|(_, name)| (session.repository_address(name), name));
+        let is_without =
+            |address: &str| state.facts.get(address).is_some_and(|facts| facts.referrers_api == Some(false));
+        let candidates: BTreeMap<String, &String> =
+            wanted.filter(|(address, _)| namespace_of(address) == namespace && is_without(address)).collect();
+        let last = state.probed.get(namespace);
+        let next = candidates.iter().find(|(address, _)| last.is_some_and(|last| last < *address));
+        next.or(candidates.first_key_value()).map_or_else(|| own.to_owned(), |(_, name)| (*name).clone())
+    }
+
+    /// Whether nothing that is remembered says that a repository lacks the referrers API.
+    fn may_have_api(&self, address: &str) -> bool {
+        let state = self.state();
+        if state.facts.get(address).and_then(|facts| facts.referrers_api) != Some(false) {
+            return true;
+        }
+        let host = host_of(address);
+        let of_host = state.facts.range(host.to_owned()..).take_while(|(other, _)| host_of(other) == host);
+        of_host.into_iter().any(|(_, facts)| facts.referrers_api == Some(true))
+    }
+
+    fn learn(&self, address: String, change: impl FnOnce(&mut RepositoryFacts)) {
+        let mut state = self.state();
+        change(state.facts.entry(address.clone()).or_default());
+        state.changed.insert(address);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The facts in a file's bytes; none if it is not such a file.
+fn parse(bytes: &[u8]) -> Written {
+    let written = serde_json::from_slice::<Written>(bytes).ok();
+    written.filter(|written| written.version == 1).unwrap_or_default()
+}
+
+/// `host:port/` of a repository's address.
+fn host_of(address: &str) -> &str {
+    address.split_inclusive('/').next().unwrap_or_default()
+}
+
+/// The host of a repository's address and the first part of a path of several: an organization, a project, or whatever
+/// else a registry, a proxy cache or a load balancer tells its backends apart by.
+fn namespace_of(address: &str) -> &str {
+    let host = host_of(address);
+    match address[host.len()..].find('/') {
+        Some(end) => &address[..=host.len() + end],
+        None => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_the_first_part_of_a_path() {
+        for (address, host, namespace) in [
+            ("h:443/nginx", "h:443/", "h:443/"),
+            ("h:443/library/nginx", "h:443/", "h:443/library/"),
+            ("h:443/a/b/c", "h:443/", "h:443/a/"),
+            ("[::1]:5000/a/b", "[::1]:5000/", "[::1]:5000/a/"),
+        ] {
+            assert_eq!((host_of(address), namespace_of(address)), (host, namespace));
+        }
+    }
+
+    #[test]
+    fn a_repository_lacks_the_api_by_its_own_word_unless_its_host_has_it_elsewhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::open(dir.path()).unwrap();
+        let known = Repositories::new(disk.clone());
+        assert!(known.may_have_api("h:443/a/b"));
+        known.learn("h:443/a/b".into(), |facts| facts.referrers_api = Some(false));
+        known.learn("h:4430/a/b".into(), |facts| facts.referrers_api = Some(true));
+        known.remember().unwrap();
+        let known = Repositories::new(disk.clone());
+        assert!(!known.may_have_api("h:443/a/b") && known.may_have_api("h:443/a/c"));
+        known.learn("h:443/z".into(), |facts| facts.referrers_api = Some(true));
+        assert!(known.may_have_api("h:443/a/b"));
+        // an answer that tells nothing is not kept
+        known.learn("h:443/z".into(), |facts| facts.referrers_api = None);
+        known.remember().unwrap();
+        let text = std::fs::read_to_string(dir.path().join(FILE)).unwrap();
+        assert!(text.contains("h:443/a/b") && !text.contains("h:443/z"), "{text}");
+    }
+}

@@ -1,0 +1,460 @@
+//! The resolver's network and store. What it fetches is kept, so that `pull` does not fetch it again.
+
+use super::chart::FindImages;
+use super::packages::SharedSuites;
+use super::repositories::{Listing, Repositories};
+use bytes::Bytes;
+use landfall_content::archives::Named;
+use landfall_content::registry::{RawManifest, Sessions};
+use landfall_content::store::Disk;
+use landfall_content::upstream::{Upstreams, expect_file, get};
+use landfall_content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
+use landfall_http::{BodyFailure, Error, ErrorKind, NoSlot, OnceEach};
+use landfall_model::report::{Progress, Side, Silent, one_line};
+use landfall_model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Why an item cannot be resolved. The text in the lock names no mirror, redirect or time, so that it is the same on
+/// every machine; the text for people does.
+#[derive(Debug, Clone)]
+pub struct Cause {
+    /// The text in the lock.
+    pub recorded: String,
+    /// The text for people.
+    pub told: String,
+    /// Whether upstream answered that it does not have the item.
+    pub is_gone: bool,
+    /// Whether asking again may give another answer: the network, a server or this machine failed.
+    pub is_passing: bool,
+}
+
+impl Cause {
+    /// A failure on this machine. Its text differs from machine to machine, so the lock does not record it.
+    pub fn local(told: String) -> Cause {
+        let recorded = "it could not be kept on the machine that locked it".into();
+        Cause { recorded, told: one_line(&told), is_gone: false, is_passing: true }
+    }
+
+    /// Upstream answers that it does not have the item.
+    pub fn gone() -> Cause {
+        Cause { is_gone: true, ..GONE.into() }
+    }
+
+    /// The same cause for a part of the item.
+    #[must_use]
+    pub fn of(self, part: &str) -> Cause {
+        let [recorded, told] = [self.recorded, self.told].map(|text| one_line(&format!("{part}: {text}")));
+        Cause { recorded, told, ..self }
+    }
+
+    /// The same cause; people are told too how it went on. The lock does not record that.
+    #[must_use]
+    pub fn then(self, next: &impl std::fmt::Display) -> Cause {
+        Cause { told: one_line(&format!("{}; {next}", self.told)), ..self }
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.told)
+    }
+}
+
+const GONE: &str = "upstream does not have it";
+
+impl From<String> for Cause {
+    /// What an index or a chart says may be part of `why`.
+    fn from(why: String) -> Cause {
+        let why = one_line(&why);
+        Cause { recorded: why.clone(), told: why, is_gone: false, is_passing: false }
+    }
+}
+
+impl From<&str> for Cause {
+    fn from(why: &str) -> Cause {
+        why.to_owned().into()
+    }
+}
+
+impl From<Error> for Cause {
+    fn from(error: Error) -> Cause {
+        let recorded = match error.kind {
+            ErrorKind::NotFound => GONE,
+            ErrorKind::Denied => "upstream refuses access",
+            ErrorKind::Proxy(_) => "the proxy does not let it through",
+            ErrorKind::ComeBack(_) => "upstream asked to come back later",
+            ErrorKind::Network | ErrorKind::GivenUp => "upstream was not reached",
+            ErrorKind::Status(_) => "upstream answered with an error",
+            ErrorKind::Invalid => "upstream's answer was not valid",
+            ErrorKind::Local => "it could not be asked for",
+        };
+        let is_gone = is_gone(&error);
+        Cause { recorded: recorded.into(), told: error.to_string(), is_gone, is_passing: !is_gone }
+    }
+}
+
+/// Whether upstream has no such thing. Docker Hub and Quay answer 401 for a repository that is no more, as for one that is
+/// not shown to whoever asks; a proxy's and a firewall's refusals are 403.
+fn is_gone(error: &Error) -> bool {
+    error.kind == ErrorKind::NotFound || (error.kind == ErrorKind::Denied && error.status == Some(401))
+}
+
+impl From<ManifestError> for Cause {
+    fn from(error: ManifestError) -> Cause {
+        error.to_string().into()
+    }
+}
+
+impl From<ContentError> for Cause {
+    fn from(error: ContentError) -> Cause {
+        Cause::local(error.to_string())
+    }
+}
+
+/// Resolves names to digests.
+pub struct Resolver {
+    sessions: Arc<Sessions>,
+    disk: Disk,
+    progress: Arc<dyn Progress>,
+    repositories: Repositories,
+    /// Manifests that were fetched and kept, by host and digest.
+    fetched: OnceEach<(String, Digest), ()>,
+    /// What several items need, such as the index of an HTTP repository of charts, by URL.
+    shared: OnceEach<String, Bytes>,
+    /// Packages of apt, which are read once for all sets of the same sources.
+    suites: SharedSuites,
+    image_finder: Option<Arc<dyn FindImages>>,
+    /// What archives have, which are asked before upstream.
+    archives: Arc<Named>,
+    /// Repositories of charts that the manifest names, as `ChartName::place` writes them.
+    named: BTreeSet<String>,
+    /// The same without accounts, for repositories that only charts name.
+    without_accounts: OnceLock<Box<Resolver>>,
+    /// How many charts were resolved that only charts name.
+    dependencies: AtomicUsize,
+}
+
+impl Resolver {
+    /// A resolver that keeps what it fetches in `disk`.
+    pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
+        let (repositories, fetched, shared) =
+            (Repositories::new(disk.clone()), OnceEach::default(), OnceEach::default());
+        let (archives, suites) = (Arc::default(), SharedSuites::default());
+        Resolver {
+            sessions,
+            disk,
+            progress,
+            repositories,
+            fetched,
+            shared,
+            suites,
+            image_finder: None,
+            archives,
+            named: BTreeSet::new(),
+            without_accounts: OnceLock::new(),
+            dependencies: AtomicUsize::new(0),
+        }
+    }
+
+    /// With what finds the images of charts.
+    #[must_use]
+    pub fn finding_images(self, finder: Arc<dyn FindImages>) -> Resolver {
+        Resolver { image_finder: Some(finder), ..self }
+    }
+
+    /// With archives that are asked before upstream.
+    #[must_use]
+    pub fn with_archives(self, archives: Arc<Named>) -> Resolver {
+        Resolver { archives, ..self }
+    }
+
+    /// With the repositories of charts that the manifest names.
+    #[must_use]
+    pub fn with_accounts_for(self, named: impl Iterator<Item = String>) -> Resolver {
+        Resolver { named: named.collect(), ..self }
+    }
+
+    /// The resolver for the repository of charts at `place`, on `host`: one without accounts unless the manifest or the
+    /// site names it. A chart from outside may name any repository, and must not read it by the site's account.
+    pub fn for_charts_at(&self, place: &str, host: &str) -> &Resolver {
+        if self.named.contains(place) || self.sessions.is_in_site(host) {
+            return self;
+        }
+        self.without_accounts.get_or_init(|| {
+            let sessions = Arc::new(self.sessions.without_accounts());
+            let other = Resolver::new(sessions, self.disk.clone(), self.progress.clone());
+            let (image_finder, archives) = (self.image_finder.clone(), self.archives.clone());
+            Box::new(Resolver { image_finder, archives, ..other })
+        })
+    }
+
+    /// Counts a chart that only charts name.
+    ///
+    /// # Errors
+    /// When this run has resolved as many as it may.
+    pub fn count_dependency(&self) -> Result<(), Cause> {
+        let most = self.limits().chart_dependencies;
+        match self.dependencies.fetch_add(1, Ordering::Relaxed) < most {
+            true => Ok(()),
+            false => {
+                let why = format!(
+                    "charts name more than {most} other charts; list the ones that are needed in the manifest"
+                );
+                Err(why.into())
+            }
+        }
+    }
+
+    /// The packages of apt that this run has read.
+    pub fn suites(&self) -> &SharedSuites {
+        &self.suites
+    }
+
+    /// What archives have.
+    pub fn archives(&self) -> &Named {
+        &self.archives
+    }
+
+    /// What finds the images that charts name; `None` where nobody looks for them.
+    pub fn image_finder(&self) -> Option<&Arc<dyn FindImages>> {
+        self.image_finder.as_ref()
+    }
+
+    /// The registries and web servers that it asks.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// The store, which keeps what is read on the way.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// Who is told how far it is.
+    pub fn progress(&self) -> &dyn Progress {
+        &*self.progress
+    }
+
+    /// The bounds of the run.
+    pub fn limits(&self) -> &Limits {
+        self.sessions.transport().limits()
+    }
+
+    /// Keeps a small blob for `pull`. If the store fails here, resolving goes on: `pull` reports it. The same may be coming
+    /// in just now: whoever waits for that must not hold the thread that brings it.
+    pub async fn keep(&self, descriptor: Descriptor, bytes: Bytes) {
+        let disk = self.disk.clone();
+        let why = match tokio::task::spawn_blocking(move || disk.put(&descriptor, &bytes)).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        self.progress.note(&format!("not kept for pull: {why}"));
+    }
+
+    /// Tells `line` to whoever watches, unless this run has told it before.
+    pub fn note_once(&self, line: &str) {
+        self.sessions.transport().note_once(line);
+    }
+
+    /// A manifest by tag or digest. `known` is read from the store if that has it, and fetched once if several items want
+    /// it at the same time.
+    ///
+    /// # Errors
+    /// When the registry does not have it, or does not answer.
+    pub async fn manifest(
+        &self,
+        name: &ImageRef,
+        reference: &str,
+        known: Option<&Descriptor>,
+    ) -> Result<RawManifest, Cause> {
+        let archived = self.archives.find(name, reference);
+        if let Some(raw) = known.or(archived.as_ref()).and_then(|descriptor| self.kept_manifest(descriptor)) {
+            return Ok(raw);
+        }
+        let Some(descriptor) = known else { return self.fetch_manifest(name, reference, None).await };
+        let fetching = async || Ok::<_, Cause>(((), self.fetch_manifest(name, reference, known).await?));
+        let key = (name.registry.clone(), descriptor.digest.clone());
+        let ((), own) = self.fetched.get_or_ask(key, fetching).await?;
+        match own.or_else(|| self.kept_manifest(descriptor)) {
+            Some(raw) => Ok(raw),
+            None => self.fetch_manifest(name, reference, known).await,
+        }
+    }
+
+    fn kept_manifest(&self, descriptor: &Descriptor) -> Option<RawManifest> {
+        if !self.is_kept(descriptor) {
+            return None;
+        }
+        let bytes = self.disk.read(descriptor).ok()?;
+        let content_type = Some(descriptor.media_type.to_string()).filter(|kind| !kind.is_empty());
+        Some(RawManifest { bytes: bytes.into(), content_type, digest: descriptor.digest.clone() })
+    }
+
+    /// Whether the store has this, or has it now from an archive. If that fails here, upstream is asked.
+    fn is_kept(&self, descriptor: &Descriptor) -> bool {
+        let is_there = || self.disk.has(&descriptor.digest, descriptor.size).unwrap_or(false);
+        if is_there() {
+            return true;
+        }
+        let Some(bytes) = self.archives.document(&descriptor.digest) else { return false };
+        if let Err(error) = self.disk.put(descriptor, &bytes) {
+            self.progress.note(&format!("not kept for pull: {error}"));
+        }
+        is_there()
+    }
+
+    async fn fetch_manifest(
+        &self,
+        name: &ImageRef,
+        reference: &str,
+        known: Option<&Descriptor>,
+    ) -> Result<RawManifest, Cause> {
+        let session = self.sessions.upstream(&name.registry).await?;
+        let raw = match known {
+            Some(descriptor) => session.manifest_of(&name.repository, descriptor).await?,
+            None => session.manifest(&name.repository, reference).await?,
+        };
+        let descriptor = Descriptor {
+            digest: raw.digest.clone(),
+            size: raw.bytes.len() as u64,
+            media_type: raw.content_type.clone().unwrap_or_default().into(),
+        };
+        self.keep(descriptor, raw.bytes.clone()).await;
+        Ok(raw)
+    }
+
+    /// All tags of an image's repository, if its registry lists them in at most `pages` answers.
+    ///
+    /// # Errors
+    /// When the registry does not list them.
+    pub async fn tags(&self, name: &ImageRef, pages: usize) -> Result<Listing, Cause> {
+        let session = self.sessions.upstream(&name.registry).await?;
+        Ok(self.repositories.tags(&session, name, pages).await?)
+    }
+
+    /// The tags of an image's repository as this run has listed them; `None` where it has not.
+    pub fn listed_tags(&self, name: &ImageRef) -> Listing {
+        self.repositories.listed_tags(name)
+    }
+
+    /// What is known about upstream repositories.
+    pub fn repositories(&self) -> &Repositories {
+        &self.repositories
+    }
+
+    /// Keeps what this run learned about upstream repositories in the store.
+    pub fn remember(&self) {
+        // a full disk is told by what needed more of it
+        if let Some(error) = self.repositories.remember().err().filter(|error| !error.is_full_disk()) {
+            self.progress.note(&format!("the next run will send more requests: {error}"));
+        }
+    }
+
+    /// The content of a file of at most `most` bytes, by its URL. `expected` is its digest, where that is known: then a
+    /// server that calls the file's own form an encoding is believed.
+    ///
+    /// # Errors
+    /// When it cannot be had, is larger, or has another digest.
+    pub async fn small_file(
+        &self,
+        url: &str,
+        most: usize,
+        expected: Option<&Digest>,
+    ) -> Result<Bytes, Error> {
+        let mut attempts = self.sessions.transport().retries().bodies();
+        loop {
+            let response = expect_file(get(&self.sessions, url, None).await?, url).await?;
+            let compressed = response.compressed("the file");
+            if let Some(error) = compressed.clone().filter(|_| expected.is_none()) {
+                return Err(error);
+            }
+            let at = response.url.clone();
+            let failure = match response.bytes(most).await {
+                Ok(bytes) if expected.is_none_or(|expected| expected.matches(&bytes)) => return Ok(bytes),
+                Ok(bytes) => {
+                    let words = format!("its bytes are {}, not {}", Digest::sha256(&bytes), shown(expected));
+                    BodyFailure::Wrong(
+                        compressed.unwrap_or_else(|| Error::new(ErrorKind::Invalid, words).at(&at)),
+                    )
+                }
+                Err(error) => BodyFailure::<Error>::reading(error),
+            };
+            attempts.after(failure).await?;
+        }
+    }
+
+    /// The content of a file of at most `most` bytes, asked for once in a run.
+    ///
+    /// # Errors
+    /// When it cannot be had, or is larger.
+    pub async fn shared_file(&self, url: &str, most: usize) -> Result<Bytes, Error> {
+        self.shared.get(url.to_owned(), || self.small_file(url, most, None)).await
+    }
+
+    /// The index of an HTTP repository of charts.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub async fn index(&self, url: &str) -> Result<Bytes, Cause> {
+        let index = self.shared_file(url, self.limits().chart_index_bytes).await;
+        index.map_err(|error| Cause::from(error).of("the index of its repository"))
+    }
+
+    /// The content of a small blob, such as a config: checked, and kept for `pull`.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub async fn small_blob(&self, name: &ImageRef, blob: &Descriptor) -> Result<Vec<u8>, Cause> {
+        self.blob_up_to(name, blob, self.limits().document_bytes as u64).await
+    }
+
+    /// The content of a blob of at most `limit` bytes: checked, and kept for `pull`.
+    ///
+    /// # Errors
+    /// When it cannot be had, or is larger.
+    pub async fn blob_up_to(&self, name: &ImageRef, blob: &Descriptor, limit: u64) -> Result<Vec<u8>, Cause> {
+        if blob.size > limit {
+            return Err(format!("its blob {} has {} bytes, more than {limit}", blob.digest, blob.size).into());
+        }
+        if self.is_kept(blob) {
+            return self.disk.read(blob).map_err(Cause::from);
+        }
+        let (registry, repository) = (name.registry.as_str().into(), name.repository.as_str().into());
+        let part = Part { descriptor: blob.clone(), origin: Origin::Blob { registry, repository } };
+        let limits = *self.limits();
+        let transfer = Transfer {
+            source: Arc::new(Upstreams(self.sessions.clone())),
+            sink: Arc::new(Local::new(Arc::new(self.disk.clone()), limits, None)),
+            limits,
+            progress: Arc::new(Silent),
+        };
+        transfer.bring(&part, Arc::new(NoSlot)).await.map_err(|error| match error.side {
+            Side::Source => Cause::from(*error.why),
+            _ => Cause::local(error.to_string()),
+        })?;
+        self.disk.read(blob).map_err(Cause::from)
+    }
+}
+
+fn shown(digest: Option<&Digest>) -> String {
+    digest.map(Digest::to_string).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reqwest::StatusCode;
+
+    #[test]
+    fn a_registrys_401_is_gone_and_its_403_is_a_refusal() {
+        for (status, gone) in [(401, true), (403, false)] {
+            let error = Error::new(ErrorKind::Denied, "no").answered(StatusCode::from_u16(status).unwrap());
+            assert_eq!(Cause::from(error).is_gone, gone, "{status}");
+        }
+        assert!(!Cause::from(Error::new(ErrorKind::Denied, "no account")).is_gone);
+        assert!(!Cause::from(Error::new(ErrorKind::Network, "lost")).is_gone);
+    }
+}

@@ -1,0 +1,63 @@
+//! The first site file of somebody who has none.
+
+/// A site file with every part that people begin with. `registry` is the address of the private registry, where it is known.
+pub fn first_site(registry: Option<&str>) -> String {
+    let (mark, address) = match registry {
+        Some(address) => ("", address),
+        None => ("# ", "172.20.0.2:5000"),
+    };
+    format!(
+        r#"# Written by `landfall init`: the place where the registry is, and the way there. Name it with --site, or LANDFALL_SITE.
+# docs/site.md has every key, and `landfall schema site` is for editors. It holds no secrets, only their sources.
+apiVersion: landfall/v1
+kind: Site
+
+# The private registry: the default of --to. quay.io/team/app goes to ADDRESS/team/app, unless `paths` says more.
+{mark}registry:
+{mark}  address: {address}
+#   ca: certs/ca.crt                  # its certificate authority, PEM; or plainHTTP: true
+#   credentials: {{usernameEnv: REG_USER, passwordEnv: REG_TOKEN}}   # else the auth files of docker and podman
+#   paths:
+#     k8s.gcr.io: kubernetes          # k8s.gcr.io/pause:3.1 -> ADDRESS/kubernetes/pause:3.1
+
+# The file server, for the URLs of mirrored files: they become URL/<host>/<path>.
+# files: http://172.20.0.2:8080
+
+# The proxy of landfall's own traffic; else that of the environment (HTTPS_PROXY, NO_PROXY).
+# proxy:
+#   https: http://proxy.example.com:3128
+#   ca: certs/proxy-root.pem
+#   noProxy: {{installation: [172.16.0.0/12, internal.example.com]}}
+
+# Who may sign bundles: OpenSSH allowed signers. With it, no other bundle is taken here.
+# signers: keys/allowed_signers
+
+# The connected side: a pull-through cache in place of a registry.
+# upstreams:
+#   quay.io: {{mirror: "https://cache.example.com/quay", maxConcurrent: 8}}
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Site;
+    use std::path::Path;
+
+    #[test]
+    fn it_loads_and_what_is_commented_does_too() {
+        let load = |text: &str| Site::parse(Path::new("site.yaml"), text).unwrap();
+        assert!(load(&first_site(None)).registry.is_none());
+        assert_eq!(load(&first_site(Some("h.test/p"))).registry.unwrap().address, "h.test/p");
+        let text = first_site(None);
+        // sentences are no keys
+        let lines = text.lines().filter(|line| !line.ends_with('.'));
+        let all: String =
+            lines.map(|line| line.strip_prefix("# ").unwrap_or(line).to_owned() + "\n").collect();
+        let site = load(&all);
+        let registry = site.registry.unwrap();
+        assert!(registry.address == "172.20.0.2:5000" && registry.credentials.is_some(), "{all}");
+        assert!(site.proxy.is_some() && site.signers.is_some() && site.upstreams.len() == 1, "{all}");
+    }
+}

@@ -1,0 +1,21 @@
+//! The site document: a place where landfall or its users run; one schema for both sides of the gap.
+
+mod credentials;
+mod first;
+mod name_check;
+mod platforms;
+mod proxy;
+mod registry;
+mod signers;
+mod site;
+mod tkg;
+mod upstream;
+
+pub use credentials::Credentials;
+pub use first::first_site;
+pub use platforms::Cluster;
+pub use proxy::Proxy;
+pub use registry::Destinations;
+pub use registry::IndexPolicy;
+pub use site::{Site, SiteError, mapping};
+pub use tkg::{TkgSite, site_of_tkg};

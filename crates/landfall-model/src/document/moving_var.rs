@@ -1,0 +1,60 @@
+//! A variable of a manifest that `landfall update` may move: its value, the policy, and where its versions come from.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_yaml::Value;
+
+/// A variable that `landfall update` may move.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MovingVar {
+    /// One value, or a list of values. Numbers need quotes.
+    #[schemars(with = "OneOrMany")]
+    pub value: Value,
+    /// What it may move to: `patch`, `minor`, a range as in `~1.9`, a pattern, or `never`.
+    pub update: String,
+    /// Where its versions come from; the tags of the first image whose tag it is, where left out.
+    #[serde(default)]
+    pub from: Option<VersionsFrom>,
+}
+
+/// A text or a list of texts.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "for the JSON schema")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// Where versions come from.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum VersionsFrom {
+    /// The URL of a text with a version in each line, or a repository of images, whose tags they are.
+    Text(String),
+    /// A JSON document, and the path to its versions, as in `[].tag_name`.
+    Json(JsonVersions),
+    /// The index of a chart repository.
+    Chart(ChartVersions),
+}
+
+/// Versions in a JSON document.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JsonVersions {
+    /// Its URL.
+    pub url: String,
+    /// Keys with dots between them, `[]` for every element of a list, `[0]` for one, `{}` for the keys of an object.
+    pub path: String,
+}
+
+/// Versions of a chart.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChartVersions {
+    /// The URL of the repository.
+    pub repo: String,
+    /// The name of the chart.
+    pub chart: String,
+}

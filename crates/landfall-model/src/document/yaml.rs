@@ -1,0 +1,326 @@
+//! The entrance for YAML: every text that becomes values is read here.
+//!
+//! Aliases repeat what is written once: a list of a thousand aliases of a list of a thousand values has a million, and
+//! no byte count of the text shows it. So a text is counted before it is read: by the same parser, which visits each
+//! value and each alias without keeping anything, and stops at the limit. `clippy.toml` forbids the functions of the
+//! parser elsewhere.
+
+use crate::Limits;
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, MapAccess, SeqAccess,
+    VariantAccess, Visitor,
+};
+use serde_yaml::Error;
+use std::fmt;
+
+/// What a YAML text, or all YAML texts of one input, may still hold.
+#[derive(Debug, Clone, Copy)]
+pub struct YamlBudget {
+    /// Values; each alias counts as all that it stands for.
+    nodes: usize,
+    /// Bytes of the scalars that aliases repeat, beyond the bytes of the text.
+    alias_bytes: usize,
+}
+
+impl Default for YamlBudget {
+    fn default() -> YamlBudget {
+        YamlBudget { nodes: Limits::DEFAULT.yaml_nodes, alias_bytes: Limits::DEFAULT.yaml_alias_bytes }
+    }
+}
+
+/// Reads the one document in `text`.
+///
+/// # Errors
+/// When it is not YAML, does not fit `T`, or holds more than the limits allow.
+pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    check(text)?;
+    from_checked(text)
+}
+
+/// Like [`from_str`], for bytes.
+///
+/// # Errors
+/// As [`from_str`], and when the bytes are not UTF-8.
+pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    from_str(std::str::from_utf8(bytes).map_err(Error::custom)?)
+}
+
+/// Like [`from_str`], for a text that [`check`] accepted.
+///
+/// # Errors
+/// When it is not YAML, or does not fit `T`.
+pub(super) fn from_checked<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    #[expect(clippy::disallowed_methods, reason = "the text is counted")]
+    serde_yaml::from_str(text)
+}
+
+/// The documents of the stream `text`, read one after the other. An error is the last item.
+pub fn documents<T: DeserializeOwned>(text: &str) -> impl Iterator<Item = Result<T, Error>> {
+    each_document(text, check(text))
+}
+
+/// Like [`documents`], for one of several texts that share a budget.
+pub fn documents_within<'t, T: DeserializeOwned>(
+    text: &'t str,
+    budget: &mut YamlBudget,
+) -> impl Iterator<Item = Result<T, Error>> + use<'t, T> {
+    each_document(text, budget.charge(text))
+}
+
+/// The documents of a text that was `checked`.
+fn each_document<T: DeserializeOwned>(
+    text: &str,
+    checked: Result<(), Error>,
+) -> impl Iterator<Item = Result<T, Error>> {
+    let refused = checked.err();
+    let each = refused.is_none().then(|| stream(text).map(T::deserialize));
+    let mut all = refused.map(Err).into_iter().chain(each.into_iter().flatten());
+    let mut is_over = false;
+    // behind a fault the parser would report the same fault without end
+    std::iter::from_fn(move || all.next().filter(|_| !is_over).inspect(|item| is_over = item.is_err()))
+}
+
+/// Checks that `text` does not hold more than one text may.
+///
+/// # Errors
+/// When it does, with the position of the value that is too many; and when a text with aliases is not YAML.
+pub fn check(text: &str) -> Result<(), Error> {
+    let most = Limits::DEFAULT.yaml_nodes;
+    // a value needs a sign of its own, and one sign begins three at most: a list or mapping, a key and a value
+    if !has_aliases(text) && 3 * signs(text) < most && !may_be_deep(text) {
+        return Ok(());
+    }
+    YamlBudget::default().charge(text)
+}
+
+/// Whether parsers that keep what is written, without what aliases repeat, stay within bounds for `text`.
+pub(super) fn is_bounded(text: &str) -> bool {
+    signs(text) <= Limits::DEFAULT.yaml_nodes
+}
+
+impl YamlBudget {
+    /// Takes all that `text` holds from this.
+    fn charge(&mut self, text: &str) -> Result<(), Error> {
+        let most = Limits::DEFAULT.yaml_nodes;
+        if signs(text) > most {
+            return Err(Error::custom(format_args!("it has more than {most} values")));
+        }
+        if may_be_deep(text) && !is_shallow(text) {
+            let depth = Limits::DEFAULT.yaml_depth;
+            return Err(Error::custom(format_args!("it is not YAML, or nested deeper than {depth}")));
+        }
+        let mut counter = Counter { nodes: self.nodes, bytes: text.len() + self.alias_bytes };
+        for document in stream(text) {
+            counter.deserialize(document)?;
+        }
+        self.nodes = counter.nodes;
+        self.alias_bytes = self.alias_bytes.min(counter.bytes);
+        Ok(())
+    }
+}
+
+fn stream(text: &str) -> serde_yaml::Deserializer<'_> {
+    #[expect(clippy::disallowed_methods, reason = "to count the text, or counted")]
+    serde_yaml::Deserializer::from_str(text)
+}
+
+/// Whether `text` may have an alias, and the anchor that it needs.
+fn has_aliases(text: &str) -> bool {
+    text.contains('*') && text.contains('&')
+}
+
+/// The number of signs in `text` that may begin a value. Those in comments and texts count too.
+fn signs(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let is_sign = |at: usize| match bytes[at] {
+        b',' | b'[' | b'{' | b':' => true,
+        b'-' | b'?' => bytes.get(at + 1).is_none_or(u8::is_ascii_whitespace),
+        _ => false,
+    };
+    (0..bytes.len()).filter(|at| is_sign(*at)).count()
+}
+
+/// Whether brackets in `text` may be nested deeper than the limit: those in comments and texts count too. The parser
+/// takes quadratic time for deep ones.
+fn may_be_deep(text: &str) -> bool {
+    let mut depth = 0usize;
+    text.bytes().any(|byte| {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > Limits::DEFAULT.yaml_depth
+    })
+}
+
+/// Whether `text` is YAML that is not nested deeper than the limit, by a parser that has such a limit.
+fn is_shallow(text: &str) -> bool {
+    use granit_parser::{Event, Parser, options};
+    let mut depth = 0usize;
+    Parser::new_from_str_with_options(text, options! { emit_comments: false }).all(|event| {
+        match event {
+            Ok((Event::SequenceStart(..) | Event::MappingStart(..), _)) => depth += 1,
+            Ok((Event::SequenceEnd | Event::MappingEnd, _)) => depth = depth.saturating_sub(1),
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+        depth <= Limits::DEFAULT.yaml_depth
+    })
+}
+
+/// Visits values, and keeps nothing but what is left of a budget.
+struct Counter {
+    nodes: usize,
+    bytes: usize,
+}
+
+impl Counter {
+    fn take<E: serde::de::Error>(&mut self, bytes: usize) -> Result<(), E> {
+        match (self.nodes.checked_sub(1), self.bytes.checked_sub(bytes)) {
+            (Some(nodes), Some(bytes)) => {
+                (self.nodes, self.bytes) = (nodes, bytes);
+                Ok(())
+            }
+            (None, _) => {
+                let most = Limits::DEFAULT.yaml_nodes;
+                Err(E::custom(format_args!("with what its aliases repeat it has more than {most} values")))
+            }
+            (_, None) => {
+                let most = Limits::DEFAULT.yaml_alias_bytes;
+                Err(E::custom(format_args!("its aliases repeat more than {most} bytes of text")))
+            }
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &mut Counter {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Counter {
+    type Value = ();
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<(), E> {
+        self.take(0)
+    }
+    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<(), E> {
+        self.take(0)
+    }
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<(), E> {
+        self.take(0)
+    }
+    fn visit_i128<E: serde::de::Error>(self, _: i128) -> Result<(), E> {
+        self.take(0)
+    }
+    fn visit_u128<E: serde::de::Error>(self, _: u128) -> Result<(), E> {
+        self.take(0)
+    }
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<(), E> {
+        self.take(0)
+    }
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
+        self.take(text.len())
+    }
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        self.take(0)
+    }
+    fn visit_none<E: serde::de::Error>(self) -> Result<(), E> {
+        self.take(0)
+    }
+    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        self.take(0)?;
+        while items.next_element_seed(&mut *self)?.is_some() {}
+        Ok(())
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        self.take(0)?;
+        while entries.next_key_seed(&mut *self)?.is_some() {
+            entries.next_value_seed(&mut *self)?;
+        }
+        Ok(())
+    }
+    /// A value with a tag.
+    fn visit_enum<A: EnumAccess<'de>>(self, tagged: A) -> Result<(), A::Error> {
+        let ((), value) = tagged.variant_seed(&mut *self)?;
+        value.newtype_variant_seed(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::growth::assert_linear;
+    use serde_yaml::Value;
+
+    /// A list of `count` values, and a list of as many aliases of it.
+    fn squared(count: usize) -> String {
+        format!("a: &a [{}]\nb: [{}]\n", "x, ".repeat(count), "*a, ".repeat(count))
+    }
+
+    fn why(text: &str) -> String {
+        let read = from_str::<Value>(text).map(drop).map_err(|error| error.to_string());
+        let stream = documents::<Value>(text).try_for_each(|document| document.map(drop));
+        let stream = stream.map_err(|error| error.to_string());
+        assert_eq!(read, stream, "both entrances agree");
+        read.map_or_else(|error| error, |()| "read".into())
+    }
+
+    #[test]
+    fn aliases_count_as_what_they_stand_for() {
+        let too_many = "with what its aliases repeat it has more than 1000000 values";
+        assert_eq!(why(&squared(300)), "read");
+        assert!(why(&squared(7800)).contains(too_many), "46 kB that the parser's own limit accepts");
+        // of each level, ten of the one before; and a list that holds itself
+        let mut levels = "l0: &l0 x\n".to_owned();
+        (1..9).for_each(|level| {
+            levels += &format!("l{level}: &l{level} [{}]\n", format!("*l{}, ", level - 1).repeat(10));
+        });
+        assert!(why(&levels).contains("with what its aliases repeat") || why(&levels).contains("repetition"));
+        assert_ne!(why("&a [*a, *a]"), "read");
+        // a text that many aliases repeat, as a value and as a key
+        let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), "*a, ".repeat(200));
+        assert!(check(&text).unwrap_err().to_string().contains("repeat more than 16777216 bytes"));
+        let tagged = format!("a: &a !t [{}]\nb: [{}]\n", "x, ".repeat(1001), "!u {*a : *a}, ".repeat(600));
+        assert!(check(&tagged).unwrap_err().to_string().contains(too_many));
+    }
+
+    #[test]
+    fn the_documents_of_a_stream_count_together_and_a_fault_is_the_last() {
+        let stream = format!("{}---\n", squared(500)).repeat(4) + &squared(500);
+        let found: Vec<Result<Value, Error>> = documents(&stream).collect();
+        assert!(found.len() == 1 && found[0].is_err(), "{}", found.len());
+        let broken: Vec<Result<Value, Error>> = documents("a: 1\n---\nb: [\n").collect();
+        assert!(broken.len() == 2 && broken[0].is_ok() && broken[1].is_err());
+        let mut budget = YamlBudget::default();
+        let mut read =
+            || documents_within::<Value>(&squared(400), &mut budget).all(|document| document.is_ok());
+        assert!((0..6).all(|_| read()) && !read(), "texts that share a budget");
+        assert!(documents::<Value>("").all(|document| document.is_ok()));
+    }
+
+    #[test]
+    fn too_many_values_and_too_deep_brackets_are_refused_without_aliases() {
+        assert!(why(&format!("[{}]", "a,".repeat(1_000_001))).contains("more than 1000000 values"));
+        let blocks = "- a: b\n".repeat(334_000);
+        assert!(check(&blocks).unwrap_err().to_string().contains("more than 1000000 values"));
+        assert!(why(&"[".repeat(100_000)).contains("nested deeper"));
+        assert!(why(&format!("{}a: 1\n", "# see [the docs\n".repeat(1000))) == "read");
+    }
+
+    #[test]
+    fn counting_takes_time_by_the_length_of_the_text_alone() {
+        assert_linear(1_500, |size| drop(check(&squared(size))));
+    }
+}

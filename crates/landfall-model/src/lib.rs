@@ -1,0 +1,68 @@
+//! The vocabulary of landfall, and its documents, without any network.
+//!
+//! The crate root has the terms of the field as types: [`Digest`], [`ImageRef`], [`Platform`], [`Descriptor`],
+//! [`Manifest`], [`Mapping`], [`Limits`]. [`document`] reads YAML with the place of each value and explains errors by
+//! showing the line; it is the only entrance for YAML. [`report`] is what a command reports, as JSON, Markdown and
+//! HTML. [`config`] is the site document. [`sign`] verifies and makes signatures of SSH, OpenPGP and minisign.
+//!
+//! It imports no other crate of landfall. Begin with `digest.rs`, `limits.rs` and `document/yaml.rs`.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is"))]
+
+pub mod config;
+pub mod document;
+pub mod report;
+pub mod sign;
+
+mod chart_version;
+mod consumer;
+mod date;
+mod descriptor;
+mod destination;
+mod digest;
+mod docker_hub;
+mod host_aliases;
+mod host_name;
+mod layout;
+mod limits;
+mod manifest;
+pub mod media_type;
+mod platform;
+mod reference;
+mod referrer;
+mod shard;
+mod size;
+mod update_policy;
+mod version;
+mod version_range;
+
+pub use chart_version::{ChartVersion, VersionRange};
+pub use consumer::{Consumer, prefix_of};
+pub use date::today;
+pub use descriptor::Descriptor;
+pub use destination::{Destination, DestinationRules, TargetError};
+pub use destination::{Mapping, Target};
+pub use destination::{holds_account, host_component, without_userinfo};
+pub use digest::{Algorithm, Digest};
+pub use digest::{DigestError, Hasher};
+pub use digest::{hex, unhex};
+pub use docker_hub::canonical_host;
+pub use host_aliases::{names_of, other_hosts};
+pub use host_name::is_dns_name;
+pub use layout::{INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
+pub use limits::Limits;
+pub use manifest::trim_index;
+pub use manifest::{Child, Manifest, ManifestError};
+pub use media_type::MediaType;
+pub use platform::Platform;
+pub use reference::ImageRef;
+pub use reference::{ReferenceError, is_repository, is_repository_component, is_tag, names_host};
+pub use referrer::{
+    ENTRY_ANNOTATIONS, Referring, cosign_tags, merge_referrers, referrers_tag, referring, tagged_subject,
+};
+pub use shard::Shard;
+pub use shard::ShardError;
+pub use shard::{cost, split};
+pub use size::{human_size, parse_size};
+pub use update_policy::{PolicyError, UpdatePolicy};
+pub use version::Version;

@@ -1,0 +1,185 @@
+//! Referrers: manifests with a subject, and the names by which a registry lists them
+//! (distribution-spec "Listing Referrers", "Referrers Tag Schema"; cosign's tag convention).
+
+use super::manifest::children_mut;
+use super::{Algorithm, Descriptor, Digest, ManifestError, media_type};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// The largest annotations that an entry in a list of referrers has, in bytes of JSON. Registries refuse longer lists
+/// than 4 MiB.
+pub const ENTRY_ANNOTATIONS: usize = 1 << 20;
+
+/// A manifest with a subject.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Referring {
+    /// The digest of the manifest that it refers to.
+    pub subject: Digest,
+    /// Its entry in a list of referrers: the descriptor with artifact type and annotations.
+    pub entry: Value,
+    /// Whether the entry lacks the annotations: they have more than [`ENTRY_ANNOTATIONS`] bytes.
+    pub is_abridged: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Raw<'a> {
+    subject: Option<Named>,
+    artifact_type: Option<String>,
+    config: Option<Typed>,
+    /// Read only if there is a subject: a manifest may have hundreds of thousands.
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    digest: Digest,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Typed {
+    media_type: Option<String>,
+}
+
+/// Reads the subject of a manifest or index; `None` where it has no subject.
+pub fn referring(bytes: &[u8], descriptor: &Descriptor) -> Option<Referring> {
+    let raw: Raw = serde_json::from_slice(bytes).ok()?;
+    let subject = raw.subject?.digest;
+    let mut entry = json!({
+        "mediaType": descriptor.media_type,
+        "digest": descriptor.digest,
+        "size": descriptor.size,
+    });
+    let kind = raw.artifact_type.filter(|kind| !kind.is_empty());
+    if let Some(kind) = kind.or_else(|| raw.config.and_then(|config| config.media_type)) {
+        entry["artifactType"] = kind.into();
+    }
+    let (annotations, omitted) = match raw.annotations.map(RawValue::get) {
+        Some(text) if text.len() > ENTRY_ANNOTATIONS => (None, true),
+        text => (text, false),
+    };
+    if let Some(annotations) = annotations {
+        entry["annotations"] = serde_json::from_str(annotations).ok()?;
+    }
+    Some(Referring { subject, entry, is_abridged: omitted })
+}
+
+/// The tag under which a registry without a referrers API keeps the list of the referrers of `subject`.
+pub fn referrers_tag(subject: &Digest) -> String {
+    format!("{}-{}", subject.algorithm().as_str(), subject.short(64))
+}
+
+/// What a tag refers to by its form: that of a list of referrers, or one that cosign gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaggedSubject {
+    /// The subject's digest, or as much of it as a tag holds.
+    pub digest: String,
+    /// Whether it is the tag of a list of referrers.
+    pub is_list: bool,
+}
+
+/// The subject that `tag` names, where it has one of these forms.
+pub fn tagged_subject(tag: &str) -> Option<TaggedSubject> {
+    let (algorithm, rest) = tag.split_once('-').filter(|(name, _)| matches!(*name, "sha256" | "sha512"))?;
+    let (hex, ending) = rest.split_at_checked(64)?;
+    let is_hex = hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_known = matches!(ending, "" | ".sig" | ".att" | ".sbom");
+    let subject = || TaggedSubject { digest: format!("{algorithm}:{hex}"), is_list: ending.is_empty() };
+    (is_hex && is_known).then(subject)
+}
+
+/// The tags that cosign gives to the signature, the attestations and the SBOM of `subject`. A
+/// digest that is too long for a tag has none.
+pub fn cosign_tags(subject: &Digest) -> Vec<String> {
+    match subject.algorithm() {
+        Algorithm::Sha256 => {
+            [".sig", ".att", ".sbom"].map(|ending| format!("{}{ending}", referrers_tag(subject))).into()
+        }
+        Algorithm::Sha512 => Vec::new(),
+    }
+}
+
+/// Appends to the list of referrers `old` those `entries` that it lacks; `None` where it lacks none. Its own entries
+/// stay unchanged. Without `old` the list is new.
+///
+/// # Errors
+/// When `old` is not an index.
+pub fn merge_referrers(old: Option<&[u8]>, entries: &[Value]) -> Result<Option<Vec<u8>>, ManifestError> {
+    let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
+    let mut index = match old {
+        Some(bytes) => serde_json::from_slice(bytes).map_err(json)?,
+        None => json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": []}),
+    };
+    let list = children_mut(&mut index)?;
+    let before = list.len();
+    for entry in entries {
+        if !list.iter().any(|known| known["digest"] == entry["digest"]) {
+            list.push(entry.clone());
+        }
+    }
+    if list.len() == before {
+        return Ok(None);
+    }
+    serde_json::to_vec(&index).map(Some).map_err(json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_config_stands_in_for_a_missing_artifact_type() {
+        let subject = Digest::sha256(b"subject");
+        let descriptor =
+            Descriptor { digest: Digest::sha256(b"m"), size: 1, media_type: media_type::OCI_MANIFEST.into() };
+        let manifest = |more: &str| {
+            format!(
+                r#"{{"subject":{{"digest":"{subject}"}},"config":{{"mediaType":"application/c"}}{more}}}"#
+            )
+        };
+        let of = |text: String| referring(text.as_bytes(), &descriptor).unwrap().entry;
+        assert_eq!(of(manifest(""))["artifactType"], "application/c");
+        let entry = of(manifest(r#","artifactType":"application/a","annotations":{"k":"v"}"#));
+        assert_eq!(
+            (&entry["artifactType"], &entry["annotations"]["k"]),
+            (&json!("application/a"), &json!("v"))
+        );
+        for (length, is_abridged) in [(ENTRY_ANNOTATIONS - 8, false), (ENTRY_ANNOTATIONS - 7, true)] {
+            let long = manifest(&format!(r#","annotations":{{"k":"{}"}}"#, "x".repeat(length)));
+            let found = referring(long.as_bytes(), &descriptor).unwrap();
+            assert_eq!((found.is_abridged, found.entry["annotations"].is_null()), (is_abridged, is_abridged));
+        }
+        assert_eq!(referring(br#"{"config":{}}"#, &descriptor), None);
+        assert_eq!(referring(b"no json", &descriptor), None);
+    }
+
+    #[test]
+    fn tags_follow_from_the_digest_and_fit_into_a_tag() {
+        let short = Digest::sha256(b"x");
+        assert_eq!(referrers_tag(&short), format!("sha256-{}", short.hex()));
+        assert_eq!(cosign_tags(&short)[1], format!("sha256-{}.att", short.hex()));
+        let long = Digest::of(Algorithm::Sha512, b"x");
+        assert_eq!(referrers_tag(&long), format!("sha512-{}", &long.hex()[..64]));
+        assert!(cosign_tags(&long).is_empty());
+        for (tag, is_list) in [(referrers_tag(&short), true), (cosign_tags(&short)[0].clone(), false)] {
+            assert_eq!(tagged_subject(&tag), Some(TaggedSubject { digest: short.to_string(), is_list }));
+        }
+        for plain in ["sha256-abc", "v1", "sha256-", &format!("sha256-{}-x", short.hex()), "md5-x"] {
+            assert_eq!(tagged_subject(plain), None, "{plain}");
+        }
+    }
+
+    #[test]
+    fn a_list_keeps_what_it_has_and_grows_at_its_end() {
+        let (a, b) = (json!({"digest": "sha256:a", "x": 1}), json!({"digest": "sha256:b"}));
+        let first = merge_referrers(None, std::slice::from_ref(&a)).unwrap().unwrap();
+        assert_eq!(merge_referrers(Some(&first), std::slice::from_ref(&a)).unwrap(), None);
+        let both = merge_referrers(Some(&first), &[json!({"digest": "sha256:a"}), b.clone()]).unwrap();
+        let both: Value = serde_json::from_slice(&both.unwrap()).unwrap();
+        assert_eq!(both["manifests"], json!([a, b]));
+        assert!(merge_referrers(Some(br#"{"layers":[]}"#), &[b]).is_err());
+    }
+}

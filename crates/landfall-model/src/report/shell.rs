@@ -1,0 +1,37 @@
+//! Words of commands that people type.
+
+/// `text` between quotes, as one word of a shell.
+pub fn shell_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// `text` as one word of a shell, between quotes only where it needs them.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => shell_quoted(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_where_a_shell_would_read_it_otherwise() {
+        for (text, word) in [
+            ("a/b-1.yaml", "a/b-1.yaml"),
+            ("/mnt/1/V.0001", "/mnt/1/V.0001"),
+            ("my disc/V", "'my disc/V'"),
+            ("my file's", r"'my file'\''s'"),
+            ("it's", r"'it'\''s'"),
+            ("quay.io/a/b:v1@sha256:0", "quay.io/a/b:v1@sha256:0"),
+            ("x'; rm -rf $HOME", r"'x'\''; rm -rf $HOME'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(text), word);
+        }
+        assert_eq!(shell_quoted("a'b $c"), r"'a'\''b $c'");
+    }
+}

@@ -1,0 +1,307 @@
+//! Whether a key of OpenPGP may sign, and a signature counts: gpg's rules, as gpgv applies them
+//! (`merge_selfsigs` and `check_signature` of `GnuPG` 2.2).
+
+use super::openpgp_error::OpenPgpError;
+use jiff::Timestamp;
+use pgp::composed::{SignedPublicKey, SignedPublicSubKey};
+use pgp::crypto::hash::HashAlgorithm;
+use pgp::packet::{PublicKey, Signature, SignatureConfig, SignatureType, SubpacketData};
+use pgp::types::{KeyDetails, KeyVersion, Tag};
+use std::io::Read;
+
+/// The time at which a signature is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignatureTime {
+    /// The current time, as gpgv does it: for content that is fetched.
+    Now,
+    /// The time of the signature: for content that was judged when it was locked and carried since,
+    /// so that a key's end does not invalidate a bundle.
+    Made,
+}
+
+/// A key of a certificate: its primary key, or one of its subkeys.
+pub(super) struct SigningKey<'k> {
+    pub(super) certificate: &'k SignedPublicKey,
+    subkey: Option<&'k SignedPublicSubKey>,
+}
+
+/// What the owner's newest statements say of a key.
+struct KeyStatus {
+    revoked: bool,
+    /// When the key expires, in seconds since 1970.
+    expires: Option<u64>,
+    /// Why the key is nobody's: its owner says nothing of it.
+    not_known: Option<&'static str>,
+    /// Why the key may not sign content.
+    not_for_signing: Option<&'static str>,
+}
+
+impl<'k> SigningKey<'k> {
+    /// The subkey of `certificate`, or its primary key for `None`.
+    pub(super) fn new(certificate: &'k SignedPublicKey, subkey: Option<&'k SignedPublicSubKey>) -> Self {
+        SigningKey { certificate, subkey }
+    }
+
+    /// The key of `certificate` that `signature` names as its maker.
+    pub(super) fn find(certificate: &'k SignedPublicKey, signature: &Signature) -> Option<SigningKey<'k>> {
+        let primary = &certificate.primary_key;
+        // fingerprints of version 3 can be forged, and gpg reads no such keys
+        if matches!(primary.version(), KeyVersion::V2 | KeyVersion::V3) {
+            return None;
+        }
+        if names(signature, primary) {
+            return Some(SigningKey::new(certificate, None));
+        }
+        let subkey = certificate.public_subkeys.iter().find(|subkey| names(signature, &subkey.key))?;
+        Some(SigningKey::new(certificate, Some(subkey)))
+    }
+
+    /// Whether the key made `signature` over `content`.
+    pub(super) fn made(&self, signature: &Signature, content: impl Read) -> bool {
+        let verified = match self.subkey {
+            Some(subkey) => signature.verify(&subkey.key, content),
+            None => signature.verify(&self.certificate.primary_key, content),
+        };
+        verified.is_ok()
+    }
+
+    /// Refuses the key unless it may sign content at `now`, in seconds since 1970.
+    ///
+    /// # Errors
+    /// When it has expired, is revoked, or is not for signing.
+    pub(super) fn check(&self, now: u64) -> Result<(), OpenPgpError> {
+        let name = fingerprint(self.certificate);
+        let primary = primary_status(self.certificate, now);
+        let subkey = self.subkey.map(|subkey| subkey_status(&self.certificate.primary_key, subkey, now));
+        let not_for_signing = subkey.as_ref().unwrap_or(&primary).not_for_signing;
+        if let Some(why) = primary.not_known.or(not_for_signing) {
+            return Err(OpenPgpError::NotForSigning(name, why));
+        }
+        if primary.revoked || subkey.as_ref().is_some_and(|subkey| subkey.revoked) {
+            return Err(OpenPgpError::Revoked(name));
+        }
+        match [primary.expires, subkey.and_then(|subkey| subkey.expires)].into_iter().flatten().min() {
+            Some(end) if end <= now => Err(OpenPgpError::Expired(name, time_of(end))),
+            _ => Ok(()),
+        }
+    }
+
+    fn created(&self) -> u64 {
+        self.subkey
+            .map_or_else(
+                || self.certificate.primary_key.created_at().as_secs(),
+                |subkey| subkey.key.created_at().as_secs(),
+            )
+            .into()
+    }
+}
+
+/// Refuses a signature that proves nothing, whatever its content: a weak one, and one of another
+/// kind.
+///
+/// # Errors
+/// When it is weak, or signs no content.
+pub(super) fn check_form(key: &SigningKey<'_>, signature: &Signature) -> Result<(), OpenPgpError> {
+    let name = || fingerprint(key.certificate);
+    match (signature.hash_alg(), signature.typ()) {
+        (None | Some(HashAlgorithm::Md5 | HashAlgorithm::Sha1 | HashAlgorithm::Ripemd160), _) => {
+            Err(OpenPgpError::Weak(name()))
+        }
+        (_, Some(SignatureType::Binary | SignatureType::Text)) => Ok(()),
+        _ => Err(OpenPgpError::Kind(name())),
+    }
+}
+
+/// Refuses a signature that `key` made, if the key or the signature must not be believed at `time`.
+///
+/// # Errors
+/// When gpgv refuses it.
+pub(super) fn check_signer(
+    key: &SigningKey<'_>,
+    signature: &Signature,
+    time: SignatureTime,
+) -> Result<(), OpenPgpError> {
+    let name = || fingerprint(key.certificate);
+    if let Some(part) = unsupported(signature) {
+        return Err(OpenPgpError::Critical(name(), part));
+    }
+    let current = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();
+    let made = signature.created().map_or(0, |created| created.as_secs().into());
+    let now = match time {
+        SignatureTime::Now => current,
+        SignatureTime::Made => made,
+    };
+    // the clock of a machine at the far side may be wrong
+    if key.created() > made || time == SignatureTime::Now && key.created() > current {
+        return Err(OpenPgpError::TooEarly(name(), time_of(key.created())));
+    }
+    key.check(now)?;
+    match end_of(signature) {
+        Some(end) if end <= now => Err(OpenPgpError::SignatureExpired(name(), time_of(end))),
+        _ => Ok(()),
+    }
+}
+
+/// Whether `signature` says that `key` made it.
+fn names(signature: &Signature, key: &impl KeyDetails) -> bool {
+    signature.issuer_key_id().contains(&&key.legacy_key_id())
+        || signature.issuer_fingerprint().contains(&&key.fingerprint())
+}
+
+fn time_of(seconds: u64) -> Timestamp {
+    i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or_default()
+}
+
+/// When `signature` expires, in seconds since 1970.
+fn end_of(signature: &Signature) -> Option<u64> {
+    let life = signature.signature_expiration_time().filter(|life| life.as_secs() > 0)?;
+    Some(u64::from(signature.created()?.as_secs()) + u64::from(life.as_secs()))
+}
+
+/// The first part of `signature` that is critical and has no effect here, so that the signature
+/// must not count (RFC 9580, 5.2.3.7). Notations are among them: landfall knows none.
+fn unsupported(signature: &Signature) -> Option<String> {
+    use SubpacketData as Data;
+    let config = signature.config()?;
+    let mut all = config.hashed_subpackets().chain(config.unhashed_subpackets());
+    let part = all.find(|part| {
+        let has_effect = !matches!(
+            part.data,
+            Data::Notation(_)
+                | Data::KeyServerPreferences(_)
+                | Data::SignersUserID(_)
+                | Data::SignatureTarget(..)
+                | Data::IntendedRecipientFingerprint(_)
+                | Data::Experimental(..)
+                | Data::Other(..)
+        );
+        part.is_critical && !has_effect
+    })?;
+    Some(match &part.data {
+        Data::Notation(notation) => {
+            format!("the notation {}", String::from_utf8_lossy(&notation.name).escape_default())
+        }
+        _ => format!("{:?}", part.typ()),
+    })
+}
+
+/// Whether a statement of the owner counts at `now`.
+fn counts(statement: &Signature, now: u64) -> bool {
+    has_effect(statement) && end_of(statement).is_none_or(|end| end > now)
+}
+
+/// Whether a statement of the owner counts until it expires: gpg reads those by SHA-1, whose two
+/// contents would both be the owner's.
+fn has_effect(statement: &Signature) -> bool {
+    let is_weak = matches!(statement.hash_alg(), None | Some(HashAlgorithm::Md5));
+    !is_weak && unsupported(statement).is_none()
+}
+
+/// The fingerprints of the designated revokers that `statement` names.
+fn revokers(statement: &Signature) -> impl Iterator<Item = &[u8]> {
+    let parts = statement.config().into_iter().flat_map(SignatureConfig::hashed_subpackets);
+    parts.filter_map(|part| match &part.data {
+        SubpacketData::RevocationKey(revoker) => Some(&revoker.fingerprint[..]),
+        _ => None,
+    })
+}
+
+/// Whether `signature` says that the key with this fingerprint of version 4 made it. As in gpg, the
+/// key ID is enough, which is the end of the fingerprint: older signatures have nothing else.
+fn names_print(signature: &Signature, fingerprint: &[u8]) -> bool {
+    signature.issuer_key_id().iter().any(|id| fingerprint.ends_with(id.as_ref()))
+        || signature.issuer_fingerprint().iter().any(|maker| maker.as_bytes() == fingerprint)
+}
+
+/// The newest of `statements`; of several of one second the last.
+fn newest<'s>(statements: impl Iterator<Item = &'s Signature>) -> Option<&'s Signature> {
+    statements.max_by_key(|statement| statement.created().map(pgp::types::Timestamp::as_secs))
+}
+
+/// How long `statement` says that a key lives, in seconds.
+fn life(statement: &Signature) -> Option<u64> {
+    statement.key_expiration_time().map(|life| life.as_secs().into()).filter(|life| *life > 0)
+}
+
+/// Whether `statement` says that a key may sign content; `None` if it says nothing of what the key
+/// is for.
+fn may_sign(statement: &Signature) -> Option<bool> {
+    let mut parts = statement.config()?.hashed_subpackets();
+    parts.find_map(|part| match &part.data {
+        SubpacketData::KeyFlags(flags) => Some(flags.sign()),
+        _ => None,
+    })
+}
+
+/// What the owner says of the primary key: a statement of the key itself comes before those of its
+/// user names.
+fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
+    let (key, details) = (&certificate.primary_key, &certificate.details);
+    let mut direct: Vec<&Signature> = details
+        .direct_signatures
+        .iter()
+        .filter(|one| one.typ() == Some(SignatureType::Key) && has_effect(one) && one.verify_key(key).is_ok())
+        .collect();
+    // a designated revoker stays one when the statement has expired, and its revocation counts
+    // unchecked: its key need not be here
+    let named: Vec<&[u8]> = direct.iter().flat_map(|one| revokers(one)).collect();
+    let is_revoker = |revocation: &Signature| named.iter().any(|one| names_print(revocation, one));
+    direct.retain(|one| counts(one, now));
+    let mut revocations = details.revocation_signatures.iter();
+    let revoked = revocations.any(|one| one.verify_key(key).is_ok() || is_revoker(one));
+    let users = details.users.iter().map(|user| {
+        let is_own = |one: &&Signature| one.verify_certification(key, Tag::UserId, &user.id).is_ok();
+        newest(user.signatures.iter().filter(|one| names(one, key) && counts(one, now)).filter(is_own))
+    });
+    let attributes = details.user_attributes.iter().map(|user| {
+        let is_own = |one: &&Signature| one.verify_certification(key, Tag::UserAttribute, &user.attr).is_ok();
+        newest(user.signatures.iter().filter(|one| names(one, key) && counts(one, now)).filter(is_own))
+    });
+    let mut users: Vec<&Signature> = users.chain(attributes).flatten().collect();
+    let is_unknown = users.is_empty() && direct.is_empty();
+    users.retain(|one| one.typ() != Some(SignatureType::CertRevocation));
+    let direct = newest(direct.into_iter());
+    let of_users = |has: &dyn Fn(&Signature) -> bool| newest(users.iter().copied().filter(|one| has(one)));
+    let signs = direct.and_then(may_sign).or_else(|| may_sign(of_users(&|one| may_sign(one).is_some())?));
+    let life = direct.and_then(life).or_else(|| life(of_users(&|one| life(one).is_some())?));
+    KeyStatus {
+        revoked,
+        expires: life.map(|life| u64::from(key.created_at().as_secs()) + life),
+        not_known: is_unknown.then_some("it has no valid signature by itself, as keys with a user name have"),
+        not_for_signing: (signs == Some(false)).then_some("its owner made it for other uses"),
+    }
+}
+
+/// What the owner of `primary` says of `subkey`: its newest binding, and any revocation, whatever
+/// its date.
+fn subkey_status(primary: &PublicKey, subkey: &SignedPublicSubKey, now: u64) -> KeyStatus {
+    let key = &subkey.key;
+    let is_bound = |one: &&Signature| one.verify_subkey_binding(primary, key).is_ok();
+    let own: Vec<&Signature> = subkey.signatures.iter().filter(is_bound).collect();
+    let is_binding = |one: &&&Signature| one.typ() == Some(SignatureType::SubkeyBinding) && counts(one, now);
+    let binding = newest(own.iter().filter(is_binding).copied());
+    // else a stranger's key could be taken for one's own
+    let is_mutual = |binding: &Signature| {
+        let back = binding.embedded_signature();
+        back.is_some_and(|back| counts(back, now) && back.verify_primary_key_binding(key, primary).is_ok())
+    };
+    let not_for_signing = match binding {
+        None => Some("nothing binds it to its primary key"),
+        Some(binding) if may_sign(binding) == Some(false) => Some("its owner made it for other uses"),
+        Some(binding) if !is_mutual(binding) => {
+            Some("it does not confirm that it belongs to its primary key")
+        }
+        Some(_) => None,
+    };
+    KeyStatus {
+        revoked: own.iter().any(|one| one.typ() == Some(SignatureType::SubkeyRevocation)),
+        not_known: None,
+        expires: binding.and_then(life).map(|life| u64::from(key.created_at().as_secs()) + life),
+        not_for_signing,
+    }
+}
+
+/// The fingerprint of the primary key of `certificate`, in upper-case hex.
+pub(super) fn fingerprint(certificate: &SignedPublicKey) -> String {
+    certificate.fingerprint().to_string().to_ascii_uppercase()
+}

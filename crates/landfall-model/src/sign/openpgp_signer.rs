@@ -1,0 +1,177 @@
+//! OpenPGP keys that sign what a site offers: texts with the signature below them, and files with the signature beside them.
+//! Equal content, key and time give equal bytes.
+
+use super::openpgp::OpenPgpKeys;
+use super::openpgp_error::OpenPgpError;
+use super::openpgp_rules;
+use jiff::Timestamp;
+use pgp::composed::{
+    ArmorOptions, CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey, SignedSecretKey,
+};
+use pgp::packet::{Signature, SignatureConfig, SignatureType, Subpacket, SubpacketData};
+use pgp::types::{KeyDetails, KeyVersion, Password, SigningKey};
+
+/// A key that signs.
+pub struct OpenPgpSigner {
+    key: SignedSecretKey,
+    public: OpenPgpKeys,
+    passphrase: Password,
+    /// Since when all of the key is valid, in seconds: a signature from before that is none.
+    since: u32,
+    /// The position of the subkey that signs; `None` for the primary key.
+    subkey: Option<usize>,
+}
+
+impl OpenPgpSigner {
+    /// The private key in `bytes`, armored or not. `passphrase` opens it, where it needs one.
+    ///
+    /// # Errors
+    /// When there is none, it stays locked, or it cannot sign now.
+    pub fn parse(bytes: &[u8], passphrase: Option<&str>) -> Result<OpenPgpSigner, OpenPgpError> {
+        let key = secret_key(bytes).ok_or(OpenPgpError::NoPrivate)?;
+        // what gpg and dnf of today check
+        if key.primary_key.version() != KeyVersion::V4 {
+            return Err(OpenPgpError::Unfit);
+        }
+        let public = OpenPgpKeys(vec![key.to_public_key()]);
+        let details = &key.details;
+        let own = details.users.iter().flat_map(|user| &user.signatures).chain(&details.direct_signatures);
+        let own = own.chain(key.secret_subkeys.iter().flat_map(|subkey| &subkey.signatures));
+        let times = own.filter_map(Signature::created).chain([key.primary_key.created_at()]);
+        let since = times.map(pgp::types::Timestamp::as_secs).max().unwrap_or_default();
+        let passphrase = passphrase.map_or_else(Password::empty, Password::from);
+        let subkey = newest_subkey(&public.0[0], Timestamp::now());
+        let signer = OpenPgpSigner { key, public, passphrase, since, subkey };
+        let tried = signer.detached(b"", Timestamp::now()).map_err(|_| OpenPgpError::Locked)?;
+        signer
+            .public
+            .verify_detached(tried.as_bytes(), openpgp_rules::SignatureTime::Now, || Ok(&b""[..]))?;
+        Ok(signer)
+    }
+
+    /// The public keys in `bytes`, or the public half of the private key there, which may be locked.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn public_half(bytes: &[u8]) -> Result<OpenPgpKeys, OpenPgpError> {
+        match (OpenPgpKeys::parse(bytes), secret_key(bytes)) {
+            (Err(_), Some(key)) => Ok(OpenPgpKeys(vec![key.to_public_key()])),
+            (parsed, _) => parsed,
+        }
+    }
+
+    /// `time`, or since when the key is valid, where that is later.
+    pub fn time(&self, time: Timestamp) -> Timestamp {
+        let since = Timestamp::from_second(i64::from(self.since)).unwrap_or_default();
+        time.max(since)
+    }
+
+    /// `text` with the signature below it, made at [`time`](OpenPgpSigner::time) `at`.
+    ///
+    /// # Errors
+    /// When it cannot be signed.
+    pub fn cleartext(&self, text: &str, at: Timestamp) -> Result<String, OpenPgpError> {
+        let (key, text) = (Box::new(self.signing_key()), text.trim_end_matches('\n'));
+        let signed = self.config(SignatureType::Text, at).and_then(|config| {
+            CleartextSignedMessage::new(text, config, &key, &self.passphrase)?
+                .to_armored_string(ArmorOptions::default())
+        });
+        signed.map_err(|_| OpenPgpError::Unfit)
+    }
+
+    /// The signature of `content`, armored, made at [`time`](OpenPgpSigner::time) `at`.
+    ///
+    /// # Errors
+    /// When it cannot be signed.
+    pub fn detached(&self, content: &[u8], at: Timestamp) -> Result<String, OpenPgpError> {
+        let key = Box::new(self.signing_key());
+        let signed = self.config(SignatureType::Binary, at).and_then(|config| {
+            let signature = config.sign(&key, &self.passphrase, content)?;
+            DetachedSignature::new(signature).to_armored_string(ArmorOptions::default())
+        });
+        signed.map_err(|_| OpenPgpError::Unfit)
+    }
+
+    fn config(&self, kind: SignatureType, at: Timestamp) -> pgp::errors::Result<SignatureConfig> {
+        let key = self.signing_key();
+        let seconds = self.time(at).as_second() as u32;
+        let mut config = SignatureConfig::v4(kind, key.algorithm(), key.hash_alg());
+        config.hashed_subpackets = vec![
+            Subpacket::regular(SubpacketData::IssuerFingerprint(key.fingerprint()))?,
+            Subpacket::regular(SubpacketData::SignatureCreationTime(pgp::types::Timestamp::from_secs(
+                seconds,
+            )))?,
+        ];
+        config.unhashed_subpackets =
+            vec![Subpacket::regular(SubpacketData::IssuerKeyId(key.legacy_key_id()))?];
+        Ok(config)
+    }
+
+    fn signing_key(&self) -> &dyn SigningKey {
+        match self.subkey.and_then(|position| self.key.secret_subkeys.get(position)) {
+            Some(subkey) => &subkey.key,
+            None => &self.key.primary_key,
+        }
+    }
+}
+
+/// The position of the newest subkey of `certificate` that may sign at `now`.
+fn newest_subkey(certificate: &SignedPublicKey, now: Timestamp) -> Option<usize> {
+    let now = u64::try_from(now.as_second()).unwrap_or_default();
+    let subkeys = certificate.public_subkeys.iter().enumerate();
+    let may_sign = subkeys.filter(|(_, subkey)| {
+        let key = openpgp_rules::SigningKey::new(certificate, Some(subkey));
+        key.check(now).is_ok()
+    });
+    Some(may_sign.max_by_key(|(_, subkey)| subkey.key.created_at())?.0)
+}
+
+/// The first private key in `bytes`.
+fn secret_key(bytes: &[u8]) -> Option<SignedSecretKey> {
+    let (mut found, _) = SignedSecretKey::from_reader_many(bytes).ok()?;
+    found.next()?.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &[u8] = include_bytes!("../../../../tests/data/packages/site-key.asc");
+    const LOCKED: &[u8] = include_bytes!("../../../../tests/data/packages/site-key-locked.asc");
+
+    #[test]
+    fn what_is_signed_is_verified_and_the_same_each_time() {
+        let signer = OpenPgpSigner::parse(SECRET, None).unwrap();
+        let at = signer.time(Timestamp::UNIX_EPOCH);
+        assert!(at > Timestamp::UNIX_EPOCH, "not before the key");
+        let text = "Suite: x\n- dash\nSHA256:\n a 1 b\n";
+        let signed = signer.cleartext(text, at).unwrap();
+        assert_eq!(signed, signer.cleartext(text, Timestamp::UNIX_EPOCH).unwrap());
+        let verified = |text: &str| signer.public.verify(text, openpgp_rules::SignatureTime::Now);
+        let (read, _) = verified(&signed).unwrap();
+        assert_eq!(read.trim_end(), text.trim_end());
+        assert!(verified(&signed.replace("Suite: x", "Suite: y")).is_err());
+        let beside = signer.detached(b"content", at).unwrap();
+        assert_eq!(beside, signer.detached(b"content", at).unwrap());
+        let detached = |content| {
+            signer
+                .public
+                .verify_detached(beside.as_bytes(), openpgp_rules::SignatureTime::Now, || Ok(content))
+        };
+        detached(&b"content"[..]).unwrap();
+        assert!(detached(&b"other"[..]).is_err());
+    }
+
+    #[test]
+    fn what_cannot_sign_is_told() {
+        let parse = |bytes: &[u8], passphrase| OpenPgpSigner::parse(bytes, passphrase).err();
+        assert_eq!(parse(LOCKED, Some("secret")), None);
+        assert_eq!(parse(LOCKED, None), Some(OpenPgpError::Locked));
+        assert_eq!(parse(LOCKED, Some("other")), Some(OpenPgpError::Locked));
+        assert!(OpenPgpSigner::public_half(LOCKED).unwrap().certificates().unwrap().contains("PUBLIC"));
+        let public = OpenPgpSigner::parse(SECRET, None).unwrap().public.certificates().unwrap();
+        for bytes in [public.as_bytes(), b"", b"hello"] {
+            assert_eq!(parse(bytes, None), Some(OpenPgpError::NoPrivate));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Sizes in bytes: parsed, and formatted for people.
+
+/// Why a text is no size.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no size: write a number with an optional unit, as in 4700000000, 4.7G (10^9) or 4GiB (2^30)"
+)]
+pub struct SizeError(String);
+
+/// Reads `1234`, `1.5G` (powers of 1000) or `2GiB` (powers of 1024) as a number of bytes.
+///
+/// # Errors
+/// When it is no size.
+pub fn parse_size(text: &str) -> Result<u64, SizeError> {
+    let wrong = || SizeError(text.into());
+    let text = text.trim();
+    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let unit = unit.trim().to_ascii_lowercase();
+    let (prefix, base) = match unit.strip_suffix("ib") {
+        Some(prefix) => (prefix, 1024u64),
+        None => (unit.strip_suffix('b').unwrap_or(&unit), 1000),
+    };
+    let power = match prefix {
+        "" if base == 1000 => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        _ => return Err(wrong()),
+    };
+    let bytes = number * base.pow(power) as f64;
+    if bytes.is_finite() && bytes <= 2f64.powi(62) { Ok(bytes.round() as u64) } else { Err(wrong()) }
+}
+
+/// Shows a number of bytes with three significant digits: `812 B`, `1.2 kB`, `83.4 MB`, `60.1 GB`.
+pub fn human_size(bytes: u64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 || value >= 99.95 {
+        format!("{value:.0} {}", units[unit])
+    } else {
+        format!("{value:.1} {}", units[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_and_show() {
+        assert_eq!(parse_size("4.7G"), Ok(4_700_000_000));
+        assert_eq!(parse_size("4GiB"), Ok(4 << 30));
+        assert_eq!(parse_size("12"), Ok(12));
+        assert_eq!(parse_size("12 kB"), Ok(12_000));
+        for bad in ["", "x", "4Q", "1..2", "-4", "1e400", "iB"] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
+        assert_eq!(human_size(999), "999 B");
+        assert_eq!(human_size(83_400_000), "83.4 MB");
+        assert_eq!(human_size(999_960), "1.0 MB");
+    }
+}

@@ -1,0 +1,157 @@
+//! Ranges of versions as people write them: `~1.9`, `^2`, `>=1.2 <2`, `1.x`, `*`, with `||` between alternatives.
+
+use super::version::{Number, Version};
+use std::cmp::Ordering;
+
+/// A range of versions. It compares the numbers of the version proper.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionRange {
+    alternatives: Vec<Vec<Bound>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Bound {
+    operator: Operator,
+    /// `None` stands for any version.
+    version: Option<Version>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    /// `~1.9`: the numbers that are written may grow from the third on; of one number from the second on.
+    Tilde,
+    /// `^2`: the first number that is not 0 stays.
+    Caret,
+    AtLeast,
+    Above,
+    AtMost,
+    Below,
+    /// `1.9` or `1.9.x`: what begins so.
+    Like,
+}
+
+const OPERATORS: [(&str, Operator); 7] = [
+    ("~", Operator::Tilde),
+    ("^", Operator::Caret),
+    (">=", Operator::AtLeast),
+    (">", Operator::Above),
+    ("<=", Operator::AtMost),
+    ("<", Operator::Below),
+    ("=", Operator::Like),
+];
+
+impl VersionRange {
+    /// Reads a range; `None` where it is none.
+    pub fn parse(text: &str) -> Option<VersionRange> {
+        let alternative = |text: &str| {
+            // a blank may stand behind an operator
+            let mut text = text.replace(',', " ");
+            for (operator, _) in OPERATORS {
+                while text.contains(&format!("{operator} ")) {
+                    text = text.replace(&format!("{operator} "), operator);
+                }
+            }
+            let bounds = text.split_whitespace().map(Bound::parse).collect::<Option<Vec<_>>>();
+            bounds.filter(|bounds| !bounds.is_empty())
+        };
+        let alternatives = text.split("||").map(alternative).collect::<Option<Vec<_>>>()?;
+        Some(VersionRange { alternatives })
+    }
+
+    /// Whether the range names a pre-release, and so asks for them.
+    pub fn asks_for_pre(&self) -> bool {
+        let versions = self.alternatives.iter().flatten().filter_map(|bound| bound.version.as_ref());
+        versions.into_iter().any(Version::is_pre)
+    }
+
+    /// Whether `version` is in it.
+    pub fn has(&self, version: &Version) -> bool {
+        self.alternatives.iter().any(|bounds| bounds.iter().all(|bound| bound.has(version)))
+    }
+}
+
+impl Bound {
+    fn parse(text: &str) -> Option<Bound> {
+        let (operator, rest) = OPERATORS
+            .iter()
+            .find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?)))
+            .unwrap_or((Operator::Like, text));
+        let rest = rest.strip_prefix(['v', 'V']).unwrap_or(rest);
+        let rest = [".x", ".X", ".*"].iter().fold(rest, |rest, any| rest.split(any).next().unwrap_or(rest));
+        if operator == Operator::Like && matches!(rest, "*" | "x" | "X") {
+            return Some(Bound { operator, version: None });
+        }
+        let version = Version::parse(rest)?;
+        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+        let is_plain = rest.starts_with(|c: char| c.is_ascii_digit()) && rest.chars().all(good);
+        // nothing but numbers with dots, and perhaps the mark of a pre-release
+        let is_core = version.shape().len() + 1 == 2 * version.core().len();
+        (is_plain && is_core).then_some(Bound { operator, version: Some(version) })
+    }
+
+    fn has(&self, version: &Version) -> bool {
+        let Some(bound) = &self.version else { return true };
+        let (limit, core) = (bound.core(), version.core());
+        let zero = Number::default();
+        let padded: Vec<&Number> =
+            core.iter().copied().chain(std::iter::repeat(&zero)).take(limit.len()).collect();
+        let same = |count: usize| padded.iter().zip(&limit).take(count).all(|(a, b)| a == b);
+        let mut order = padded.cmp(&limit);
+        if order == Ordering::Equal && bound.is_pre() && core.len() == limit.len() {
+            order = version.order(bound);
+        }
+        match self.operator {
+            Operator::Tilde => order != Ordering::Less && same(limit.len().min(2)),
+            Operator::Caret => {
+                let first = limit.iter().position(|number| !number.is_zero());
+                order != Ordering::Less && same(first.map_or(limit.len(), |first| first + 1))
+            }
+            Operator::AtLeast => order != Ordering::Less,
+            Operator::Above => order == Ordering::Greater,
+            Operator::AtMost => order != Ordering::Greater,
+            Operator::Below => order == Ordering::Less,
+            Operator::Like => order == Ordering::Equal,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has(range: &str, version: &str) -> bool {
+        VersionRange::parse(range).unwrap().has(&Version::parse(version).unwrap())
+    }
+
+    #[test]
+    fn ranges_hold_what_their_words_say() {
+        for (range, inside, outside) in [
+            ("~1.9", &["1.9.0", "v1.9.12", "1.9.3-alpine3.20"][..], &["1.10.0", "1.8.9", "2.0.0"][..]),
+            ("~1.9.3", &["1.9.3", "1.9.4"], &["1.9.2", "1.10.0"]),
+            ("~1", &["1.0.0", "1.99.0"], &["2.0.0", "0.9.0"]),
+            ("^2", &["2.0.0", "2.99.1"], &["3.0.0", "1.9.9"]),
+            ("^0.3.1", &["0.3.1", "0.3.9"], &["0.4.0", "0.3.0"]),
+            ("^0.0.3", &["0.0.3"], &["0.0.4"]),
+            (">=1.2 <2", &["1.2.0", "1.99"], &["2.0.0", "1.1.9"]),
+            (">= 1.2, < 2", &["1.2.0"], &["2.0.0"]),
+            (">1.9", &["1.10.0"], &["1.9.5"]),
+            ("<=1.9", &["1.9.5", "1.0"], &["1.10.0"]),
+            ("1.9", &["1.9.0", "1.9.7"], &["1.10.0"]),
+            ("1.9.x", &["1.9.0", "1.9.7"], &["1.10.0"]),
+            ("1.x || 3.x", &["1.9.0", "3.0.0"], &["2.0.0"]),
+            ("*", &["0.0.1", "20240115"], &[]),
+            (">=1.2.0-rc.2", &["1.2.0-rc.2", "1.2.0", "1.3.0"], &["1.2.0-rc.1", "1.1.0"]),
+            (">=20240101", &["20240115"], &["20231231"]),
+        ] {
+            for version in inside {
+                assert!(has(range, version), "{range} has {version}");
+            }
+            for version in outside {
+                assert!(!has(range, version), "{range} has not {version}");
+            }
+        }
+        for bad in ["", "latest", "~", ">=a", "^1-alpine", "1..2", ">=1.2 ||"] {
+            assert_eq!(VersionRange::parse(bad), None, "{bad}");
+        }
+    }
+}

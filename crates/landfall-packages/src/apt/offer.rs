@@ -1,0 +1,107 @@
+//! What a source offers: versions of packages, with their relations to others.
+
+use super::relation::Op;
+use std::ops::Range;
+
+/// A name of packages, in the order of its first mention.
+pub(super) type Name = u32;
+/// A package: a name on an architecture. Its number is its position in [`Universe::packages`].
+pub(super) type Package = u32;
+/// A version of a package, by its position in [`Universe::versions`].
+pub type Version = u32;
+
+/// `Multi-Arch` (wiki.debian.org/Multiarch).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MultiArch {
+    No,
+    Same,
+    Foreign,
+    Allowed,
+}
+
+/// What a relation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RelationKind {
+    PreDepends,
+    Depends,
+    Conflicts,
+    Breaks,
+    Recommends,
+    Suggests,
+}
+
+/// Which architecture a relation means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// That of the package that has it.
+    Own,
+    /// Any that the other allows.
+    Any,
+    /// This one.
+    This(u8),
+}
+
+/// One alternative of a relation.
+#[derive(Debug, Clone, Copy)]
+pub struct Relation<'t> {
+    pub version: &'t str,
+    pub name: Name,
+    pub op: Op,
+    pub arch: Wanted,
+    pub kind: RelationKind,
+    /// Whether an alternative follows.
+    pub or: bool,
+}
+
+/// A version of a package.
+#[derive(Debug, Clone)]
+pub struct Offer<'t> {
+    /// The package, by its place in [`Universe`](super::Universe).
+    pub package: Package,
+    /// As the index has it.
+    pub version: &'t str,
+    /// `all`, or the name of the package's architecture.
+    pub arch: &'t str,
+    /// Its field `Multi-Arch`.
+    pub multi_arch: MultiArch,
+    /// From 1, required, to 5, extra, which is also that of a package without one.
+    pub priority: u8,
+    /// Its field `Essential`.
+    pub is_essential: bool,
+    /// `Protected`, or `Important` as it was called before.
+    pub is_important: bool,
+    /// The first source that has it; `None` for what is installed and no source has.
+    pub source: Option<u16>,
+    /// Where its file stands below the root of the repository.
+    pub path: &'t str,
+    /// The SHA-256 of the file in hex; empty where the index has none.
+    pub sha256: &'t str,
+    /// The SHA-512 of the file in hex; empty where the index has none.
+    pub sha512: &'t str,
+    /// The size of the file in bytes.
+    pub size: u64,
+    /// The name and version of the source package that it was built from.
+    pub(super) built_from: (&'t str, &'t str),
+    pub(super) relations: Range<u32>,
+    pub(super) provides: Range<u32>,
+}
+
+/// A name that a version stands for too.
+#[derive(Debug, Clone, Copy)]
+pub struct Provide<'t> {
+    pub name: Name,
+    /// Empty where it has none.
+    pub version: &'t str,
+    pub by: Version,
+}
+
+/// A package of the universe.
+#[derive(Debug, Clone)]
+pub struct Known {
+    pub name: Name,
+    pub arch: u8,
+    /// The versions, the highest first.
+    pub versions: Vec<Version>,
+    /// What is installed.
+    pub current: Option<Version>,
+}

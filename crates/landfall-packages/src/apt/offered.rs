@@ -1,0 +1,27 @@
+//! The versions of some packages in an index, without all that they need.
+
+use super::paragraph::paragraphs;
+use std::collections::BTreeSet;
+
+/// A version of a package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offered<'t> {
+    /// The package.
+    pub name: &'t str,
+    /// As the index has it.
+    pub version: &'t str,
+    /// `all`, or the name of its architecture.
+    pub arch: &'t str,
+}
+
+/// The versions of the packages `names` in `index`.
+pub fn offered<'t>(index: &'t str, names: &BTreeSet<&str>) -> Vec<Offered<'t>> {
+    let mut found = Vec::new();
+    for paragraph in paragraphs(index) {
+        let Some(name) = paragraph.field("Package").filter(|name| names.contains(name)) else { continue };
+        if let (Some(version), Some(arch)) = (paragraph.field("Version"), paragraph.field("Architecture")) {
+            found.push(Offered { name, version, arch });
+        }
+    }
+    found
+}

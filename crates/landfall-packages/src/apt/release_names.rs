@@ -1,0 +1,38 @@
+//! What a Release file calls its suite and who made it, for documents that name packages.
+
+use super::paragraph::paragraphs;
+
+/// The names in a Release file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReleaseNames {
+    /// `Origin`, such as `Debian`.
+    pub origin: Option<String>,
+    /// `Codename`, such as `bookworm`, or `Suite` if the release has no code name.
+    pub distro: Option<String>,
+}
+
+impl ReleaseNames {
+    /// Reads the text of a Release file.
+    pub fn parse(text: &str) -> ReleaseNames {
+        let Some(paragraph) = paragraphs(text).next() else { return ReleaseNames::default() };
+        let field = |name: &str| paragraph.field(name).filter(|value| !value.is_empty()).map(str::to_owned);
+        ReleaseNames { origin: field("Origin"), distro: field("Codename").or_else(|| field("Suite")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_name_is_preferred_to_the_suite() {
+        let names = |text| {
+            let ReleaseNames { origin, distro } = ReleaseNames::parse(text);
+            (origin.unwrap_or_default(), distro.unwrap_or_default())
+        };
+        let own = |origin: &str, distro: &str| (origin.to_owned(), distro.to_owned());
+        assert_eq!(names("Origin: Debian\nSuite: stable\nCodename: bookworm\n"), own("Debian", "bookworm"));
+        assert_eq!(names("Suite: stable\nCodename:\n"), own("", "stable"));
+        assert_eq!(names(""), own("", ""));
+    }
+}

@@ -1,0 +1,289 @@
+//! All packages that the sources of a machine offer, and those that it has.
+//!
+//! Each index is read once; names are numbered, and all other text is borrowed from the index. Names get their numbers in
+//! the order in which apt meets them, as apt falls back on that order between providers that are alike.
+
+use super::fields::{Fields, KINDS};
+use super::offer::{Known, MultiArch, Name, Offer, Package, Provide, Relation, Version, Wanted};
+use super::paragraph::paragraphs;
+use super::relation::{Op, relations};
+use super::version::compare;
+use std::collections::HashMap;
+
+/// All that the sources of a machine offer, and what it has.
+#[derive(Debug, Clone, Default)]
+pub struct Universe<'t> {
+    /// The architectures, the native one first.
+    pub architectures: Vec<String>,
+    /// The packages, by number.
+    pub packages: Vec<Known>,
+    /// The versions of all packages.
+    pub versions: Vec<Offer<'t>>,
+    /// The preference of each source.
+    pub pins: Vec<i16>,
+    names: Vec<&'t str>,
+    by_name: HashMap<&'t str, Name>,
+    /// The packages of a name, by architecture.
+    of_name: Vec<Vec<Package>>,
+    /// Who provides a name.
+    providers: Vec<Vec<u32>>,
+    relations: Vec<Relation<'t>>,
+    provides: Vec<Provide<'t>>,
+    /// The later sources of versions that several have.
+    also: HashMap<Version, Vec<u16>>,
+}
+
+impl<'t> Universe<'t> {
+    /// A universe without packages. The first architecture is the native one.
+    pub fn new(architectures: &[String]) -> Universe<'t> {
+        Universe { architectures: architectures.to_vec(), ..Universe::default() }
+    }
+
+    /// A source whose packages have the preference `pin`; its number.
+    pub fn source(&mut self, pin: i16) -> u16 {
+        self.pins.push(pin);
+        self.pins.len() as u16 - 1
+    }
+
+    /// Adds the packages of an index.
+    pub fn add(&mut self, source: u16, index: &'t str) {
+        for paragraph in paragraphs(index) {
+            self.offer(Some(source), &Fields::of(paragraph));
+        }
+    }
+
+    /// Adds what a node has, by its dpkg status file.
+    pub fn install(&mut self, status: &'t str) {
+        for paragraph in paragraphs(status) {
+            let fields = Fields::of(paragraph);
+            let state = fields.status.rsplit(' ').next().unwrap_or_default();
+            if matches!(state, "not-installed" | "config-files" | "half-installed") {
+                continue;
+            }
+            if let Some(version) = self.offer(None, &fields) {
+                self.set_current(version);
+            }
+        }
+    }
+
+    /// Makes `version` what is installed of its package.
+    pub fn set_current(&mut self, version: Version) {
+        let package = self.versions[version as usize].package;
+        self.packages[package as usize].current = Some(version);
+    }
+
+    /// Makes the version `version` of the native package `name` what is installed, where there is one.
+    pub fn set_installed(&mut self, name: &str, version: &str) {
+        let Some(package) = self.find(name, None) else { return };
+        let versions = self.packages[package as usize].versions.iter().copied();
+        if let Some(found) = versions.into_iter().find(|at| self.versions[*at as usize].version == version) {
+            self.set_current(found);
+        }
+    }
+
+    /// Makes it a machine with nothing.
+    pub fn forget_installed(&mut self) {
+        self.packages.iter_mut().for_each(|known| known.current = None);
+    }
+
+    fn offer(&mut self, source: Option<u16>, fields: &Fields<'t>) -> Option<Version> {
+        if fields.package.is_empty() || fields.version.is_empty() {
+            return None;
+        }
+        let arch = match fields.arch {
+            "all" => 0,
+            arch => self.architectures.iter().position(|known| known == arch)? as u8,
+        };
+        let name = self.name(fields.package);
+        let package = self.package_of(name, arch);
+        let same = |version: &&Version| self.versions[**version as usize].version == fields.version;
+        if let Some(known) = self.packages[package as usize].versions.iter().find(same).copied() {
+            self.also.entry(known).or_default().extend(source);
+            return Some(known);
+        }
+        let version = self.versions.len() as Version;
+        let (first, first_provide) = (self.relations.len() as u32, self.provides.len() as u32);
+        for (text, kind) in fields.relations.iter().zip(KINDS) {
+            for one in relations(text) {
+                let name = self.name(one.name);
+                let arch = match one.arch {
+                    None => Wanted::Own,
+                    Some("any") => Wanted::Any,
+                    Some("native") => Wanted::This(0),
+                    // of an architecture that the machine does not have
+                    Some(arch) => Wanted::This(
+                        self.architectures
+                            .iter()
+                            .position(|known| known == arch)
+                            .map_or(u8::MAX, |at| at as u8),
+                    ),
+                };
+                if let Some(kind) = kind {
+                    self.relations.push(Relation {
+                        version: one.version,
+                        name,
+                        op: one.op,
+                        arch,
+                        kind,
+                        or: one.or,
+                    });
+                }
+            }
+        }
+        for one in relations(fields.provides).filter(|one| matches!(one.op, Op::Any | Op::Equal)) {
+            let name = self.name(one.name);
+            self.providers[name as usize].push(self.provides.len() as u32);
+            self.provides.push(Provide { name, version: one.version, by: version });
+        }
+        self.versions.push(Offer {
+            package,
+            version: fields.version,
+            arch: fields.arch,
+            multi_arch: match fields.multi_arch {
+                "same" => MultiArch::Same,
+                "foreign" => MultiArch::Foreign,
+                "allowed" => MultiArch::Allowed,
+                _ => MultiArch::No,
+            },
+            priority: match fields.priority {
+                "required" => 1,
+                "important" => 2,
+                "standard" => 3,
+                "optional" => 4,
+                _ => 5,
+            },
+            is_essential: fields.essential == "yes",
+            is_important: fields.important == "yes",
+            source,
+            path: fields.path.strip_prefix("./").unwrap_or(fields.path),
+            sha256: fields.sha256,
+            sha512: fields.sha512,
+            size: fields.size.parse().unwrap_or(0),
+            built_from: fields.built_from(),
+            relations: first..self.relations.len() as u32,
+            provides: first_provide..self.provides.len() as u32,
+        });
+        let known = &self.packages[package as usize].versions;
+        let text = |at: &Version| self.versions[*at as usize].version;
+        let at = known.partition_point(|one| compare(text(one), fields.version).is_gt());
+        self.packages[package as usize].versions.insert(at, version);
+        Some(version)
+    }
+
+    fn name(&mut self, text: &'t str) -> Name {
+        if let Some(name) = self.by_name.get(text) {
+            return *name;
+        }
+        let name = self.names.len() as Name;
+        self.names.push(text);
+        self.of_name.push(Vec::new());
+        self.providers.push(Vec::new());
+        self.by_name.insert(text, name);
+        name
+    }
+
+    fn package_of(&mut self, name: Name, arch: u8) -> Package {
+        let known = &self.of_name[name as usize];
+        let found = known.iter().find(|package| self.packages[**package as usize].arch == arch);
+        if let Some(package) = found {
+            return *package;
+        }
+        let package = self.packages.len() as Package;
+        self.packages.push(Known { name, arch, versions: Vec::new(), current: None });
+        self.of_name[name as usize].push(package);
+        package
+    }
+
+    /// The package `name` of the native architecture, or of `arch`.
+    pub fn find(&self, name: &str, arch: Option<&str>) -> Option<Package> {
+        let all = self.of_name.get(*self.by_name.get(name)? as usize)?;
+        let wanted = |package: &&Package| {
+            let has = self.packages[**package as usize].arch;
+            arch.is_none_or(|arch| self.architectures.get(has as usize).is_some_and(|known| known == arch))
+        };
+        all.iter().filter(wanted).min_by_key(|package| self.packages[**package as usize].arch).copied()
+    }
+
+    /// Whether some version of a package says that it is essential or protected: apt has it of the package then.
+    pub fn is_vital(&self, package: Package) -> bool {
+        self.is_essential(package) || self.is_important(package)
+    }
+
+    /// Whether some version of a package is essential.
+    pub fn is_essential(&self, package: Package) -> bool {
+        let mut versions = self.packages[package as usize].versions.iter();
+        versions.any(|version| self.versions[*version as usize].is_essential)
+    }
+
+    /// Whether some version of a package is protected.
+    pub fn is_important(&self, package: Package) -> bool {
+        let mut versions = self.packages[package as usize].versions.iter();
+        versions.any(|version| self.versions[*version as usize].is_important)
+    }
+
+    /// Whether a version of a package may serve packages of any architecture that ask for it so.
+    pub fn allows_any(&self, package: Package) -> bool {
+        let mut versions = self.packages[package as usize].versions.iter();
+        versions.any(|version| self.versions[*version as usize].multi_arch == MultiArch::Allowed)
+    }
+
+    /// A version.
+    pub fn offer_of(&self, version: Version) -> &Offer<'t> {
+        &self.versions[version as usize]
+    }
+
+    /// The sources that have a version, the first that was read first.
+    pub fn sources_of(&self, version: Version) -> impl Iterator<Item = u16> {
+        let also = self.also.get(&version).into_iter().flatten().copied();
+        self.versions[version as usize].source.into_iter().chain(also)
+    }
+
+    /// The relations of a version, those with alternatives one after the other.
+    pub fn relations_of(&self, version: Version) -> &[Relation<'t>] {
+        let range = &self.versions[version as usize].relations;
+        &self.relations[range.start as usize..range.end as usize]
+    }
+
+    /// What a version provides.
+    pub fn provides_of(&self, version: Version) -> &[Provide<'t>] {
+        let range = &self.versions[version as usize].provides;
+        &self.provides[range.start as usize..range.end as usize]
+    }
+
+    /// The packages of a name, of all architectures.
+    pub fn packages_of(&self, name: Name) -> &[Package] {
+        &self.of_name[name as usize]
+    }
+
+    /// Who provides a name.
+    pub fn providers_of(&self, name: Name) -> impl Iterator<Item = Provide<'t>> {
+        self.providers[name as usize].iter().map(|at| self.provides[*at as usize])
+    }
+
+    /// The packages that provide `name`.
+    pub fn providers_named(&self, name: &str) -> Vec<Package> {
+        let name = self.by_name.get(name);
+        let all = name.into_iter().flat_map(|name| self.providers_of(*name));
+        all.map(|provide| self.versions[provide.by as usize].package).collect()
+    }
+
+    /// The versions that were built from the same source as `version`, in the order of their packages.
+    pub fn siblings_of(&self, version: Version) -> impl Iterator<Item = Version> {
+        let from = self.versions[version as usize].built_from;
+        let installed = self.packages.iter().filter(|known| known.current.is_some());
+        installed
+            .flat_map(|known| known.versions.iter().copied())
+            .filter(move |other| self.versions[*other as usize].built_from == from)
+    }
+
+    /// A name as it is written.
+    pub fn text(&self, name: Name) -> &'t str {
+        self.names[name as usize]
+    }
+
+    /// Whether some source has a version of this name, or one that provides it.
+    pub fn has(&self, name: Name) -> bool {
+        let has_version = |package: &Package| !self.packages[*package as usize].versions.is_empty();
+        self.of_name[name as usize].iter().any(has_version) || !self.providers[name as usize].is_empty()
+    }
+}

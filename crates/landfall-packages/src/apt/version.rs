@@ -1,0 +1,115 @@
+//! Debian's versions and their order (Debian Policy 5.6.12; deb-version(7)).
+
+use std::cmp::Ordering;
+
+/// The order of two versions.
+pub fn compare(a: &str, b: &str) -> Ordering {
+    let ((a_epoch, a_rest), (b_epoch, b_rest)) = (epoch(a), epoch(b));
+    let ((a_upstream, a_revision), (b_upstream, b_revision)) = (revision(a_rest), revision(b_rest));
+    numbers(a_epoch, b_epoch)
+        .then_with(|| part(a_upstream, b_upstream))
+        .then_with(|| part(a_revision, b_revision))
+}
+
+/// What upstream calls the version: without epoch and revision.
+pub fn upstream(version: &str) -> &str {
+    revision(epoch(version).1).0
+}
+
+fn epoch(version: &str) -> (&str, &str) {
+    version.split_once(':').unwrap_or(("", version))
+}
+
+fn revision(version: &str) -> (&str, &str) {
+    version.rsplit_once('-').unwrap_or((version, ""))
+}
+
+/// Numbers of any length, by value.
+fn numbers(a: &str, b: &str) -> Ordering {
+    let [a, b] = [a, b].map(|text| text.trim_start_matches('0'));
+    a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+}
+
+/// In turn what holds no digits, and a number.
+fn part(mut a: &str, mut b: &str) -> Ordering {
+    while !a.is_empty() || !b.is_empty() {
+        let ((a_text, a_rest), (b_text, b_rest)) =
+            (split(a, |byte| !byte.is_ascii_digit()), split(b, |byte| !byte.is_ascii_digit()));
+        let ((a_number, a_next), (b_number, b_next)) =
+            (split(a_rest, |byte| byte.is_ascii_digit()), split(b_rest, |byte| byte.is_ascii_digit()));
+        let order = texts(a_text, b_text).then_with(|| numbers(a_number, b_number));
+        if order.is_ne() {
+            return order;
+        }
+        (a, b) = (a_next, b_next);
+    }
+    Ordering::Equal
+}
+
+fn split(text: &str, is_part: impl Fn(u8) -> bool) -> (&str, &str) {
+    let end = text.bytes().position(|byte| !is_part(byte)).unwrap_or(text.len());
+    text.split_at_checked(end).unwrap_or((text, ""))
+}
+
+/// `~` before the end, the end before letters, letters before all else.
+fn texts(a: &str, b: &str) -> Ordering {
+    let weight = |byte: Option<u8>| match byte {
+        Some(b'~') => -1,
+        None => 0,
+        Some(byte) if byte.is_ascii_alphabetic() => i32::from(byte),
+        Some(byte) => i32::from(byte) + 256,
+    };
+    let length = a.len().max(b.len());
+    let at = |text: &str, at: usize| weight(text.as_bytes().get(at).copied());
+    (0..length)
+        .map(|place| at(a, place).cmp(&at(b, place)))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+/// Whether `version` is what the pattern `wanted` means, in which `*` stands for any text.
+pub fn fits(version: &str, wanted: &str) -> bool {
+    let Some((first, rest)) = wanted.split_once('*') else { return version == wanted };
+    let Some(mut left) = version.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = left.find(part) else { return false };
+        left = &left[at + part.len()..];
+    }
+    left.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_in_debians_order() {
+        // each list from the lowest to the highest
+        for list in [
+            &["1.0~rc1", "1.0", "1.0-1~bpo1", "1.0-1", "1.0-1+b1", "1.0-1.1", "1.0-2", "1.0+git", "1.1"][..],
+            &["0.9", "0.10", "1:0.1", "2:0"],
+            &["1~~", "1~~a", "1~", "1", "1-0a", "1a", "1+"],
+            &["5.4-3", "5.4-3ubuntu1", "5.4-3ubuntu1.10"],
+            &["2.4.99", "99999999999999999999999.1", "100000000000000000000000"],
+        ] {
+            for (at, low) in list.iter().enumerate() {
+                for (above, high) in list.iter().enumerate() {
+                    assert_eq!(compare(low, high), at.cmp(&above), "{low} {high}");
+                }
+            }
+        }
+        for (a, b) in [("1", "0:1"), ("1.0", "1.00"), ("1", "1-0"), ("1-", "1")] {
+            assert_eq!(compare(a, b), Ordering::Equal, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        assert!(
+            fits("2.2.1-1", "2.2*") && fits("1.33.4-1.1", "1.33.4-*") && fits("1", "1") && fits("abc", "*b*")
+        );
+        assert!(!fits("2.1", "2.2*") && !fits("1.0", "1") && !fits("1x2", "1*3"));
+    }
+}

@@ -1,0 +1,72 @@
+//! What the primary index says of packages beyond what a solver needs: licences and vendors, for SBOMs.
+
+use super::error::YumError;
+use super::xml::{Step, walk};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufRead;
+
+/// The licence and the vendor of a package.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PackageLabels {
+    /// `License` of its spec: an expression of SPDX or of Fedora's older names.
+    pub license: Option<String>,
+    /// `Vendor`, such as `Fedora Project`.
+    pub vendor: Option<String>,
+}
+
+/// Reads the labels of the packages of `reader` whose digests are among `wanted`, by digest (hexadecimal).
+///
+/// # Errors
+/// When it is malformed or cut short.
+pub(super) fn read_labels(
+    reader: impl BufRead,
+    wanted: &BTreeSet<String>,
+) -> Result<BTreeMap<String, PackageLabels>, YumError> {
+    let mut found = BTreeMap::new();
+    let (mut labels, mut digest) = (PackageLabels::default(), String::new());
+    walk(reader, "primary index of a repository", &mut |step| {
+        let Step::End(name, text) = step else { return Ok(()) };
+        let label = || Some(text.to_owned()).filter(|text| !text.is_empty());
+        match name {
+            // `rpm:license` and `rpm:vendor`, without the prefix
+            "license" => labels.license = label(),
+            "vendor" => labels.vendor = label(),
+            "checksum" => digest = text.to_ascii_lowercase(),
+            "package" => {
+                let labels = std::mem::take(&mut labels);
+                if wanted.contains(&digest) {
+                    found.insert(std::mem::take(&mut digest), labels);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_those_of_the_wanted_packages() {
+        let package = |digest: &str, format: &str| {
+            format!(
+                "<package type=\"rpm\"><checksum type=\"sha256\" pkgid=\"YES\">{digest}</checksum>\
+                 <format>{format}</format></package>"
+            )
+        };
+        let text = format!(
+            "<metadata>{}{}{}</metadata>",
+            package("AA", "<rpm:license>MIT AND X&amp;Y</rpm:license><rpm:vendor>V</rpm:vendor>"),
+            package("bb", "<rpm:license>GPL</rpm:license>"),
+            package("cc", "<rpm:license></rpm:license>"),
+        );
+        let wanted = BTreeSet::from(["aa".to_owned(), "cc".to_owned()]);
+        let found = read_labels(text.as_bytes(), &wanted).unwrap();
+        let label = |text: &str| Some(text.to_owned());
+        let first = PackageLabels { license: label("MIT AND X&Y"), vendor: label("V") };
+        assert_eq!(found, BTreeMap::from([("aa".into(), first), ("cc".into(), PackageLabels::default())]));
+    }
+}

@@ -1,0 +1,193 @@
+//! The packages that a machine of dnf sees: the metadata of its sources, unpacked, checked and read.
+
+use super::architecture::Architectures;
+use super::error::YumError;
+use super::filelists::{read_filelists, related_paths};
+use super::labels::{PackageLabels, read_labels};
+use super::modules::{HiddenPackage, Modules};
+use super::pool::Pool;
+use super::primary::read_primary;
+use super::repomd::Index;
+use super::solve::Refusal;
+use crate::{Compression, decompressed};
+use bytes::Bytes;
+use landfall_model::{Digest, Hasher};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufReader, Read};
+
+/// An index as it came, with its digest checked.
+#[derive(Debug, Clone)]
+pub struct PackedIndex {
+    /// Its content.
+    pub bytes: Bytes,
+    compression: Compression,
+    /// The most that it may unpack to, in bytes.
+    most: u64,
+    /// The digest of what it unpacks to, where it is known.
+    open_digest: Option<Digest>,
+    path: String,
+}
+
+/// The metadata of a source.
+#[derive(Debug, Clone)]
+pub struct Metadata {
+    /// The URL of the source.
+    pub url: String,
+    /// Its packages.
+    pub primary: PackedIndex,
+    /// Its modules.
+    pub modules: Option<PackedIndex>,
+    /// The list of all files, where somebody needs a file that `primary` does not name.
+    pub files: Option<PackedIndex>,
+}
+
+/// The packages of all sources that a machine of dnf sees.
+#[derive(Debug)]
+pub struct Offered {
+    /// The packages.
+    pub pool: Pool,
+    /// Packages of streams that no machine sees by default.
+    hidden: Vec<HiddenPackage>,
+}
+
+/// Which index cannot be read, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{url} {path}: {source}")]
+pub struct MetadataError {
+    url: String,
+    path: String,
+    source: YumError,
+}
+
+impl PackedIndex {
+    /// The index that `repomd.xml` calls `index`, still without its content. It may unpack to `limit` bytes.
+    ///
+    /// # Errors
+    /// When it is compressed in a form that is not read, or unpacks to more.
+    pub fn of(index: &Index, limit: u64) -> Result<PackedIndex, YumError> {
+        let path = index.path.clone();
+        let compression = Compression::of(&path).ok_or_else(|| YumError::Compression(path.clone()))?;
+        if let Some(size) = index.open_size.filter(|size| *size > limit) {
+            return Err(YumError::TooLarge { name: path, size, limit });
+        }
+        let (most, open_digest) = (index.open_size.unwrap_or(limit), index.open_digest.clone());
+        Ok(PackedIndex { bytes: Bytes::new(), compression, most, open_digest, path })
+    }
+
+    /// The licences and vendors that a primary index has of the packages whose digests (hexadecimal) are among `wanted`.
+    ///
+    /// # Errors
+    /// When it is damaged or malformed.
+    pub fn labels(&self, wanted: &BTreeSet<String>) -> Result<BTreeMap<String, PackageLabels>, YumError> {
+        let mut found = BTreeMap::new();
+        self.unpacked(|reader| {
+            found = read_labels(BufReader::new(reader), wanted)?;
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Shows what it unpacks to to `read`, and checks it.
+    fn unpacked(&self, read: impl FnOnce(&mut dyn Read) -> Result<(), YumError>) -> Result<(), YumError> {
+        let reader = decompressed(&self.bytes[..], self.compression, self.most)?;
+        let Some(wanted) = &self.open_digest else { return read(&mut BufReader::new(reader)) };
+        let mut hashed = Hashed { reader, hasher: Hasher::new(wanted.algorithm()) };
+        read(&mut hashed)?;
+        io::copy(&mut hashed, &mut io::sink())?;
+        match hashed.hasher.finish() == *wanted {
+            true => Ok(()),
+            false => {
+                let why = "it unpacks to something else than repomd.xml says";
+                Err(io::Error::new(io::ErrorKind::InvalidData, why).into())
+            }
+        }
+    }
+}
+
+impl Offered {
+    /// What `sources` offer to a machine of `architectures`. The lists of all files are read for the paths that relations
+    /// name, and those among `install`, what is asked for.
+    ///
+    /// # Errors
+    /// When an index is damaged or malformed.
+    pub fn read(
+        sources: &[Metadata],
+        architectures: &Architectures,
+        install: &[String],
+    ) -> Result<Offered, MetadataError> {
+        let mut pool = Pool::new();
+        let mut modules = Modules::default();
+        for (number, source) in sources.iter().enumerate() {
+            let read = |reader: &mut dyn Read| {
+                read_primary(BufReader::new(reader), number as u16, &architectures.all(), &mut pool)
+            };
+            source.primary.unpacked(read).map_err(|error| source.failed(&source.primary, error))?;
+            if let Some(index) = &source.modules {
+                let mut text = String::new();
+                let read = |reader: &mut dyn Read| Ok(reader.read_to_string(&mut text).map(|_| ())?);
+                let known = index.unpacked(read).and_then(|()| modules.read(&text));
+                known.map_err(|error| source.failed(index, error))?;
+            }
+        }
+        let hidden = modules.hide(&mut pool);
+        let mut paths = BTreeSet::new();
+        if sources.iter().any(|source| source.files.is_some()) {
+            paths = related_paths(&pool);
+            paths.extend(install.iter().filter(|word| word.starts_with('/')).cloned());
+        }
+        for (number, source) in sources.iter().enumerate() {
+            if let Some(index) = &source.files {
+                let read = |reader: &mut dyn Read| {
+                    read_filelists(BufReader::new(reader), number as u16, &paths, &mut pool)
+                };
+                index.unpacked(read).map_err(|error| source.failed(index, error))?;
+            }
+        }
+        Ok(Offered { pool, hidden })
+    }
+
+    /// The chain of reasons of `refusal` as one sentence, with the streams of modules that would have what is missing.
+    pub fn told(&self, refusal: &Refusal) -> String {
+        let mut sentences = refusal.reasons.clone();
+        for wanted in &refusal.missing {
+            let meant: Vec<&HiddenPackage> =
+                self.hidden.iter().filter(|package| package.is_meant(wanted)).collect();
+            let Some(first) = meant.first() else { continue };
+            let others: BTreeSet<&str> = meant
+                .iter()
+                .map(|package| &*package.streams)
+                .filter(|other| *other != first.streams)
+                .collect();
+            let others = match others.is_empty() {
+                true => String::new(),
+                false => format!(" (others are in {})", others.into_iter().collect::<Vec<_>>().join(", ")),
+            };
+            sentences.push(format!(
+                "{wanted} is offered by {} of the module stream {}{others}, which is not the default of its module, and \
+                 landfall enables no other streams",
+                first.nevra, first.streams
+            ));
+        }
+        sentences.join("; ")
+    }
+}
+
+impl Metadata {
+    fn failed(&self, index: &PackedIndex, source: YumError) -> MetadataError {
+        MetadataError { url: self.url.clone(), path: index.path.clone(), source }
+    }
+}
+
+/// A reader that hashes what it hands on.
+struct Hashed<R> {
+    reader: R,
+    hasher: Hasher,
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.hasher.update(&buffer[..read]);
+        Ok(read)
+    }
+}

@@ -1,0 +1,119 @@
+//! Lists of mirrors of a repository: a text with a URL a line, or a metalink.
+
+use super::error::YumError;
+use super::primary::digest;
+use super::xml::{Step, walk};
+use landfall_model::Digest;
+
+const WHAT: &str = "metalink of a repository";
+
+/// The mirrors of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirrors {
+    /// URLs of the repository, with a slash at the end: best first.
+    pub urls: Vec<String>,
+    /// Digests that `repomd.xml` may have, where the list says so.
+    pub repomd: Vec<Digest>,
+}
+
+/// The mirrors that `bytes` list. URLs for protocols other than http and https are left out, and those with variables of dnf.
+///
+/// # Errors
+/// When there is none, or a metalink is malformed or gives `repomd.xml` no checksum that can be believed.
+pub fn read_mirrors(bytes: &[u8]) -> Result<Mirrors, YumError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| YumError::malformed("list of mirrors", error))?;
+    let mirrors = match text.trim_start().starts_with('<') {
+        true => metalink(bytes)?,
+        false => {
+            let lines = text.lines().map(str::trim).filter(|line| is_url(line));
+            Mirrors {
+                urls: lines.map(|line| format!("{}/", line.trim_end_matches('/'))).collect(),
+                repomd: Vec::new(),
+            }
+        }
+    };
+    match mirrors.urls.is_empty() {
+        true => {
+            Err(YumError::malformed("list of mirrors", "it names no URL of http or https without a variable"))
+        }
+        false => Ok(mirrors),
+    }
+}
+
+fn is_url(text: &str) -> bool {
+    (text.starts_with("https://") || text.starts_with("http://")) && !text.contains('$')
+}
+
+fn metalink(bytes: &[u8]) -> Result<Mirrors, YumError> {
+    let (mut is_repomd, mut kind, mut preference) = (false, String::new(), 0_u32);
+    let (mut urls, mut found, mut is_hashed) = (Vec::new(), Vec::new(), false);
+    walk(bytes, WHAT, &mut |step| {
+        match step {
+            Step::Start(element) => match element.name() {
+                "file" => is_repomd = element.attribute("name")?.as_deref() == Some("repomd.xml"),
+                "hash" => kind = element.attribute("type")?.unwrap_or_default(),
+                "url" => {
+                    preference =
+                        element.attribute("preference")?.and_then(|text| text.parse().ok()).unwrap_or(0);
+                }
+                _ => {}
+            },
+            Step::End("hash", text) if is_repomd => {
+                is_hashed = true;
+                found.extend(digest(&kind, text));
+            }
+            Step::End("url", text) if is_repomd && is_url(text) => {
+                if let Some(base) = text.strip_suffix("repodata/repomd.xml") {
+                    urls.push((preference, base.to_owned()));
+                }
+            }
+            Step::End(..) => {}
+        }
+        Ok(())
+    })?;
+    if is_hashed && found.is_empty() {
+        return Err(YumError::Weak { name: "repomd.xml".into(), kind });
+    }
+    urls.sort_by_key(|(preference, _)| std::cmp::Reverse(*preference));
+    Ok(Mirrors { urls: urls.into_iter().map(|(_, url)| url).collect(), repomd: found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_has_a_mirror_a_line() {
+        let text = "# region = EU\nrsync://a.example/x\nhttps://a.example/$releasever/os\nhttps://b.example/9/os\n\nhttp://c.example/9/os/\n";
+        let mirrors = read_mirrors(text.as_bytes()).unwrap();
+        assert_eq!(mirrors.urls, ["https://b.example/9/os/", "http://c.example/9/os/"]);
+        assert!(mirrors.repomd.is_empty());
+        assert!(read_mirrors(b"# no mirrors\n").is_err());
+    }
+
+    #[test]
+    fn a_metalink_has_digests_of_repomd_old_ones_too() {
+        let hash = |kind, fill: &str, n| format!("<hash type=\"{kind}\">{}</hash>", fill.repeat(n));
+        let text = format!(
+            r#"<?xml version="1.0"?><metalink version="3.0" xmlns:mm0="http://fedorahosted.org/mirrormanager"><files>
+            <file name="repomd.xml"><mm0:timestamp>1</mm0:timestamp><size>1</size>
+            <verification>{}{}</verification>
+            <mm0:alternates><mm0:alternate><verification>{}</verification></mm0:alternate></mm0:alternates>
+            <resources>
+              <url protocol="https" type="https" preference="50">https://b.example/9/repodata/repomd.xml</url>
+              <url protocol="rsync" preference="100">rsync://c.example/9/repodata/repomd.xml</url>
+              <url protocol="http" preference="99">http://a.example/9/repodata/repomd.xml</url>
+            </resources></file></files></metalink>"#,
+            hash("md5", "a", 32),
+            hash("sha256", "b", 64),
+            hash("sha512", "c", 128),
+        );
+        let mirrors = read_mirrors(text.as_bytes()).unwrap();
+        assert_eq!(mirrors.urls, ["http://a.example/9/", "https://b.example/9/"]);
+        let digests: Vec<String> = mirrors.repomd.iter().map(Digest::to_string).collect();
+        assert_eq!(digests, [format!("sha256:{}", "b".repeat(64)), format!("sha512:{}", "c".repeat(128))]);
+        let weak = text.replace("sha256", "sha1").replace("sha512", "md5");
+        assert!(matches!(read_mirrors(weak.as_bytes()), Err(YumError::Weak { .. })));
+        assert!(read_mirrors(&text.as_bytes()[..text.len() - 11]).is_err());
+    }
+}

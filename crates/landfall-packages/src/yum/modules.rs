@@ -1,0 +1,212 @@
+//! `modules.yaml`: packages that belong to a stream of a module, as RHEL 8 and 9 have them.
+//!
+//! dnf hides the packages of every stream that is not enabled, and a stream is enabled without a word where it is its module's
+//! default; packages of the same name outside the stream are hidden then. landfall does the same: it has no word to enable a
+//! stream, and a package that only a hidden stream has is refused with the stream's name.
+
+use super::error::YumError;
+use super::pool::{Kind, PackageId, Pool};
+use super::relation::{Relation, Sense};
+use super::solve::is_named;
+use landfall_model::document::yaml;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+const WHAT: &str = "modules.yaml of a repository";
+
+/// The streams of modules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Modules {
+    /// Packages of each stream, as `name-epoch:version-release.arch`, by `module:stream`.
+    streams: BTreeMap<String, BTreeSet<String>>,
+    /// The default stream of each module that has one, as `module:stream`.
+    defaults: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    document: String,
+    #[serde(default)]
+    data: Data,
+}
+
+#[derive(Deserialize, Default)]
+struct Data {
+    name: Option<String>,
+    module: Option<String>,
+    #[serde(default, deserialize_with = "word")]
+    stream: Option<String>,
+    #[serde(default)]
+    artifacts: Artifacts,
+}
+
+#[derive(Deserialize, Default)]
+struct Artifacts {
+    #[serde(default)]
+    rpms: Vec<String>,
+}
+
+/// A stream is often written as a number.
+fn word<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(match serde_yaml::Value::deserialize(from)? {
+        serde_yaml::Value::String(text) => Some(text),
+        serde_yaml::Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
+}
+
+impl Modules {
+    /// Adds what `text` lists.
+    ///
+    /// # Errors
+    /// When it is no YAML, or none of modules.
+    pub(super) fn read(&mut self, text: &str) -> Result<(), YumError> {
+        for document in yaml::documents::<serde_yaml::Value>(text) {
+            let value = document.map_err(|error| YumError::malformed(WHAT, error))?;
+            if value.is_null() {
+                continue;
+            }
+            let Document { document, data } =
+                serde_yaml::from_value(value).map_err(|error| YumError::malformed(WHAT, error))?;
+            match (document.as_str(), data.name, data.module, data.stream) {
+                ("modulemd" | "modulemd-stream-v2", Some(name), _, Some(stream)) => {
+                    self.streams.entry(format!("{name}:{stream}")).or_default().extend(data.artifacts.rpms);
+                }
+                ("modulemd-defaults", _, Some(module), Some(stream)) => {
+                    self.defaults.insert(format!("{module}:{stream}"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Hides the packages of `pool` that dnf hides. Returns those that belong to a stream, with the streams.
+    pub(super) fn hide(&self, pool: &mut Pool) -> Vec<HiddenPackage> {
+        let mut streams_of: HashMap<&str, Vec<&str>> = HashMap::new();
+        for (stream, packages) in &self.streams {
+            packages.iter().for_each(|package| streams_of.entry(package).or_default().push(stream));
+        }
+        let is_enabled = |stream: &&&str| self.defaults.contains(**stream);
+        let (mut hidden, mut told): (Vec<PackageId>, Vec<HiddenPackage>) = Default::default();
+        let mut enabled_names: BTreeSet<String> = BTreeSet::new();
+        let mut plain: Vec<PackageId> = Vec::new();
+        for id in pool.ids().filter(|id| pool.package(*id).source.is_some()) {
+            match streams_of.get(full_name(pool, id).as_str()) {
+                None => plain.push(id),
+                Some(streams) if streams.iter().any(|stream| is_enabled(&stream)) => {
+                    enabled_names.insert(pool.name(id).to_owned());
+                }
+                Some(streams) => {
+                    hidden.push(id);
+                    told.push(HiddenPackage::new(pool, id, streams.join(" or ")));
+                }
+            }
+        }
+        hidden.extend(plain.into_iter().filter(|id| enabled_names.contains(pool.name(*id))));
+        pool.hide(&hidden);
+        told
+    }
+}
+
+/// A package of a stream that is not enabled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HiddenPackage {
+    /// `name-evr.arch`.
+    pub nevra: String,
+    /// Its streams, as `module:stream`.
+    pub streams: String,
+    /// What it provides: name, sense and version of each.
+    provides: Vec<(String, Sense, String)>,
+    /// Its name, version and architecture, for the forms in which people ask for it.
+    identity: [String; 3],
+}
+
+impl HiddenPackage {
+    fn new(pool: &Pool, id: PackageId, streams: String) -> HiddenPackage {
+        let provides = [Kind::Provides, Kind::Files].into_iter().flat_map(|kind| pool.relations(id, kind));
+        let provides = provides.map(|one| (one.name.to_owned(), one.sense, one.evr.to_owned()));
+        HiddenPackage {
+            nevra: pool.nevra(id),
+            streams,
+            provides: provides.collect(),
+            identity: [pool.name(id), pool.evr(id), pool.arch(id)].map(str::to_owned),
+        }
+    }
+
+    /// Whether `wanted`, a relation or a word that people ask for packages by, means it.
+    pub(super) fn is_meant(&self, wanted: &str) -> bool {
+        let [name, evr, arch] = &self.identity;
+        let relation = Relation::parse(wanted);
+        is_named(wanted, name, evr, arch)
+            || relation.is_some_and(|relation| {
+                self.provides.iter().any(|(name, sense, evr)| {
+                    name == relation.name && sense.meets(evr, relation.sense, relation.evr)
+                })
+            })
+    }
+}
+
+/// As `modules.yaml` writes it: always with an epoch.
+fn full_name(pool: &Pool, id: PackageId) -> String {
+    let evr = pool.evr(id);
+    let epoch = if evr.contains(':') { "" } else { "0:" };
+    format!("{}-{epoch}{evr}.{}", pool.name(id), pool.arch(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yum::base::read_base;
+
+    const MODULES: &str = "---
+document: modulemd
+version: 2
+data:
+  name: nginx
+  stream: 1.20
+  version: 9
+  context: abc
+  arch: x86_64
+  artifacts:
+    rpms: [nginx-1:1.20-1.x86_64]
+...
+---
+document: modulemd
+version: 2
+data: {name: nginx, stream: '1.22', artifacts: {rpms: ['nginx-1:1.22-1.x86_64', 'nginx-mod-1:1.22-1.x86_64']}}
+---
+document: modulemd-defaults
+version: 1
+data: {module: nginx, stream: 1.20}
+";
+
+    #[test]
+    fn streams_that_are_no_default_are_hidden_and_what_a_default_replaces() {
+        let mut pool = Pool::new();
+        let packages =
+            ["nginx 1:1.20-1", "nginx 1:1.22-1", "nginx 1:1.24-1", "nginx-mod 1:1.22-1", "other 0:1-1"];
+        let list: String = packages.iter().map(|package| format!("package {package} x86_64\n")).collect();
+        read_base(&list, &mut pool).unwrap();
+        pool.offer_all();
+        let mut modules = Modules::default();
+        modules.read(MODULES).unwrap();
+        let told = modules.hide(&mut pool);
+        pool.index();
+        let seen: Vec<&str> = pool.ids().map(|id| pool.evr(id)).collect();
+        assert_eq!(seen, ["1:1.20-1", "1-1"]);
+        let told: Vec<(&str, &str)> =
+            told.iter().map(|one| (one.nevra.as_str(), one.streams.as_str())).collect();
+        let hidden = ["nginx-1:1.22-1.x86_64", "nginx-mod-1:1.22-1.x86_64"].map(|name| (name, "nginx:1.22"));
+        assert_eq!(told, hidden);
+        assert_eq!(pool.named("nginx").len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_list_of_modules_is_told() {
+        for text in ["- a", "document: [", "plain"] {
+            assert!(Modules::default().read(text).is_err(), "{text}");
+        }
+        assert!(Modules::default().read("---\n...\n").is_ok());
+    }
+}

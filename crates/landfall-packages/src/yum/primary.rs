@@ -1,0 +1,171 @@
+//! The primary index of a repository: its packages with their relations.
+//!
+//! The format is that of createrepo, as its own `xml_dump_primary.c` writes it.
+
+use super::error::YumError;
+use super::pool::{Kind, NewPackage, Pool, Stored};
+use super::relation::Sense;
+use super::strings::Strings;
+use super::xml::{Element, Step, walk};
+use landfall_model::Digest;
+use std::io::BufRead;
+
+const WHAT: &str = "primary index of a repository";
+
+/// Adds the packages of `reader` that are for one of `architectures` to `pool`, as those of `source`.
+///
+/// # Errors
+/// When it is malformed or cut short.
+pub(super) fn read_primary(
+    reader: impl BufRead,
+    source: u16,
+    architectures: &[&str],
+    pool: &mut Pool,
+) -> Result<(), YumError> {
+    let mut primary = Primary {
+        pool,
+        new: NewPackage::default(),
+        kind: None,
+        checksum: String::new(),
+        evr: String::new(),
+        is_wanted: false,
+    };
+    walk(reader, WHAT, &mut |step| match step {
+        Step::Start(element) => primary.start(element),
+        Step::End(name, text) => primary.end(name, text, source, architectures),
+    })
+}
+
+struct Primary<'p> {
+    pool: &'p mut Pool,
+    new: NewPackage,
+    /// The relations that stand around.
+    kind: Option<Kind>,
+    /// The kind of the checksum that stands around.
+    checksum: String,
+    evr: String,
+    is_wanted: bool,
+}
+
+impl Primary<'_> {
+    fn start(&mut self, element: &Element<'_>) -> Result<(), YumError> {
+        match element.name() {
+            "package" => self.is_wanted = element.attribute("type")?.is_none_or(|kind| kind == "rpm"),
+            "version" => {
+                self.read_evr(element)?;
+                self.new.evr = Some(self.pool.strings().add(&self.evr));
+            }
+            "checksum" => self.checksum = element.attribute("type")?.unwrap_or_default(),
+            "size" => {
+                let size = element.attribute("package")?.unwrap_or_default();
+                self.new.size = size.parse().map_err(|_| YumError::malformed(WHAT, "a size is no number"))?;
+            }
+            "location" => {
+                let (mut path, mut base) = (String::new(), None);
+                element.attributes(|key, value| match key {
+                    "href" => path = value.into_owned(),
+                    "xml:base" => base = Some(value.into_owned()),
+                    _ => {}
+                })?;
+                // a location elsewhere is no path inside the repository, and is refused where it is chosen
+                let path = base.map_or(path.clone(), |base| format!("{base}/{path}"));
+                self.new.path = Some(self.pool.strings().add(&path));
+            }
+            "entry" => self.entry(element)?,
+            name => {
+                if let Some(kind) = kind_of(name) {
+                    self.kind = Some(kind);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, name: &str, text: &str, source: u16, architectures: &[&str]) -> Result<(), YumError> {
+        match name {
+            "name" => self.new.name = Some(self.pool.strings().add(text)),
+            "arch" => {
+                self.is_wanted &= architectures.contains(&text);
+                self.new.arch = Some(self.pool.strings().add(text));
+            }
+            "checksum" => self.new.digest = digest(&self.checksum, text),
+            "file" if self.is_wanted => {
+                let name = self.pool.strings().add(text);
+                let stored = Stored { name, sense: Sense::ANY, evr: Strings::EMPTY };
+                self.new.relations[Kind::Files as usize].push(stored);
+            }
+            "package" => {
+                if self.new.name.is_none() || self.new.evr.is_none() || self.new.path.is_none() {
+                    return Err(YumError::malformed(WHAT, "a package has no name, version or location"));
+                }
+                if self.is_wanted {
+                    self.pool.take(&mut self.new, Some(source));
+                } else {
+                    let mut relations = std::mem::take(&mut self.new.relations);
+                    relations.iter_mut().for_each(Vec::clear);
+                    self.new = NewPackage { relations, ..NewPackage::default() };
+                }
+            }
+            name if kind_of(name).is_some() => self.kind = None,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, element: &Element<'_>) -> Result<(), YumError> {
+        let Some(kind) = self.kind.filter(|_| self.is_wanted) else { return Ok(()) };
+        let (mut name, mut sense) = (None, Sense::ANY);
+        let strings = self.pool.strings();
+        element.attributes(|key, value| match key {
+            "name" => name = Some(strings.add(&value)),
+            "flags" => sense = Sense::parse(&value).unwrap_or(Sense::ANY),
+            _ => {}
+        })?;
+        let name = name.ok_or_else(|| YumError::malformed(WHAT, "a relation has no name"))?;
+        let mut evr = Strings::EMPTY;
+        if sense != Sense::ANY {
+            self.read_evr(element)?;
+            evr = self.pool.strings().add(&self.evr);
+        }
+        self.new.relations[kind as usize].push(Stored { name, sense, evr });
+        Ok(())
+    }
+
+    /// Epoch, version and release in the attributes of `element`, as one text.
+    fn read_evr(&mut self, element: &Element<'_>) -> Result<(), YumError> {
+        let evr = &mut self.evr;
+        evr.clear();
+        let mut release = String::new();
+        element.attributes(|key, value| match key {
+            "epoch" if value != "0" && !value.is_empty() => evr.insert_str(0, &format!("{value}:")),
+            "ver" => evr.push_str(&value),
+            "rel" if !value.is_empty() => release = format!("-{value}"),
+            _ => {}
+        })?;
+        evr.push_str(&release);
+        Ok(())
+    }
+}
+
+/// The kind of relation that RPM calls `name`.
+pub(super) fn kind_of(name: &str) -> Option<Kind> {
+    Some(match name {
+        "provides" => Kind::Provides,
+        "requires" => Kind::Requires,
+        "conflicts" => Kind::Conflicts,
+        "obsoletes" => Kind::Obsoletes,
+        "recommends" => Kind::Recommends,
+        "suggests" => Kind::Suggests,
+        "supplements" => Kind::Supplements,
+        "enhances" => Kind::Enhances,
+        _ => return None,
+    })
+}
+
+/// The digest in a checksum of `kind`; `None` for kinds that can be forged.
+pub(super) fn digest(kind: &str, hex: &str) -> Option<Digest> {
+    match kind {
+        "sha256" | "sha512" => format!("{kind}:{}", hex.to_ascii_lowercase()).parse().ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,154 @@
+//! Relations of RPM packages: a name, and the versions of it that are meant.
+
+use super::version::{Evr, compare};
+use std::cmp::Ordering;
+use std::fmt;
+
+/// Which versions a relation means, beside the one that it names: older, that one, newer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Sense(u8);
+
+impl Sense {
+    /// Every version.
+    pub const ANY: Sense = Sense(0);
+    const OLDER: u8 = 1;
+    const EQUAL: u8 = 2;
+    const NEWER: u8 = 4;
+    /// `=`.
+    pub const SAME: Sense = Sense(Self::EQUAL);
+
+    /// That of `<`, `<=`, `=`, `>=`, `>`, or of the words that a primary index has for them.
+    pub fn parse(word: &str) -> Option<Sense> {
+        Some(Sense(match word {
+            "<" | "LT" => Self::OLDER,
+            "<=" | "=<" | "LE" => Self::OLDER | Self::EQUAL,
+            "=" | "==" | "EQ" => Self::EQUAL,
+            ">=" | "=>" | "GE" => Self::NEWER | Self::EQUAL,
+            ">" | "GT" => Self::NEWER,
+            _ => return None,
+        }))
+    }
+
+    fn has(self, bits: u8) -> bool {
+        self.0 & bits != 0
+    }
+
+    /// Whether some version is meant by both this sense of `own` and `other` of `others`.
+    pub fn meets(self, own: &str, other: Sense, others: &str) -> bool {
+        if self == Sense::ANY || other == Sense::ANY || self.0 & other.0 & (Self::OLDER | Self::NEWER) != 0 {
+            return true;
+        }
+        let (a, b) = (Evr::parse(own), Evr::parse(others));
+        match a.compare_versions(b) {
+            Ordering::Less => self.has(Self::NEWER) || other.has(Self::OLDER),
+            Ordering::Greater => self.has(Self::OLDER) || other.has(Self::NEWER),
+            // a relation without a release means every release
+            Ordering::Equal => match (a.release, b.release) {
+                (Some(a), Some(b)) => match compare(a, b) {
+                    Ordering::Less => self.has(Self::NEWER) || other.has(Self::OLDER),
+                    Ordering::Equal => self.has(Self::EQUAL) && other.has(Self::EQUAL),
+                    Ordering::Greater => self.has(Self::OLDER) || other.has(Self::NEWER),
+                },
+                (None, None) => self.has(Self::EQUAL) && other.has(Self::EQUAL),
+                (None, Some(_)) => self.has(Self::EQUAL),
+                (Some(_), None) => other.has(Self::EQUAL),
+            },
+        }
+    }
+}
+
+/// A relation as a text has it: `name`, or `name >= 1.2`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Relation<'a> {
+    /// The name: of a package, a capability or a file.
+    pub name: &'a str,
+    /// Which versions.
+    pub sense: Sense,
+    /// The version; empty where every one is meant.
+    pub evr: &'a str,
+}
+
+impl<'a> Relation<'a> {
+    /// Every version of `name`.
+    pub fn any(name: &'a str) -> Relation<'a> {
+        Relation { name, sense: Sense::ANY, evr: "" }
+    }
+
+    /// `text`, with the sense between spaces. `None` where it is no relation.
+    pub fn parse(text: &'a str) -> Option<Relation<'a>> {
+        let mut words = text.split_ascii_whitespace();
+        let relation = match (words.next()?, words.next(), words.next()) {
+            (name, None, _) => Relation { name, sense: Sense::ANY, evr: "" },
+            (name, Some(sense), Some(evr)) => Relation { name, sense: Sense::parse(sense)?, evr },
+            _ => return None,
+        };
+        words.next().is_none().then_some(relation)
+    }
+}
+
+impl fmt::Display for Relation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        let signs = [(Sense::OLDER, "<"), (Sense::NEWER, ">"), (Sense::EQUAL, "=")];
+        let signs: String =
+            signs.iter().filter(|(bit, _)| self.sense.has(*bit)).map(|(_, sign)| *sign).collect();
+        if signs.is_empty() { Ok(()) } else { write!(f, " {signs} {}", self.evr) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meets(provided: &str, required: &str) -> bool {
+        let [a, b] = [provided, required].map(|text| Relation::parse(text).unwrap());
+        a.name == b.name && a.sense.meets(a.evr, b.sense, b.evr)
+    }
+
+    #[test]
+    fn a_provided_relation_meets_a_required_one() {
+        let meeting = [
+            ("a", "a"),
+            ("a", "a >= 2"),
+            ("a = 1-1", "a"),
+            ("a = 1-1", "a = 1"),
+            ("a = 1-1", "a <= 1"),
+            ("a = 1-1", "a >= 1"),
+            ("a = 1-1", "a = 1-1"),
+            ("a = 1-1", "a < 1-2"),
+            ("a = 1:1-1", "a > 9-1"),
+            ("a = 0:1-1", "a = 1-1"),
+            ("a >= 1", "a >= 5"),
+            ("a < 2", "a > 1"),
+            ("a <= 2", "a >= 2"),
+            ("a = 1.0~rc1-1", "a < 1.0"),
+            ("a = 1", "a >= 1-5"),
+        ];
+        for (provided, required) in meeting {
+            assert!(meets(provided, required), "{provided} meets {required}");
+        }
+        let missing = [
+            ("a = 1-1", "a > 1"),
+            ("a = 1-1", "a < 1"),
+            ("a = 1-1", "a = 1-2"),
+            ("a = 2-1", "a < 2"),
+            ("a = 9-1", "a >= 1:1"),
+            ("a < 2", "a > 2"),
+            ("a < 2", "a >= 2"),
+            ("b", "a"),
+        ];
+        for (provided, required) in missing {
+            assert!(!meets(provided, required), "{provided} does not meet {required}");
+        }
+    }
+
+    #[test]
+    fn relations_are_written_as_they_are_read() {
+        for text in ["a", "a = 1", "a >= 1:2-3", "a <= 1", "a < 1", "a > 1", "libc.so.6(GLIBC_2.4)(64bit)"] {
+            assert_eq!(Relation::parse(text).unwrap().to_string(), text);
+        }
+        for text in ["", "a =", "a ~ 1", "a = 1 2"] {
+            assert_eq!(Relation::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! `repodata/repomd.xml`: the list of a repository's indexes, with their digests.
+
+use super::error::YumError;
+use super::primary::digest;
+use super::xml::{Step, walk};
+use crate::is_plain_path;
+use jiff::Timestamp;
+use landfall_model::Digest;
+
+const WHAT: &str = "repomd.xml of a repository";
+
+/// What a `repomd.xml` lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repomd {
+    /// When it was made: the newest time of an index, which is what clients compare; else its revision, where that is a time.
+    pub date: Option<Timestamp>,
+    /// Its indexes, in its order.
+    pub indexes: Vec<Index>,
+}
+
+/// An index of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Index {
+    /// What it is: `primary`, `filelists`, `modules`, ….
+    pub kind: String,
+    /// Its path relative to the repository, checked.
+    pub path: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// Its size in bytes, where it is given.
+    pub size: Option<u64>,
+    /// The digest of what it unpacks to, where it is given.
+    pub open_digest: Option<Digest>,
+    /// The size of that in bytes, where it is given.
+    pub open_size: Option<u64>,
+}
+
+impl Repomd {
+    /// The list in `bytes`.
+    ///
+    /// # Errors
+    /// When it is malformed, lists a path that leads elsewhere, or an index by a checksum that can be forged.
+    pub fn parse(bytes: &[u8]) -> Result<Repomd, YumError> {
+        let mut indexes = Vec::new();
+        let mut one = Draft::default();
+        let mut checksum = String::new();
+        let mut is_repomd = false;
+        let (mut newest, mut revision) = (None, None);
+        walk(bytes, WHAT, &mut |step| {
+            match step {
+                Step::Start(element) => match element.name() {
+                    "repomd" => is_repomd = true,
+                    "data" => {
+                        one =
+                            Draft { kind: element.attribute("type")?.unwrap_or_default(), ..Draft::default() }
+                    }
+                    "checksum" | "open-checksum" => {
+                        checksum = element.attribute("type")?.unwrap_or_default();
+                    }
+                    "location" => one.path = element.attribute("href")?.unwrap_or_default(),
+                    _ => {}
+                },
+                Step::End(name, text) => match name {
+                    "checksum" => one.checksum = (std::mem::take(&mut checksum), text.to_owned()),
+                    "open-checksum" => one.open_digest = digest(&checksum, text),
+                    "revision" => revision = time(text),
+                    "timestamp" => newest = newest.max(time(text)),
+                    "size" => one.size = Some(number(text)?),
+                    "open-size" => one.open_size = Some(number(text)?),
+                    "data" => indexes.push(std::mem::take(&mut one).index()?),
+                    _ => {}
+                },
+            }
+            Ok(())
+        })?;
+        match is_repomd {
+            true => Ok(Repomd { date: newest.or(revision), indexes }),
+            false => Err(YumError::malformed(WHAT, "it has no element 'repomd'")),
+        }
+    }
+
+    /// The index of this kind.
+    pub fn index(&self, kind: &str) -> Option<&Index> {
+        self.indexes.iter().find(|index| index.kind == kind)
+    }
+}
+
+#[derive(Default)]
+struct Draft {
+    kind: String,
+    path: String,
+    checksum: (String, String),
+    size: Option<u64>,
+    open_digest: Option<Digest>,
+    open_size: Option<u64>,
+}
+
+impl Draft {
+    fn index(self) -> Result<Index, YumError> {
+        let (kind, hex) = &self.checksum;
+        let digest = digest(kind, hex).ok_or_else(|| match kind.as_str() {
+            "sha256" | "sha512" => YumError::malformed(WHAT, format!("'{hex}' is no checksum")),
+            _ => YumError::Weak { name: self.kind.clone(), kind: kind.clone() },
+        })?;
+        let path = checked_path(&self.path)?.to_owned();
+        let (size, open_digest, open_size) = (self.size, self.open_digest, self.open_size);
+        Ok(Index { kind: self.kind, path, digest, size, open_digest, open_size })
+    }
+}
+
+fn number(text: &str) -> Result<u64, YumError> {
+    text.parse().map_err(|_| YumError::malformed(WHAT, format!("'{}' is no size", text.escape_default())))
+}
+
+/// A time in seconds, of which some tools write fractions; `None` for other texts, as a revision may be.
+fn time(text: &str) -> Option<Timestamp> {
+    let seconds = text.split_once('.').map_or(text, |(seconds, _)| seconds);
+    Timestamp::from_second(seconds.parse().ok()?).ok()
+}
+
+/// `path`, if it stays inside a repository.
+///
+/// # Errors
+/// When it does not.
+pub(super) fn checked_path(path: &str) -> Result<&str, YumError> {
+    match is_plain_path(path) {
+        true => Ok(path),
+        false => Err(YumError::Path(path.escape_default().to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repomd(checksum: &str, href: &str) -> String {
+        format!(
+            r#"<?xml version="1.0" encoding="UTF-8"?>
+<repomd xmlns="http://linux.duke.edu/metadata/repo" xmlns:rpm="http://linux.duke.edu/metadata/rpm">
+  <revision>1700000000</revision>
+  <data type="primary">
+    {checksum}
+    <open-checksum type="sha256">{}</open-checksum>
+    <location href="{href}"/>
+    <timestamp>1700000000</timestamp><size>123</size><open-size>456</open-size>
+  </data>
+</repomd>"#,
+            "b".repeat(64)
+        )
+    }
+
+    fn sha256() -> String {
+        format!(r#"<checksum type="sha256">{}</checksum>"#, "a".repeat(64))
+    }
+
+    #[test]
+    fn indexes_are_listed_with_their_digests() {
+        let read = Repomd::parse(repomd(&sha256(), "repodata/x-primary.xml.gz").as_bytes()).unwrap();
+        let primary = read.index("primary").unwrap();
+        assert_eq!(primary.path, "repodata/x-primary.xml.gz");
+        assert_eq!(primary.digest.to_string(), format!("sha256:{}", "a".repeat(64)));
+        assert_eq!(primary.open_digest.as_ref().unwrap().hex(), "b".repeat(64));
+        assert_eq!((primary.size, primary.open_size), (Some(123), Some(456)));
+        assert!(read.index("filelists").is_none());
+    }
+
+    #[test]
+    fn its_date_is_that_of_its_newest_index() {
+        let date = |from: &str, to: &str| {
+            let text = repomd(&sha256(), "repodata/x.gz").replace(from, to);
+            Repomd::parse(text.as_bytes()).unwrap().date.map(|date| date.to_string())
+        };
+        let timestamp = "<timestamp>1700000000</timestamp>";
+        let of_index = Some("2023-11-14T22:13:20Z".to_owned());
+        assert_eq!(date("<revision>1700000000<", "<revision>9-rc1<"), of_index);
+        assert_eq!(date("<revision>1700000000<", "<revision>1900000000<"), of_index);
+        assert_eq!(
+            date(timestamp, "<timestamp>1700000001.75</timestamp>"),
+            Some("2023-11-14T22:13:21Z".into())
+        );
+        assert_eq!(date(timestamp, ""), of_index, "by its revision");
+        let none = repomd(&sha256(), "x.gz").replace(timestamp, "").replace("1700000000", "2026-11/7");
+        assert_eq!(Repomd::parse(none.as_bytes()).unwrap().date, None);
+    }
+
+    #[test]
+    fn paths_that_lead_elsewhere_are_refused() {
+        for href in [
+            "../primary.xml.gz",
+            "/etc/passwd",
+            "repodata/../../x",
+            "a//b",
+            "https://other/x",
+            "",
+            "a b",
+            "a\\b",
+        ] {
+            let error = Repomd::parse(repomd(&sha256(), href).as_bytes()).unwrap_err();
+            assert!(matches!(error, YumError::Path(_)), "{href}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_checksum_that_can_be_forged_is_refused() {
+        for kind in ["sha", "sha1", "md5", ""] {
+            let checksum = format!(r#"<checksum type="{kind}">{}</checksum>"#, "a".repeat(40));
+            let error = Repomd::parse(repomd(&checksum, "repodata/x.gz").as_bytes()).unwrap_err();
+            assert!(matches!(error, YumError::Weak { .. }), "{kind}: {error}");
+        }
+        let short = r#"<checksum type="sha256">abc</checksum>"#;
+        assert!(Repomd::parse(repomd(short, "x.gz").as_bytes()).is_err());
+    }
+
+    #[test]
+    fn what_is_no_repomd_is_told() {
+        let whole = repomd(&sha256(), "repodata/x.gz");
+        for text in ["", "<html>hello</html>", "plain", &whole[..whole.len() - 12], "<repomd><data type='x'>"]
+        {
+            assert!(Repomd::parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

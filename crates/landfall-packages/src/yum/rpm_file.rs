@@ -1,0 +1,278 @@
+//! The file of a package: who signed it, and what its changelog says of its version.
+//!
+//! The format is that of RPM's manual ("RPM V4 package format"): a lead of 96 bytes, a header with signatures, padded to 8 bytes,
+//! the header proper, and the payload. A signature of the header covers the digest of the payload that stands in it.
+
+use crate::PackageIdentity;
+use crate::changelog::first_lines;
+use landfall_model::sign::{OpenPgpError, OpenPgpKeys, SignatureTime};
+use landfall_model::{Algorithm, Hasher, Limits};
+use std::io::{self, Read};
+
+const LEAD: usize = 96;
+const LEAD_MAGIC: [u8; 4] = [0xed, 0xab, 0xee, 0xdb];
+const HEADER_MAGIC: [u8; 8] = [0x8e, 0xad, 0xe8, 1, 0, 0, 0, 0];
+/// Bytes before the index of a header: the magic, how many entries, how many bytes of data.
+const HEADER_START: usize = 16;
+
+/// In the header of signatures: a signature of the header by DSA or Ed25519, and by RSA; RPM 6 has any number of them as base64.
+const SIGNATURES_OF_HEADER: [u32; 2] = [267, 268];
+const OPENPGP: u32 = 278;
+/// In the header of signatures: a signature of header and payload together, by RSA and by DSA, as RPM before 4.14 made it.
+const OLD_SIGNATURES: [u32; 2] = [1002, 1005];
+/// In the header: the digest of the payload as it is stored, in hex, and the kind of it; 8 is SHA-256, and 10 SHA-512.
+const PAYLOAD_DIGEST: u32 = 5092;
+const PAYLOAD_DIGEST_KIND: u32 = 5093;
+/// In the header: what it is. A package that is not built from another one is one of sources.
+const NAME: u32 = 1000;
+const VERSION: u32 = 1001;
+const RELEASE: u32 = 1002;
+const EPOCH: u32 = 1003;
+const ARCHITECTURE: u32 = 1022;
+const BUILT_FROM: u32 = 1044;
+/// In the header: the texts of its changelog, the newest first.
+const CHANGELOG_TEXT: u32 = 1082;
+
+/// Why a package cannot be read, or its signature does not count.
+#[derive(Debug, thiserror::Error)]
+pub enum RpmFileError {
+    /// It cannot be read to its end.
+    #[error("it cannot be read: {0}")]
+    Read(#[from] io::Error),
+    /// It is something else.
+    #[error("it is no RPM package, or a damaged one")]
+    NoPackage,
+    /// Nobody signed it.
+    #[error(
+        "it is not signed at all; ask its vendor for signed packages, or sign it with rpmsign and name your key as `key`"
+    )]
+    NotSigned,
+    /// It has no signature of its header, only one of the older form over header and payload.
+    #[error(
+        "its header is not signed; its only signature is of the older form over header and payload, which is not accepted"
+    )]
+    OldSignature,
+    /// The signature does not cover its content.
+    #[error(
+        "its signed header has no digest of its content by SHA-256 or better; the package is too old to be checked"
+    )]
+    NoPayloadDigest,
+    /// The content was changed.
+    #[error("its content is not what its signed header says")]
+    Payload,
+    /// The signature is none of the keys'.
+    #[error(transparent)]
+    Signature(#[from] OpenPgpError),
+}
+
+/// Returns what `package` is, as its header says, which one of `keys` signed together with the digest of the payload. The
+/// signature is judged at `time`.
+///
+/// # Errors
+/// When none of the keys signed it, or the file has something else than what was signed.
+pub fn verify_package(
+    mut package: impl Read,
+    keys: &OpenPgpKeys,
+    time: SignatureTime,
+    limits: &Limits,
+) -> Result<PackageIdentity, RpmFileError> {
+    let (signatures, header) = headers(&mut package, limits)?;
+    let mut found = SIGNATURES_OF_HEADER
+        .iter()
+        .filter_map(|tag| signatures.binary(*tag))
+        .map(<[u8]>::to_vec)
+        .collect::<Vec<_>>();
+    found.extend(signatures.texts(OPENPGP).iter().filter_map(|text| {
+        use base64::Engine as _;
+        base64::engine::general_purpose::STANDARD.decode(text).ok()
+    }));
+    let has_old = OLD_SIGNATURES.iter().any(|tag| signatures.binary(*tag).is_some());
+    let mut outcome = Err(if has_old { RpmFileError::OldSignature } else { RpmFileError::NotSigned });
+    for signature in found {
+        match keys.verify_detached(&signature, time, || Ok(header.bytes.as_slice())) {
+            Ok(_) => {
+                outcome = Ok(());
+                break;
+            }
+            Err(error) => outcome = Err(error.into()),
+        }
+    }
+    outcome?;
+    header.check_payload(package)?;
+    header.identity().ok_or(RpmFileError::NoPackage)
+}
+
+/// The first lines of what a package says of its newest version; none where it has no changelog.
+///
+/// # Errors
+/// When it is no package, or cannot be read.
+pub fn changelog(mut package: impl Read, limits: &Limits) -> Result<Vec<String>, RpmFileError> {
+    let (_, header) = headers(&mut package, limits)?;
+    Ok(first_lines(header.texts(CHANGELOG_TEXT).first().into_iter().flat_map(|text| text.lines())))
+}
+
+/// The header with the signatures of `package`, and the header proper; the payload is left.
+fn headers(package: &mut impl Read, limits: &Limits) -> Result<(Header, Header), RpmFileError> {
+    let mut lead = [0; LEAD];
+    package.read_exact(&mut lead).map_err(short)?;
+    if lead[..4] != LEAD_MAGIC {
+        return Err(RpmFileError::NoPackage);
+    }
+    let signatures = Header::read(package, limits)?;
+    let padding = signatures.bytes.len().next_multiple_of(8) - signatures.bytes.len();
+    package.read_exact(&mut [0; 8][..padding]).map_err(short)?;
+    let header = Header::read(package, limits)?;
+    Ok((signatures, header))
+}
+
+/// A header of a package, with its magic.
+struct Header {
+    bytes: Vec<u8>,
+    entries: usize,
+}
+
+impl Header {
+    fn read(reader: &mut impl Read, limits: &Limits) -> Result<Header, RpmFileError> {
+        let mut start = [0; HEADER_START];
+        reader.read_exact(&mut start).map_err(short)?;
+        let [entries, data] = [&start[8..12], &start[12..16]].map(number);
+        let size = entries as u64 * 16 + data as u64;
+        if start[..8] != HEADER_MAGIC || size > limits.archive_bytes {
+            return Err(RpmFileError::NoPackage);
+        }
+        let mut bytes = start.to_vec();
+        reader.take(size).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != HEADER_START as u64 + size {
+            return Err(RpmFileError::NoPackage);
+        }
+        Ok(Header { bytes, entries })
+    }
+
+    /// The data of `tag` from where it begins, and how many values it has.
+    fn data(&self, tag: u32) -> Option<(&[u8], usize)> {
+        let index = &self.bytes[HEADER_START..HEADER_START + self.entries * 16];
+        let entry = index.chunks_exact(16).find(|entry| number(&entry[..4]) == tag as usize)?;
+        let [offset, count] = [&entry[8..12], &entry[12..16]].map(number);
+        Some((self.bytes.get(HEADER_START + self.entries * 16 + offset..)?, count))
+    }
+
+    fn binary(&self, tag: u32) -> Option<&[u8]> {
+        let (data, count) = self.data(tag)?;
+        data.get(..count)
+    }
+
+    fn texts(&self, tag: u32) -> Vec<&str> {
+        let Some((data, count)) = self.data(tag) else { return Vec::new() };
+        let texts = data.split(|byte| *byte == 0).take(count);
+        texts.filter_map(|text| std::str::from_utf8(text).ok()).collect()
+    }
+
+    fn number(&self, tag: u32) -> Option<usize> {
+        self.data(tag).and_then(|(data, _)| data.get(..4)).map(number)
+    }
+
+    /// What the package is.
+    fn identity(&self) -> Option<PackageIdentity> {
+        let text = |tag| self.texts(tag).first().map(|text| (*text).to_owned());
+        let epoch = self.number(EPOCH).filter(|epoch| *epoch > 0);
+        let epoch = epoch.map(|epoch| format!("{epoch}:")).unwrap_or_default();
+        let arch = if self.data(BUILT_FROM).is_some() { text(ARCHITECTURE)? } else { "src".into() };
+        let version = format!("{epoch}{}-{}", text(VERSION)?, text(RELEASE)?);
+        Some(PackageIdentity { name: text(NAME)?, version, arch })
+    }
+
+    /// Whether the rest of the package is what the header says.
+    fn check_payload(&self, mut payload: impl Read) -> Result<(), RpmFileError> {
+        let mut hasher = Hasher::new(match self.number(PAYLOAD_DIGEST_KIND) {
+            Some(8) => Algorithm::Sha256,
+            Some(10) => Algorithm::Sha512,
+            _ => return Err(RpmFileError::NoPayloadDigest),
+        });
+        let wanted = self.texts(PAYLOAD_DIGEST);
+        let wanted = wanted.first().ok_or(RpmFileError::NoPayloadDigest)?;
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match payload.read(&mut buffer)? {
+                0 => break,
+                read => hasher.update(&buffer[..read]),
+            }
+        }
+        match hasher.finish().hex() == *wanted {
+            true => Ok(()),
+            false => Err(RpmFileError::Payload),
+        }
+    }
+}
+
+fn number(bytes: &[u8]) -> usize {
+    bytes.iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
+}
+
+fn short(error: io::Error) -> RpmFileError {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => RpmFileError::NoPackage,
+        _ => RpmFileError::Read(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHAT: &str = "hello 1.0-1 noarch";
+
+    /// Made by rpmbuild and rpmsign 4.18: one signed by RSA, one by Ed25519, one not.
+    fn file(name: &str) -> Vec<u8> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/packages/");
+        std::fs::read(format!("{folder}{name}")).unwrap()
+    }
+
+    fn verified(package: &[u8], key: &str) -> Result<PackageIdentity, RpmFileError> {
+        let keys = OpenPgpKeys::parse(&file(key)).unwrap();
+        verify_package(package, &keys, SignatureTime::Now, &Limits::default())
+    }
+
+    #[test]
+    fn a_signed_package_says_what_it_is() {
+        for (package, key, other) in
+            [("signed.rpm", "key.asc", "other.asc"), ("signed-ed25519.rpm", "other.asc", "key.asc")]
+        {
+            let found = verified(&file(package), key).unwrap().to_string();
+            assert_eq!(found, WHAT, "{package}");
+            assert!(matches!(verified(&file(package), other), Err(RpmFileError::Signature(_))));
+        }
+        assert!(matches!(verified(&file("unsigned.rpm"), "key.asc"), Err(RpmFileError::NotSigned)));
+    }
+
+    /// Every byte behind the signatures counts; those of the lead and of other signatures are covered by nobody.
+    #[test]
+    fn a_changed_package_is_refused() {
+        let whole = file("signed.rpm");
+        let signatures = Header::read(&mut &whole[LEAD..], &Limits::default()).unwrap().bytes.len();
+        let covered = LEAD + signatures.next_multiple_of(8);
+        for at in (covered..whole.len()).step_by(37).chain([covered, whole.len() - 1]) {
+            let mut changed = whole.clone();
+            changed[at] ^= 1;
+            assert!(verified(&changed, "key.asc").is_err(), "byte {at}");
+        }
+        let more = [whole.as_slice(), b"x"].concat();
+        assert!(matches!(verified(&more, "key.asc"), Err(RpmFileError::Payload)));
+    }
+
+    #[test]
+    fn what_is_cut_short_or_hostile_is_refused() {
+        let whole = file("signed.rpm");
+        for length in [0, 10, LEAD, LEAD + 8, LEAD + 100, whole.len() - 1] {
+            assert!(verified(&whole[..length], "key.asc").is_err(), "{length} bytes");
+        }
+        let mut large = whole.clone();
+        large[LEAD + 12..LEAD + 16].copy_from_slice(&[0xff; 4]);
+        assert!(matches!(verified(&large, "key.asc"), Err(RpmFileError::NoPackage)));
+        // offsets beyond the header
+        let mut beyond = whole;
+        for entry in 0..8 {
+            beyond[LEAD + HEADER_START + entry * 16 + 8] = 0x7f;
+        }
+        assert!(matches!(verified(&beyond, "key.asc"), Err(RpmFileError::NotSigned)));
+    }
+}

@@ -1,0 +1,228 @@
+//! Dependencies as clauses: each a list of literals of which one must hold.
+
+use crate::yum::pool::{PackageId, Pool};
+use crate::yum::rich::Rich;
+
+/// A package that is installed (positive) or not (negative); the number is that of the package and 1.
+pub(super) type Literal = i32;
+
+/// The literal of `package` being installed.
+pub(super) fn installed(package: PackageId) -> Literal {
+    package.0 as i32 + 1
+}
+
+/// The package of a literal.
+pub(super) fn package(literal: Literal) -> PackageId {
+    PackageId(literal.unsigned_abs() - 1)
+}
+
+/// A dependency over packages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Formula {
+    /// One of them at least.
+    Any(Vec<PackageId>),
+    Not(Box<Formula>),
+    And(Vec<Formula>),
+    Or(Vec<Formula>),
+}
+
+/// More clauses than this for one dependency are refused: they grow exponentially.
+const CLAUSES: usize = 4096;
+
+impl Formula {
+    /// What `rich` means among the packages of `pool`.
+    pub(super) fn of(pool: &Pool, rich: &Rich<'_>) -> Formula {
+        let of = |rich| Formula::of(pool, rich);
+        let not = |rich| Formula::Not(Box::new(of(rich)));
+        match rich {
+            Rich::One(_) | Rich::With(_) | Rich::Without(_) => Formula::Any(set(pool, rich)),
+            Rich::And(all) => Formula::And(all.iter().map(of).collect()),
+            Rich::Or(all) => Formula::Or(all.iter().map(of).collect()),
+            Rich::If(both, otherwise) => {
+                let [then, condition] = &**both;
+                let mut all = vec![Formula::Or(vec![of(then), not(condition)])];
+                all.extend(otherwise.iter().map(|other| Formula::Or(vec![of(other), of(condition)])));
+                Formula::And(all)
+            }
+            Rich::Unless(both, otherwise) => {
+                let [then, condition] = &**both;
+                let mut any = vec![Formula::And(vec![of(then), not(condition)])];
+                any.extend(otherwise.iter().map(|other| Formula::And(vec![of(other), of(condition)])));
+                Formula::Or(any)
+            }
+        }
+    }
+
+    /// The clauses that hold where the formula does, or, for `wanted` false, where it does not. None at all hold always; an
+    /// empty one never. `None` where there are too many.
+    pub(super) fn clauses(&self, wanted: bool) -> Option<Vec<Vec<Literal>>> {
+        match (self, wanted) {
+            (Formula::Any(all), true) => Some(vec![all.iter().map(|id| installed(*id)).collect()]),
+            (Formula::Any(all), false) => Some(all.iter().map(|id| vec![-installed(*id)]).collect()),
+            (Formula::Not(inner), _) => inner.clauses(!wanted),
+            (Formula::And(all), true) | (Formula::Or(all), false) => {
+                let all: Option<Vec<_>> = all.iter().map(|one| one.clauses(wanted)).collect();
+                let clauses = all?.concat();
+                match never_holds(&clauses) {
+                    true => Some(vec![Vec::new()]),
+                    false => Some(clauses).filter(|clauses| clauses.len() <= CLAUSES),
+                }
+            }
+            (Formula::Or(all), true) | (Formula::And(all), false) => {
+                let mut product: Option<Vec<Vec<Literal>>> = None;
+                for one in all {
+                    let clauses = one.clauses(wanted)?;
+                    // a part that cannot hold adds nothing to the others, not even its packages
+                    if !never_holds(&clauses) {
+                        product = Some(distributed(&product.unwrap_or_else(|| vec![Vec::new()]), &clauses)?);
+                    }
+                }
+                Some(product.unwrap_or_else(|| vec![Vec::new()]))
+            }
+        }
+    }
+
+    /// Whether it holds where `is_installed` says what is installed.
+    pub(super) fn holds(&self, is_installed: &dyn Fn(PackageId) -> bool) -> bool {
+        match self {
+            Formula::Any(all) => all.iter().any(|id| is_installed(*id)),
+            Formula::Not(inner) => !inner.holds(is_installed),
+            Formula::And(all) => all.iter().all(|one| one.holds(is_installed)),
+            Formula::Or(all) => all.iter().any(|one| one.holds(is_installed)),
+        }
+    }
+
+    /// As [`holds`](Formula::holds), by the strengths of packages: 0 if a package is not installed, more if it is. The
+    /// result is the greatest strength that made it hold, at least 1; 0 if it does not hold.
+    pub(super) fn strength(&self, strength_of: &dyn Fn(PackageId) -> u8) -> u8 {
+        let of = |one: &Formula| one.strength(strength_of);
+        match self {
+            Formula::Any(all) => all.iter().map(|id| strength_of(*id)).max().unwrap_or(0),
+            Formula::Not(inner) => u8::from(of(inner) == 0),
+            Formula::And(all) => {
+                let strengths = all.iter().map(of).collect::<Vec<_>>();
+                if strengths.contains(&0) { 0 } else { strengths.into_iter().max().unwrap_or(1) }
+            }
+            Formula::Or(all) => all.iter().map(of).max().unwrap_or(0),
+        }
+    }
+
+    /// The packages in it.
+    pub(super) fn packages(&self) -> Vec<PackageId> {
+        match self {
+            Formula::Any(all) => all.clone(),
+            Formula::Not(inner) => inner.packages(),
+            Formula::And(all) | Formula::Or(all) => all.iter().flat_map(Formula::packages).collect(),
+        }
+    }
+
+    /// Whether some package stands in it.
+    pub(super) fn has_packages(&self) -> bool {
+        !self.packages().is_empty()
+    }
+}
+
+/// Whether one of `clauses` is empty, so that they never hold together.
+fn never_holds(clauses: &[Vec<Literal>]) -> bool {
+    clauses.iter().any(Vec::is_empty)
+}
+
+/// Clauses that hold where those of `a` do or those of `b` do.
+fn distributed(a: &[Vec<Literal>], b: &[Vec<Literal>]) -> Option<Vec<Vec<Literal>>> {
+    if a.len().checked_mul(b.len())? > CLAUSES {
+        return None;
+    }
+    let pairs = a.iter().flat_map(|one| b.iter().map(move |other| [one.as_slice(), other].concat()));
+    let sorted = pairs.map(|mut clause: Vec<Literal>| {
+        clause.sort_unstable();
+        clause.dedup();
+        clause
+    });
+    let is_open = |clause: &Vec<Literal>| !clause.iter().any(|one| clause.binary_search(&-one).is_ok());
+    Some(sorted.filter(is_open).collect())
+}
+
+/// The packages each of which is what `rich` says.
+fn set(pool: &Pool, rich: &Rich<'_>) -> Vec<PackageId> {
+    match rich {
+        Rich::One(relation) => pool.providers(*relation),
+        Rich::With(all) => {
+            let mut sets = all.iter().map(|one| set(pool, one));
+            let first = sets.next().unwrap_or_default();
+            sets.fold(first, |mut all, other| {
+                all.retain(|id| other.binary_search(id).is_ok());
+                all
+            })
+        }
+        Rich::Without(both) => {
+            let [mut first, second] = [&both[0], &both[1]].map(|one| set(pool, one));
+            first.retain(|id| second.binary_search(id).is_err());
+            first
+        }
+        Rich::Or(all) => {
+            let mut any: Vec<PackageId> = all.iter().flat_map(|one| set(pool, one)).collect();
+            any.sort_unstable();
+            any.dedup();
+            any
+        }
+        // the other words do not speak of one package
+        Rich::And(_) | Rich::If(..) | Rich::Unless(..) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn any(numbers: &[u32]) -> Formula {
+        Formula::Any(numbers.iter().map(|number| PackageId(*number)).collect())
+    }
+
+    /// The clauses of every formula mean what it means, for all sets of installed packages.
+    #[test]
+    fn clauses_mean_what_the_formula_means() {
+        let not = |formula| Formula::Not(Box::new(formula));
+        let formulas = [
+            any(&[]),
+            any(&[0, 1]),
+            not(any(&[0, 1])),
+            Formula::And(vec![any(&[0]), any(&[1, 2])]),
+            Formula::Or(vec![Formula::And(vec![any(&[0]), any(&[1])]), any(&[2])]),
+            Formula::And(vec![
+                Formula::Or(vec![any(&[0, 3]), not(any(&[1, 2]))]),
+                Formula::Or(vec![any(&[2]), any(&[1])]),
+            ]),
+            Formula::Or(vec![
+                Formula::And(vec![any(&[0]), not(any(&[1]))]),
+                Formula::And(vec![any(&[3]), any(&[1])]),
+            ]),
+            Formula::Or(vec![any(&[0]), not(any(&[0]))]),
+            Formula::Or(vec![any(&[0]), Formula::And(vec![any(&[]), any(&[1])])]),
+            Formula::And(vec![any(&[0]), any(&[])]),
+            not(Formula::Or(vec![any(&[0]), not(any(&[]))])),
+        ];
+        for formula in formulas {
+            for installed_set in 0_u32..16 {
+                let is_installed = |id: PackageId| installed_set >> id.0 & 1 == 1;
+                for wanted in [true, false] {
+                    let clauses = formula.clauses(wanted).unwrap();
+                    let holds = clauses.iter().all(|clause| {
+                        clause.iter().any(|literal| is_installed(package(*literal)) == (*literal > 0))
+                    });
+                    assert_eq!(
+                        holds,
+                        formula.holds(&is_installed) == wanted,
+                        "{formula:?} {installed_set:b}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_dependency_that_would_grow_without_end_is_refused() {
+        let pair = |n: u32| Formula::And(vec![any(&[2 * n]), any(&[2 * n + 1])]);
+        assert!(Formula::Or((0..10).map(pair).collect()).clauses(true).is_some());
+        assert!(Formula::Or((0..40).map(pair).collect()).clauses(true).is_none());
+    }
+}

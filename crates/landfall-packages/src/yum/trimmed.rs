@@ -1,0 +1,255 @@
+//! Metadata of a repository that names what is carried of it and nothing else: indexes cut from those of the repository, and a
+//! list of them. Equal content gives equal bytes.
+
+use super::error::YumError;
+use super::primary::digest;
+use super::repomd::Index;
+use landfall_model::Digest;
+use quick_xml::events::Event;
+use quick_xml::{Reader, Writer, XmlVersion};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufRead;
+
+/// An index of what is carried, while it is put together. Several locks may carry parts of one repository.
+#[derive(Debug, Default)]
+pub struct TrimmedIndex {
+    /// The name of its outermost element, and its attributes: the prefixes of the packages below it stand there.
+    name: String,
+    attributes: BTreeMap<String, String>,
+    /// The elements of the packages, by their digests.
+    packages: BTreeMap<String, String>,
+}
+
+impl TrimmedIndex {
+    /// Adds those packages of an index, primary or another, that are `carried`: their paths by their digests in hex. The digests
+    /// that it has. `what` is for messages.
+    ///
+    /// # Errors
+    /// When it is malformed or cut short.
+    pub fn add(
+        &mut self,
+        reader: impl BufRead,
+        what: &'static str,
+        carried: &BTreeMap<String, &str>,
+    ) -> Result<BTreeSet<String>, YumError> {
+        let malformed = |error: &dyn ToString| YumError::malformed(what, error.to_string());
+        let mut reader = Reader::from_reader(reader);
+        let (mut buffer, mut depth, mut found) = (Vec::new(), 0_usize, BTreeSet::new());
+        let mut package = Package::default();
+        loop {
+            buffer.clear();
+            let event = match reader.read_event_into(&mut buffer) {
+                Ok(event) => event,
+                Err(quick_xml::Error::Io(error)) => {
+                    return Err(std::io::Error::new(error.kind(), error.to_string()).into());
+                }
+                Err(error) => return Err(malformed(&error)),
+            };
+            let (opens, closes) = match &event {
+                Event::Eof if depth > 0 || self.name.is_empty() => {
+                    return Err(malformed(&"it ends in the middle"));
+                }
+                Event::Eof => return Ok(found),
+                Event::Start(_) => (true, false),
+                Event::Empty(_) => (true, true),
+                Event::End(_) => (false, true),
+                _ => (false, false),
+            };
+            if let Event::Start(start) | Event::Empty(start) = &event {
+                let name = start.name().into_inner();
+                if depth == 0 {
+                    name.clone_into(&mut self.name);
+                } else if depth == 1 {
+                    package = Package::default();
+                } else {
+                    name.clone_into(&mut package.inside);
+                }
+                for attribute in start.attributes().with_checks(false) {
+                    let attribute = attribute.map_err(|error| malformed(&error))?;
+                    let value = attribute.normalized_value(XmlVersion::Explicit1_0);
+                    let value = value.map_err(|error| malformed(&error))?.into_owned();
+                    match (depth, name, attribute.key.into_inner()) {
+                        // the count is another
+                        (0, _, "packages") => {}
+                        (0, _, key) => drop(self.attributes.insert(key.to_owned(), value)),
+                        (1, _, "pkgid") => package.digest = Some(value),
+                        (2, "checksum", "type") => package.checksum = value,
+                        (2, "location", "href") => package.path = Some(value),
+                        _ => {}
+                    }
+                }
+            }
+            if let (2.., Event::Text(text)) = (depth, &event)
+                && package.inside == "checksum"
+                && let Some(digest) = digest(&package.checksum, text.trim())
+            {
+                package.digest = Some(digest.hex());
+            }
+            depth += usize::from(opens);
+            if depth > 1 {
+                package.text.write_event(event).map_err(|error| malformed(&error))?;
+            }
+            if closes {
+                depth = depth.checked_sub(1).ok_or_else(|| malformed(&"an element ends that never began"))?;
+                package.inside.clear();
+            }
+            if closes && depth == 1 {
+                let Package { text, digest, path, .. } = std::mem::take(&mut package);
+                let Some(digest) = digest else { continue };
+                let is_carried = carried.get(&digest).is_some_and(|own| path.is_none_or(|path| path == *own));
+                if is_carried {
+                    let text = String::from_utf8(text.into_inner()).map_err(|error| malformed(&error))?;
+                    self.packages.insert(digest.clone(), text);
+                    found.insert(digest);
+                }
+            }
+        }
+    }
+
+    /// Its text.
+    pub fn text(&self) -> String {
+        let mut text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{}", self.name);
+        for (key, value) in &self.attributes {
+            text += &format!(" {key}=\"{}\"", quick_xml::escape::escape(value.as_str()));
+        }
+        text += &format!(" packages=\"{}\">\n", self.packages.len());
+        self.packages.values().for_each(|package| text += &format!("{package}\n"));
+        text + &format!("</{}>\n", self.name)
+    }
+}
+
+/// The element of a package, as far as it is read.
+struct Package {
+    text: Writer<Vec<u8>>,
+    digest: Option<String>,
+    path: Option<String>,
+    /// The element inside of it that is read.
+    inside: String,
+    /// The kind of its checksum.
+    checksum: String,
+}
+
+impl Default for Package {
+    fn default() -> Package {
+        let text = Writer::new(Vec::new());
+        Package { text, digest: None, path: None, inside: String::new(), checksum: String::new() }
+    }
+}
+
+/// `repomd.xml` of `indexes`, each by its kind, and of `kept`, which stays as it is, as if made at `seconds`; and the indexes by the
+/// paths that it gives them.
+pub fn trimmed_repomd(
+    indexes: &BTreeMap<&str, TrimmedIndex>,
+    kept: Option<&Index>,
+    seconds: i64,
+) -> (String, BTreeMap<String, String>) {
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<repomd xmlns=\"http://linux.duke.edu/metadata/repo\">\n\
+         <revision>{seconds}</revision>\n"
+    );
+    let mut files = BTreeMap::new();
+    for (kind, index) in indexes {
+        let index = index.text();
+        let (digest, size) = (Digest::sha256(index.as_bytes()), Some(index.len() as u64));
+        let path = format!("repodata/{}-{kind}.xml", digest.hex());
+        let (open_digest, open_size) = (Some(digest.clone()), size);
+        let own = Index { kind: (*kind).into(), path: path.clone(), digest, size, open_digest, open_size };
+        text += &data(&own, seconds);
+        files.insert(path, index);
+    }
+    text.extend(kept.map(|index| data(index, seconds)));
+    (text + "</repomd>\n", files)
+}
+
+/// What `repomd.xml` says of an index.
+fn data(index: &Index, seconds: i64) -> String {
+    let Index { kind, path, digest, size, open_digest, open_size } = index;
+    let sum = |name: &str, digest: &Digest| {
+        format!("<{name} type=\"{}\">{}</{name}>\n", digest.algorithm().as_str(), digest.hex())
+    };
+    let number = |name: &str, size: &u64| format!("<{name}>{size}</{name}>\n");
+    let mut text = format!("<data type=\"{kind}\">\n") + &sum("checksum", digest);
+    text.extend(open_digest.as_ref().map(|digest| sum("open-checksum", digest)));
+    text += &format!("<location href=\"{}\"/>\n", quick_xml::escape::escape(path.as_str()));
+    text += &format!("<timestamp>{seconds}</timestamp>\n");
+    text.extend(size.as_ref().map(|size| number("size", size)));
+    text.extend(open_size.as_ref().map(|size| number("open-size", size)));
+    text + "</data>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yum::primary::read_primary;
+    use crate::yum::{Pool, Repomd};
+
+    fn package(name: &str, sum: &str) -> String {
+        format!(
+            "<package type=\"rpm\">\n  <name>{name}</name><arch>noarch</arch><version epoch=\"0\" ver=\"1\" rel=\"1\"/>\
+             <checksum type=\"sha256\" pkgid=\"YES\">{sum}</checksum><summary>a &lt;b&gt; &amp; <![CDATA[<c>]]></summary>\
+             <size package=\"7\"/><location href=\"Packages/{name}.rpm\"/><format><rpm:provides><rpm:entry name=\"{name}\"/>\
+             </rpm:provides></format>\n</package>"
+        )
+    }
+
+    #[test]
+    fn indexes_have_what_is_carried_and_are_the_same_each_time() {
+        let [a, b, c] = ["a", "b", "c"].map(|digit| digit.repeat(64));
+        let primary = format!(
+            "<?xml version=\"1.0\"?>\n<metadata xmlns=\"http://linux.duke.edu/metadata/common\" \
+             xmlns:rpm=\"http://linux.duke.edu/metadata/rpm\" packages=\"3\">\n{}\n{}{}</metadata>",
+            package("b", &b),
+            package("a", &a),
+            package("c", &c)
+        );
+        let list = |id: &str| {
+            format!("<package pkgid=\"{id}\" name=\"n\"><version ver=\"1\"/><file>/x</file></package>")
+        };
+        let lists = format!("<filelists xmlns=\"x\" packages=\"2\">{}{}</filelists>", list(&a), list(&c));
+        let carried =
+            BTreeMap::from([(a.clone(), "Packages/a.rpm"), (b.clone(), "Packages/b.rpm"), (c, "other.rpm")]);
+        let modules = Index {
+            kind: "modules".into(),
+            path: "repodata/modules.yaml.gz".into(),
+            digest: Digest::sha256(b"packed"),
+            size: Some(6),
+            open_digest: None,
+            open_size: None,
+        };
+        let make = || {
+            let [mut index, mut files] = [TrimmedIndex::default(), TrimmedIndex::default()];
+            let found = index.add(primary.as_bytes(), "index", &carried).unwrap();
+            assert_eq!(found, BTreeSet::from([a.clone(), b.clone()]), "c stands elsewhere");
+            let none = BTreeMap::from([(a.clone(), "Packages/a.rpm")]);
+            files.add(lists.as_bytes(), "index", &none).unwrap();
+            trimmed_repomd(
+                &BTreeMap::from([("primary", index), ("filelists", files)]),
+                Some(&modules),
+                1_700_000_000,
+            )
+        };
+        let (repomd, files) = make();
+        let read = Repomd::parse(repomd.as_bytes()).unwrap();
+        assert_eq!(read.index("modules"), Some(&modules));
+        assert_eq!(read.date.unwrap().as_second(), 1_700_000_000);
+        let primary = &files[&read.index("primary").unwrap().path];
+        assert!(read.index("primary").unwrap().digest.matches(primary.as_bytes()));
+        assert!(
+            primary.contains(&format!(
+                "packages=\"2\">\n{}\n{}\n</metadata>",
+                package("a", &a),
+                package("b", &b)
+            )),
+            "{primary}"
+        );
+        let mut pool = Pool::new();
+        read_primary(primary.as_bytes(), 0, &["noarch"], &mut pool).unwrap();
+        assert_eq!(pool.ids().count(), 2);
+        let lists = &files[&read.index("filelists").unwrap().path];
+        assert!(lists.ends_with(&format!("packages=\"1\">\n{}\n</filelists>\n", list(&a))), "{lists}");
+        assert_eq!(make(), (repomd, files));
+        for cut in ["<metadata", "<metadata><package><name>a</name>", "</a>", "plain"] {
+            assert!(TrimmedIndex::default().add(cut.as_bytes(), "index", &carried).is_err(), "{cut}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Versions of RPM packages, and how they compare.
+
+use std::cmp::Ordering;
+
+/// `[epoch:]version[-release]`, as RPM reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evr<'a> {
+    /// Left out, it is 0.
+    pub epoch: u32,
+    /// The version.
+    pub version: &'a str,
+    /// The release; a relation may leave it out, and means every one then.
+    pub release: Option<&'a str>,
+}
+
+impl<'a> Evr<'a> {
+    /// The parts of `text`. A text before the colon that is no number is part of the version.
+    pub fn parse(text: &'a str) -> Evr<'a> {
+        let (epoch, rest) = match text.split_once(':') {
+            Some(("", rest)) => (0, rest),
+            Some((epoch, rest)) => epoch.parse().map_or((0, text), |epoch| (epoch, rest)),
+            None => (0, text),
+        };
+        match rest.rsplit_once('-') {
+            Some((version, release)) => {
+                Evr { epoch, version, release: Some(release).filter(|release| !release.is_empty()) }
+            }
+            None => Evr { epoch, version: rest, release: None },
+        }
+    }
+
+    /// How it compares with `other`, epochs and versions alone.
+    pub fn compare_versions(self, other: Evr<'_>) -> Ordering {
+        self.epoch.cmp(&other.epoch).then_with(|| compare(self.version, other.version))
+    }
+
+    /// How it compares with `other`; without a release it is older.
+    pub fn compare(self, other: Evr<'_>) -> Ordering {
+        self.compare_versions(other).then_with(|| match (self.release, other.release) {
+            (Some(own), Some(other)) => compare(own, other),
+            (own, other) => own.is_some().cmp(&other.is_some()),
+        })
+    }
+}
+
+/// The order of two `[epoch:]version[-release]`.
+pub fn compare_evrs(first: &str, second: &str) -> Ordering {
+    Evr::parse(first).compare(Evr::parse(second))
+}
+
+/// Compares two versions, or two releases, as RPM's `rpmvercmp` does: digits as numbers, letters as texts, numbers are newer
+/// than letters, `~` is older than the end, and `^` newer than the end, though older than all else.
+pub(super) fn compare(first: &str, second: &str) -> Ordering {
+    if first == second {
+        return Ordering::Equal;
+    }
+    let (mut a, mut b) = (first.as_bytes(), second.as_bytes());
+    loop {
+        let is_separator = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"~^".contains(byte);
+        [a, b] = [a, b].map(|text| &text[text.iter().take_while(|byte| is_separator(byte)).count()..]);
+        match (a.first(), b.first()) {
+            (Some(b'~'), Some(b'~')) | (Some(b'^'), Some(b'^')) => {
+                (a, b) = (&a[1..], &b[1..]);
+            }
+            (Some(b'~'), _) => return Ordering::Less,
+            (_, Some(b'~')) => return Ordering::Greater,
+            (Some(b'^'), None) => return Ordering::Greater,
+            (None, Some(b'^')) => return Ordering::Less,
+            (Some(b'^'), Some(_)) => return Ordering::Less,
+            (Some(_), Some(b'^')) => return Ordering::Greater,
+            (None, _) | (_, None) => return a.len().min(1).cmp(&b.len().min(1)),
+            (Some(one), Some(other)) => {
+                let is_number = one.is_ascii_digit();
+                if is_number != other.is_ascii_digit() {
+                    return is_number.cmp(&false).then(Ordering::Less);
+                }
+                let (own, a_rest) = segment(a, is_number);
+                let (others, b_rest) = segment(b, is_number);
+                let order = match is_number {
+                    true => own.len().cmp(&others.len()).then_with(|| own.cmp(others)),
+                    false => own.cmp(others),
+                };
+                if order.is_ne() {
+                    return order;
+                }
+                (a, b) = (a_rest, b_rest);
+            }
+        }
+    }
+}
+
+/// The leading digits of `text` without zeros before them, or its leading letters, and the rest.
+fn segment(text: &[u8], is_number: bool) -> (&[u8], &[u8]) {
+    let is_part = |byte: &&u8| if is_number { byte.is_ascii_digit() } else { byte.is_ascii_alphabetic() };
+    let (segment, rest) = text.split_at(text.iter().take_while(is_part).count());
+    let zeros = if is_number { segment.iter().take_while(|byte| **byte == b'0').count() } else { 0 };
+    (&segment[zeros..], rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cases of `tests/rpmvercmp.at` in RPM's sources: each line is first, second, and their order.
+    const CASES: &str = "
+        1.0 1.0 0|1.0 2.0 -1|2.0 1.0 1|2.0.1 2.0.1 0|2.0 2.0.1 -1|2.0.1 2.0 1|2.0.1a 2.0.1a 0|2.0.1a 2.0.1 1
+        2.0.1 2.0.1a -1|5.5p1 5.5p1 0|5.5p1 5.5p2 -1|5.5p2 5.5p1 1|5.5p10 5.5p10 0|5.5p1 5.5p10 -1|5.5p10 5.5p1 1
+        10xyz 10.1xyz -1|10.1xyz 10xyz 1|xyz10 xyz10 0|xyz10 xyz10.1 -1|xyz10.1 xyz10 1|xyz.4 xyz.4 0|xyz.4 8 -1
+        8 xyz.4 1|xyz.4 2 -1|2 xyz.4 1|5.5p2 5.6p1 -1|5.6p1 5.5p2 1|5.6p1 6.5p1 -1|6.5p1 5.6p1 1|6.0.rc1 6.0 1
+        6.0 6.0.rc1 -1|10b2 10a1 1|10a2 10b2 -1|1.0aa 1.0aa 0|1.0a 1.0aa -1|1.0aa 1.0a 1|10.0001 10.0001 0
+        10.0001 10.1 0|10.1 10.0001 0|10.0001 10.0039 -1|10.0039 10.0001 1|4.999.9 5.0 -1|5.0 4.999.9 1
+        20101121 20101121 0|20101121 20101122 -1|20101122 20101121 1|2_0 2_0 0|2.0 2_0 0|2_0 2.0 0|a a 0|a+ a+ 0
+        a+ a_ 0|a_ a+ 0|+a +a 0|+a _a 0|_+ _+ 0|+ _ 0|1.0~rc1 1.0~rc1 0|1.0~rc1 1.0 -1|1.0 1.0~rc1 1
+        1.0~rc1 1.0~rc2 -1|1.0~rc2 1.0~rc1 1|1.0~rc1~git123 1.0~rc1~git123 0|1.0~rc1~git123 1.0~rc1 -1
+        1.0~rc1 1.0~rc1~git123 1|1.0^ 1.0^ 0|1.0^ 1.0 1|1.0 1.0^ -1|1.0^git1 1.0^git1 0|1.0^git1 1.0 1|1.0 1.0^git1 -1
+        1.0^git1 1.0^git2 -1|1.0^git2 1.0^git1 1|1.0^git1 1.01 -1|1.01 1.0^git1 1|1.0^20160101 1.0^20160101 0
+        1.0^20160101 1.0.1 -1|1.0.1 1.0^20160101 1|1.0^20160101^git1 1.0^20160101^git1 0|1.0^20160102 1.0^20160101^git1 1
+        1.0^20160101^git1 1.0^20160102 -1|1.0~rc1^git1 1.0~rc1^git1 0|1.0~rc1^git1 1.0~rc1 1|1.0~rc1 1.0~rc1^git1 -1
+        1.0^git1~pre 1.0^git1~pre 0|1.0^git1 1.0^git1~pre 1|1.0^git1~pre 1.0^git1 -1|1b.fc17 1b.fc17 0|1b.fc17 1.fc17 -1
+        1.fc17 1b.fc17 1|1g.fc17 1g.fc17 0|1g.fc17 1.fc17 1|1.fc17 1g.fc17 -1";
+
+    #[test]
+    fn versions_compare_as_rpm_compares_them() {
+        let cases = CASES.split(['\n', '|']).map(str::trim).filter(|case| !case.is_empty());
+        for case in cases {
+            let words: Vec<&str> = case.split(' ').collect();
+            let expected = words[2].parse::<i32>().unwrap().cmp(&0);
+            assert_eq!(compare(words[0], words[1]), expected, "{case}");
+        }
+        assert_eq!(compare("", ""), Ordering::Equal);
+        assert_eq!(compare("", "1"), Ordering::Less);
+    }
+
+    #[test]
+    fn an_epoch_goes_before_all_and_a_missing_one_is_0() {
+        let order = |a, b| Evr::parse(a).compare(Evr::parse(b));
+        assert_eq!(order("1:1-1", "2-1"), Ordering::Greater);
+        assert_eq!(order("0:2-1", "2-1"), Ordering::Equal);
+        assert_eq!(order("2-1", "2-1.el9"), Ordering::Less);
+        assert_eq!(order("2", "2-1"), Ordering::Less);
+        assert_eq!(Evr::parse("1:2-"), Evr { epoch: 1, version: "2", release: None });
+        assert_eq!(Evr::parse("a:2"), Evr { epoch: 0, version: "a:2", release: None });
+        assert_eq!(Evr::parse("1-2-3"), Evr { epoch: 0, version: "1-2", release: Some("3") });
+    }
+}

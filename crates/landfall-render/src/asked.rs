@@ -1,0 +1,60 @@
+//! The names by which a platform asks for locked images, where the registry has none of them.
+
+use landfall_item::lockfile::Lock;
+use landfall_model::{Consumer, Destination, ImageRef, Mapping};
+use std::fmt;
+
+/// Images that a consumer would ask for in vain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unasked {
+    consumer: Consumer,
+    pub(super) images: Vec<(ImageRef, Vec<Destination>)>,
+    /// The lines of `registry.paths` that add the destinations.
+    lines: Vec<String>,
+}
+
+/// The locked images that have not all the names by which `consumer` asks for them.
+pub(super) fn unasked(consumer: Consumer, mapping: &Mapping, lock: &Lock) -> Option<Unasked> {
+    let prefix = &mapping.target().prefix;
+    let path = |place: &Destination| {
+        let path = place.repository.strip_prefix(prefix.as_str()).unwrap_or(&place.repository);
+        path.trim_start_matches('/').to_owned()
+    };
+    let (mut images, mut lines) = (Vec::new(), Vec::new());
+    for image in lock.images.iter().map(|image| &image.name) {
+        let has = mapping.image(image);
+        let mut lacks = mapping.asked_by(consumer, image);
+        lacks.retain(|place| !has.contains(place));
+        if lacks.is_empty() {
+            continue;
+        }
+        let all: Vec<String> = has.iter().chain(&lacks).map(path).collect();
+        lines.push(format!("    {}: [{}]", image.name(), all.join(", ")));
+        images.push((image.clone(), lacks));
+    }
+    lines.dedup();
+    (!images.is_empty()).then_some(Unasked { consumer, images, lines })
+}
+
+impl Unasked {
+    /// What is missing for one image.
+    pub(super) fn reason(&self, lacks: &[Destination]) -> String {
+        let lacks: Vec<String> = lacks.iter().map(Destination::to_string).collect();
+        format!("{} asks for {}, where it does not go", self.consumer, lacks.join(" and "))
+    }
+}
+
+impl fmt::Display for Unasked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unasked { consumer, images, lines } = self;
+        for (image, lacks) in images {
+            writeln!(f, "{image}: {}", self.reason(lacks))?;
+        }
+        let lines = lines.join("\n");
+        write!(
+            f,
+            "Add the destinations to the site, and push again: all of them by `consumers: [{consumer}]`, or single ones \
+             under registry.paths:\n{lines}"
+        )
+    }
+}

@@ -1,0 +1,67 @@
+//! Writes rendered files into a folder, and finds there what an earlier run left.
+
+use super::error::RenderError;
+use super::file::{HEAD, RenderedFile};
+use std::collections::BTreeSet;
+use std::fs::{self, File, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Writes `files` into `folder`, each as a whole.
+///
+/// # Errors
+/// When the system refuses.
+pub fn write(folder: &Path, files: &[RenderedFile]) -> Result<(), RenderError> {
+    for file in files {
+        let path = folder.join(&file.path);
+        write_one(&path, file).map_err(|source| RenderError::Write { path, source })?;
+    }
+    Ok(())
+}
+
+fn write_one(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
+    let folder = landfall_content::folder_of(path);
+    fs::create_dir_all(folder)?;
+    landfall_content::refuse_special(path)?;
+    // nobody else can read it before it has its mode
+    let mut written = tempfile::Builder::new().prefix(".landfall-").tempfile_in(folder)?;
+    written.write_all(file.text.as_bytes())?;
+    written.as_file().set_permissions(Permissions::from_mode(file.mode))?;
+    written.as_file().sync_all()?;
+    written.persist(path).map_err(|error| error.error)?;
+    landfall_content::sync_folder(folder)
+}
+
+/// The files in `folder` that an earlier run of `platform` wrote and `files` has no more, told by their headers.
+pub fn left_behind(folder: &Path, platform: &str, files: &[RenderedFile]) -> Vec<PathBuf> {
+    let written: BTreeSet<PathBuf> = files.iter().map(|file| folder.join(&file.path)).collect();
+    let (mut folders, mut left) = (vec![folder.to_owned()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(path),
+                Ok(kind) if kind.is_file() && !written.contains(&path) && is_of(&path, platform) => {
+                    left.push(path);
+                }
+                _ => {}
+            }
+        }
+    }
+    left.sort();
+    left
+}
+
+/// How much of a file is looked at for its header, in bytes.
+const LOOK: u64 = 1 << 10;
+
+fn is_of(path: &Path, platform: &str) -> bool {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LOOK).read_to_end(&mut bytes));
+    let text = String::from_utf8_lossy(&bytes);
+    let head = format!("{HEAD}landfall render {platform}");
+    let mut first = text.lines().take(2);
+    read.is_ok()
+        && first.any(|line| line.strip_prefix(&*head).is_some_and(|rest| rest.starts_with(['`', ' '])))
+}

@@ -1,0 +1,234 @@
+//! NO_PROXY, composed once for all that a site renders.
+//!
+//! The order: the cluster's domain, services, pods and API server; the installation's entries; what every node keeps for
+//! itself; the site's own registry and file server. No entry comes twice.
+
+use super::error::RenderError;
+use landfall_http::dead_entry;
+use landfall_model::Target;
+use landfall_model::config::Site;
+use std::net::IpAddr;
+use url::Url;
+
+/// What goes past the proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoProxy {
+    domain: Option<String>,
+    /// Ranges of services and pods, and the API server.
+    cluster: Vec<String>,
+    installation: Vec<String>,
+    /// Hosts of the site.
+    own: Vec<String>,
+}
+
+/// Refuses entries of the site that no program follows: what is rendered is what `landfall doctor` accepts.
+///
+/// # Errors
+/// The first such entry, with its key and what to write instead.
+pub(super) fn check(site: &Site) -> Result<(), RenderError> {
+    let Some(proxy) = &site.proxy else { return Ok(()) };
+    let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
+    let domain = cluster.domain.map(|domain| domain.trim_matches('.').to_owned());
+    let cluster = [
+        ("cluster.serviceCIDR", cluster.service_cidr),
+        ("cluster.podCIDR", cluster.pod_cidr),
+        ("cluster.domain", domain),
+        ("cluster.controlPlaneEndpoint", cluster.control_plane_endpoint.map(|one| host_of(&one).to_owned())),
+    ];
+    let installation = proxy.no_proxy.installation.iter().map(|entry| ("installation", entry.clone()));
+    let all = installation.chain(cluster.into_iter().filter_map(|(key, value)| Some((key, value?))));
+    for (key, value) in all {
+        for entry in words(&value) {
+            let Some(dead) = dead_entry(&entry) else { continue };
+            let instead = dead.instead.map(|instead| format!("; write {instead}")).unwrap_or_default();
+            return Err(RenderError::Site(format!(
+                "'{entry}' in proxy.noProxy.{key} of the site: containerd, kubelet and other programs {}{instead}",
+                dead.why
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// How names inside the cluster are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// `svc`, `cluster.local`: as programs in Go understand them, and Giant Swarm writes them.
+    Bare,
+    /// `.svc`, `.svc.cluster.local`: as TKG writes them.
+    Dotted,
+    /// Every name also with a dot before it, and the loopback address of IPv6: for programs of every kind.
+    Portable,
+}
+
+impl NoProxy {
+    /// What `site` says, with `target` as its registry.
+    pub fn of(site: Option<&Site>, target: Option<&Target>) -> NoProxy {
+        let proxy = site.and_then(|site| site.proxy.as_ref());
+        let cluster = proxy.and_then(|proxy| proxy.no_proxy.cluster.clone()).unwrap_or_default();
+        let endpoint = cluster.control_plane_endpoint.as_deref().map(|endpoint| host_of(endpoint).to_owned());
+        let ranges = [cluster.service_cidr, cluster.pod_cidr].into_iter().flatten();
+        let ranges = ranges.flat_map(|ranges| words(&ranges)).chain(endpoint);
+        let installation = proxy.map(|proxy| proxy.no_proxy.installation.as_slice()).unwrap_or_default();
+        let via_proxy =
+            site.and_then(|site| site.registry.as_ref()).is_some_and(|registry| registry.via_proxy);
+        let registry = target.filter(|_| !via_proxy).map(|target| host_of(&target.registry).to_owned());
+        let files =
+            site.and_then(|site| Url::parse(site.files.as_deref()?).ok()?.host_str().map(str::to_owned));
+        let files = files.map(|host| host.trim_matches(['[', ']']).to_owned());
+        NoProxy {
+            domain: cluster
+                .domain
+                .map(|domain| domain.trim_matches('.').to_owned())
+                .filter(|one| !one.is_empty()),
+            cluster: ranges.collect(),
+            installation: installation.iter().flat_map(|entry| words(entry)).collect(),
+            own: registry.into_iter().chain(files).collect(),
+        }
+    }
+
+    /// The entries in the order of this file's head.
+    pub fn entries(&self, dialect: Dialect) -> Vec<String> {
+        let text = |text: &str| text.to_owned();
+        let domain = self.domain.iter().map(|domain| match dialect {
+            Dialect::Dotted => format!(".svc.{domain}"),
+            Dialect::Bare | Dialect::Portable => domain.clone(),
+        });
+        let services = if dialect == Dialect::Dotted { ".svc" } else { "svc" };
+        let always = [services, "127.0.0.1", "localhost"].map(text);
+        let portable = (dialect == Dialect::Portable).then(|| text("::1"));
+        let all = domain.chain(self.cluster.iter().cloned()).chain(self.installation.iter().cloned());
+        let all = all.chain(always).chain(portable).chain(self.own.iter().cloned());
+        let mut entries: Vec<String> = Vec::new();
+        for entry in all {
+            let below = format!(".{entry}");
+            let is_plain_name = !entry.starts_with(['.', '*'])
+                && !entry.contains(['/', ':'])
+                && entry.parse::<IpAddr>().is_err();
+            let twin =
+                (dialect == Dialect::Portable && is_plain_name && entry != "localhost").then_some(below);
+            for entry in std::iter::once(entry).chain(twin) {
+                if !entries.contains(&entry) {
+                    entries.push(entry);
+                }
+            }
+        }
+        entries
+    }
+
+    /// The installation's part alone, with the site's own hosts: what no cluster adds.
+    pub fn of_installation(&self) -> String {
+        let all: Vec<&str> = self.installation.iter().chain(&self.own).map(String::as_str).collect();
+        all.join(",")
+    }
+
+    /// The value of the variable.
+    pub fn list(&self, dialect: Dialect) -> String {
+        self.entries(dialect).join(",")
+    }
+
+    /// The same without what the platform adds itself: `added`, compared without dots at the start.
+    pub fn list_without(&self, dialect: Dialect, added: &[&str]) -> String {
+        let bare = |entry: &str| entry.trim_start_matches('.').to_owned();
+        let added: Vec<String> = added.iter().map(|entry| bare(entry)).collect();
+        let mut entries = self.entries(dialect);
+        entries.retain(|entry| !added.contains(&bare(entry)));
+        entries.join(",")
+    }
+}
+
+/// The parts of a list that a site may have written into one entry, separated by commas.
+fn words(entry: &str) -> Vec<String> {
+    entry.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// The host of `host[:port]`, without the brackets of IPv6.
+fn host_of(text: &str) -> &str {
+    if let Some((address, _)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return address;
+    }
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') && port.parse::<u16>().is_ok() => host,
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn no_proxy(registry: &str, rest: &str) -> NoProxy {
+        let text =
+            format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{registry}\"}}\n{rest}");
+        let site = Site::parse(Path::new("s"), &text).unwrap();
+        NoProxy::of(Some(&site), Some(&registry.parse().unwrap()))
+    }
+
+    const GIANT_SWARM: &str = "proxy: {noProxy: {installation: [172.16.0.0/16, internal.corpdomain.net, example.com], \
+        cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local, \
+        controlPlaneEndpoint: \"178.170.32.59:6443\"}}}\n";
+
+    #[test]
+    fn the_order_is_that_of_the_head_of_this_file() {
+        assert_eq!(
+            no_proxy("172.20.0.2:5000", GIANT_SWARM).list(Dialect::Bare),
+            "cluster.local,100.64.0.0/13,100.96.0.0/11,178.170.32.59,172.16.0.0/16,internal.corpdomain.net,example.com,\
+             svc,127.0.0.1,localhost,172.20.0.2"
+        );
+    }
+
+    #[test]
+    fn each_dialect_writes_the_names_that_its_readers_know() {
+        let tkg = "files: \"http://172.20.0.2:8080\"\n\
+                   proxy: {noProxy: {cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local}}}\n";
+        let no_proxy = no_proxy("mirror.corp:5000/p", tkg);
+        assert_eq!(
+            no_proxy.list(Dialect::Dotted),
+            ".svc.cluster.local,100.64.0.0/13,100.96.0.0/11,.svc,127.0.0.1,localhost,mirror.corp,172.20.0.2"
+        );
+        assert_eq!(
+            no_proxy.list(Dialect::Portable),
+            "cluster.local,.cluster.local,100.64.0.0/13,100.96.0.0/11,svc,.svc,127.0.0.1,localhost,::1,mirror.corp,\
+             .mirror.corp,172.20.0.2"
+        );
+        let left = no_proxy.list_without(Dialect::Dotted, &["svc", "localhost", "127.0.0.1"]);
+        assert_eq!(left, ".svc.cluster.local,100.64.0.0/13,100.96.0.0/11,mirror.corp,172.20.0.2");
+    }
+
+    #[test]
+    fn entries_are_split_and_come_once() {
+        let proxy = "files: \"http://[fd00::2]:80\"\n\
+                     proxy: {noProxy: {installation: [\"a.test, b.test\", a.test, \"[x\", 172.20.0.2]}}\n";
+        let no_proxy = no_proxy("[fd00::3]:5000", proxy);
+        let expected =
+            ["a.test", "b.test", "[x", "172.20.0.2", "svc", "127.0.0.1", "localhost", "fd00::3", "fd00::2"];
+        assert_eq!(no_proxy.entries(Dialect::Bare), expected);
+    }
+
+    #[test]
+    fn what_no_program_follows_is_refused_with_its_key() {
+        let refused = |no_proxy: &str| {
+            let text = format!("apiVersion: landfall/v1\nkind: Site\nproxy: {{noProxy: {no_proxy}}}\n");
+            let site = Site::parse(Path::new("s"), &text).unwrap();
+            check(&site).map_err(|error| error.to_string())
+        };
+        let told = refused("{installation: [ok.test, \"a b\"]}").unwrap_err();
+        assert!(
+            told.contains("'a b' in proxy.noProxy.installation of the site") && told.ends_with("write a,b"),
+            "{told}"
+        );
+        for (written, instead) in [
+            ("{installation: [\"[::1]\"]}", "write ::1"),
+            ("{installation: [\"http://a.test/\"]}", "write a.test"),
+            ("{installation: [\"172.20.\"]}", "write 172.20.0.0/16"),
+            ("{cluster: {podCIDR: 10.0.0.0/255.0.0.0}}", "write 10.0.0.0/8"),
+        ] {
+            let told = refused(written).unwrap_err();
+            assert!(told.ends_with(instead), "{told}");
+        }
+        let good = "{installation: [\"a.test, .b.test\", \"*.c.test\", \"[fd00::2]:80\"], cluster: {domain: .cluster.local, \
+                    podCIDR: \"10.0.0.0/8,fd00::/8\", controlPlaneEndpoint: \"1.2.3.4:6443\"}}";
+        assert_eq!(refused(good), Ok(()));
+    }
+}

@@ -1,0 +1,142 @@
+//! `capi`: patches of Cluster API's kubeadm objects. Files of machines come from a Secret, so that no object has an
+//! account in it.
+
+use super::containerd::{hosts, unreadable};
+use super::machine_packages::{MachinePackages, PACKAGE_SET};
+use super::systemd::{Form, drop_in};
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::kubernetes::{document, map, metadata, secret, texts};
+use crate::no_proxy::Dialect;
+use crate::packages_key::PACKAGES_KEY;
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::pod_proxy::PodProxy;
+use crate::request::Request;
+use crate::settings::{CLUSTER, NAMESPACE, Setting};
+use crate::static_pods::{PATCHES, static_pod_patches};
+use landfall_model::Consumer;
+use serde_yaml::{Mapping, Value};
+
+pub(super) struct Capi;
+
+const CONTROL_PLANE: Setting = Setting {
+    key: "control-plane",
+    value_name: "NAME",
+    help: "The KubeadmControlPlane [default: CLUSTER-control-plane]",
+    default: None,
+    choices: &[],
+};
+
+const WORKERS: Setting = Setting {
+    key: "workers",
+    value_name: "NAME",
+    help: "The KubeadmConfigTemplate [default: CLUSTER-md-0]",
+    default: None,
+    choices: &[],
+};
+
+impl Platform for Capi {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "capi",
+            about: "Cluster API: patches of KubeadmControlPlane and KubeadmConfigTemplate, and the Secret of their files",
+            details: "Apply the Secret first: Cluster API waits for it before it makes a machine.",
+            inputs: &[PACKAGES_KEY],
+            settings: &[CLUSTER, NAMESPACE, CONTROL_PLANE, WORKERS, PACKAGE_SET],
+            consumer: Some(Consumer::Capi),
+            reads_lock: true,
+            writes: Writes::Files { not_into: None },
+        }
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let settings = &request.settings;
+        let cluster = settings.need(CLUSTER.key)?;
+        let namespace = settings.get(NAMESPACE.key).unwrap_or("default");
+        let named =
+            |key, end: &str| settings.get(key).map_or_else(|| format!("{cluster}-{end}"), str::to_owned);
+
+        let registry = request.registry()?;
+        let mut workers = hosts(request, &registry, true)?;
+        for service in ["containerd", "kubelet"] {
+            workers.extend(drop_in(service, Form::GiantSwarm, request)?);
+        }
+        let mut notes: Vec<String> = unreadable(request, &registry)?.into_iter().collect();
+        workers.extend(MachinePackages::of(request)?.files_of(cluster, |_| true, &mut notes));
+        let mut control_plane = workers.clone();
+        if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {
+            control_plane.extend(static_pod_patches(&proxy.variables(), proxy.has_account));
+        }
+        let name = format!("{cluster}-landfall");
+        let of_kubeadm = |files: &[RenderedFile], joins: &[&str]| kubeadm_spec(files, joins, &name);
+        let has_secret = control_plane.iter().any(|file| file.secret);
+        let keys: Vec<(String, &str)> =
+            control_plane.iter().map(|file| (key(&file.path), file.text.as_str())).collect();
+        let texts: Vec<(&str, &str)> = keys.iter().map(|(key, text)| (key.as_str(), *text)).collect();
+        let files = vec![
+            RenderedFile::new(
+                "secret.yaml",
+                document(&secret(metadata(&name, Some(namespace)), None, &texts)),
+            )
+            .secret(has_secret),
+            RenderedFile::new(
+                "kubeadm-control-plane.yaml",
+                document(&map([
+                    ("apiVersion", "controlplane.cluster.x-k8s.io/v1beta1".into()),
+                    ("kind", "KubeadmControlPlane".into()),
+                    ("metadata", metadata(&named(CONTROL_PLANE.key, "control-plane"), Some(namespace))),
+                    (
+                        "spec",
+                        map([(
+                            "kubeadmConfigSpec",
+                            of_kubeadm(&control_plane, &["initConfiguration", "joinConfiguration"]),
+                        )]),
+                    ),
+                ])),
+            ),
+            RenderedFile::new(
+                "kubeadm-config-template.yaml",
+                document(&map([
+                    ("apiVersion", "bootstrap.cluster.x-k8s.io/v1beta1".into()),
+                    ("kind", "KubeadmConfigTemplate".into()),
+                    ("metadata", metadata(&named(WORKERS.key, "md-0"), Some(namespace))),
+                    ("spec", map([("template", map([("spec", of_kubeadm(&workers, &[]))]))])),
+                ])),
+            ),
+        ];
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}
+
+/// A file's key in a Secret, which takes no `/`.
+fn key(path: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    path.replace('/', ".").chars().map(plain).collect()
+}
+
+/// A kubeadm configuration whose `files` come from the Secret `name`; `joins` are its parts that patch static pods.
+fn kubeadm_spec(files: &[RenderedFile], joins: &[&str], name: &str) -> Value {
+    let mut spec: Mapping = joins
+        .iter()
+        .filter(|_| files.iter().any(|file| format!("/{}", file.path).starts_with(PATCHES)))
+        .map(|join| ((*join).into(), map([("patches", map([("directory", PATCHES.into())]))])))
+        .collect();
+    let from = |file: &RenderedFile| file_from(&file.path, file.mode, name, &key(&file.path));
+    spec.insert("files".into(), files.iter().map(from).collect::<Vec<_>>().into());
+    spec.insert(
+        "preKubeadmCommands".into(),
+        texts(["systemctl daemon-reload", "systemctl restart containerd"]),
+    );
+    Value::Mapping(spec)
+}
+
+/// A file of a machine whose content is one key of a Secret. `path` is that on the node, without the first `/`.
+pub(super) fn file_from(path: &str, mode: u32, secret: &str, key: &str) -> Value {
+    let source = map([("secret", map([("name", secret.into()), ("key", key.into())]))]);
+    map([
+        ("path", format!("/{path}").into()),
+        ("owner", "root:root".into()),
+        ("permissions", format!("{mode:04o}").into()),
+        ("contentFrom", source),
+    ])
+}

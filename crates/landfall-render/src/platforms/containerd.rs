@@ -1,0 +1,282 @@
+//! `containerd`: a hosts.toml for every upstream host, snippets of its configuration, and its proxy.
+
+use super::systemd::{FORM, Form, drop_in};
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::mirrors::{Mirror, mirrors};
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::quote::string;
+use crate::request::Request;
+use crate::sandbox::{SANDBOX, sandbox};
+use crate::settings::Setting;
+use crate::site_registry::SiteRegistry;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use landfall_model::{Consumer, Destination, prefix_of};
+
+pub(super) struct Containerd;
+
+impl Platform for Containerd {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "containerd",
+            about: "containerd: a hosts.toml for every upstream host, its configuration, its proxy",
+            details: "What stands below etc/ has the paths of a node. config-1.x.toml and config-2.x.toml are for \
+                      /etc/containerd/config.toml, whichever fits the release.",
+            inputs: &[],
+            settings: &[
+                FORM,
+                Setting {
+                    key: "auth",
+                    value_name: "PLACE",
+                    help: "Where the account stands: in each hosts.toml as a header, or in the configuration, which \
+                           registries with a token service need",
+                    default: Some("header"),
+                    choices: &["header", "config"],
+                },
+                SANDBOX,
+            ],
+            consumer: Some(Consumer::Containerd),
+            reads_lock: true,
+            writes: Writes::Files {
+                not_into: Some("hosts.toml and config.toml are no YAML; write them with -o DIR"),
+            },
+        }
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let registry = request.registry()?;
+        let mut notes = Vec::new();
+        let by_header = request.settings.get("auth") == Some("header");
+        let mut files = hosts(request, &registry, by_header)?;
+        let sandbox = sandbox(request, &mut notes)?;
+        for release in [Release::One, Release::Two] {
+            files.push(config(release, sandbox.as_ref(), request, &registry, by_header)?);
+        }
+        files.extend(drop_in("containerd", Form::of(request), request)?);
+        notes.extend(unreadable(request, &registry)?);
+        notes.extend(other_accounts(request, &registry, by_header)?);
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}
+
+/// Where nodes have the files of all hosts.
+const FOLDER: &str = "/etc/containerd/certs.d";
+
+/// A host as the name of its folder: `quay.io`, `172.20.0.2_5000_`.
+fn folder(host: &str) -> String {
+    match host.rsplit_once(':').filter(|(_, port)| !port.contains(']')) {
+        Some((host, port)) => format!("{host}_{port}_"),
+        None => host.to_owned(),
+    }
+}
+
+/// The files of all hosts, and what they name.
+///
+/// # Errors
+/// Those of [`mirrors`], and when the account cannot be read.
+pub(super) fn hosts(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    by_header: bool,
+) -> Result<Vec<RenderedFile>, RenderError> {
+    let mut files = Vec::new();
+    for (host, of_host) in mirrors(request)? {
+        files.push(hosts_toml(&host, &of_host, request, registry, by_header)?);
+    }
+    files.extend(registry.trust(&format!("{}/{}", &FOLDER[1..], folder(&registry.target.registry))));
+    Ok(files)
+}
+
+/// The file of `host`. Its mirrors are tried in the order of the file, and `server` last: where nobody may ask upstream,
+/// that is the last mirror once more. containerd 1.6 takes no file without a table `host`, which may be empty.
+fn hosts_toml(
+    host: &str,
+    of_host: &[Mirror],
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    by_header: bool,
+) -> Result<RenderedFile, RenderError> {
+    let is_upstream = host != registry.target.registry && host != "_default";
+    let upstream = (request.upstream_fallback() && is_upstream).then(|| match host {
+        "docker.io" => "https://registry-1.docker.io".to_owned(),
+        host => format!("https://{host}"),
+    });
+    let (mut root, mut tables, mut secret) = (String::new(), String::new(), false);
+    if let Some(upstream) = &upstream {
+        root = format!("server = {}\n", string(upstream));
+    }
+    for (at, mirror) in of_host.iter().enumerate() {
+        let (url, keys) = (string(&url(mirror, registry)), keys(mirror, registry));
+        let account = if by_header { registry.account(&mirror.repository)? } else { None };
+        let header = account.as_ref().map(authorization);
+        secret |= header.is_some();
+        tables += &format!("\n[host.{url}]\n{keys}");
+        tables.extend(header.iter().map(|header| format!("\n[host.{url}.header]\n{header}")));
+        if upstream.is_none() && at + 1 == of_host.len() {
+            root = format!("server = {url}\n{keys}");
+            root.extend(header.iter().map(|header| format!("\n[header]\n{header}")));
+        }
+    }
+    if is_bracketed(registry) && upstream.is_none() && of_host.len() == 1 {
+        "\n[host]\n".clone_into(&mut tables);
+    }
+    let path = format!("{}/{}/hosts.toml", &FOLDER[1..], folder(host));
+    Ok(RenderedFile::new(path, root + &tables).secret(secret))
+}
+
+/// Whether the registry is an IPv6 address. containerd 1.x reads no file that has `]` in the name of a table: it skips a
+/// hosts.toml with a line in its log, and asks upstream.
+fn is_bracketed(registry: &SiteRegistry<'_>) -> bool {
+    registry.target.registry.starts_with('[')
+}
+
+/// A note for the hosts whose file needs a table with the name of a mirror, if containerd 1.x cannot read that name.
+///
+/// # Errors
+/// Those of [`mirrors`].
+pub(super) fn unreadable(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+) -> Result<Option<String>, RenderError> {
+    if !is_bracketed(registry) {
+        return Ok(None);
+    }
+    let all = mirrors(request)?;
+    let needs_table = |host: &str, of_host: &[Mirror]| {
+        of_host.len() > 1
+            || (request.upstream_fallback() && host != registry.target.registry && host != "_default")
+    };
+    let hosts: Vec<&str> =
+        all.iter().filter(|(host, of)| needs_table(host, of)).map(|(host, _)| &**host).collect();
+    let note = || {
+        format!(
+            "containerd 1.x cannot read the files of {}, as they have an IPv6 address in the name of a table, and asks \
+             upstream for these hosts; containerd 2 reads them; for 1.x, give {} a name, and write that as registry.address",
+            hosts.join(", "),
+            registry.target.registry
+        )
+    };
+    Ok((!hosts.is_empty()).then(note))
+}
+
+/// What there is to say where the site has several accounts for images that containerd asks for with one: it has one for a
+/// mirror (in hosts.toml), or for the registry (in its configuration).
+fn other_accounts(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    by_header: bool,
+) -> Result<Vec<String>, RenderError> {
+    let mut notes = Vec::new();
+    if !registry.has_accounts_of_paths() {
+        return Ok(notes);
+    }
+    for (host, of_host) in mirrors(request)? {
+        for mirror in &of_host {
+            let asked_with = if by_header { &mirror.repository } else { &request.mapping.target().prefix };
+            let account = registry.account(asked_with)?;
+            let images = request.images().filter(|image| image.registry == host);
+            let places = images.flat_map(|image| {
+                let is_here = |place: &Destination| {
+                    prefix_of(&place.repository, &image.repository) == Some(mirror.prefix.as_str())
+                };
+                let places = request.mapping.image(image).into_iter().filter(is_here);
+                places.map(|place| place.repository).collect::<Vec<_>>()
+            });
+            let mut others = Vec::new();
+            for place in places {
+                if registry.account(&place)? != account {
+                    others.push(place);
+                }
+            }
+            if let Some(first) = others.first() {
+                notes.push(format!(
+                    "{host}: containerd has one account for this mirror, that of {asked_with}; {first}{} has another, so let that one \
+                     read it too, or give its pods an imagePullSecret",
+                    if others.len() > 1 { format!(" (and {} more)", others.len() - 1) } else { String::new() }
+                ));
+            }
+        }
+    }
+    Ok(notes)
+}
+
+/// The address of a mirror. containerd adds `/v2` where there is no path.
+fn url(mirror: &Mirror, registry: &SiteRegistry<'_>) -> String {
+    match mirror.prefix.as_str() {
+        "" => registry.url(),
+        prefix => format!("{}/v2/{prefix}", registry.url()),
+    }
+}
+
+/// What is said of every mirror: containerd takes a file with an unknown capability for none at all.
+fn keys(mirror: &Mirror, registry: &SiteRegistry<'_>) -> String {
+    let mut text = "capabilities = [\"pull\", \"resolve\"]\n".to_owned();
+    if !mirror.prefix.is_empty() {
+        text += "override_path = true\n";
+    }
+    let own = folder(&registry.target.registry);
+    // with either of these containerd tries TLS on a host of plain http first
+    if !registry.plain_http {
+        if registry.ca.is_some() {
+            text += &format!("ca = \"../{own}/ca.crt\"\n");
+        }
+        if registry.client.is_some() {
+            text += &format!("client = [[\"../{own}/client.cert\", \"../{own}/client.key\"]]\n");
+        }
+        if registry.skip_verify {
+            text += "skip_verify = true\n";
+        }
+    }
+    text
+}
+
+fn authorization((user, password): &(String, String)) -> String {
+    format!("Authorization = [\"Basic {}\"]\n", STANDARD.encode(format!("{user}:{password}")))
+}
+
+/// Releases whose configurations differ.
+#[derive(Clone, Copy)]
+enum Release {
+    One,
+    Two,
+}
+
+/// The configuration of one release: where the hosts are, the sandbox image, and the account where it does not stand in
+/// hosts.toml.
+fn config(
+    release: Release,
+    sandbox: Option<&String>,
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    by_header: bool,
+) -> Result<RenderedFile, RenderError> {
+    let (name, version, plugin) = match release {
+        Release::One => ("config-1.x.toml", 2, "plugins.\"io.containerd.grpc.v1.cri\""),
+        Release::Two => ("config-2.x.toml", 3, "plugins.\"io.containerd.cri.v1.images\""),
+    };
+    let mut text = format!("version = {version}\n");
+    if let Some(sandbox) = sandbox.map(|image| string(image)) {
+        text += &match release {
+            Release::One => format!("\n[{plugin}]\nsandbox_image = {sandbox}\n"),
+            Release::Two => format!("\n[{plugin}.pinned_images]\nsandbox = {sandbox}\n"),
+        };
+    }
+    text += &format!("\n[{plugin}.registry]\nconfig_path = \"{FOLDER}\"\n");
+    let repository = request.mapping.target().prefix.as_str();
+    let account = if by_header { None } else { registry.account(repository)? };
+    if let Some((user, password)) = &account {
+        let host = string(&registry.target.registry);
+        let (user, password) = (string(user), string(password));
+        text += &match is_bracketed(registry) {
+            false => format!(
+                "\n[{plugin}.registry.configs.{host}.auth]\nusername = {user}\npassword = {password}\n"
+            ),
+            // containerd 1.x does not start with `]` in the name of a table
+            true => format!(
+                "\n[{plugin}.registry.configs]\n{host} = {{auth = {{username = {user}, password = {password}}}}}\n"
+            ),
+        };
+    }
+    Ok(RenderedFile::new(name, text).secret(account.is_some()))
+}

@@ -1,0 +1,240 @@
+//! An overlay of Helm values that points charts at the site: the image keys of the charts' defaults, and nothing else.
+//!
+//! The defaults of a chart and its subcharts are combined as Helm does and rewritten like any other document; what
+//! differs afterwards is the overlay.
+
+use crate::error::RenderError;
+use landfall_rewrite::audit::{
+    Coverage, FileFinding, Finding, Inventory, audit, audit_text, dotted, fill_template_defaults, in_chart,
+};
+use landfall_rewrite::{Chart, Meaning, Options, Role, Syntax, coalesce, rewrite, values_of};
+use serde::Serialize;
+use serde_yaml::{Mapping, Value};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Values to lay over a chart's defaults.
+#[derive(Debug, Default)]
+pub(super) struct Overlay {
+    /// The values.
+    pub(super) values: Mapping,
+    /// The same key by key.
+    pub(super) keys: Vec<Key>,
+    /// Images that are not in the overlay: missing from the lock, or undecided.
+    pub(super) open: Vec<FileFinding>,
+    /// Locked items that the charts name.
+    pub(super) held: Vec<String>,
+}
+
+/// A key of an overlay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Key {
+    /// The path of the key, as in `helm --set`.
+    pub(super) path: String,
+    /// The value in the charts, or in the user's values.
+    pub(super) from: String,
+    /// The value in the overlay.
+    pub(super) to: String,
+    /// Whether it is a list: Helm takes a list as a whole, so all of it is in the overlay.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) list: bool,
+}
+
+/// The overlay for `charts`, installed with the values `user` as well. `registry` is where all items go.
+///
+/// # Errors
+/// When two charts need different values under one key.
+pub(super) fn overlay(
+    charts: &[Chart],
+    user: &Mapping,
+    inventory: &Inventory<'_>,
+    registry: &str,
+) -> Result<Overlay, RenderError> {
+    let mut all = Overlay::default();
+    let mut owners: BTreeMap<String, &str> = BTreeMap::new();
+    for chart in charts {
+        let one = overlay_of(chart, user, inventory, registry)?;
+        for key in &one.keys {
+            let same = all.keys.iter().find(|other| other.path == key.path);
+            if let (Some(other), Some(first)) = (same, owners.get(&key.path))
+                && other.to != key.to
+            {
+                let (first, second) = ((*first).to_owned(), chart.name.clone());
+                return Err(RenderError::Clash { first, second, path: key.path.clone() });
+            }
+            owners.entry(key.path.clone()).or_insert(&chart.name);
+        }
+        coalesce(&mut all.values, &one.values);
+        all.keys.extend(one.keys);
+        all.open.extend(one.open);
+        all.held.extend(one.held);
+    }
+    all.keys.sort_by(|a, b| a.path.cmp(&b.path));
+    all.keys.dedup();
+    all.held.sort();
+    all.held.dedup();
+    Ok(all)
+}
+
+fn overlay_of(
+    chart: &Chart,
+    user: &Mapping,
+    inventory: &Inventory<'_>,
+    registry: &str,
+) -> Result<Overlay, RenderError> {
+    let fault = |source| RenderError::Values { chart: chart.name.clone(), source };
+    let mut values = chart.effective(user);
+    let filled = fill_template_defaults(chart, &mut values, inventory);
+    let text = serde_yaml::to_string(&values).map_err(fault)?;
+    // a tag that only the template knows does not keep the repository from the overlay
+    let mut old = values.clone();
+    for other in &filled.other_tags {
+        let tag = other.locked.tag.as_deref().unwrap_or_default();
+        at_mut(&mut old, &other.path).into_iter().for_each(|value| *value = tag.into());
+    }
+    let old_text = serde_yaml::to_string(&old).map_err(fault)?;
+    let rewritten = rewrite(&old_text, Syntax::Document, inventory.index(), Options::default());
+    let mut new = values_of(&chart.name, &rewritten.text)?;
+    if new != old {
+        for path in &filled.registries {
+            let upstream = at_mut(&mut old, path).and_then(|value| value.as_str()).unwrap_or_default();
+            if !inventory.below(upstream).is_empty() {
+                at_mut(&mut new, path).into_iter().for_each(|value| *value = registry.into());
+            }
+        }
+        allow_other_registries(chart, &old, &mut new);
+    }
+    // they are none of the chart's keys
+    for path in &filled.inherited {
+        let value = at_mut(&mut old, path).map(|value| value.clone());
+        at_mut(&mut new, path).into_iter().zip(value).for_each(|(new, old)| *new = old);
+    }
+    let mut overlay = Overlay::default();
+    overlay.values = differing(&old, &new, &mut Vec::new(), &mut overlay.keys);
+    if !overlay.keys.is_empty() {
+        overlay.held.extend(filled.other_tags.iter().map(|other| other.locked.to_string()));
+    }
+    let found = &rewritten.scan.found;
+    let prefixes = found.iter().filter_map(|one| match (&one.meaning, one.role) {
+        (Meaning::Known { item, .. }, Role::Prefix) => Some(item),
+        _ => None,
+    });
+    let prefixes: Vec<&String> = prefixes.collect();
+    overlay.held.extend(prefixes.iter().flat_map(|prefix| inventory.below(prefix)));
+    let left = |finding: &Finding| {
+        found.iter().find_map(|one| match &one.meaning {
+            Meaning::Left { why } if (one.line, one.column) == (finding.line, finding.column) => {
+                Some(why.clone())
+            }
+            _ => None,
+        })
+    };
+    for finding in audit(Path::new("values.yaml"), &text, inventory) {
+        let left = left(&finding);
+        let mut placed = in_chart(chart, &values, finding);
+        if let (Coverage::Held { .. } | Coverage::Ambiguous { .. }, Some(why)) =
+            (&placed.finding.coverage, left)
+        {
+            placed.finding.coverage = Coverage::Undecided { why };
+        }
+        overlay.add(placed, &prefixes);
+    }
+    overlay.open.extend(in_templates(chart, inventory));
+    Ok(overlay)
+}
+
+impl Overlay {
+    /// Adds what the values of a chart name. `prefixes` are those of the overlay.
+    fn add(&mut self, placed: FileFinding, prefixes: &[&String]) {
+        let below = |prefix: &&String| {
+            let whole = format!("{prefix}/{}", placed.finding.reference);
+            self.held.contains(&whole)
+        };
+        match &placed.finding.coverage {
+            Coverage::Held { item } if prefixes.contains(&item) => {}
+            Coverage::Held { item } => self.held.push(item.clone()),
+            // a URL of a file is nothing that a chart's images are made of
+            _ if placed.finding.reference.contains("://") => {}
+            _ if prefixes.iter().any(below) => {}
+            _ => self.open.push(placed),
+        }
+    }
+}
+
+/// Bitnami's charts refuse to be rendered with images of another registry, unless the values allow it: allows it in the
+/// charts that know this key and have images in the overlay.
+fn allow_other_registries(chart: &Chart, old: &Mapping, new: &mut Mapping) {
+    const KEY: [&str; 3] = ["global", "security", "allowInsecureImages"];
+    let changes = old != new;
+    for chart in &chart.subcharts {
+        if let (Some(Value::Mapping(old)), Some(Value::Mapping(new))) =
+            (old.get(&chart.key), new.get_mut(&chart.key))
+        {
+            allow_other_registries(chart, old, new);
+        }
+    }
+    let path: Vec<String> = KEY.iter().map(|key| (*key).to_owned()).collect();
+    if let Some(value) = at_mut(new, &path).filter(|value| changes && **value == Value::Bool(false)) {
+        *value = true.into();
+    }
+}
+
+/// What the templates and files of a chart and its subcharts name themselves, so that no value changes it.
+fn in_templates(chart: &Chart, inventory: &Inventory<'_>) -> Vec<FileFinding> {
+    let is_template = |file: &str| ["/templates/", "/files/"].iter().any(|folder| file.contains(folder));
+    let documents = chart.documents().into_iter().filter(|(file, _)| is_template(file));
+    let found = documents.flat_map(|(file, text)| audit_text(file, text, inventory));
+    found.filter_map(written_there).collect()
+}
+
+/// A reference in a template that is not made of values.
+fn written_there(mut placed: FileFinding) -> Option<FileFinding> {
+    let finding = &mut placed.finding;
+    if finding.reference.contains("://") {
+        return None;
+    }
+    match &finding.coverage {
+        Coverage::Held { .. } | Coverage::Ambiguous { .. } => {
+            let why =
+                "it is written in a template, and no value changes it; rewrite what `helm template` prints";
+            finding.coverage = Coverage::Undecided { why: why.into() };
+            Some(placed)
+        }
+        Coverage::Missing { .. } => Some(placed),
+        // what the values say of it is told
+        Coverage::Undecided { .. } => None,
+    }
+}
+
+fn at_mut<'v>(values: &'v mut Mapping, path: &[String]) -> Option<&'v mut Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter().fold(values.get_mut(first), |value, key| value?.get_mut(key))
+}
+
+/// What `new` has other than `old`: the same keys are in both.
+fn differing(old: &Mapping, new: &Mapping, path: &mut Vec<String>, keys: &mut Vec<Key>) -> Mapping {
+    let mut out = Mapping::new();
+    for (key, value) in new {
+        let Some(before) = old.get(key).filter(|before| *before != value) else { continue };
+        path.push(key.as_str().unwrap_or_default().to_owned());
+        match (before, value) {
+            (Value::Mapping(before), Value::Mapping(value)) => {
+                out.insert(key.clone(), differing(before, value, path, keys).into());
+            }
+            _ => {
+                out.insert(key.clone(), value.clone());
+                let list = value.is_sequence();
+                keys.push(Key { path: dotted(path), from: shown(before), to: shown(value), list });
+            }
+        }
+        path.pop();
+    }
+    out
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => serde_json::to_string(other).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,148 @@
+//! Helm: values that point charts at the site.
+
+use super::helm_overlay::{Overlay, overlay};
+use crate::error::RenderError;
+use crate::file::header;
+use crate::platform::{Flag, Input, Output, Platform, Rendered, Spec, Writes};
+use crate::request::Request;
+use landfall_model::Limits;
+use landfall_model::document::read_text_input;
+use landfall_model::report::{Item, Kind, Status, one_line};
+use landfall_rewrite::audit::{Coverage, FileFinding, Inventory};
+use landfall_rewrite::{Chart, coalesce, values_of};
+use serde_json::json;
+use serde_yaml::Mapping;
+use std::path::PathBuf;
+
+pub(super) struct HelmValues;
+
+impl Platform for HelmValues {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "helm-values",
+            about: "Values for Helm that point charts at the site: their image keys, and nothing else",
+            details: "The defaults of the charts and their subcharts are read as they are; helm is not needed.",
+            inputs: &[
+                Input {
+                    name: "charts",
+                    flag: Flag::Arguments,
+                    value_name: "CHART",
+                    help: "Charts: a folder with a Chart.yaml, a .tgz, or the name of a locked chart",
+                },
+                Input {
+                    name: "values",
+                    flag: Flag::Short('f'),
+                    value_name: "FILE",
+                    help: "Your own values, which win over the charts' (may be repeated; the last wins). They are \
+                           read only",
+                },
+            ],
+            settings: &[],
+            consumer: None,
+            reads_lock: true,
+            writes: Writes::Text { out: "Where to write the values [default: stdout]" },
+        }
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let load = |path: &PathBuf| Chart::load(path, request.limits);
+        let charts = request.paths("charts").iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        let user = user_values(request.paths("values"), request.limits)?;
+        let inventory = Inventory::new(request.lock, Some(request.mapping), None, request.today);
+        let target = request.mapping.target();
+        let overlay = overlay(&charts, &user, &inventory, &target.registry)?;
+        let text = document(&charts, &overlay, &target.to_string())?;
+        Ok(rendered(text, &overlay))
+    }
+}
+
+/// The values of the user; the last file wins.
+fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, RenderError> {
+    let mut user = Mapping::new();
+    for path in paths {
+        let text =
+            read_text_input(path).map_err(|source| RenderError::Read { path: path.clone(), source })?;
+        if text.len() > limits.document_bytes {
+            return Err(RenderError::Large(path.clone()));
+        }
+        let mut next = values_of(&path.display().to_string(), text.trim_start_matches('\u{feff}'))?;
+        coalesce(&mut next, &user);
+        user = next;
+    }
+    Ok(user)
+}
+
+/// The overlay as a file.
+fn document(charts: &[Chart], overlay: &Overlay, to: &str) -> Result<String, RenderError> {
+    let names: Vec<String> =
+        charts.iter().map(|chart| format!("{} {}", chart.name, chart.version).trim().to_owned()).collect();
+    let names = names.join(", ");
+    let values = serde_yaml::to_string(&overlay.values)
+        .map_err(|source| RenderError::Values { chart: names.clone(), source })?;
+    let head = one_line(&names);
+    Ok(format!("# Images of {head} at {to}.\n{}{values}", header("landfall render helm-values")))
+}
+
+/// The overlay, written as `text`, with what there is to say about it.
+fn rendered(text: String, overlay: &Overlay) -> Rendered {
+    let (missing, undecided): (Vec<&FileFinding>, Vec<&FileFinding>) =
+        overlay.open.iter().partition(|open| matches!(open.finding.coverage, Coverage::Missing { .. }));
+    let changes = overlay.keys.iter().map(|key| format!("{}: {} -> {}", key.path, key.from, key.to));
+    let lists = overlay.keys.iter().filter(|key| key.list);
+    let mut notes: Vec<String> = lists
+        .map(|key| format!("{}: Helm takes a list as a whole, so all of it is in the overlay", key.path))
+        .collect();
+    let insecure =
+        overlay.keys.iter().filter(|key| key.path.ends_with("global.security.allowInsecureImages"));
+    notes.extend(insecure.map(|key| {
+        format!(
+            "{}: set to true, for the chart refuses images of another registry than its own without it",
+            key.path
+        )
+    }));
+    notes.extend(missing.iter().map(|open| open.line("missing")));
+    notes.extend(undecided.iter().map(|open| open.line("undecided")));
+    notes.push(format!(
+        "{} keys for {} locked images; {} missing, {} undecided",
+        overlay.keys.len(),
+        overlay.held.len(),
+        missing.len(),
+        undecided.len()
+    ));
+    let failure = match (overlay.held.is_empty() && overlay.keys.is_empty(), overlay.open.is_empty()) {
+        (false, _) => None,
+        (true, false) => Some("none of the charts' images is in the lock"),
+        (true, true) => Some("no image was found in the charts' values"),
+    };
+    Rendered {
+        output: Output::Text(text),
+        changes: changes.collect(),
+        notes,
+        items: items(overlay, &missing),
+        members: vec![
+            ("keys", json!(overlay.keys)),
+            ("missing", json!(missing)),
+            ("undecided", json!(undecided)),
+            ("values", json!(overlay.values)),
+        ],
+        failure,
+    }
+}
+
+fn items(overlay: &Overlay, missing: &[&FileFinding]) -> Vec<Item> {
+    let item = |name: String, status, reason| Item {
+        kind: Kind::Image,
+        name,
+        digest: None,
+        bytes: None,
+        packages: 0,
+        status,
+        reason,
+    };
+    let held = overlay.held.iter().map(|name| item(name.clone(), Status::Done, None));
+    let missing = missing.iter().map(|open| {
+        let reason = Some(open.line("missing"));
+        item(open.finding.reference.clone(), Status::Missing, reason)
+    });
+    held.chain(missing).collect()
+}

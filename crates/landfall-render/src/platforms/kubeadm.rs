@@ -1,0 +1,86 @@
+//! `kubeadm`: a `ClusterConfiguration` whose images come from the registry.
+
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::kubernetes::{document, map};
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::request::Request;
+use crate::settings::Setting;
+use landfall_model::Consumer;
+use serde_yaml::Value;
+
+pub(super) struct Kubeadm;
+
+const VERSION: Setting = Setting {
+    key: "version",
+    value_name: "VERSION",
+    help: "The version of kubeadm's API",
+    default: Some("v1beta4"),
+    choices: &["v1beta3", "v1beta4"],
+};
+
+/// The host of the images that kubeadm starts clusters from.
+const UPSTREAM: &str = "registry.k8s.io";
+
+impl Platform for Kubeadm {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "kubeadm",
+            about: "kubeadm: a ClusterConfiguration with the registry as its imageRepository",
+            details: "The versions of Kubernetes, CoreDNS and etcd are those of the lock, where it has one of each. Nodes \
+                      need the registry's certificates and account as `landfall render containerd` writes them.",
+            inputs: &[],
+            settings: &[VERSION],
+            consumer: Some(Consumer::Kubeadm),
+            reads_lock: true,
+            writes: Writes::Files { not_into: None },
+        }
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let version = request.settings.need(VERSION.key)?;
+        let place = request.mapping.at(&request.mapping.of_host(UPSTREAM));
+        let repository = place.to_string().trim_end_matches('/').to_owned();
+        let mut notes = Vec::new();
+        let mut tag = |name: &str| {
+            let found = tags(request, name);
+            match &found[..] {
+                [tag] => tag.as_str().into(),
+                [] => {
+                    notes.push(format!("the lock has no {UPSTREAM}/{name}: kubeadm chooses its version"));
+                    Value::Null
+                }
+                several => {
+                    notes.push(format!("the lock has {name} in {}: kubeadm chooses one", several.join(", ")));
+                    Value::Null
+                }
+            }
+        };
+        let kubernetes = tag("kube-apiserver");
+        // CoreDNS has a folder of its own upstream, and none in a repository that kubeadm is told of
+        let dns =
+            map([("imageRepository", repository.as_str().into()), ("imageTag", tag("coredns/coredns"))]);
+        let etcd = map([("imageRepository", repository.as_str().into()), ("imageTag", tag("etcd"))]);
+        if tags(request, "pause").is_empty() {
+            notes.push(format!("the lock has no {UPSTREAM}/pause: every pod needs it"));
+        }
+        let configuration = map([
+            ("apiVersion", format!("kubeadm.k8s.io/{version}").into()),
+            ("kind", "ClusterConfiguration".into()),
+            ("kubernetesVersion", kubernetes),
+            ("imageRepository", repository.as_str().into()),
+            ("dns", dns),
+            ("etcd", map([("local", etcd)])),
+        ]);
+        let files = vec![RenderedFile::new("kubeadm.yaml", document(&configuration))];
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}
+
+/// The locked tags of one of Kubernetes' own images.
+fn tags(request: &Request<'_>, name: &str) -> Vec<String> {
+    let is_it = |image: &&landfall_model::ImageRef| {
+        [UPSTREAM, "k8s.gcr.io"].contains(&image.registry.as_str()) && image.repository == name
+    };
+    request.images().filter(is_it).filter_map(|image| image.tag.clone()).collect()
+}

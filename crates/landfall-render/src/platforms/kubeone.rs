@@ -1,0 +1,228 @@
+//! `kubeone`: the parts of a `KubeOneCluster` that point at the registry and the proxy.
+
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::kubernetes::{document, map, optional, texts};
+use crate::no_proxy::Dialect;
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::request::Request;
+use crate::settings::Setting;
+use crate::site_proxy::ProxyAddress;
+use crate::site_registry::SiteRegistry;
+use landfall_model::Consumer;
+use serde_yaml::{Mapping, Value};
+
+pub(super) struct KubeOne;
+
+const VIA: Setting = Setting {
+    key: "via",
+    value_name: "WAY",
+    help: "How nodes come to the registry: overwrite (names are changed), mirrors (containerd asks the registry), or auto: \
+           overwrite where the registry speaks TLS and wants no account",
+    default: Some("auto"),
+    choices: &["auto", "overwrite", "mirrors"],
+};
+
+const API: Setting = Setting {
+    key: "api",
+    value_name: "VERSION",
+    help: "The version of KubeOneCluster: v1beta1 is that of releases up to 1.4, which takes the URLs of binaries",
+    default: Some("v1beta2"),
+    choices: &["v1beta2", "v1beta1"],
+};
+
+impl Platform for KubeOne {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "kubeone",
+            about: "KubeOne: the registry, certificates and proxy of a KubeOneCluster",
+            details: "KubeOne asks an overwritten registry over TLS and without an account; containerd's mirrors can do \
+                      without TLS, and with an account.",
+            inputs: &[],
+            settings: &[VIA, API],
+            consumer: Some(Consumer::Kubeone),
+            reads_lock: true,
+            writes: Writes::Files { not_into: None },
+        }
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let registry = request.registry()?;
+        let account = registry.account(&request.mapping.target().prefix)?;
+        let is_old = request.settings.get(API.key) == Some("v1beta1");
+        let by_name = by_name(request, is_old, registry.plain_http, account.is_some())?;
+        let mut notes = Vec::new();
+        let registry_configuration = match by_name {
+            true => map([
+                ("overwriteRegistry", request.mapping.target().to_string().into()),
+                ("insecureRegistry", if registry.plain_http { true.into() } else { Value::Null }),
+            ]),
+            false => Value::Null,
+        };
+        let containerd =
+            if by_name { Value::Null } else { mirrors(request, &registry, account.clone(), &mut notes)? };
+        let mut secret = account.is_some() && !by_name;
+        let mut proxy_value = Value::Null;
+        if let Some(proxy) = request.proxy()? {
+            secret |= proxy.has_account();
+            let url = |one: &Option<ProxyAddress>| optional(one.as_ref().map(ProxyAddress::url));
+            // KubeOne puts these before the list itself
+            let added = ["127.0.0.1/8", "127.0.0.1", "localhost"];
+            proxy_value = map([
+                ("http", url(&proxy.http)),
+                ("https", url(&proxy.https)),
+                ("noProxy", request.no_proxy().list_without(Dialect::Bare, &added).into()),
+            ]);
+        }
+        let cluster = map([
+            ("apiVersion", if is_old { "kubeone.io/v1beta1" } else { "kubeone.k8c.io/v1beta2" }.into()),
+            ("kind", "KubeOneCluster".into()),
+            ("registryConfiguration", registry_configuration),
+            ("containerRuntime", containerd),
+            ("assetConfiguration", if is_old { assets(request, &mut notes) } else { Value::Null }),
+            ("caBundle", optional(registry.ca.as_deref())),
+            ("proxy", proxy_value),
+            // nodes reach no repository of packages, so KubeOne does not set one up
+            (
+                "systemPackages",
+                if request.upstream_fallback() {
+                    Value::Null
+                } else {
+                    map([("configureRepositories", false.into())])
+                },
+            ),
+        ]);
+        notes.push("merge it into your KubeOneCluster: --into kubeone.yaml".to_owned());
+        let files = vec![RenderedFile::new("kubeone.yaml", document(&cluster)).secret(secret)];
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}
+
+/// Whether names are changed; else containerd asks the registry in place of others.
+fn by_name(
+    request: &Request<'_>,
+    is_old: bool,
+    plain_http: bool,
+    account: bool,
+) -> Result<bool, RenderError> {
+    let refused = |why: &str| Err(RenderError::Refused(why.into()));
+    match (request.settings.get(VIA.key), is_old) {
+        (Some("mirrors"), true) => {
+            refused("v1beta1 has no place for mirrors of containerd; use --set via=overwrite, or api=v1beta2")
+        }
+        (_, true) if account => refused(
+            "KubeOne asks an overwritten registry without an account, and the site names one; use --set api=v1beta2",
+        ),
+        (_, true) => Ok(true),
+        (Some("overwrite"), false) if plain_http => refused(
+            "KubeOne asks an overwritten registry over TLS alone, and this one speaks plain http; use --set via=mirrors",
+        ),
+        (Some("overwrite"), false) if account => refused(
+            "KubeOne asks an overwritten registry without an account, and the site names one; use --set via=mirrors",
+        ),
+        (Some("overwrite"), false) => Ok(true),
+        (Some("mirrors"), false) => Ok(false),
+        _ => Ok(!plain_http && !account),
+    }
+}
+
+/// A binary that machines download, and how its file is told by its name.
+struct Asset {
+    key: &'static str,
+    what: &'static str,
+    is_it: fn(&str) -> bool,
+}
+
+const ASSETS: [Asset; 3] = [
+    Asset {
+        key: "cni",
+        what: "an archive of CNI plugins for amd64",
+        is_it: |name| name.starts_with("cni-plugins-") && name.contains("amd64") && name.ends_with(".tgz"),
+    },
+    Asset {
+        key: "nodeBinaries",
+        what: "kubernetes-node-linux-amd64.tar.gz",
+        is_it: |name| name == "kubernetes-node-linux-amd64.tar.gz",
+    },
+    Asset { key: "kubectl", what: "a kubectl for linux/amd64", is_it: |name| name == "kubectl" },
+];
+
+/// Where machines get binaries from: all of the three, or none, as `KubeOne` takes it.
+fn assets(request: &Request<'_>, notes: &mut Vec<String>) -> Value {
+    let mut assets = Mapping::new();
+    for Asset { key, what, is_it } in ASSETS {
+        let is_it = |url: &&str| {
+            let for_others = url.contains("/bin/") && !url.contains("/linux/amd64/");
+            !for_others && is_it(url.rsplit('/').next().unwrap_or_default())
+        };
+        let locked = request.lock.files.iter().map(|file| file.name.as_str());
+        match (&locked.filter(is_it).collect::<Vec<_>>()[..], request.file_server()) {
+            (&[url], Some(files)) => {
+                let path = url.split_once("://").map_or(url, |(_, path)| path);
+                assets.insert(key.into(), map([("url", format!("{files}/{path}").into())]));
+            }
+            (_, None) => {
+                let why = "assetConfiguration needs a file server: add `files: http://…` to the site";
+                notes.push(why.into());
+            }
+            ([], _) => notes.push(format!("assetConfiguration: the lock has not {what}")),
+            (several, _) => {
+                notes.push(format!(
+                    "assetConfiguration: the lock has several of {what}: {}",
+                    several.join(", ")
+                ));
+            }
+        }
+    }
+    notes.dedup();
+    if assets.len() == ASSETS.len() {
+        return Value::Mapping(assets);
+    }
+    notes.push("without all three of cni, nodeBinaries and kubectl KubeOne takes no assetConfiguration, so there is none".into());
+    Value::Null
+}
+
+/// containerd's mirrors as `KubeOne` writes them.
+///
+/// # Errors
+/// If a mirror that is asked earlier has another image by the same name.
+fn mirrors(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    account: Option<(String, String)>,
+    notes: &mut Vec<String>,
+) -> Result<Value, RenderError> {
+    let mut hosts = Mapping::new();
+    // what is said of a host's TLS holds for its mirrors
+    let tls = || if registry.skip_verify { map([("insecureSkipVerify", true.into())]) } else { Value::Null };
+    let own = &registry.target.registry;
+    for (host, of_host) in crate::mirrors::mirrors(request)? {
+        // what no host is named for is asked upstream, and the registry's own entry has its account
+        if host == *own || host == "_default" {
+            continue;
+        }
+        // one switch says of all mirrors of a host whether their URLs are whole
+        let are_whole = of_host.iter().any(|mirror| !mirror.prefix.is_empty());
+        let urls = of_host.iter().map(|mirror| match (are_whole, mirror.prefix.as_str()) {
+            (false, _) => registry.url(),
+            (true, "") => format!("{}/v2", registry.url()),
+            (true, prefix) => format!("{}/v2/{prefix}", registry.url()),
+        });
+        let with_path = if are_whole { true.into() } else { Value::Null };
+        hosts.insert(
+            host.into(),
+            map([("mirrors", texts(urls)), ("overridePath", with_path), ("tlsConfig", tls())]),
+        );
+    }
+    if !request.upstream_fallback() {
+        notes.push(
+            "containerd asks upstream for what the mirrors lack, and KubeOne cannot turn that off".into(),
+        );
+    }
+    let auth = account.map_or(Value::Null, |(user, password)| {
+        map([("username", user.into()), ("password", password.into())])
+    });
+    let of_own = map([("mirrors", texts([registry.url()])), ("tlsConfig", tls()), ("auth", auth)]);
+    hosts.insert(own.as_str().into(), of_own);
+    Ok(map([("containerd", map([("registries", Value::Mapping(hosts))]))]))
+}

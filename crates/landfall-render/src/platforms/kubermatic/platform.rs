@@ -1,0 +1,118 @@
+//! The platform: its settings, and which files there are.
+
+use super::configuration::configuration;
+use super::profile::{PACKAGES, PROFILES, Profile, profiles};
+use super::seed::{DATACENTER, SEED, datacenters, seed};
+use super::site::{NAMESPACE, Proxy};
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::kubernetes::{document, map, metadata, secret};
+use crate::packages_key::PACKAGES_KEY;
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::platforms::machine_packages::PACKAGE_SET;
+use crate::request::Request;
+use crate::sandbox::SANDBOX;
+use crate::settings::Setting;
+use crate::site_registry::SiteRegistry;
+use landfall_model::Consumer;
+use serde_yaml::Value;
+
+pub(in crate::platforms) struct Kubermatic;
+
+const VERSION: Setting = Setting {
+    key: "version",
+    value_name: "RELEASE",
+    help: "The release of KKP: 2.12 stands for releases whose node settings are in datacenters.yaml",
+    default: Some("current"),
+    choices: &["current", "2.12"],
+};
+
+impl Platform for Kubermatic {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "kubermatic",
+            about: "KKP: KubermaticConfiguration, Seed, certificates, operating system profiles",
+            details: "The files hold what follows from the site and the lock, to be merged into yours. A repository stands in \
+                      them where the lock has its image. With --osp, profiles of operating-system-manager are pointed at the \
+                      site: URLs that the lock has go to the file server, machines trust the site's authorities, and \
+                      install the locked packages.",
+            inputs: &[PROFILES, PACKAGES_KEY],
+            settings: &[VERSION, SEED, DATACENTER, SANDBOX, PACKAGES, PACKAGE_SET],
+            consumer: Some(Consumer::Kubermatic),
+            reads_lock: true,
+            writes: Writes::Files { not_into: None },
+        }
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let registry = request.registry()?;
+        let mut notes = Vec::new();
+        let proxy = Proxy::of(request, &mut notes)?;
+        let has_account = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
+        let mut files = Vec::new();
+        if request.settings.get(VERSION.key) == Some("2.12") {
+            if !request.paths(PROFILES.name).is_empty() {
+                return Err(RenderError::Site("--osp: KKP 2.12 has no operating-system-manager".into()));
+            }
+            let text = document(&datacenters(request, &registry, proxy.as_ref(), &mut notes)?);
+            files.push(RenderedFile::new("datacenters.yaml", text).secret(has_account));
+            return Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() });
+        }
+        let account = registry.account(&request.mapping.target().prefix)?;
+        let text = document(&configuration(request, &registry, account.as_ref(), proxy.as_ref()));
+        files.push(
+            RenderedFile::new("kubermatic-configuration.yaml", text).secret(has_account || account.is_some()),
+        );
+        let authorities = authorities(request, &registry)?;
+        let profiles = profiles(request, &authorities)?;
+        let text = document(&seed(request, &registry, proxy.as_ref(), &profiles, &mut notes)?);
+        files.push(RenderedFile::new("seed.yaml", text).secret(has_account));
+        if registry.ca.is_some() && profiles.is_empty() {
+            notes.push(
+                "machines of user clusters trust the registry's authority by a profile alone: give yours with --osp FILE".into(),
+            );
+        }
+        for Profile { file, notes: said, .. } in profiles {
+            files.push(file);
+            notes.extend(said);
+        }
+        if !authorities.is_empty() {
+            files.push(RenderedFile::new("ca-bundle.yaml", document(&ca_bundle(authorities))));
+            notes.push(
+                "KKP trusts the authorities of ca-bundle alone: add those of other hosts that it talks to"
+                    .into(),
+            );
+        }
+        if let Some(account) = &account {
+            let text = document(&registry_credentials(&registry.auth_file(account)));
+            files.push(RenderedFile::new("registry-credentials.yaml", text).secret(true));
+            notes.push(
+                "registry-credentials.yaml is for each user cluster: its Cluster names it as spec.imagePullSecret (name \
+                 registry-credentials, namespace kube-system), and nodes pull with that account"
+                    .into(),
+            );
+        }
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}
+
+/// The authorities of the registry and of the proxy.
+fn authorities(request: &Request<'_>, registry: &SiteRegistry<'_>) -> Result<String, RenderError> {
+    let proxy = request.proxy()?.and_then(|proxy| proxy.ca);
+    Ok(registry.ca.clone().into_iter().chain(proxy).collect())
+}
+
+fn ca_bundle(authorities: String) -> Value {
+    map([
+        ("apiVersion", "v1".into()),
+        ("kind", "ConfigMap".into()),
+        ("metadata", metadata("ca-bundle", Some(NAMESPACE))),
+        ("data", map([("ca-bundle.pem", authorities.into())])),
+    ])
+}
+
+/// The Secret of a user cluster from which operating-system-manager gives containerd the account.
+fn registry_credentials(auth_file: &str) -> Value {
+    let metadata = metadata("registry-credentials", Some("kube-system"));
+    secret(metadata, Some("kubernetes.io/dockerconfigjson"), &[(".dockerconfigjson", auth_file)])
+}

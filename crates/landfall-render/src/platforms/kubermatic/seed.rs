@@ -1,0 +1,163 @@
+//! A Seed with its datacenters' node settings; and the same for releases up to 2.12.
+
+use super::profile::{self, Profile};
+use super::site::{NAMESPACE, Proxy, at_registry, repository};
+use crate::error::RenderError;
+use crate::kubernetes::{map, metadata, optional, some_map, texts};
+use crate::mirrors::mirrors;
+use crate::no_proxy::Dialect;
+use crate::request::Request;
+use crate::sandbox::sandbox;
+use crate::settings::Setting;
+use crate::site_registry::SiteRegistry;
+use serde_yaml::{Mapping, Value};
+
+pub(super) const SEED: Setting = Setting {
+    key: "seed",
+    value_name: "NAME",
+    help: "The Seed whose datacenters are set up",
+    default: Some("seed"),
+    choices: &[],
+};
+
+pub(super) const DATACENTER: Setting = Setting {
+    key: "datacenter",
+    value_name: "NAME,...",
+    help: "The datacenters of the Seed [default: with --into those of its Seed, else `datacenter`]",
+    default: None,
+    choices: &[],
+};
+
+/// The Seed, whose machines are set up by `profiles`.
+pub(super) fn seed(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    proxy: Option<&Proxy>,
+    profiles: &[Profile],
+    notes: &mut Vec<String>,
+) -> Result<Value, RenderError> {
+    let no_proxy = request.no_proxy().list(Dialect::Dotted);
+    let settings = || {
+        proxy
+            .map_or([Value::Null, Value::Null], |proxy| [proxy.one.as_str().into(), no_proxy.as_str().into()])
+    };
+    let [http_proxy, list] = settings();
+    let own = &registry.target.registry;
+    let mut registries = Mapping::new();
+    for (host, of_host) in mirrors(request)? {
+        if host == *own && !registry.plain_http {
+            continue;
+        }
+        if of_host.len() > 1 {
+            notes.push(format!("KKP sorts the mirrors of {host}, which are to be asked in another order"));
+        }
+        let urls = of_host.iter().map(|mirror| match mirror.prefix.as_str() {
+            "" => registry.url(),
+            prefix => format!("{}/v2/{prefix}?kubermatic=override_path%3Dtrue", registry.url()),
+        });
+        registries.insert(host.into(), map([("mirrors", texts(urls))]));
+    }
+    if !request.upstream_fallback() {
+        notes.push("containerd asks upstream for what the mirrors lack, and KKP cannot turn that off".into());
+    }
+    // what is said of a host holds for its mirrors
+    let hosts =
+        registries.keys().filter_map(Value::as_str).filter(|host| registry.skip_verify && host != own);
+    let insecure: Vec<&str> = [own.as_str()].into_iter().chain(hosts).collect();
+    let insecure = if registry.plain_http || registry.skip_verify { texts(insecure) } else { Value::Null };
+    let node = map([
+        ("httpProxy", http_proxy),
+        ("noProxy", list),
+        ("insecureRegistries", insecure),
+        ("pauseImage", optional(sandbox(request, notes)?)),
+        ("containerdRegistryMirrors", map([("registries", Value::Mapping(registries))])),
+    ]);
+    let datacenters = each_datacenter(request, &node, &profile::chosen(profiles, notes))?;
+    let [http_proxy, list] = settings();
+    let proxy_settings =
+        if proxy.is_some() { map([("httpProxy", http_proxy), ("noProxy", list)]) } else { Value::Null };
+    let node_port_proxy = some_map([
+        ("envoy", repository(request, &["docker.io/envoyproxy/envoy"])),
+        ("envoyManager", repository(request, &["quay.io/kubermatic/nodeport-proxy"])),
+        ("updater", repository(request, &["quay.io/kubermatic/nodeport-proxy"])),
+    ]);
+    Ok(map([
+        ("apiVersion", "kubermatic.k8c.io/v1".into()),
+        ("kind", "Seed".into()),
+        ("metadata", metadata(request.settings.need(SEED.key)?, Some(NAMESPACE))),
+        (
+            "spec",
+            map([
+                ("proxySettings", proxy_settings),
+                ("nodeportProxy", node_port_proxy),
+                ("datacenters", datacenters),
+            ]),
+        ),
+    ]))
+}
+
+/// The datacenters of the Seed, each with these node settings and this specification.
+fn each_datacenter(request: &Request<'_>, node: &Value, spec: &Value) -> Result<Value, RenderError> {
+    let datacenter = map([("node", node.clone()), ("spec", spec.clone())]);
+    let names = names(request)?;
+    let all: Mapping = names.into_iter().map(|name| (name.into(), datacenter.clone())).collect();
+    Ok(if all.is_empty() { Value::Null } else { Value::Mapping(all) })
+}
+
+/// The datacenters that are set up: those of the Seed in the file of `--into`, if it has one. One that the Seed lacks is not
+/// added to it: it would have no provider, which KKP refuses.
+fn names(request: &Request<'_>) -> Result<Vec<String>, RenderError> {
+    let is_seed = |document: &&Value| match document.get("kind") {
+        Some(kind) => kind == "Seed",
+        None => document.get("datacenters").is_some(),
+    };
+    let seeds: Vec<&Value> = request.existing.iter().filter(is_seed).collect();
+    let of_seed = |seed: &Value| -> Vec<String> {
+        let datacenters = seed.get("spec").unwrap_or(seed).get("datacenters").and_then(Value::as_mapping);
+        let keys = datacenters.into_iter().flat_map(Mapping::keys);
+        keys.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+    };
+    let there: Vec<String> = seeds.iter().flat_map(|seed| of_seed(seed)).collect();
+    let Some(given) = request.settings.get(DATACENTER.key) else {
+        return Ok(if seeds.is_empty() { vec!["datacenter".to_owned()] } else { there });
+    };
+    let names: Vec<String> = given.split(',').map(|name| name.trim().to_owned()).collect();
+    let why = match names.iter().find(|name| !seeds.is_empty() && !there.contains(name)) {
+        None => return Ok(names),
+        Some(name) if there.is_empty() => {
+            format!("the Seed of --into has no datacenter; add {name} to it first, with its provider")
+        }
+        Some(name) => format!(
+            "the Seed of --into has no datacenter {name}, but {}; add it first, with its provider",
+            there.join(", ")
+        ),
+    };
+    Err(RenderError::Value { key: DATACENTER.key.into(), value: given.into(), why })
+}
+
+/// The node settings that releases up to 2.12 read from datacenters.yaml.
+pub(super) fn datacenters(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    proxy: Option<&Proxy>,
+    notes: &mut Vec<String>,
+) -> Result<Value, RenderError> {
+    // machine-controller puts the tag behind the name itself, and dies on one that is there
+    let hyperkube = at_registry(
+        request,
+        &[
+            "k8s.gcr.io/hyperkube-amd64",
+            "gcr.io/google_containers/hyperkube-amd64",
+            "gcr.io/google-containers/hyperkube-amd64",
+        ],
+    );
+    let node = map([
+        ("http_proxy", optional(proxy.map(|proxy| proxy.one.as_str()))),
+        ("no_proxy", optional(proxy.map(|_| request.no_proxy().list(Dialect::Dotted)))),
+        ("insecure_registries", texts([registry.target.registry.as_str()])),
+        ("pause_image", optional(sandbox(request, notes)?)),
+        ("hyperkube_image", hyperkube),
+    ]);
+    let datacenters = each_datacenter(request, &node, &Value::Null)?;
+    Ok(map([("datacenters", datacenters)]))
+}

@@ -1,0 +1,49 @@
+//! What KKP is told of the site: its proxy, and where images are.
+
+use crate::error::RenderError;
+use crate::kubernetes::{map, optional};
+use crate::request::Request;
+use crate::site_proxy::ProxyAddress;
+use serde_yaml::Value;
+
+/// The namespace of KKP.
+pub(super) const NAMESPACE: &str = "kubermatic";
+
+/// The proxy as KKP is told of it.
+pub(super) struct Proxy {
+    pub(super) http: Value,
+    pub(super) https: Value,
+    /// The one that nodes get: there is one field for both schemes.
+    pub(super) one: String,
+    pub(super) has_account: bool,
+}
+
+impl Proxy {
+    pub(super) fn of(request: &Request<'_>, notes: &mut Vec<String>) -> Result<Option<Proxy>, RenderError> {
+        let Some(proxy) = request.proxy()? else { return Ok(None) };
+        let [http, https] = [&proxy.http, &proxy.https].map(|one| one.as_ref().map(ProxyAddress::url));
+        let Some(one) = https.clone().or_else(|| http.clone()) else { return Ok(None) };
+        if http.as_ref().is_some_and(|http| *http != one) {
+            notes.push("a Seed has one proxy for both schemes: it has the one of https".into());
+        }
+        let has_account = proxy.has_account();
+        let [http, https] = [http, https].map(optional);
+        Ok(Some(Proxy { http, https, one, has_account }))
+    }
+}
+
+/// The name at the registry of the first of these repositories that the lock has.
+pub(super) fn at_registry(request: &Request<'_>, repositories: &[&str]) -> Value {
+    let find = |name: &&str| request.images().find(|image| image.name() == **name);
+    let found = repositories.iter().find_map(find);
+    let place = found.and_then(|image| request.mapping.image(image).into_iter().next());
+    optional(place.map(|place| place.to_string()))
+}
+
+/// `key` with that name, where the lock has the image.
+pub(super) fn repository(request: &Request<'_>, repositories: &[&str]) -> Value {
+    match at_registry(request, repositories) {
+        Value::Null => Value::Null,
+        place => map([("dockerRepository", place)]),
+    }
+}

@@ -1,0 +1,108 @@
+//! The Indexed Job that pulls, the Jobs that pack and publish, the `CronJob` that refreshes.
+
+use super::pod::{LOCK, Pod, object};
+use super::wanted::Wanted;
+use crate::kubernetes::map;
+use serde_yaml::Value;
+
+/// landfall's exit code for wrong use, which no second try mends.
+const USAGE: u64 = 2;
+
+fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).into()
+}
+
+/// A pod that runs once and ends.
+fn once(name: &str, command: Vec<String>) -> Pod<'_> {
+    let (container, spec, variables) = (Vec::new(), Vec::new(), Vec::new());
+    Pod { name, command, variables, restart: "Never", cpu: "1", container, spec, tls: None }
+}
+
+/// The Job that pulls: an index a shard, all at once. A pod that is evicted does not count, and wrong use ends all.
+pub(super) fn pull(wanted: &Wanted<'_>) -> Value {
+    let pod = Pod {
+        variables: vec![("LANDFALL_SHARDS", wanted.shards.to_string())],
+        ..once("pull", words(["landfall", "pull", "--lock", LOCK, "--shard", "auto", "--progress", "plain"]))
+    };
+    let spec = map([
+        ("completionMode", "Indexed".into()),
+        ("completions", wanted.shards.into()),
+        ("parallelism", wanted.shards.into()),
+        ("backoffLimitPerIndex", 6.into()),
+        ("podFailurePolicy", map([("rules", vec![wrong_use("pull"), evicted()].into())])),
+        ("template", pod.template(wanted)),
+    ]);
+    object(wanted, ("batch/v1", "Job"), "pull", spec)
+}
+
+fn wrong_use(container: &str) -> Value {
+    let codes = map([
+        ("containerName", container.into()),
+        ("operator", "In".into()),
+        ("values", vec![Value::from(USAGE)].into()),
+    ]);
+    map([("action", "FailJob".into()), ("onExitCodes", codes)])
+}
+
+fn evicted() -> Value {
+    let condition = map([("type", "DisruptionTarget".into()), ("status", "True".into())]);
+    map([("action", "Ignore".into()), ("onPodConditions", vec![condition].into())])
+}
+
+/// The Job that packs.
+pub(super) fn pack(wanted: &Wanted<'_>) -> Value {
+    last(
+        wanted,
+        "pack",
+        words(["landfall", "pack", "--lock", LOCK, "-o", &wanted.bundle, "--progress", "plain"]),
+    )
+}
+
+/// The Job that has the servers serve the lock.
+pub(super) fn publish(wanted: &Wanted<'_>) -> Value {
+    last(wanted, "publish", words(["landfall", "publish", "--lock", LOCK, "--progress", "plain"]))
+}
+
+/// A Job that needs all that the lock names. It ends with an error while something is missing, and tries again, each time
+/// later.
+fn last(wanted: &Wanted<'_>, name: &'static str, command: Vec<String>) -> Value {
+    let spec = map([
+        ("backoffLimit", 12.into()),
+        ("podFailurePolicy", map([("rules", vec![wrong_use(name), evicted()].into())])),
+        ("template", once(name, command).template(wanted)),
+    ]);
+    object(wanted, ("batch/v1", "Job"), name, spec)
+}
+
+/// A refresh in a clone: what is new is a branch for review, and a bundle.
+const REFRESH: &str = r#"git clone --quiet "$GIT_REMOTE" /tmp/work
+cd /tmp/work
+git config user.name "landfall refresh"
+git config user.email refresh@example.com
+git switch --quiet -C refresh
+code=0
+landfall refresh -f manifests --digests --since sent.lock -o "$BUNDLE" || code=$?
+git add manifests landfall.lock
+if ! git diff --cached --quiet; then
+  git commit --quiet -m "Refresh: newer versions"
+  git push --quiet --force origin refresh
+fi
+exit "$code"
+"#;
+
+/// The `CronJob` that refreshes: one at a time, as the branch is one.
+pub(super) fn refresh(wanted: &Wanted<'_>) -> Value {
+    let pod = Pod {
+        variables: vec![("BUNDLE", format!("{}/bundles/refresh.tar.zst", wanted.store))],
+        ..once("refresh", words(["sh", "-ec", REFRESH]))
+    };
+    let job = map([("backoffLimit", 0.into()), ("template", pod.template(wanted))]);
+    let spec = map([
+        ("schedule", wanted.schedule.into()),
+        ("concurrencyPolicy", "Forbid".into()),
+        ("successfulJobsHistoryLimit", 3.into()),
+        ("failedJobsHistoryLimit", 7.into()),
+        ("jobTemplate", map([("spec", job)])),
+    ]);
+    object(wanted, ("batch/v1", "CronJob"), "refresh", spec)
+}

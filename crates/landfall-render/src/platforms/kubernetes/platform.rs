@@ -1,0 +1,59 @@
+//! The platform: which files there are.
+
+use super::wanted::{SETTINGS, Wanted};
+use super::{jobs, server};
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::kubernetes::document;
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::request::Request;
+use serde_yaml::Value;
+
+pub(in super::super) struct Kubernetes;
+
+impl Platform for Kubernetes {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "kubernetes",
+            about: "landfall itself in a cluster: many runners, refresh, and servers over an object store",
+            details: "An Indexed Job pulls a lock by shards, a Job packs it and one has it served; a CronJob refreshes; a \
+                      Deployment serves, with a Service, a PodDisruptionBudget and a HorizontalPodAutoscaler. The pods share nothing but the \
+                      store.",
+            inputs: &[],
+            settings: SETTINGS,
+            consumer: None,
+            reads_lock: false,
+            writes: Writes::Files { not_into: None },
+        }
+    }
+
+    fn needs_registry(&self) -> bool {
+        false
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let wanted = Wanted::of(&request.settings)?;
+        let text = |objects: &[Value]| objects.iter().map(document).collect::<Vec<_>>().join("---\n");
+        let files = [
+            ("pull.yaml", text(&[jobs::pull(&wanted)])),
+            ("pack.yaml", text(&[jobs::pack(&wanted)])),
+            ("publish.yaml", text(&[jobs::publish(&wanted)])),
+            ("refresh.yaml", text(&[jobs::refresh(&wanted)])),
+            ("serve.yaml", text(&server::objects(&wanted))),
+        ];
+        let files = files.map(|(path, text)| RenderedFile::new(path, text)).into();
+        let namespace = wanted.namespace.map(|name| format!("-n {name} ")).unwrap_or_default();
+        let mut notes = Vec::new();
+        if wanted.claim.is_none() {
+            notes.push(format!(
+                "first: kubectl {namespace}create configmap landfall --from-file=landfall.lock --from-file=site.yaml (at \
+                 most 1 MiB; for a larger lock name a volume with --set claim=NAME)"
+            ));
+        }
+        notes.push(format!(
+            "and a Secret {} with the variables that reach store, registries and git; docs/scale.md has the steps",
+            wanted.secret
+        ));
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}

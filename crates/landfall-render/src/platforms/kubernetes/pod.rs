@@ -1,0 +1,132 @@
+//! What all pods of landfall share: no rights, nothing to write to but a temporary folder, the store by the environment, lock
+//! and site from a volume.
+
+use super::wanted::Wanted;
+use crate::kubernetes::{map, optional};
+use serde_yaml::Value;
+
+/// Where lock and site are.
+const CONFIG: &str = "/etc/landfall";
+/// The lock in a pod.
+pub(super) const LOCK: &str = "/etc/landfall/landfall.lock";
+/// Where certificate and key of a server are.
+pub(super) const TLS: &str = "/etc/landfall-tls";
+/// A user that no image knows.
+const USER: u32 = 65532;
+
+/// A pod with one container.
+pub(super) struct Pod<'a> {
+    /// What it does: the container's name.
+    pub(super) name: &'a str,
+    /// What runs, with its arguments.
+    pub(super) command: Vec<String>,
+    /// Variables beside those of every pod.
+    pub(super) variables: Vec<(&'a str, String)>,
+    /// When the container is begun again.
+    pub(super) restart: &'a str,
+    /// What it asks for: processors.
+    pub(super) cpu: &'a str,
+    /// Further fields of the container: ports and probes.
+    pub(super) container: Vec<(&'a str, Value)>,
+    /// Further fields of the pod.
+    pub(super) spec: Vec<(&'a str, Value)>,
+    /// The Secret that is mounted at [`TLS`].
+    pub(super) tls: Option<&'a str>,
+}
+
+/// The labels of what does this.
+pub(super) fn labels(component: &str) -> Value {
+    map([("app.kubernetes.io/name", "landfall".into()), ("app.kubernetes.io/component", component.into())])
+}
+
+/// An object about what does this.
+pub(super) fn object(
+    wanted: &Wanted<'_>,
+    (version, kind): (&str, &str),
+    component: &str,
+    spec: Value,
+) -> Value {
+    let name = format!("landfall-{component}");
+    let metadata = map([
+        ("name", name.into()),
+        ("namespace", optional(wanted.namespace)),
+        ("labels", labels(component)),
+    ]);
+    map([("apiVersion", version.into()), ("kind", kind.into()), ("metadata", metadata), ("spec", spec)])
+}
+
+/// A mapping, and more of it.
+fn with<'a>(mut base: Value, more: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    if let Some(map) = base.as_mapping_mut() {
+        map.extend(more.into_iter().map(|(key, value)| (key.into(), value)));
+    }
+    base
+}
+
+fn mount(name: &str, path: &str, only_read: bool) -> Value {
+    let only_read = if only_read { true.into() } else { Value::Null };
+    map([("name", name.into()), ("mountPath", path.into()), ("readOnly", only_read)])
+}
+
+impl Pod<'_> {
+    /// Its template.
+    pub(super) fn template(self, wanted: &Wanted<'_>) -> Value {
+        let config = match wanted.claim {
+            Some(claim) => {
+                ("persistentVolumeClaim", map([("claimName", claim.into()), ("readOnly", true.into())]))
+            }
+            None => ("configMap", map([("name", "landfall".into())])),
+        };
+        let mut volumes = vec![
+            map([("name", "config".into()), config]),
+            map([("name", "tmp".into()), ("emptyDir", map([]))]),
+        ];
+        let mut mounts = vec![mount("config", CONFIG, true), mount("tmp", "/tmp", false)];
+        if let Some(secret) = self.tls {
+            volumes.push(map([("name", "tls".into()), ("secret", map([("secretName", secret.into())]))]));
+            mounts.push(mount("tls", TLS, true));
+        }
+        let own = [
+            ("HOME", "/tmp".to_owned()),
+            ("LANDFALL_STORE", wanted.store.to_owned()),
+            ("LANDFALL_SITE", format!("{CONFIG}/site.yaml")),
+        ];
+        let variables = own.into_iter().chain(self.variables);
+        let env: Vec<Value> =
+            variables.map(|(name, value)| map([("name", name.into()), ("value", value.into())])).collect();
+        let from = map([("secretRef", map([("name", wanted.secret.into())]))]);
+        let resources = map([
+            ("requests", map([("cpu", self.cpu.into()), ("memory", "256Mi".into())])),
+            ("limits", map([("memory", "1Gi".into())])),
+        ]);
+        let confined = map([
+            ("allowPrivilegeEscalation", false.into()),
+            ("readOnlyRootFilesystem", true.into()),
+            ("capabilities", map([("drop", vec![Value::from("ALL")].into())])),
+        ]);
+        let container = map([
+            ("name", self.name.into()),
+            ("image", wanted.image.into()),
+            ("command", self.command.into_iter().map(Value::from).collect::<Vec<_>>().into()),
+            ("env", env.into()),
+            ("envFrom", vec![from].into()),
+            ("volumeMounts", mounts.into()),
+            ("resources", resources),
+            ("securityContext", confined),
+        ]);
+        let security = map([
+            ("runAsNonRoot", true.into()),
+            ("runAsUser", USER.into()),
+            ("fsGroup", USER.into()),
+            ("seccompProfile", map([("type", "RuntimeDefault".into())])),
+        ]);
+        let spec = map([
+            ("restartPolicy", self.restart.into()),
+            ("serviceAccountName", optional(wanted.account)),
+            ("securityContext", security),
+            ("containers", vec![with(container, self.container)].into()),
+            ("volumes", volumes.into()),
+        ]);
+        map([("metadata", map([("labels", labels(self.name))])), ("spec", with(spec, self.spec))])
+    }
+}

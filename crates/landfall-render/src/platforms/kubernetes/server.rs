@@ -1,0 +1,100 @@
+//! The servers: a Deployment, its Service, and what keeps so many of them.
+
+use super::pod::{Pod, TLS, labels, object};
+use super::wanted::Wanted;
+use crate::kubernetes::map;
+use serde_yaml::Value;
+
+const PORT: u64 = 5000;
+/// How long a server that ends answers on, until the Service sends it nothing more.
+const DRAIN: &str = "15s";
+/// The share of the processors that it asked for, in percent, at which there are more servers.
+const BUSY: u64 = 70;
+
+/// Deployment, Service, `PodDisruptionBudget` and `HorizontalPodAutoscaler`.
+pub(super) fn objects(wanted: &Wanted<'_>) -> [Value; 4] {
+    let selector = map([("matchLabels", labels("serve"))]);
+    let surge = map([("maxSurge", 1.into()), ("maxUnavailable", 0.into())]);
+    // how many there are is the autoscaler's
+    let deployment = map([
+        ("selector", selector.clone()),
+        ("strategy", map([("type", "RollingUpdate".into()), ("rollingUpdate", surge)])),
+        ("template", pod(wanted).template(wanted)),
+    ]);
+    let port =
+        map([("name", scheme(wanted).into()), ("port", PORT.into()), ("targetPort", scheme(wanted).into())]);
+    let service = map([("selector", labels("serve")), ("ports", vec![port].into())]);
+    let budget = map([("maxUnavailable", 1.into()), ("selector", selector)]);
+    let target = map([
+        ("apiVersion", "apps/v1".into()),
+        ("kind", "Deployment".into()),
+        ("name", "landfall-serve".into()),
+    ]);
+    let cpu = map([
+        ("name", "cpu".into()),
+        ("target", map([("type", "Utilization".into()), ("averageUtilization", BUSY.into())])),
+    ]);
+    let scaler = map([
+        ("scaleTargetRef", target),
+        ("minReplicas", wanted.replicas.into()),
+        ("maxReplicas", wanted.most_replicas.into()),
+        ("metrics", vec![map([("type", "Resource".into()), ("resource", cpu)])].into()),
+    ]);
+    [
+        object(wanted, ("apps/v1", "Deployment"), "serve", deployment),
+        object(wanted, ("v1", "Service"), "serve", service),
+        object(wanted, ("policy/v1", "PodDisruptionBudget"), "serve", budget),
+        object(wanted, ("autoscaling/v2", "HorizontalPodAutoscaler"), "serve", scaler),
+    ]
+}
+
+fn scheme(wanted: &Wanted<'_>) -> &'static str {
+    if wanted.tls.is_some() { "https" } else { "http" }
+}
+
+fn pod<'a>(wanted: &Wanted<'a>) -> Pod<'a> {
+    let listen = format!("0.0.0.0:{PORT}");
+    let mut command: Vec<String> =
+        ["landfall", "serve", "--listen", &listen, "--drain", DRAIN].map(str::to_owned).into();
+    if wanted.redirect {
+        command.push("--redirect".into());
+    }
+    if wanted.tls.is_some() {
+        command.extend([
+            "--tls-cert".into(),
+            format!("{TLS}/tls.crt"),
+            "--tls-key".into(),
+            format!("{TLS}/tls.key"),
+        ]);
+    }
+    let port = map([("name", scheme(wanted).into()), ("containerPort", PORT.into())]);
+    let scheme = scheme(wanted);
+    let probe = |path: &str, every: u64| {
+        let asked =
+            [("path", path.into()), ("port", scheme.into()), ("scheme", scheme.to_uppercase().into())];
+        map([("httpGet", map(asked)), ("periodSeconds", every.into())])
+    };
+    let apart = map([
+        ("maxSkew", 1.into()),
+        ("topologyKey", "kubernetes.io/hostname".into()),
+        ("whenUnsatisfiable", "ScheduleAnyway".into()),
+        ("labelSelector", map([("matchLabels", labels("serve"))])),
+    ]);
+    Pod {
+        name: "serve",
+        command,
+        variables: Vec::new(),
+        restart: "Always",
+        cpu: "500m",
+        container: vec![
+            ("ports", vec![port].into()),
+            ("readinessProbe", probe("/readyz", 5)),
+            ("livenessProbe", probe("/healthz", 20)),
+        ],
+        spec: vec![
+            ("terminationGracePeriodSeconds", 60.into()),
+            ("topologySpreadConstraints", vec![apart].into()),
+        ],
+        tls: wanted.tls,
+    }
+}

@@ -1,0 +1,130 @@
+//! The settings, and what the objects are made from.
+
+use crate::error::RenderError;
+use crate::settings::{NAMESPACE, Setting, Settings};
+use landfall_model::{Limits, Shard};
+
+const fn setting(
+    key: &'static str,
+    value_name: &'static str,
+    help: &'static str,
+    default: Option<&'static str>,
+) -> Setting {
+    Setting { key, value_name, help, default, choices: &[] }
+}
+
+const IMAGE: Setting =
+    setting("image", "IMAGE", "The image with landfall; for refresh with git and sh too", None);
+const STORE: Setting = setting("store", "URL", "The store, as in s3://bucket/prefix", None);
+const BUNDLE: Setting = setting(
+    "bundle",
+    "URL",
+    "The bundle that is packed [default: bundles/landfall.tar.zst in the store]",
+    None,
+);
+const SHARDS: Setting = setting("shards", "N", "How many runners pull", Some("8"));
+const REPLICAS: Setting = setting("replicas", "N", "How many servers there are at the least", Some("3"));
+const MOST: Setting = setting("max-replicas", "N", "How many servers there are at the most", Some("12"));
+const SECRET: Setting = setting(
+    "secret",
+    "NAME",
+    "The Secret whose keys are the pods' environment: AWS_ACCESS_KEY_ID and the like, DOCKER_AUTH_CONFIG, GIT_REMOTE",
+    Some("landfall"),
+);
+const ACCOUNT: Setting = setting(
+    "service-account",
+    "NAME",
+    "The service account of the pods, where the cloud gives it rights",
+    None,
+);
+const CLAIM: Setting = setting(
+    "claim",
+    "NAME",
+    "A PersistentVolumeClaim with landfall.lock and site.yaml, in place of the ConfigMap `landfall`",
+    None,
+);
+const SCHEDULE: Setting = setting("schedule", "CRON", "When refresh runs", Some("17 3 * * *"));
+const TLS: Setting =
+    setting("tls", "NAME", "A Secret of type kubernetes.io/tls; without it, plain http", None);
+const REDIRECT: Setting = Setting {
+    key: "redirect",
+    value_name: "YES|NO",
+    help: "Whether clients get blobs from the object store itself, by signed URLs",
+    default: Some("no"),
+    choices: &["yes", "no"],
+};
+
+/// Every setting.
+pub(super) const SETTINGS: &[Setting] = &[
+    IMAGE, STORE, BUNDLE, SHARDS, REPLICAS, MOST, SECRET, ACCOUNT, CLAIM, SCHEDULE, TLS, REDIRECT, NAMESPACE,
+];
+
+/// What the objects are made from.
+pub(super) struct Wanted<'s> {
+    pub(super) namespace: Option<&'s str>,
+    pub(super) image: &'s str,
+    pub(super) store: &'s str,
+    pub(super) bundle: String,
+    pub(super) shards: usize,
+    pub(super) replicas: usize,
+    pub(super) most_replicas: usize,
+    pub(super) secret: &'s str,
+    pub(super) account: Option<&'s str>,
+    pub(super) claim: Option<&'s str>,
+    pub(super) schedule: &'s str,
+    pub(super) tls: Option<&'s str>,
+    pub(super) redirect: bool,
+}
+
+impl<'s> Wanted<'s> {
+    pub(super) fn of(settings: &'s Settings) -> Result<Wanted<'s>, RenderError> {
+        let store = settings.need(STORE.key)?.trim_end_matches('/');
+        let place = settings
+            .get(BUNDLE.key)
+            .map_or_else(|| format!("{store}/bundles/landfall.tar.zst"), str::to_owned);
+        for (key, url) in [(STORE.key, store), (BUNDLE.key, place.as_str())] {
+            if !["s3://", "gs://", "az://"]
+                .iter()
+                .any(|scheme| url.len() > scheme.len() && url.starts_with(scheme))
+            {
+                return Err(wrong(
+                    key,
+                    url,
+                    "it is an object store: s3://, gs:// or az:// and a bucket".into(),
+                ));
+            }
+        }
+        let (replicas, most_replicas) = (number(settings, &REPLICAS)?, number(settings, &MOST)?);
+        if most_replicas < replicas {
+            let why = format!("{} is {replicas}, which is more", REPLICAS.key);
+            return Err(wrong(MOST.key, &most_replicas.to_string(), why));
+        }
+        Ok(Wanted {
+            namespace: settings.get(NAMESPACE.key),
+            image: settings.need(IMAGE.key)?,
+            store,
+            bundle: place,
+            shards: number(settings, &SHARDS)?,
+            replicas,
+            most_replicas,
+            secret: settings.need(SECRET.key)?,
+            account: settings.get(ACCOUNT.key),
+            claim: settings.get(CLAIM.key),
+            schedule: settings.need(SCHEDULE.key)?,
+            tls: settings.get(TLS.key),
+            redirect: settings.get(REDIRECT.key) == Some("yes"),
+        })
+    }
+}
+
+fn wrong(key: &str, value: &str, why: String) -> RenderError {
+    RenderError::Value { key: key.into(), value: value.into(), why }
+}
+
+/// A number of runners.
+fn number(settings: &Settings, setting: &'static Setting) -> Result<usize, RenderError> {
+    let text = settings.need(setting.key)?;
+    let number = text.parse().ok().filter(|number| Shard::new(*number, *number).is_ok());
+    let most = Limits::default().shards;
+    number.ok_or_else(|| wrong(setting.key, text, format!("it is a number from 1 to {most}")))
+}

@@ -1,0 +1,67 @@
+//! `kustomize`: a component whose `images` give every locked image its name at the registry.
+
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::kubernetes::{document, map};
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::request::Request;
+use landfall_model::{Consumer, ImageRef, other_hosts};
+use serde_yaml::Value;
+use std::collections::BTreeMap;
+
+pub(super) struct Kustomize;
+
+impl Platform for Kustomize {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "kustomize",
+            about: "kustomize: a component that gives every locked image its name at the registry",
+            details: "kustomize changes the images of containers, init containers and volumes. It leaves arguments, \
+                      variables and ephemeral containers, which `landfall rewrite` knows.",
+            inputs: &[],
+            settings: &[],
+            consumer: Some(Consumer::Kustomize),
+            reads_lock: true,
+            writes: Writes::Files { not_into: None },
+        }
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let place = |image: &ImageRef| request.mapping.image(image).into_iter().next();
+        let mut names: BTreeMap<String, String> =
+            request.images().filter_map(|image| Some((image.name(), place(image)?.to_string()))).collect();
+        // a name that is locked itself goes where it goes, whatever else may be called so
+        for image in request.images() {
+            let Some(place) = place(image) else { continue };
+            for name in spellings(image) {
+                names.entry(name).or_insert_with(|| place.to_string());
+            }
+        }
+        let image = |(name, place): (String, String)| map([("name", name.into()), ("newName", place.into())]);
+        let images: Vec<Value> = names.into_iter().map(image).collect();
+        let component = map([
+            ("apiVersion", "kustomize.config.k8s.io/v1alpha1".into()),
+            ("kind", "Component".into()),
+            ("images", images.into()),
+        ]);
+        let files = vec![RenderedFile::new("kustomization.yaml", document(&component))];
+        let notes = vec![
+            "name the folder under `components:` of a kustomization".to_owned(),
+            "kustomize leaves images in arguments, variables and ephemeral containers; `landfall audit` lists them".to_owned(),
+        ];
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}
+
+/// The other ways in which manifests write the name of `image`: kustomize compares texts.
+fn spellings(image: &ImageRef) -> Vec<String> {
+    let others = other_hosts(&image.registry).map(|host| format!("{host}/{}", image.repository));
+    let mut names: Vec<String> = others.collect();
+    if image.registry == "docker.io" {
+        names.extend([image.repository.clone(), format!("index.docker.io/{}", image.repository)]);
+        if let Some(short) = image.repository.strip_prefix("library/") {
+            names.extend([short.to_owned(), format!("docker.io/{short}")]);
+        }
+    }
+    names
+}

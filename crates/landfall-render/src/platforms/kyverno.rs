@@ -1,0 +1,156 @@
+//! `kyverno`: policies that give every pod the registry's names and the proxy.
+
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::host_paths::{below, host_paths};
+use crate::kubernetes::{document, map, texts};
+use crate::no_proxy::Dialect;
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::pod_proxy::PodProxy;
+use crate::request::Request;
+use crate::static_pods::env;
+use landfall_model::Consumer;
+use serde_yaml::Value;
+
+pub(super) struct Kyverno;
+
+impl Platform for Kyverno {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "kyverno",
+            about: "Kyverno: policies that replace registries and inject the proxy, in containers of every kind",
+            details: "Names that point at the registry already stay. Tags and digests stay. Pods in kube-system and of \
+                      Kyverno itself are left alone, as are pods with the annotation landfall/inject-proxy: exclude.",
+            inputs: &[],
+            settings: &[],
+            consumer: Some(Consumer::Kyverno),
+            reads_lock: true,
+            writes: Writes::Files { not_into: None },
+        }
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let mut files = vec![RenderedFile::new("replace-registries.yaml", document(&replace(request)))];
+        if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {
+            let text = document(&inject(&proxy));
+            files.push(RenderedFile::new("inject-proxy.yaml", text).secret(proxy.has_account));
+        }
+        Ok(Rendered { output: Output::Files(files), ..Rendered::default() })
+    }
+}
+
+/// The lists of a pod that have images.
+const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+fn policy(name: &str, rules: Vec<Value>) -> Value {
+    map([
+        ("apiVersion", "kyverno.io/v1".into()),
+        ("kind", "ClusterPolicy".into()),
+        ("metadata", map([("name", name.into())])),
+        ("spec", map([("background", false.into()), ("rules", rules.into())])),
+    ])
+}
+
+fn pods() -> Value {
+    let pods = map([("kinds", texts(["Pod"])), ("operations", texts(["CREATE", "UPDATE"]))]);
+    map([("any", vec![map([("resources", pods)])].into())])
+}
+
+/// One rule for each place: a repository that stands elsewhere, or the rest of a host.
+fn replace(request: &Request<'_>) -> Value {
+    let own = &request.mapping.target().registry;
+    let mut rules = Vec::new();
+    for (host, paths) in host_paths(request) {
+        for (index, (repository, path)) in paths.others.iter().enumerate() {
+            let is_it = [
+                ("registry", "Equals", host.as_str().into()),
+                ("path", "AnyIn", texts(spellings(&host, repository))),
+            ];
+            rules.push(rule(&format!("{}-{}", label(&host), index + 1), &is_it, &format!("{own}/{path}")));
+        }
+        let mut rest = vec![("registry", "Equals", host.as_str().into())];
+        if !paths.others.is_empty() {
+            rest.push((
+                "path",
+                "AnyNotIn",
+                texts(paths.others.iter().flat_map(|(repository, _)| spellings(&host, repository))),
+            ));
+        }
+        let path = below(&paths.prefix, path_of(&host));
+        rules.push(rule(&label(&host), &rest, &format!("{own}/{path}")));
+    }
+    policy("landfall-replace-registries", rules)
+}
+
+/// The path of an image, whose name Kyverno leaves as it is written: `nginx` is `library/nginx` at Docker Hub.
+fn path_of(host: &str) -> &'static str {
+    match host {
+        "docker.io" => "{{ contains(image.path, '/') && image.path || join('', ['library/', image.path]) }}",
+        _ => "{{ image.path }}",
+    }
+}
+
+/// How the path of `repository` may be written.
+fn spellings<'r>(host: &str, repository: &'r str) -> Vec<&'r str> {
+    let short = repository.strip_prefix("library/").filter(|_| host == "docker.io");
+    std::iter::once(repository).chain(short).collect()
+}
+
+/// A host as part of a rule's name.
+fn label(host: &str) -> String {
+    host.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
+}
+
+/// A rule that gives `place` to the images that `conditions` are true of: a part of the image, an operator, a value.
+fn rule(name: &str, conditions: &[(&str, &str, Value)], place: &str) -> Value {
+    let each = |list: &&str| {
+        let image = format!("images.{list}.\"{{{{ element.name }}}}\"");
+        let condition = |(part, operator, value): &(&str, &str, Value)| {
+            map([
+                ("key", format!("{{{{ image.{part} }}}}").into()),
+                ("operator", (*operator).into()),
+                ("value", value.clone()),
+            ])
+        };
+        let all: Vec<Value> = conditions.iter().map(condition).collect();
+        let place = format!(
+            "{place}{{{{ image.tag && join('', [':', image.tag]) || '' }}}}{{{{ image.digest && join('', ['@', image.digest]) || '' }}}}"
+        );
+        let container = map([("name", "{{ element.name }}".into()), ("image", place.into())]);
+        map([
+            ("list", format!("request.object.spec.{list} || `[]`").into()),
+            (
+                "context",
+                vec![map([("name", "image".into()), ("variable", map([("jmesPath", image.into())]))])].into(),
+            ),
+            ("preconditions", map([("all", all.into())])),
+            ("patchStrategicMerge", map([("spec", map([(*list, vec![container].into())]))])),
+        ])
+    };
+    map([
+        ("name", name.into()),
+        ("match", pods()),
+        ("mutate", map([("foreach", LISTS.iter().map(each).collect::<Vec<_>>().into())])),
+    ])
+}
+
+/// The proxy's variables for all containers.
+fn inject(proxy: &PodProxy) -> Value {
+    let lists = LISTS.map(|list| {
+        // `(name): "*"` is each element of the list; without elements nothing is added
+        let each = map([("(name)", "*".into()), ("env", env(&proxy.variables()))]);
+        (list, Value::from(vec![each]))
+    });
+    let excluded = |resources: Value| map([("resources", resources)]);
+    let exclude = vec![
+        excluded(map([("namespaces", texts(["kube-system", "kyverno"]))])),
+        excluded(map([("annotations", map([("landfall/inject-proxy", "exclude".into())]))])),
+    ];
+    let rule = map([
+        ("name", "proxy-variables".into()),
+        ("match", pods()),
+        ("exclude", map([("any", exclude.into())])),
+        ("mutate", map([("patchStrategicMerge", map([("spec", map(lists))]))])),
+    ]);
+    policy("landfall-inject-proxy", vec![rule])
+}

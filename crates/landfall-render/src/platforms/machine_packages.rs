@@ -1,0 +1,97 @@
+//! Where machines that are set up by a platform take their packages from: the files of `render apt` and `render yum`.
+
+use super::{apt, yum};
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::packages_key::packages_key;
+use crate::request::Request;
+use crate::settings::Setting;
+use landfall_item::PackageSet;
+
+/// The sets of the machines.
+pub(super) const PACKAGE_SET: Setting = Setting {
+    key: "package-set",
+    value_name: "NAME,...",
+    help: "The locked sets of packages that machines install from, where the lock has several for one kind of machine",
+    default: None,
+    choices: &[],
+};
+
+/// The locked packages, for whoever sets up machines.
+pub(super) struct MachinePackages<'r> {
+    sets: Vec<&'r PackageSet>,
+    files: Option<&'r str>,
+    is_chosen: bool,
+    site_key: Option<String>,
+}
+
+impl<'r> MachinePackages<'r> {
+    /// The sets that the user named, or all of the lock.
+    ///
+    /// # Errors
+    /// When the lock has no set of a name, or the site signs metadata and its key is not named.
+    pub(super) fn of(request: &'r Request<'_>) -> Result<MachinePackages<'r>, RenderError> {
+        let all = &request.lock.packages;
+        let given = request.settings.get(PACKAGE_SET.key);
+        let sets: Vec<&PackageSet> = match given {
+            None => all.iter().collect(),
+            Some(names) => {
+                let find = |name: &str| {
+                    all.iter().find(|set| set.name == name).ok_or_else(|| RenderError::Value {
+                        key: PACKAGE_SET.key.into(),
+                        value: name.into(),
+                        why: match listed(all.iter()).as_str() {
+                            "" => "the lock names no packages".into(),
+                            names => format!("the lock has {names}"),
+                        },
+                    })
+                };
+                names.split(',').map(|name| find(name.trim())).collect::<Result<_, _>>()?
+            }
+        };
+        let site_key = packages_key(request, &sets)?;
+        Ok(MachinePackages { sets, files: request.file_server(), is_chosen: given.is_some(), site_key })
+    }
+
+    /// The files by which the machines called `who` install from the only one of the sets that is `fitting`; none where there is
+    /// none. Other sources are off then.
+    pub(super) fn files_of(
+        &self,
+        who: &str,
+        fitting: impl Fn(&PackageSet) -> bool,
+        notes: &mut Vec<String>,
+    ) -> Vec<RenderedFile> {
+        let sets: Vec<&PackageSet> = self.sets.iter().copied().filter(|set| fitting(set)).collect();
+        let [set] = sets[..] else {
+            if !sets.is_empty() {
+                let names = listed(sets.iter().copied());
+                let which = if self.is_chosen {
+                    "several sets of packages are named"
+                } else {
+                    "the lock has several sets of packages"
+                };
+                notes.push(format!(
+                    "{who}: {which}, and machines take one: name theirs by --set {}=NAME ({names})",
+                    PACKAGE_SET.key
+                ));
+            }
+            return Vec::new();
+        };
+        let Some(url) = self.files else {
+            notes.push(format!(
+                "{who}: nothing says where machines find the packages of {}; add `files: http://HOST:PORT` to the site",
+                set.name
+            ));
+            return Vec::new();
+        };
+        let site_key = self.site_key.as_deref();
+        match set.is_apt() {
+            true => apt::files_of(set, url, true, site_key),
+            false => yum::files_of(&[set], url, true, site_key),
+        }
+    }
+}
+
+fn listed<'s>(sets: impl Iterator<Item = &'s PackageSet>) -> String {
+    sets.map(|set| set.name.as_str()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,95 @@
+//! `openshift`: mirror sets by digest and by tag, and the trust in the registry.
+
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::host_paths::places;
+use crate::kubernetes::{document, map, metadata, texts};
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::request::Request;
+use landfall_model::Consumer;
+use serde_yaml::Value;
+
+pub(super) struct OpenShift;
+
+impl Platform for OpenShift {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "openshift",
+            about: "OpenShift: ImageDigestMirrorSet and ImageTagMirrorSet, and the trust in the registry",
+            details: "Nodes restart their container runtime when a mirror set is applied.",
+            inputs: &[],
+            settings: &[],
+            consumer: Some(Consumer::Openshift),
+            reads_lock: true,
+            writes: Writes::Files { not_into: None },
+        }
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let registry = request.registry()?;
+        let own = &registry.target.registry;
+        let policy = if request.upstream_fallback() { "AllowContactingSource" } else { "NeverContactSource" };
+        let sources = places(request);
+        let set = |kind: &str, key: &str| {
+            let mirror = |(source, place): &(String, String)| {
+                map([
+                    ("source", source.as_str().into()),
+                    ("mirrors", texts([place.as_str()])),
+                    ("mirrorSourcePolicy", policy.into()),
+                ])
+            };
+            let list: Vec<Value> = sources.iter().map(mirror).collect();
+            document(&map([
+                ("apiVersion", "config.openshift.io/v1".into()),
+                ("kind", kind.into()),
+                ("metadata", metadata("landfall", None)),
+                ("spec", map([(key, list.into())])),
+            ]))
+        };
+        let mut files = vec![
+            RenderedFile::new(
+                "image-digest-mirror-set.yaml",
+                set("ImageDigestMirrorSet", "imageDigestMirrors"),
+            ),
+            RenderedFile::new("image-tag-mirror-set.yaml", set("ImageTagMirrorSet", "imageTagMirrors")),
+        ];
+        if let Some(ca) = &registry.ca {
+            // a port follows two dots in these keys
+            let key = own.replace(':', "..");
+            files.push(RenderedFile::new(
+                "registry-ca.yaml",
+                document(&map([
+                    ("apiVersion", "v1".into()),
+                    ("kind", "ConfigMap".into()),
+                    ("metadata", metadata("landfall-registry-ca", Some("openshift-config"))),
+                    ("data", map([(key.as_str(), ca.as_str().into())])),
+                ])),
+            ));
+        }
+        let trusted =
+            registry.ca.as_ref().map_or(Value::Null, |_| map([("name", "landfall-registry-ca".into())]));
+        let insecure = registry.plain_http || registry.skip_verify;
+        let insecure =
+            if insecure { map([("insecureRegistries", texts([own.as_str()]))]) } else { Value::Null };
+        if !trusted.is_null() || !insecure.is_null() {
+            files.push(RenderedFile::new(
+                "image-config.yaml",
+                document(&map([
+                    ("apiVersion", "config.openshift.io/v1".into()),
+                    ("kind", "Image".into()),
+                    ("metadata", metadata("cluster", None)),
+                    ("spec", map([("additionalTrustedCA", trusted), ("registrySources", insecure)])),
+                ])),
+            ));
+        }
+        let mut notes = Vec::new();
+        if registry.has_account() {
+            notes.push(
+                "the account of the registry belongs into the cluster's pull secret: `oc set data \
+                        secret/pull-secret -n openshift-config`"
+                    .to_owned(),
+            );
+        }
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}

@@ -1,0 +1,115 @@
+//! `crio` and `podman`: a registries.conf that sends every upstream host to the registry, and what else the two need.
+
+use super::systemd::{Form, drop_in};
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::host_paths::places;
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::quote::string;
+use crate::request::Request;
+use crate::sandbox::pauses;
+use crate::settings::Setting;
+use crate::site_registry::SiteRegistry;
+use landfall_model::Consumer;
+
+/// A client that reads registries.conf.
+pub(super) struct RegistriesConf(&'static Spec);
+
+const NOT_INTO: Option<&str> =
+    Some("registries.conf is no YAML; its folder takes a file of our own, so write it with -o DIR");
+
+pub(super) static CRIO: RegistriesConf = RegistriesConf(&Spec {
+    name: "crio",
+    about: "CRI-O: registries.conf, certificates, account, sandbox image and proxy",
+    details: "The paths below the folder are those on a node.",
+    inputs: &[],
+    settings: &[SEARCH],
+    consumer: Some(Consumer::Crio),
+    reads_lock: true,
+    writes: Writes::Files { not_into: NOT_INTO },
+});
+
+pub(super) static PODMAN: RegistriesConf = RegistriesConf(&Spec {
+    name: "podman",
+    about: "podman, skopeo and buildah: registries.conf, certificates and account",
+    details: "The paths below the folder are those of a machine; auth.json belongs to ~/.config/containers or where \
+              REGISTRY_AUTH_FILE says.",
+    inputs: &[],
+    settings: &[SEARCH],
+    consumer: Some(Consumer::Podman),
+    reads_lock: true,
+    writes: Writes::Files { not_into: NOT_INTO },
+});
+
+const SEARCH: Setting = Setting {
+    key: "search",
+    value_name: "HOST,...",
+    help: "Hosts in which names without a host are looked for",
+    default: Some("docker.io"),
+    choices: &[],
+};
+
+impl Platform for RegistriesConf {
+    fn spec(&self) -> &'static Spec {
+        self.0
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let registry = request.registry()?;
+        let is_crio = self.0.consumer == Some(Consumer::Crio);
+        let mut files = vec![RenderedFile::new(
+            "etc/containers/registries.conf.d/50-landfall.conf",
+            registries_conf(request, &registry),
+        )];
+        files.extend(registry.trust(&format!("etc/containers/certs.d/{}", registry.target.registry)));
+        if let Some(account) = registry.account(&request.mapping.target().prefix)? {
+            let text = registry.auth_file(&account);
+            let path = if is_crio { "etc/crio/landfall-auth.json" } else { "auth.json" };
+            files.push(RenderedFile { comments: false, ..RenderedFile::new(path, text).secret(true) });
+        }
+        if is_crio {
+            files.push(RenderedFile::new(
+                "etc/crio/crio.conf.d/50-landfall.conf",
+                crio_conf(request, &registry),
+            ));
+            files.extend(drop_in("crio", Form::GiantSwarm, request)?);
+        }
+        Ok(Rendered { output: Output::Files(files), ..Rendered::default() })
+    }
+}
+
+/// The hosts, each with its place at the registry; longer prefixes win, so single repositories may stand elsewhere.
+fn registries_conf(request: &Request<'_>, registry: &SiteRegistry<'_>) -> String {
+    let hosts = request.settings.get(SEARCH.key).unwrap_or_default().split(',').map(string);
+    let mut text = format!("unqualified-search-registries = [{}]\n", hosts.collect::<Vec<_>>().join(", "));
+    let own = &registry.target.registry;
+    let insecure = registry.plain_http || registry.skip_verify;
+    if insecure {
+        text += &format!("\n[[registry]]\nlocation = {}\ninsecure = true\n", string(own));
+    }
+    for (prefix, place) in places(request) {
+        let [prefix, place] = [prefix, place].map(|text| string(&text));
+        text += &format!("\n[[registry]]\nprefix = {prefix}\n");
+        // the location is asked after all mirrors: without a mirror nobody asks upstream
+        text += &match request.upstream_fallback() {
+            false => format!("location = {place}\n"),
+            true => format!("location = {prefix}\n\n[[registry.mirror]]\nlocation = {place}\n"),
+        };
+        if insecure {
+            text += "insecure = true\n";
+        }
+    }
+    text
+}
+
+/// CRI-O's own configuration. It asks for the sandbox image as for any other.
+fn crio_conf(request: &Request<'_>, registry: &SiteRegistry<'_>) -> String {
+    let mut text = "[crio.image]\n".to_owned();
+    if registry.has_account() {
+        text += "global_auth_file = \"/etc/crio/landfall-auth.json\"\n";
+    }
+    if let [pause] = pauses(request)[..] {
+        text += &format!("pause_image = {}\n", string(&pause.to_string()));
+    }
+    text
+}

@@ -1,0 +1,135 @@
+//! `k3s` and `rke2`: a registries.yaml, the switch that keeps nodes from asking upstream, the proxy.
+
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::host_paths::{HostPaths, below, host_paths};
+use crate::kubernetes::{document, map, some_map, texts};
+use crate::no_proxy::Dialect;
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::pod_proxy::PodProxy;
+use crate::quote::string;
+use crate::request::Request;
+use crate::site_registry::SiteRegistry;
+use landfall_model::Consumer;
+use serde_yaml::{Mapping, Value};
+
+/// A distribution that reads registries.yaml.
+pub(super) struct RegistriesYaml(&'static Spec);
+
+pub(super) static K3S: RegistriesYaml = RegistriesYaml(&Spec {
+    name: "k3s",
+    about: "k3s: registries.yaml, no default endpoints, the proxy",
+    details: DETAILS,
+    inputs: &[],
+    settings: &[],
+    consumer: Some(Consumer::K3s),
+    reads_lock: true,
+    writes: Writes::Files { not_into: None },
+});
+
+pub(super) static RKE2: RegistriesYaml = RegistriesYaml(&Spec {
+    name: "rke2",
+    about: "RKE2: registries.yaml, no default endpoints, the proxy",
+    details: DETAILS,
+    inputs: &[],
+    settings: &[],
+    consumer: Some(Consumer::Rke2),
+    reads_lock: true,
+    writes: Writes::Files { not_into: None },
+});
+
+const DETAILS: &str = "The paths below the folder are those on a node. Images of `landfall export images` that lie in \
+                       agent/images are taken in before a registry is asked.";
+
+impl Platform for RegistriesYaml {
+    fn spec(&self) -> &'static Spec {
+        self.0
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let name = self.0.name;
+        let registry = request.registry()?;
+        let folder = format!("etc/rancher/{name}");
+        let (configs, secret) = configs(&registry, &folder, request)?;
+        let registries = map([("mirrors", mirrors(request, &registry)), ("configs", configs)]);
+        let mut files = vec![
+            RenderedFile::new(format!("{folder}/registries.yaml"), document(&registries)).secret(secret),
+        ];
+        files.extend(registry.trust(&format!("{folder}/certs.d")));
+        if !request.upstream_fallback() {
+            let text = "disable-default-registry-endpoint: true\n";
+            files.push(RenderedFile::new(format!("{folder}/config.yaml.d/50-landfall.yaml"), text));
+        }
+        if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {
+            let services = if name == "k3s" { ["k3s", "k3s-agent"] } else { ["rke2-server", "rke2-agent"] };
+            let line = |(name, value): &(&str, String)| format!("{name}={}\n", string(value));
+            let text: String = proxy.variables().iter().map(line).collect();
+            files.extend(services.map(|service| {
+                RenderedFile::new(format!("etc/default/{service}"), text.clone())
+                    .mode(0o600)
+                    .secret(proxy.has_account)
+            }));
+        }
+        let notes = vec![format!(
+            "instead of a registry, nodes take an archive of `landfall export images` from /var/lib/rancher/{name}/agent/images"
+        )];
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}
+
+/// Every host with the registry as its endpoint, and the names that are other ones there.
+fn mirrors(request: &Request<'_>, registry: &SiteRegistry<'_>) -> Value {
+    let endpoint = || texts([registry.url()]);
+    let mut mirrors = Mapping::new();
+    for (host, paths) in host_paths(request) {
+        mirrors.insert(host.into(), map([("endpoint", endpoint()), ("rewrite", rewrites(&paths))]));
+    }
+    mirrors.insert(registry.target.registry.as_str().into(), map([("endpoint", endpoint())]));
+    Value::Mapping(mirrors)
+}
+
+/// Expressions for repositories, each for other ones: their order does not count.
+fn rewrites(paths: &HostPaths) -> Value {
+    if paths.is_plain() {
+        return Value::Null;
+    }
+    let rules: Vec<(String, String)> = if paths.others.is_empty() {
+        vec![("^(.*)$".to_owned(), below(&paths.prefix, "$1"))]
+    } else {
+        // one for each locked repository, as nothing says which of two that match is taken
+        let usual =
+            paths.usual.iter().map(|repository| (exactly(repository), below(&paths.prefix, repository)));
+        let others = paths.others.iter().map(|(repository, path)| (exactly(repository), path.clone()));
+        usual.chain(others).collect()
+    };
+    Value::Mapping(rules.into_iter().map(|(from, to)| (from.into(), to.into())).collect())
+}
+
+fn exactly(repository: &str) -> String {
+    format!("^{}$", repository.replace('.', r"\."))
+}
+
+/// How the registry is spoken to, and whether an account is in it.
+fn configs(
+    registry: &SiteRegistry<'_>,
+    folder: &str,
+    request: &Request<'_>,
+) -> Result<(Value, bool), RenderError> {
+    let file = |name: &str, is_there: bool| match is_there {
+        true => format!("/{folder}/certs.d/{name}").into(),
+        false => Value::Null,
+    };
+    let tls = some_map([
+        ("ca_file", file("ca.crt", registry.ca.is_some())),
+        ("cert_file", file("client.cert", registry.client.is_some())),
+        ("key_file", file("client.key", registry.client.is_some())),
+        ("insecure_skip_verify", if registry.skip_verify { true.into() } else { Value::Null }),
+    ]);
+    let account = registry.account(&request.mapping.target().prefix)?;
+    let secret = account.is_some();
+    let auth = account.map_or(Value::Null, |(user, password)| {
+        map([("username", user.into()), ("password", password.into())])
+    });
+    let config = some_map([("auth", auth), ("tls", tls)]);
+    Ok((some_map([(registry.target.registry.as_str(), config)]), secret))
+}

@@ -1,0 +1,84 @@
+//! `serve`: `landfall serve` as a service of systemd, which the packages install too.
+
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::request::Request;
+use crate::settings::Setting;
+
+pub(super) struct Serve;
+
+const BUNDLE: Setting = Setting {
+    key: "bundle",
+    value_name: "PATH",
+    help: "The bundle on the machine that serves it",
+    default: Some("/srv/landfall/release.tar.zst"),
+    choices: &[],
+};
+
+const LISTEN: Setting = Setting {
+    key: "listen",
+    value_name: "ADDRESS:PORT",
+    help: "Where it listens [default: all addresses, at the port of registry.address]",
+    default: None,
+    choices: &[],
+};
+
+const TLS: Setting = Setting {
+    key: "tls",
+    value_name: "FOLDER",
+    help: "A folder with tls.crt and tls.key on that machine; without it, plain http",
+    default: None,
+    choices: &[],
+};
+
+/// The unit, which packages install too.
+const UNIT: &str = include_str!("../serve/landfall.service");
+
+/// What a service without rights needs for a port below 1024.
+const LOW_PORT: &str = "[Service]
+AmbientCapabilities=CAP_NET_BIND_SERVICE
+CapabilityBoundingSet=CAP_NET_BIND_SERVICE
+PrivateUsers=no
+";
+
+impl Platform for Serve {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "serve",
+            about: "`landfall serve` as a hardened service: unit and environment",
+            details: "The service has no user of its own to make: systemd gives it one while it runs. Its folder is \
+                      /var/lib/landfall.",
+            inputs: &[],
+            settings: &[BUNDLE, LISTEN, TLS],
+            consumer: None,
+            reads_lock: false,
+            writes: Writes::Files {
+                not_into: Some("a unit is a file of its own, and no YAML; write it with -o DIR"),
+            },
+        }
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let address = &request.mapping.target().registry;
+        let port = address.rsplit_once(':').map(|(_, port)| port).filter(|port| port.parse::<u16>().is_ok());
+        let all = || format!("0.0.0.0:{}", port.unwrap_or("443"));
+        let listen = request.settings.get(LISTEN.key).map_or_else(all, str::to_owned);
+        let mut arguments = format!("{} --listen {listen}", request.settings.need(BUNDLE.key)?);
+        if let Some(folder) = request.settings.get(TLS.key) {
+            arguments += &format!(" --tls-cert {folder}/tls.crt --tls-key {folder}/tls.key");
+        }
+        let environment = format!("LANDFALL_SERVE={arguments}\nLANDFALL_SITE=/etc/landfall/site.yaml\n");
+        let mut files = vec![
+            RenderedFile::new("etc/systemd/system/landfall.service", UNIT),
+            RenderedFile::new("etc/landfall/serve.env", environment),
+        ];
+        let port = listen.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+        if port.is_some_and(|port| port < 1024) {
+            files.push(RenderedFile::new("etc/systemd/system/landfall.service.d/port.conf", LOW_PORT));
+        }
+        let notes =
+            vec!["copy the site file to /etc/landfall/site.yaml, and the bundle to its place".to_owned()];
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}

@@ -1,0 +1,94 @@
+//! The Secrets of addons that talk through the proxy.
+
+use super::cluster::{Names, Repository};
+use crate::kubernetes::{document, map, optional, secret, some_map};
+use crate::pod_proxy::PodProxy;
+use serde_yaml::Value;
+
+/// The type of the Secrets that TKG's addons read.
+const ADDON: Option<&str> = Some("tkg.tanzu.vmware.com/addon");
+
+/// The comments that ytt reads before the values of an addon.
+const HEADER: &str = "#@data/values\n#@overlay/match-child-defaults missing_ok=True\n---\n";
+
+/// The values of vSphere's cloud provider (`cpi`) or storage (`csi`).
+pub(super) fn vsphere(names: &Names<'_>, part: &str, kind: &str, proxy: &PodProxy) -> Value {
+    let addon = format!("vsphere-{part}");
+    let metadata = addon_metadata(names, &addon, kind, &[]);
+    let values = document(&map([(
+        match part {
+            "cpi" => "vsphereCPI",
+            _ => "vsphereCSI",
+        },
+        map([
+            ("http_proxy", proxy.http.as_str().into()),
+            ("https_proxy", proxy.https.as_str().into()),
+            ("no_proxy", proxy.no_proxy.as_str().into()),
+        ]),
+    )]));
+    secret(metadata, ADDON, &[("values.yaml", &format!("{HEADER}{values}"))])
+}
+
+/// The values of kapp-controller, which spells them its own way: the proxy, and how it trusts the repository and hosts behind
+/// the proxy. `None` if there is none of these to tell.
+pub(super) fn kapp_controller(
+    names: &Names<'_>,
+    repository: &Repository,
+    proxy: Option<&PodProxy>,
+    proxy_ca: &str,
+) -> Option<Value> {
+    let authorities = format!("{}{proxy_ca}", repository.ca);
+    let text = |value: Option<&String>| optional(value.map(String::as_str));
+    let config = some_map([
+        ("caCerts", text(Some(&authorities).filter(|all| !all.is_empty()))),
+        ("httpProxy", text(proxy.map(|proxy| &proxy.http))),
+        ("httpsProxy", text(proxy.map(|proxy| &proxy.https))),
+        ("noProxy", text(proxy.map(|proxy| &proxy.no_proxy))),
+        ("dangerousSkipTLSVerify", optional(repository.skip_verify.then(|| repository.host()))),
+    ]);
+    if config.is_null() {
+        return None;
+    }
+    let values = document(&map([(
+        "kappController",
+        map([
+            ("namespace", "tkg-system".into()),
+            ("createNamespace", true.into()),
+            ("globalNamespace", "tanzu-package-repo-global".into()),
+            ("image", map([("repository", repository.name.as_str().into())])),
+            ("config", config),
+        ]),
+    )]));
+    let metadata = addon_metadata(
+        names,
+        "kapp-controller",
+        "addons-management",
+        &[
+            ("annotations", "tkg.tanzu.vmware.com/remote-app", "true"),
+            ("labels", "clusterctl.cluster.x-k8s.io/move", ""),
+        ],
+    );
+    Some(secret(metadata, ADDON, &[("values.yaml", &format!("{HEADER}{values}"))]))
+}
+
+/// The metadata by which TKG finds the Secret of an addon; `more` are further members, each by its section, key and value.
+fn addon_metadata(names: &Names<'_>, addon: &str, kind: &str, more: &[(&str, &str, &str)]) -> Value {
+    let mut metadata = map([
+        ("annotations", map([("tkg.tanzu.vmware.com/addon-type", format!("{kind}/{addon}").into())])),
+        (
+            "labels",
+            map([
+                ("tkg.tanzu.vmware.com/addon-name", addon.into()),
+                ("tkg.tanzu.vmware.com/cluster-name", names.cluster.into()),
+            ]),
+        ),
+        ("name", format!("{}-{addon}-addon", names.cluster).into()),
+        ("namespace", names.namespace.into()),
+    ]);
+    for (section, key, value) in more {
+        if let Some(Value::Mapping(section)) = metadata.get_mut(*section) {
+            section.insert((*key).into(), (*value).into());
+        }
+    }
+    metadata
+}

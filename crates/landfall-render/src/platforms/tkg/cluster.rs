@@ -1,0 +1,91 @@
+//! The cluster, and the repository that its images come from.
+
+use crate::error::RenderError;
+use crate::request::Request;
+use crate::settings::Setting;
+use landfall_model::ImageRef;
+
+/// The repository that TKG's images are in upstream.
+pub(super) const SOURCE: Setting = Setting {
+    key: "source",
+    value_name: "REPOSITORY",
+    help: "Where TKG's images are upstream",
+    default: Some("projects.registry.vmware.com/tkg"),
+    choices: &[],
+};
+
+/// The cluster whose objects are written.
+pub(super) struct Names<'n> {
+    pub(super) cluster: &'n str,
+    pub(super) namespace: &'n str,
+}
+
+/// The repository that TKG takes its images from.
+pub(super) struct Repository {
+    /// `host[:port]/path`.
+    pub(super) name: String,
+    pub(super) skip_verify: bool,
+    /// The authority's certificates; empty where the site has none.
+    pub(super) ca: String,
+    pub(super) notes: Vec<String>,
+}
+
+impl Repository {
+    /// What the site says.
+    pub(super) fn of(request: &Request<'_>) -> Result<Repository, RenderError> {
+        let registry = request.registry()?;
+        if registry.plain_http {
+            let why = "TKG takes images over https alone; give the registry a certificate, and the site registry.ca";
+            return Err(RenderError::Site(why.into()));
+        }
+        let source = request.settings.need(SOURCE.key)?;
+        let pause: ImageRef = format!("{source}/pause").parse().map_err(|_| RenderError::Value {
+            key: SOURCE.key.into(),
+            value: source.into(),
+            why: "it is a repository, as in projects.registry.vmware.com/tkg".into(),
+        })?;
+        let place = request.mapping.image(&pause).remove(0);
+        let name = format!("{}/{}", place.registry, place.repository);
+        let name = name.strip_suffix("/pause").ok_or_else(|| {
+            let why = format!("TKG puts image names behind one repository, and {name} does not end in /pause; change registry.paths");
+            RenderError::Site(why)
+        })?;
+        let mut notes = Vec::new();
+        // without a lock, nothing is known of what it has
+        let has_images = request.images().next().is_some();
+        if has_images && !request.images().any(|image| image.name() == pause.name()) {
+            notes.push(format!("the lock has no {}, which every node asks for", pause.name()));
+        }
+        if registry.has_account() {
+            notes.push("TKG has no place for an account of the registry: nodes pull without one".into());
+        }
+        let ca = registry.ca.clone().unwrap_or_default();
+        if name.starts_with('[') && (registry.skip_verify || !ca.is_empty()) {
+            let why = "containerd of TKG's machines does not start with an IPv6 address in the name of a table, which the \
+                       registry's certificate needs; give the registry a name, and write that as registry.address";
+            return Err(RenderError::Site(why.into()));
+        }
+        Ok(Repository { name: name.to_owned(), skip_verify: registry.skip_verify, ca, notes })
+    }
+
+    /// The registry: up to the first slash.
+    pub(super) fn host(&self) -> &str {
+        self.name.split('/').next().unwrap_or(&self.name)
+    }
+
+    /// What containerd of TKG's machines is told of the registry's certificate, as TKG itself writes it.
+    pub(super) fn trust(&self) -> Option<String> {
+        let host = self.host();
+        let key = match (self.skip_verify, self.ca.is_empty()) {
+            (true, _) => "insecure_skip_verify = true".to_owned(),
+            (false, false) => format!("ca_file = \"{}\"", self.ca_path()),
+            (false, true) => return None,
+        };
+        Some(format!("[plugins.\"io.containerd.grpc.v1.cri\".registry.configs.\"{host}\".tls]\\n  {key}\\n"))
+    }
+
+    /// Where machines have the registry's authority.
+    pub(super) fn ca_path(&self) -> String {
+        format!("/etc/containerd/{}.crt", self.host())
+    }
+}

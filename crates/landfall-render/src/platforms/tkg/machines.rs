@@ -1,0 +1,106 @@
+//! What machines of clusters that exist get: files, and commands before kubeadm.
+
+use super::cluster::{Names, Repository};
+use crate::error::RenderError;
+use crate::kubernetes::{map, metadata, node_file, texts};
+use crate::platforms::systemd::{Form, drop_in};
+use crate::pod_proxy::PodProxy;
+use crate::request::Request;
+use landfall_model::report::shell_quoted;
+use serde_yaml::{Mapping, Value};
+
+/// What machines get: files, and commands before kubeadm.
+pub(super) struct Machines {
+    /// Where kubeadm finds its images.
+    repository: String,
+    files: Value,
+    commands: Vec<String>,
+}
+
+impl Machines {
+    /// Machines of a site with this repository and proxy.
+    pub(super) fn of(
+        request: &Request<'_>,
+        repository: &Repository,
+        proxy: Option<&PodProxy>,
+    ) -> Result<Machines, RenderError> {
+        let mut files = Vec::new();
+        for service in ["containerd", "kubelet"] {
+            if let Some(file) = drop_in(service, Form::Tkg, request)? {
+                // on the node the file is the group's to read, with an account in it or without
+                files.push(node_file(&format!("/{}", file.path), 0o640, &file.text));
+            }
+        }
+        if !repository.ca.is_empty() {
+            files.push(node_file(&repository.ca_path(), 0o644, &repository.ca));
+        }
+        let mut commands: Vec<String> = [
+            r#"hostname "{{ ds.meta_data.hostname }}""#,
+            r#"echo "::1         ipv6-localhost ipv6-loopback" >/etc/hosts"#,
+            r#"echo "127.0.0.1   localhost" >>/etc/hosts"#,
+            r#"echo "127.0.0.1   {{ ds.meta_data.hostname }}" >>/etc/hosts"#,
+            r#"echo "{{ ds.meta_data.hostname }}" >/etc/hostname"#,
+            "systemctl daemon-reload",
+            "systemctl stop containerd",
+            "systemctl start containerd",
+        ]
+        .map(str::to_owned)
+        .into();
+        if let Some(proxy) = proxy {
+            let variables =
+                [("HTTP_PROXY", &proxy.http), ("HTTPS_PROXY", &proxy.https), ("NO_PROXY", &proxy.no_proxy)];
+            commands.extend(variables.map(|(name, value)| format!("export {name}={}", shell_quoted(value))));
+        }
+        // every version's line keeps its tag
+        let pause = format!(r#"s|".*/pause|"{}/pause|"#, repository.name);
+        commands.push(format!("sed -i {} /etc/containerd/config.toml", shell_quoted(&pause)));
+        if let Some(trust) = repository.trust() {
+            let is_there = shell_quoted(&format!(".registry.configs.\"{}\".tls]", repository.host()));
+            let config = "/etc/containerd/config.toml";
+            commands.push(format!(
+                "grep -qF {is_there} {config} || printf {} >> {config}",
+                shell_quoted(&format!("\\n{trust}"))
+            ));
+        }
+        commands.push("systemctl restart containerd".to_owned());
+        Ok(Machines { repository: repository.name.clone(), files: files.into(), commands })
+    }
+
+    /// What both kinds of machines have, with cloud-init's name of the machine.
+    fn spec(&self, joins: &[&str]) -> Vec<(Value, Value)> {
+        let node = map([("nodeRegistration", map([("name", "{{ ds.meta_data.hostname }}".into())]))]);
+        let mut spec: Vec<(Value, Value)> = joins.iter().map(|join| ((*join).into(), node.clone())).collect();
+        spec.push(("files".into(), self.files.clone()));
+        spec.push(("preKubeadmCommands".into(), texts(self.commands.iter().cloned())));
+        spec
+    }
+
+    /// The patch of the control plane.
+    pub(super) fn control_plane(&self, names: &Names<'_>) -> Value {
+        let images = || map([("imageRepository", self.repository.as_str().into())]);
+        let cluster = map([
+            ("imageRepository", self.repository.as_str().into()),
+            ("dns", images()),
+            ("etcd", map([("local", images())])),
+        ]);
+        let mut spec = Mapping::from_iter([("clusterConfiguration".into(), cluster)]);
+        spec.extend(self.spec(&["initConfiguration", "joinConfiguration"]));
+        map([
+            ("apiVersion", "controlplane.cluster.x-k8s.io/v1beta1".into()),
+            ("kind", "KubeadmControlPlane".into()),
+            ("metadata", metadata(&format!("{}-control-plane", names.cluster), Some(names.namespace))),
+            ("spec", map([("kubeadmConfigSpec", Value::Mapping(spec))])),
+        ])
+    }
+
+    /// The patch of the workers.
+    pub(super) fn workers(&self, names: &Names<'_>) -> Value {
+        let spec = self.spec(&["joinConfiguration"]).into_iter().collect();
+        map([
+            ("apiVersion", "bootstrap.cluster.x-k8s.io/v1beta1".into()),
+            ("kind", "KubeadmConfigTemplate".into()),
+            ("metadata", metadata(&format!("{}-md-0", names.cluster), Some(names.namespace))),
+            ("spec", map([("template", map([("spec", Value::Mapping(spec))]))])),
+        ])
+    }
+}

@@ -1,0 +1,129 @@
+//! The platform: its settings, which files there are, and the variables of a cluster's configuration.
+
+use super::addons::{kapp_controller, vsphere};
+use super::cluster::{Names, Repository, SOURCE};
+use super::machines::Machines;
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::kubernetes::{document, map, secret};
+use crate::no_proxy::Dialect;
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::pod_proxy::PodProxy;
+use crate::quote::string;
+use crate::request::Request;
+use crate::settings::{CLUSTER, NAMESPACE};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use landfall_model::Consumer;
+use serde_yaml::Value;
+
+pub(in crate::platforms) struct Tkg;
+
+impl Platform for Tkg {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "tkg",
+            about: "TKG: the variables of a cluster's configuration, and the objects that they become",
+            details: "cluster-config.yaml is what one gives to TKG. The other files are what TKG makes of it, for clusters \
+                      that exist already: the machines' files and commands, and the Secrets of CPI, CSI, kapp-controller and \
+                      of the configuration itself.",
+            inputs: &[],
+            settings: &[CLUSTER, NAMESPACE, SOURCE],
+            consumer: Some(Consumer::Tkg),
+            reads_lock: true,
+            writes: Writes::Files { not_into: None },
+        }
+    }
+
+    fn works_without_lock(&self) -> bool {
+        true
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let names = Names {
+            cluster: request.settings.need(CLUSTER.key)?,
+            namespace: request.settings.get(NAMESPACE.key).unwrap_or("default"),
+        };
+        let repository = Repository::of(request)?;
+        let proxy = proxy(request)?;
+        let variables = variables(&repository, proxy.as_ref());
+        let secret = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
+        let file = |name: &str, text: String| RenderedFile::new(name, text).secret(secret);
+        let machines = Machines::of(request, &repository, proxy.as_ref())?;
+        let mut files = vec![
+            file("cluster-config.yaml", lines(&variables)),
+            file("config-values.yaml", document(&config_values(&names, &variables))),
+            file("kubeadm-control-plane.yaml", document(&machines.control_plane(&names))),
+            file("kubeadm-config-template.yaml", document(&machines.workers(&names))),
+        ];
+        if let Some(proxy) = &proxy {
+            files.extend([
+                file("vsphere-cpi-addon.yaml", document(&vsphere(&names, "cpi", "cloud-provider", proxy))),
+                file("vsphere-csi-addon.yaml", document(&vsphere(&names, "csi", "csi", proxy))),
+            ]);
+        }
+        let proxy_ca = request.proxy()?.and_then(|proxy| proxy.ca).unwrap_or_default();
+        if let Some(kapp) = kapp_controller(&names, &repository, proxy.as_ref(), &proxy_ca) {
+            files.push(file("kapp-controller-addon.yaml", document(&kapp)));
+        }
+        let notes = repository.notes;
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}
+
+/// The proxy as TKG takes it.
+fn proxy(request: &Request<'_>) -> Result<Option<PodProxy>, RenderError> {
+    let written = request.site.and_then(|site| site.proxy.as_ref());
+    if written.is_some_and(|proxy| proxy.http.is_some() != proxy.https.is_some()) {
+        return Err(RenderError::Site(
+            "TKG wants both proxies or none; add the other to proxy.http and proxy.https".into(),
+        ));
+    }
+    let proxy = PodProxy::of(request, Dialect::Dotted)?;
+    match proxy.as_ref().is_some_and(|proxy| proxy.no_proxy.contains('*')) {
+        true => {
+            Err(RenderError::Site("TKG refuses '*' in NO_PROXY; write .example.com for *.example.com".into()))
+        }
+        false => Ok(proxy),
+    }
+}
+
+/// A value of a variable: a text or a switch.
+type Variable = (&'static str, Value);
+
+/// The variables of a cluster's configuration that follow from the site.
+fn variables(repository: &Repository, proxy: Option<&PodProxy>) -> Vec<Variable> {
+    let mut variables: Vec<Variable> = vec![
+        ("TKG_CUSTOM_IMAGE_REPOSITORY", repository.name.as_str().into()),
+        ("TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY", repository.skip_verify.into()),
+        ("TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE", STANDARD.encode(&repository.ca).into()),
+    ];
+    if let Some(proxy) = proxy {
+        variables.extend([
+            ("TKG_HTTP_PROXY_ENABLED", true.into()),
+            ("TKG_HTTP_PROXY", proxy.http.as_str().into()),
+            ("TKG_HTTPS_PROXY", proxy.https.as_str().into()),
+            ("TKG_NO_PROXY", proxy.no_proxy.as_str().into()),
+        ]);
+    }
+    variables
+}
+
+/// The variables as a file of their own.
+fn lines(variables: &[Variable]) -> String {
+    let value = |value: &Value| value.as_str().map_or_else(|| document(value).trim().to_owned(), string);
+    variables.iter().map(|(name, text)| format!("{name}: {}\n", value(text))).collect()
+}
+
+/// The Secret in which TKG keeps a cluster's configuration.
+fn config_values(names: &Names<'_>, variables: &[Variable]) -> Value {
+    let values =
+        format!("CLUSTER_NAME: {}\nNAMESPACE: {}\n{}", names.cluster, names.namespace, lines(variables));
+    let labels = map([
+        ("clusterctl.cluster.x-k8s.io/move", "".into()),
+        ("tkg.tanzu.vmware.com/cluster-name", names.cluster.into()),
+    ]);
+    let name = format!("{}-config-values", names.cluster);
+    let metadata = map([("labels", labels), ("name", name.into()), ("namespace", names.namespace.into())]);
+    secret(metadata, Some("addons.cluster.x-k8s.io/resource-set"), &[("value", &values)])
+}

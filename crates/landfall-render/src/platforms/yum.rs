@@ -1,0 +1,160 @@
+//! `yum`: repositories of dnf that take the locked packages from the site's file server.
+
+use crate::error::RenderError;
+use crate::file::RenderedFile;
+use crate::packages_key::{PACKAGES_KEY, packages_key};
+use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::request::Request;
+use crate::settings::Setting;
+use landfall_item::{OfferedIndex, PackageSet, PackageSource};
+use landfall_model::Digest;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) struct Yum;
+
+const OTHERS: Setting = Setting {
+    key: "others",
+    value_name: "WHAT",
+    help: "Other repositories of the machines: keep them, or turn them off by a dnf.conf of our own",
+    default: Some("keep"),
+    choices: &["keep", "off"],
+};
+
+static SPEC: Spec = Spec {
+    name: "yum",
+    about: "Repositories of yum and dnf for the locked packages, with their keys",
+    details: "The packages come from the site's file server (`files`), which the URL of `landfall serve` can be. Signatures are \
+              checked by the keys in the lock.",
+    inputs: &[PACKAGES_KEY],
+    settings: &[OTHERS],
+    consumer: None,
+    reads_lock: true,
+    writes: Writes::Files {
+        not_into: Some("a repository is a file of its own, and no YAML; write it with -o DIR"),
+    },
+};
+
+/// Where keys stand on a machine.
+const KEYS: &str = "etc/pki/rpm-gpg";
+
+impl Platform for Yum {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let sets: Vec<&PackageSet> = request.lock.packages.iter().filter(|set| set.is_yum()).collect();
+        if sets.is_empty() {
+            let notes = vec!["the lock has no packages of yum, so there is no repository to write".into()];
+            return Ok(Rendered { notes, ..Rendered::default() });
+        }
+        let files = request.file_server().ok_or_else(|| {
+            RenderError::Site("the site has no `files`, from which machines take packages; add it".into())
+        })?;
+        let is_alone = request.settings.get(OTHERS.key) == Some("off");
+        let has_weak = has_weak(&sets);
+        let site_key = packages_key(request, &sets)?;
+        let mut notes = Vec::new();
+        if !has_weak && !is_alone {
+            notes.push(
+                "weak dependencies are not carried: say install_weak_deps=False in /etc/dnf/dnf.conf".into(),
+            );
+        }
+        Ok(Rendered {
+            output: Output::Files(files_of(&sets, files, is_alone, site_key.as_deref())),
+            notes,
+            ..Rendered::default()
+        })
+    }
+}
+
+/// Whether what is recommended is carried.
+fn has_weak(sets: &[&PackageSet]) -> bool {
+    sets.iter().all(|set| set.recommends)
+}
+
+/// The files by which machines install `sets` from `url`; where `is_alone`, from nowhere else. `site_key` is that of trimmed sets.
+pub(super) fn files_of(
+    sets: &[&PackageSet],
+    url: &str,
+    is_alone: bool,
+    site_key: Option<&str>,
+) -> Vec<RenderedFile> {
+    let folder = if is_alone { "etc/landfall/yum.repos.d" } else { "etc/yum.repos.d" };
+    let mut rendered: BTreeMap<String, String> = BTreeMap::new();
+    let carried = carried(sets);
+    for (set, source) in sets.iter().flat_map(|set| set.sources.iter().map(move |source| (set, source))) {
+        let id = id(source);
+        let mut keys = vec![format!("{KEYS}/{id}.asc")];
+        rendered.insert(keys[0].clone(), source.key.clone());
+        let is_signed = source.indexes.iter().any(|index| index.path == "repodata/repomd.xml.asc");
+        let site_key = site_key.filter(|_| set.index == OfferedIndex::Trimmed);
+        if let Some(key) = site_key {
+            keys.push(format!("{KEYS}/landfall-site.asc"));
+            rendered.insert(keys[1].clone(), key.to_owned());
+        }
+        let mut text = repository(&id, source, url, &keys, is_signed || site_key.is_some());
+        text += &match carried.get(source.url.as_str()) {
+            None => String::new(),
+            // an empty list would be none at all
+            Some(packages) if packages.is_empty() => "excludepkgs=*\n".to_owned(),
+            Some(packages) => {
+                let lines: String = packages.iter().map(|package| format!(" {package}\n")).collect();
+                format!("includepkgs=\n{lines}")
+            }
+        };
+        rendered.insert(format!("{folder}/{id}.repo"), text);
+    }
+    if is_alone {
+        rendered.insert("etc/dnf/dnf.conf".into(), configuration(folder, has_weak(sets)));
+    }
+    // nothing may stand before a key
+    let file = |(path, text): (String, String)| RenderedFile {
+        comments: !path.ends_with(".asc"),
+        ..RenderedFile::new(path, text)
+    };
+    rendered.into_iter().map(file).collect()
+}
+
+/// What is carried of each repository by all of `sets` together: its signed metadata names much that is not, and dnf would
+/// take the newest of it. Trimmed metadata has nothing else in it.
+fn carried<'s>(sets: &[&'s PackageSet]) -> BTreeMap<&'s str, BTreeSet<String>> {
+    let mut carried: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for set in sets.iter().filter(|set| set.index == OfferedIndex::Signed) {
+        for source in &set.sources {
+            let packages = source.packages.iter();
+            let names =
+                packages.map(|package| format!("{}-{}.{}", package.name, package.version, package.arch));
+            carried.entry(&source.url).or_default().extend(names);
+        }
+    }
+    carried
+}
+
+/// `landfall-HOST-…`, the same for the same URL.
+fn id(source: &PackageSource) -> String {
+    let host = source.url.split("://").nth(1).unwrap_or(&source.url).split('/').next().unwrap_or_default();
+    let host = host.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
+    format!("landfall-{host}-{}", Digest::sha256(source.url.as_bytes()).short(8))
+}
+
+fn repository(id: &str, source: &PackageSource, files: &str, keys: &[String], is_signed: bool) -> String {
+    let below = source.url.split_once("://").map_or(source.url.as_str(), |(_, below)| below);
+    let keys: Vec<String> = keys.iter().map(|key| format!("file:///{key}")).collect();
+    format!(
+        "[{id}]\nname={url}, carried by landfall\nbaseurl={files}/{below}\nenabled=1\ngpgcheck=1\n\
+         repo_gpgcheck={signed}\ngpgkey={keys}\nskip_if_unavailable=0\n",
+        url = source.url,
+        keys = keys.join(" "),
+        signed = u8::from(is_signed),
+    )
+}
+
+/// A dnf.conf that knows the repositories in `folder` alone.
+fn configuration(folder: &str, has_weak: bool) -> String {
+    let weak = if has_weak { "True" } else { "False" };
+    format!(
+        "[main]\nreposdir=/{folder}\ngpgcheck=1\ninstall_weak_deps={weak}\n\
+         installonly_limit=3\nclean_requirements_on_remove=True\nskip_if_unavailable=False\n"
+    )
+}

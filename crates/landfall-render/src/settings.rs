@@ -1,0 +1,145 @@
+//! What a platform is told by `--set KEY=VALUE`.
+
+use super::error::RenderError;
+use landfall_model::config::Cluster;
+use landfall_model::document::nearest;
+use landfall_model::report::shell_word;
+use std::collections::BTreeMap;
+
+/// A setting of a platform.
+#[derive(Debug)]
+pub struct Setting {
+    /// Its key.
+    pub key: &'static str,
+    /// The word for its value in the help.
+    pub value_name: &'static str,
+    /// Its help.
+    pub help: &'static str,
+    /// Its value where none is given.
+    pub default: Option<&'static str>,
+    /// The values that it may have; empty means any.
+    pub choices: &'static [&'static str],
+}
+
+/// The name of a cluster.
+pub(crate) const CLUSTER: Setting = Setting {
+    key: "cluster",
+    value_name: "NAME",
+    help: "The cluster, in place of the site's `clusters`",
+    default: None,
+    choices: &[],
+};
+
+/// The namespace of a cluster's objects.
+pub(crate) const NAMESPACE: Setting = Setting {
+    key: "namespace",
+    value_name: "NAME",
+    help: "The namespace of the cluster's objects",
+    default: None,
+    choices: &[],
+};
+
+/// The settings of one run.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    known: &'static [Setting],
+    given: BTreeMap<String, String>,
+}
+
+impl Settings {
+    /// The settings that `pairs`, each `KEY=VALUE`, give to a platform that knows `known`.
+    ///
+    /// # Errors
+    /// A pair without `=`, a key that the platform does not know, a value that it cannot take.
+    pub fn parse(known: &'static [Setting], pairs: &[String]) -> Result<Settings, RenderError> {
+        let mut given = BTreeMap::new();
+        for pair in pairs {
+            let (key, value) = pair.split_once('=').ok_or_else(|| RenderError::NoPair(pair.clone()))?;
+            let Some(setting) = known.iter().find(|setting| setting.key == key) else {
+                return Err(unknown(known, key));
+            };
+            let wrong = |why: String| RenderError::Value { key: key.into(), value: value.into(), why };
+            if !setting.choices.is_empty() && !setting.choices.contains(&value) {
+                return Err(wrong(format!("it is one of {}", setting.choices.join(", "))));
+            }
+            if value.is_empty() || value.chars().any(char::is_control) {
+                return Err(wrong("it is a text of one line".into()));
+            }
+            if [CLUSTER.key, NAMESPACE.key].contains(&key) && !is_label(value) {
+                return Err(wrong(LABEL.into()));
+            }
+            given.insert(key.to_owned(), value.to_owned());
+        }
+        Ok(Settings { known, given })
+    }
+
+    /// The value of `key`: the one given, or the default.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let default = || self.known.iter().find(|setting| setting.key == key)?.default;
+        self.given.get(key).map(String::as_str).or_else(default)
+    }
+
+    /// The value of `key`, which the platform cannot do without.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn need(&self, key: &'static str) -> Result<&str, RenderError> {
+        self.get(key).ok_or_else(|| {
+            let help = self.known.iter().find(|setting| setting.key == key).map_or("", |one| one.help);
+            RenderError::NoSetting { key, help }
+        })
+    }
+
+    /// The settings that were given, as they stand on a command line.
+    pub(super) fn written(&self) -> String {
+        self.given
+            .iter()
+            .map(|(key, value)| format!(" --set {}", shell_word(&format!("{key}={value}"))))
+            .collect()
+    }
+
+    /// Whether the platform has settings for clusters, and none is named by them.
+    pub(super) fn wants_clusters(&self) -> bool {
+        self.known.iter().any(|setting| setting.key == CLUSTER.key) && !self.given.contains_key(CLUSTER.key)
+    }
+
+    /// The same for this cluster of the site. A namespace that was given stays.
+    ///
+    /// # Errors
+    /// When the cluster's name can be none.
+    pub(super) fn of_cluster(&self, cluster: &Cluster) -> Result<Settings, RenderError> {
+        let names = [(CLUSTER.key, Some(&cluster.name)), (NAMESPACE.key, cluster.namespace.as_ref())];
+        let mut settings = self.clone();
+        for (key, name) in names.into_iter().filter_map(|(key, name)| Some((key, name?))) {
+            if !is_label(name) {
+                return Err(RenderError::Value { key: key.into(), value: name.clone(), why: LABEL.into() });
+            }
+            if self.known.iter().any(|setting| setting.key == key) {
+                settings.given.entry(key.to_owned()).or_insert_with(|| name.clone());
+            }
+        }
+        Ok(settings)
+    }
+}
+
+/// What names of clusters and namespaces are.
+const LABEL: &str = "a name has lower-case letters, digits and -, and begins and ends with a letter or digit";
+
+fn is_label(name: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty()
+        && name.len() <= 63
+        && name.chars().all(inner)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+fn unknown(known: &'static [Setting], key: &str) -> RenderError {
+    let keys = || known.iter().map(|setting| setting.key);
+    let near = nearest(key, keys()).map(|near| format!(", did you mean '{near}'?")).unwrap_or_default();
+    let all = match keys().collect::<Vec<_>>()[..] {
+        [] => "this platform takes none".to_owned(),
+        ref all => format!("it takes {}", all.join(", ")),
+    };
+    RenderError::UnknownSetting { key: key.into(), near, all }
+}

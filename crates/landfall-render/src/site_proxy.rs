@@ -1,0 +1,100 @@
+//! The site's proxy as nodes are told of it.
+
+use super::error::RenderError;
+use super::pem::read_certificates;
+use landfall_content::registry::site_proxy_accounts;
+use landfall_model::config::Site;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// The site's proxy.
+#[derive(Debug, Clone, Default)]
+pub struct SiteProxy {
+    /// For http targets.
+    pub http: Option<ProxyAddress>,
+    /// For https targets.
+    pub https: Option<ProxyAddress>,
+    /// Certificates that hosts behind it may show, in PEM form.
+    pub ca: Option<String>,
+}
+
+/// The address of a proxy, with its account set apart.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProxyAddress {
+    /// `scheme://host[:port]`, as the site has it.
+    plain: String,
+    account: Option<(String, String)>,
+}
+
+impl std::fmt::Debug for ProxyAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.plain)
+    }
+}
+
+/// What may stand in the account of a URL without an escape.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+impl ProxyAddress {
+    /// The address of the site's `text`, which was read as a proxy's URL already.
+    fn new(text: &str, account: Option<(String, String)>) -> ProxyAddress {
+        let (scheme, rest) = text.trim().split_once("://").unwrap_or(("http", text.trim()));
+        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        ProxyAddress { plain: format!("{scheme}://{}", host.trim_end_matches('/')), account }
+    }
+
+    /// Its URL with the account, percent-encoded, where there is one.
+    pub fn url(&self) -> String {
+        let Some((user, password)) = &self.account else { return self.plain.clone() };
+        let encode = |text| utf8_percent_encode(text, UNRESERVED).to_string();
+        let (scheme, host) = self.plain.split_once("://").unwrap_or(("http", &self.plain));
+        format!("{scheme}://{}:{}@{host}", encode(user), encode(password))
+    }
+
+    /// Whether its URL holds an account.
+    pub fn has_account(&self) -> bool {
+        self.account.is_some()
+    }
+}
+
+impl SiteProxy {
+    /// The proxy of `site`, with its account as `get` shows the environment.
+    ///
+    /// # Errors
+    /// What is wrong with a URL, the account or the certificates.
+    pub fn of(site: &Site, get: impl Fn(&str) -> Option<String>) -> Result<Option<SiteProxy>, RenderError> {
+        let Some(proxy) = site.proxy.as_ref().filter(|proxy| proxy.http.is_some() || proxy.https.is_some())
+        else {
+            return Ok(None);
+        };
+        let [http, https] = site_proxy_accounts(site, get)?;
+        let address =
+            |text: &Option<String>, account| text.as_deref().map(|text| ProxyAddress::new(text, account));
+        let ca = proxy.ca.as_ref().map(|path| read_certificates(site, path)).transpose()?;
+        Ok(Some(SiteProxy { http: address(&proxy.http, http), https: address(&proxy.https, https), ca }))
+    }
+
+    /// Whether one of its URLs holds an account.
+    pub fn has_account(&self) -> bool {
+        self.http.iter().chain(&self.https).any(ProxyAddress::has_account)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_account_is_encoded_and_the_rest_is_as_written() {
+        let text = "apiVersion: landfall/v1\nkind: Site\n\
+                    proxy: {http: \"http://asdf\", https: \"https://old:one@10.0.0.1:80/\", credentials: {usernameEnv: U, passwordEnv: P}}\n";
+        let site = Site::parse(Path::new("s"), text).unwrap();
+        let get = |name: &str| Some(if name == "U" { "dom\\me" } else { "p@ss:w/d%" }.to_owned());
+        let proxy = SiteProxy::of(&site, get).unwrap().unwrap();
+        let (http, https) = (proxy.http.clone().unwrap(), proxy.https.clone().unwrap());
+        assert_eq!(http.url(), "http://dom%5Cme:p%40ss%3Aw%2Fd%25@asdf");
+        assert_eq!(https.url(), "https://dom%5Cme:p%40ss%3Aw%2Fd%25@10.0.0.1:80");
+        assert_eq!((&*http.plain, &*https.plain), ("http://asdf", "https://10.0.0.1:80"));
+        assert!(proxy.has_account() && !format!("{proxy:?}").contains("p@ss"));
+    }
+}

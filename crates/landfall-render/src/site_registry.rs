@@ -1,0 +1,145 @@
+//! The site's registry as nodes see it.
+
+use super::error::RenderError;
+use super::file::RenderedFile;
+use super::pem::{read_certificates, read_of};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use landfall_content::registry::site_account;
+use landfall_model::Target;
+use landfall_model::config::{Destinations, Site};
+use serde_json::json;
+use std::net::IpAddr;
+
+/// The site's registry as nodes see it.
+pub struct SiteRegistry<'s> {
+    /// Its host and port, and the prefix of all paths.
+    pub target: Target,
+    /// Whether it speaks http without TLS.
+    pub plain_http: bool,
+    /// The certificates of its authority, in PEM form.
+    pub ca: Option<String>,
+    /// The client certificate and its key, in PEM form.
+    pub client: Option<(String, String)>,
+    /// Whether its certificate is not checked.
+    pub skip_verify: bool,
+    /// The site, where it is the site's registry.
+    site: Option<&'s Site>,
+    environment: fn(&str) -> Option<String>,
+}
+
+/// A user name and a password.
+pub(crate) type Account = (String, String);
+
+impl<'s> SiteRegistry<'s> {
+    /// The registry `target`, by what `site` says of it; `plain` are hosts that speak http.
+    ///
+    /// # Errors
+    /// When a certificate or key cannot be read.
+    pub(super) fn of(
+        target: &Target,
+        site: Option<&'s Site>,
+        plain: &[String],
+        environment: fn(&str) -> Option<String>,
+    ) -> Result<SiteRegistry<'s>, RenderError> {
+        let is_own = |site: &&Site| {
+            let own = site.registry.as_ref().and_then(|registry| registry.address.parse::<Target>().ok());
+            own.is_some_and(|own| own.registry == target.registry)
+        };
+        let site = site.filter(is_own);
+        let settings = site.and_then(|site| Some((site, site.registry.as_ref()?)));
+        let named_plain = plain.iter().any(|host| {
+            *host == target.registry
+                || target
+                    .registry
+                    .strip_prefix(host)
+                    .is_some_and(|rest| rest.starts_with(':') && !rest.contains(']'))
+        });
+        let mut registry = SiteRegistry {
+            target: target.clone(),
+            plain_http: named_plain,
+            ca: None,
+            client: None,
+            skip_verify: false,
+            site,
+            environment,
+        };
+        if let Some((site, settings)) = settings {
+            registry.plain_http |= settings.plain_http;
+            registry.skip_verify = settings.skip_verify;
+            registry.ca = settings.ca.as_ref().map(|path| read_certificates(site, path)).transpose()?;
+            registry.client = match (&settings.client_cert, &settings.client_key) {
+                (Some(certificate), Some(key)) => {
+                    Some((read_certificates(site, certificate)?, read_of(site, key)?))
+                }
+                _ => None,
+            };
+        }
+        Ok(registry)
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        if self.plain_http { "http" } else { "https" }
+    }
+
+    /// `scheme://host[:port]`.
+    pub fn url(&self) -> String {
+        format!("{}://{}", self.scheme(), self.target.registry)
+    }
+
+    /// A note for a registry that nothing says the scheme of: landfall probes its address, and nodes ask it by https.
+    pub(super) fn scheme_note(&self) -> Option<String> {
+        let host = self.target.registry.rsplit_once(':').map_or(&*self.target.registry, |(host, _)| host);
+        let is_address = host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+        let is_told = self.plain_http || self.ca.is_some() || self.client.is_some() || self.skip_verify;
+        (is_address && !is_told).then(|| {
+            format!(
+                "nodes ask {} by https, and must trust its certificate; if it speaks plain http, set registry.plainHTTP: true \
+                 in the site",
+                self.target.registry
+            )
+        })
+    }
+
+    /// Its certificates and key as files in `folder`: `ca.crt`, `client.cert`, `client.key`.
+    pub fn trust(&self, folder: &str) -> Vec<RenderedFile> {
+        let file = |name: &str, text: &String| RenderedFile::new(format!("{folder}/{name}"), text.clone());
+        let mut files: Vec<RenderedFile> = self.ca.iter().map(|ca| file("ca.crt", ca)).collect();
+        if let Some((certificate, key)) = &self.client {
+            files.push(file("client.cert", certificate));
+            files.push(file("client.key", key).secret(true));
+        }
+        files
+    }
+
+    /// An auth file of docker and podman that has `account` for it.
+    pub fn auth_file(&self, (user, password): &Account) -> String {
+        let auth = STANDARD.encode(format!("{user}:{password}"));
+        let host = self.target.registry.as_str();
+        format!("{:#}\n", json!({"auths": {host: {"auth": auth}}}))
+    }
+
+    /// Whether the site names an account for it.
+    pub fn has_account(&self) -> bool {
+        let registry = self.site.and_then(|site| site.registry.as_ref());
+        registry.is_some_and(|registry| registry.credentials.is_some())
+    }
+
+    /// Whether the site names accounts for some of its paths.
+    pub fn has_accounts_of_paths(&self) -> bool {
+        let registry = self.site.and_then(|site| site.registry.as_ref());
+        let has_account =
+            |place: &Destinations| matches!(place, Destinations::Entry(entry) if entry.credentials.is_some());
+        registry.is_some_and(|registry| registry.paths.values().any(has_account))
+    }
+
+    /// The account that the site names for `repository`, read now.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is a token.
+    pub fn account(&self, repository: &str) -> Result<Option<Account>, RenderError> {
+        let Some(site) = self.site else { return Ok(None) };
+        Ok(site_account(site, self.environment, &self.target.registry, repository)?)
+    }
+}

@@ -1,0 +1,281 @@
+//! Rewrites Helm charts as archives (`.tgz`). The same content gives the same bytes; an archive in which nothing changes
+//! stays as it is.
+
+use super::error::ArchiveError;
+use super::gzip;
+use super::index::ReferenceIndex;
+use super::inputs::is_looked_at;
+use super::options::Options;
+use super::pax;
+use super::scan::{Rewritten, rewrite};
+use super::syntax::Syntax;
+use landfall_model::Limits;
+use landfall_model::document::{ArchiveBudget, TarForm};
+use std::io::Read;
+use std::path::Path;
+
+/// A rewritten archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archived {
+    /// The new archive; the old one where nothing was changed.
+    pub bytes: Vec<u8>,
+    /// Each text that was read.
+    pub members: Vec<Member>,
+}
+
+/// A text in an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its path in the archive; of a chart within a chart, after that chart's.
+    pub path: String,
+    /// The text as it was.
+    pub old: String,
+    /// The result for it.
+    pub new: Rewritten,
+}
+
+/// One header of a tar with the content that follows it.
+struct Raw {
+    header: tar::Header,
+    content: Vec<u8>,
+    /// The path, where the entry is a regular file.
+    path: Option<String>,
+}
+
+impl Raw {
+    fn set_content(&mut self, content: Vec<u8>) {
+        self.header.set_size(content.len() as u64);
+        self.header.set_cksum();
+        self.content = content;
+    }
+}
+
+/// Rewrites the texts of the chart in `bytes`, and those of charts within it.
+///
+/// # Errors
+/// When it is not a readable chart.
+pub fn rewrite_chart(
+    bytes: &[u8],
+    index: &ReferenceIndex,
+    options: Options,
+) -> Result<Archived, ArchiveError> {
+    let limits = Limits::default();
+    chart(bytes, index, options, &mut ArchiveBudget::new(&limits), 0)
+}
+
+fn chart(
+    bytes: &[u8],
+    index: &ReferenceIndex,
+    options: Options,
+    budget: &mut ArchiveBudget,
+    depth: usize,
+) -> Result<Archived, ArchiveError> {
+    let limits = Limits::DEFAULT;
+    let mut entries = entries(bytes, budget)?;
+    let is_chart = |raw: &Raw| raw.path.as_ref().is_some_and(|path| path.ends_with("/Chart.yaml"));
+    if !entries.iter().any(is_chart) {
+        return Err(ArchiveError::NoChart);
+    }
+    let mut members = Vec::new();
+    let mut changed = false;
+    for at in 0..entries.len() {
+        let (before, rest) = entries.split_at_mut(at);
+        let raw = &mut rest[0];
+        let Some(path) = raw.path.clone() else { continue };
+        let new = if path.ends_with(".tgz") && depth < limits.embedded_depth {
+            let inner = match chart(&raw.content, index, options, budget, depth + 1) {
+                Ok(inner) => inner,
+                Err(source) if is_subchart(&path) && !matches!(source, ArchiveError::NoChart) => {
+                    return Err(ArchiveError::Inside { path, source: source.into() });
+                }
+                // another archive that the chart has
+                Err(_) => continue,
+            };
+            members.extend(
+                inner
+                    .members
+                    .into_iter()
+                    .map(|member| Member { path: format!("{path}/{}", member.path), ..member }),
+            );
+            inner.bytes
+        } else {
+            let Ok(old) = std::str::from_utf8(&raw.content) else { continue };
+            if !is_looked_at(Path::new(&path), old.as_bytes()) {
+                continue;
+            }
+            if old.len() > limits.chart_file_bytes {
+                return Err(ArchiveError::File { path, most: limits.chart_file_bytes });
+            }
+            let new = rewrite(old, Syntax::of(Path::new(&path)), index, options);
+            let bytes = new.text.clone().into_bytes();
+            members.push(Member { path, old: old.to_owned(), new });
+            bytes
+        };
+        if new != raw.content {
+            changed = true;
+            raw.set_content(new);
+            // the headers that belong to it stand right before it
+            let own = before.iter_mut().rev().take_while(|raw| is_extension(&raw.header));
+            let size = raw.content.len();
+            own.filter(|raw| raw.header.entry_type().is_pax_local_extensions())
+                .for_each(|raw| raw.set_content(pax::with_size(&raw.content, size)));
+        }
+    }
+    let bytes = if changed { packed(&entries)? } else { bytes.to_vec() };
+    Ok(Archived { bytes, members })
+}
+
+/// Whether Helm takes an archive in a chart for a chart, by its path.
+fn is_subchart(path: &str) -> bool {
+    path.rsplit_once('/')
+        .is_some_and(|(folder, name)| folder.ends_with("/charts") && !name.starts_with(['_', '.']))
+}
+
+/// Every header in order, those of long names and PAX records as entries of their own.
+fn entries(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<Vec<Raw>, ArchiveError> {
+    let mut found = Vec::new();
+    let mut long: Option<String> = None;
+    budget.members(bytes, TarForm::Headers, |entry| {
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content)?;
+        let header = entry.header().clone();
+        let kind = header.entry_type();
+        let mut path = None;
+        if kind.is_gnu_longname() {
+            long = Some(String::from_utf8_lossy(&content).trim_end_matches('\0').to_owned());
+        } else if kind.is_pax_local_extensions() {
+            long = pax::path(&content);
+        } else {
+            let own = || String::from_utf8_lossy(&header.path_bytes()).into_owned();
+            path = kind.is_file().then(|| long.take().unwrap_or_else(own));
+            long = None;
+        }
+        found.push(Raw { header, content, path });
+        Ok::<(), ArchiveError>(())
+    })?;
+    Ok(found)
+}
+
+/// Whether a header only says more about the next file.
+fn is_extension(header: &tar::Header) -> bool {
+    let kind = header.entry_type();
+    kind.is_pax_local_extensions() || kind.is_gnu_longname() || kind.is_gnu_longlink()
+}
+
+fn packed(entries: &[Raw]) -> Result<Vec<u8>, ArchiveError> {
+    let mut tar = Vec::new();
+    for raw in entries {
+        tar.extend_from_slice(raw.header.as_bytes());
+        tar.extend_from_slice(&raw.content);
+        tar.resize(tar.len().next_multiple_of(BLOCK), 0);
+    }
+    tar.resize(tar.len() + 2 * BLOCK, 0);
+    Ok(gzip::compress(&tar)?)
+}
+
+/// The size of a tar's blocks, in bytes.
+const BLOCK: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, GzBuilder};
+    use landfall_item::lockfile::Lock;
+    use landfall_model::Digest;
+    use landfall_model::Mapping;
+    use std::io::Write;
+
+    fn known() -> ReferenceIndex {
+        let digest = Digest::sha256(b"x");
+        let lock = format!(
+            "version: 1\nimages:\n- {{name: 'quay.io/a/b:v1', digest: {digest}, mediaType: m, size: 1}}\n"
+        );
+        ReferenceIndex::new(&Lock::parse("l", &lock).unwrap(), &Mapping::to("r:5".parse().unwrap()))
+    }
+
+    fn tgz(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (name, content) in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            header.set_mode(0o640);
+            header.set_mtime(7);
+            tar.append_data(&mut header, name, *content).unwrap();
+        }
+        let mut zip = GzBuilder::new().mtime(99).write(Vec::new(), Compression::fast());
+        zip.write_all(&tar.into_inner().unwrap()).unwrap();
+        zip.finish().unwrap()
+    }
+
+    #[test]
+    fn charts_within_charts_and_long_names() {
+        let long = format!("c/{}/values.yaml", "x".repeat(150));
+        let values = b"image: {repository: quay.io/a/b, tag: v1}\n".as_slice();
+        let inner = tgz(&[("s/Chart.yaml", b"name: s"), ("s/values.yaml", values)]);
+        let outer = tgz(&[
+            ("c/Chart.yaml", b"name: c"),
+            (&long, values),
+            ("c/logo.png", &[0, 159, 146, 150]),
+            ("c/README.md", b"quay.io/a/b:v1"),
+            ("c/charts/s-1.tgz", &inner),
+        ]);
+        let done = rewrite_chart(&outer, &known(), Options::default()).unwrap();
+        let changed: Vec<&str> =
+            done.members.iter().filter(|m| m.new.text != m.old).map(|m| &*m.path).collect();
+        assert_eq!(changed, [&*long, "c/charts/s-1.tgz/s/values.yaml"]);
+        let entries = entries(&done.bytes, &mut ArchiveBudget::new(&Limits::default())).unwrap();
+        let content = |path: &str| entries.iter().find(|raw| raw.path.as_deref() == Some(path)).unwrap();
+        assert_eq!(content(&long).content, b"image: {repository: r:5/a/b, tag: v1}\n");
+        assert_eq!(
+            (content(&long).header.mode().unwrap(), content(&long).header.mtime().unwrap()),
+            (0o640, 7)
+        );
+        assert_eq!(content("c/README.md").content, b"quay.io/a/b:v1");
+        let again = rewrite_chart(&done.bytes, &known(), Options::default()).unwrap();
+        assert_eq!(again.bytes, done.bytes);
+        assert_eq!(rewrite_chart(&outer, &known(), Options::default()).unwrap().bytes, done.bytes);
+    }
+
+    #[test]
+    fn the_size_that_pax_records_say_is_that_of_the_new_content() {
+        let values = b"image: quay.io/a/b:v1\n".repeat(3);
+        let long = "c/values.yaml";
+        let mut tar = tar::Builder::new(Vec::new());
+        for (path, content) in [("c/Chart.yaml", &b"name: c"[..]), (long, &values)] {
+            let size = content.len().to_string();
+            let records = [("comment", &b"x"[..]), ("size", size.as_bytes()), ("path", path.as_bytes())];
+            tar.append_pax_extensions(records).unwrap();
+            let mut header = tar::Header::new_ustar();
+            header.set_path("short").unwrap();
+            header.set_size(content.len() as u64);
+            header.set_cksum();
+            tar.append(&header, content).unwrap();
+        }
+        let chart = gzip::compress(&tar.into_inner().unwrap()).unwrap();
+        let done = rewrite_chart(&chart, &known(), Options::default()).unwrap();
+        let unpacked = gzip::decompress(&done.bytes, 1 << 20).unwrap().unwrap();
+        let mut archive = tar::Archive::new(&unpacked[..]);
+        let mut found = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let mut text = String::new();
+            entry.read_to_string(&mut text).unwrap();
+            found.push((entry.path().unwrap().display().to_string(), text));
+        }
+        let new = String::from_utf8(values).unwrap().replace("quay.io", "r:5");
+        assert_eq!(found, [("c/Chart.yaml".to_owned(), "name: c".to_owned()), (long.to_owned(), new)]);
+    }
+
+    #[test]
+    fn what_is_no_chart_is_refused() {
+        let plain = tgz(&[("a/values.yaml", b"x: quay.io/a/b:v1")]);
+        assert!(matches!(rewrite_chart(&plain, &known(), Options::default()), Err(ArchiveError::NoChart)));
+        assert!(matches!(
+            rewrite_chart(b"no gzip", &known(), Options::default()),
+            Err(ArchiveError::Unreadable(_))
+        ));
+        let small = Limits { archive_bytes: 100, ..Limits::default() };
+        let large = entries(&plain, &mut ArchiveBudget::new(&small)).err().map(|error| error.to_string());
+        assert!(large.is_some_and(|why| why.contains("more than 100 bytes")));
+    }
+}

@@ -1,0 +1,20 @@
+//! Images of Dockerfiles.
+
+use super::candidate::Candidate;
+use crate::text::{ImageWord, images};
+use std::path::Path;
+
+/// Whether a file is a Dockerfile by its name.
+pub(super) fn is_dockerfile(name: &Path) -> bool {
+    let name = name.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let is = |word: &str| {
+        name == word || name.starts_with(&format!("{word}.")) || name.ends_with(&format!(".{word}"))
+    };
+    is("dockerfile") || is("containerfile")
+}
+
+/// Images of a Dockerfile, at the words that name them.
+pub(super) fn candidates(text: &str) -> Vec<Candidate> {
+    let candidates = |word: &ImageWord| Candidate::all(word.span.start, &[], &word.name, true, true);
+    images(text).iter().flat_map(candidates).collect()
+}

@@ -1,0 +1,264 @@
+//! What a lock holds, by any name: upstream, by an alias, or at its destination.
+
+use super::finding::Coverage;
+use super::well_known;
+use crate::index::{Found, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, names_of};
+use landfall_item::LockedItem;
+use landfall_item::lockfile::Lock;
+use landfall_model::{Digest, ImageRef, names_host};
+use landfall_model::{Mapping, Target};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a lock holds, by every name that an item has.
+#[derive(Debug)]
+pub struct Inventory<'a> {
+    index: ReferenceIndex,
+    images: Vec<ReferencedItem<'a>>,
+    /// Images by `registry/repository`, upstream.
+    upstream: BTreeMap<String, Vec<ReferencedItem<'a>>>,
+    /// Images by `registry/repository` of their destinations.
+    there: BTreeMap<String, Vec<ReferencedItem<'a>>>,
+    /// URLs, each with the name of its item.
+    urls: Vec<(Cow<'a, str>, &'a str)>,
+    /// `registry[/prefix]` of the destinations, with a slash at the end.
+    target: Option<String>,
+    /// Base URL of the site's file server, with a slash at the end.
+    files: Option<String>,
+    /// Names that the lock has without a digest, and why; `true` where the loss is accepted today.
+    lost: BTreeMap<String, (String, bool)>,
+    /// Hosts of registries that the lock has something from.
+    hosts: BTreeSet<&'a str>,
+    /// The items of the lock, where packages that scripts install are looked for among them.
+    packages: Option<Vec<&'a dyn LockedItem>>,
+    /// Whether references are looked for everywhere, or only where images and URLs are named.
+    pub(super) is_thorough: bool,
+}
+
+impl<'a> Inventory<'a> {
+    /// What `lock` holds on the day `today` (`YYYY-MM-DD`), with the destinations of `mapping` and the
+    /// base URL of the site's file server.
+    pub fn new(lock: &'a Lock, mapping: Option<&Mapping>, files: Option<&str>, today: &str) -> Inventory<'a> {
+        // where there is no site, nothing has the name of a destination
+        let nowhere = || Mapping::to(Target { registry: "site.invalid".into(), prefix: String::new() });
+        let index = ReferenceIndex::new(lock, &mapping.cloned().unwrap_or_else(nowhere));
+        let lost = losses(lock).map(|(name, cause)| match cause {
+            LossCause::Unresolved(cause) => {
+                (name, (format!("the lock could not resolve it: {cause}"), false))
+            }
+            LossCause::Accepted { reason, until } => {
+                (name, (format!("it is a loss accepted until {until}: {reason}"), today <= until))
+            }
+        });
+        let mut inventory = Inventory {
+            index: files.map_or(index.clone(), |files| index.with_files(files)),
+            images: Vec::new(),
+            upstream: BTreeMap::new(),
+            there: BTreeMap::new(),
+            urls: Vec::new(),
+            target: mapping.map(|mapping| format!("{}/", mapping.target())),
+            files: files.map(|url| format!("{}/", url.trim_end_matches('/'))),
+            lost: lost.collect(),
+            hosts: BTreeSet::new(),
+            packages: None,
+            is_thorough: true,
+        };
+        for found in names(lock) {
+            match found {
+                Found::Reference(image) => inventory.add(image, mapping),
+                Found::Url { url, item } => inventory.urls.push((url, item)),
+            }
+        }
+        inventory
+    }
+
+    /// The same for a count beside a rewrite, which has looked at all other words by itself: encoded texts are not read.
+    #[must_use]
+    pub fn beside_rewrite(self) -> Inventory<'a> {
+        Inventory { is_thorough: false, ..self }
+    }
+
+    /// The same, which knows the packages of `lock` too.
+    #[must_use]
+    pub fn with_packages(self, lock: &'a Lock) -> Inventory<'a> {
+        Inventory { packages: Some(lock.items().collect()), ..self }
+    }
+
+    /// Whether packages are looked for.
+    pub(super) fn has_packages(&self) -> bool {
+        self.packages.is_some()
+    }
+
+    /// What may have packages.
+    pub(super) fn packages(&self) -> impl Iterator<Item = &'a dyn LockedItem> {
+        self.packages.iter().flatten().copied()
+    }
+
+    fn add(&mut self, image: ReferencedItem<'a>, mapping: Option<&Mapping>) {
+        self.images.push(image);
+        self.hosts.insert(&image.name().registry);
+        self.upstream.entry(image.name().name()).or_default().push(image);
+        for destination in mapping.iter().flat_map(|mapping| image.destinations(mapping)) {
+            self.there.entry(destination.to_string()).or_default().push(image);
+        }
+    }
+
+    /// The index of the same lock, for scans and rewriting.
+    pub fn index(&self) -> &ReferenceIndex {
+        &self.index
+    }
+
+    /// Every locked URL, with the name of its item.
+    pub(super) fn urls(&self) -> &[(Cow<'a, str>, &'a str)] {
+        &self.urls
+    }
+
+    /// Whether `written` is a full name with a tag or digest, at a host that is a registry beyond doubt.
+    pub(super) fn is_full_name(&self, written: &str) -> bool {
+        let full = |reference: ImageRef| reference.is_pinned() && self.is_registry(&reference.registry);
+        names_host(written) && written.parse::<ImageRef>().is_ok_and(full)
+    }
+
+    /// Whether `host` is a registry beyond doubt: the lock or the site has something there, or it is
+    /// widely known.
+    fn is_registry(&self, host: &str) -> bool {
+        let target = self.target.as_deref().and_then(|target| target.split('/').next());
+        self.hosts.contains(host) || target == Some(host) || well_known::is_registry(host)
+    }
+
+    /// Whether the lock holds `reference`. Without tag and digest it means `latest` in a container, and elsewhere a
+    /// repository whose tag is set in another place.
+    pub(crate) fn decide(&self, reference: &ImageRef, in_container: bool) -> Coverage {
+        let name = reference.name();
+        let names: Vec<String> = names_of(reference).collect();
+        let upstream = names.iter().filter_map(|name| self.upstream.get(name)).flatten();
+        let images: Vec<ReferencedItem<'_>> =
+            upstream.chain(self.there.get(&name).into_iter().flatten()).copied().collect();
+        let tag = if in_container { reference.tag_or_latest() } else { reference.tag.as_deref() };
+        let hit = images.iter().find(|image| match (&reference.digest, tag) {
+            (Some(digest), _) => image.digests().any(|one| one == digest),
+            (None, Some(tag)) => image.destination_tag() == tag,
+            (None, None) => true,
+        });
+        if let Some(image) = hit {
+            return Coverage::Held { item: image.name().to_string() };
+        }
+        let mut full = names.iter().map(|name| match (&reference.digest, tag) {
+            (_, Some(tag)) => format!("{name}:{tag}"),
+            (Some(digest), None) => format!("{name}@{digest}"),
+            (None, None) => name.clone(),
+        });
+        if let Some((why, accepted)) = full.find_map(|full| self.lost.get(&full)) {
+            return match accepted {
+                true => Coverage::Undecided { why: why.clone() },
+                false => Coverage::Missing { name: Some(reference.clone()), url: None, why: why.clone() },
+            };
+        }
+        if let Some(why) = well_known::why_impossible(reference).filter(|_| images.is_empty()) {
+            return Coverage::Undecided { why: why.into() };
+        }
+        let (name, why) = (self.source_of(reference, &images), self.why(reference, &images, tag));
+        Coverage::Missing { name, url: None, why }
+    }
+
+    /// The locked tags of the repository that `base` names, upstream or at its destination.
+    pub(super) fn tags(&self, base: &str) -> Vec<&'a str> {
+        let Ok(reference) = base.parse::<ImageRef>() else { return Vec::new() };
+        let upstream = names_of(&reference).filter_map(|name| self.upstream.get(&name)).flatten();
+        let there = self.there.get(&reference.name()).into_iter().flatten();
+        upstream.chain(there).filter_map(|image| image.name().tag.as_deref()).collect()
+    }
+
+    /// The reference of the locked chart `chart` in this version, whatever its repository is.
+    pub(super) fn chart_named(&self, chart: &str, version: &str) -> Option<String> {
+        let tag = version.replace('+', "_");
+        let is_it = |image: &&ReferencedItem<'_>| {
+            let repository = &image.name().repository;
+            repository.rsplit('/').next() == Some(chart) && image.destination_tag() == tag && image.is_chart()
+        };
+        self.images.iter().find(is_it).map(|image| image.name().to_string())
+    }
+
+    /// The locked images whose names begin with `prefix` and a slash.
+    pub fn below(&self, prefix: &str) -> Vec<String> {
+        let start = format!("{prefix}/");
+        let names = self.images.iter().map(|image| image.name().to_string());
+        names.filter(|name| name.starts_with(&start)).collect()
+    }
+
+    /// What would have to be carried for a name that is not held: the name itself, or the source of
+    /// what is at this destination, where there is one such.
+    fn source_of(&self, reference: &ImageRef, images: &[ReferencedItem<'_>]) -> Option<ImageRef> {
+        if !self.is_there(reference) {
+            return Some(reference.clone());
+        }
+        let sources: BTreeSet<String> = images.iter().map(|image| image.name().name()).collect();
+        let [source] = &sources.into_iter().collect::<Vec<_>>()[..] else { return None };
+        let source: ImageRef = source.parse().ok()?;
+        Some(ImageRef { tag: reference.tag.clone(), digest: reference.digest.clone(), ..source })
+    }
+
+    /// Whether it stands under the site's destination.
+    fn is_there(&self, reference: &ImageRef) -> bool {
+        self.target.as_ref().is_some_and(|target| reference.name().starts_with(target))
+            && !self.upstream.contains_key(&reference.name())
+    }
+
+    fn why(&self, reference: &ImageRef, images: &[ReferencedItem<'_>], tag: Option<&str>) -> String {
+        let locked = listed(images.iter().map(|image| (image.name(), image.digest())));
+        match (&reference.digest, images.is_empty()) {
+            (_, true) if self.is_there(reference) => "nothing locked goes to this name".into(),
+            (_, true) => "not in the lock".into(),
+            (Some(digest), false) => match images.iter().find(|image| image.name().tag.as_deref() == tag) {
+                Some(image) if tag.is_some() => format!(
+                    "it is {}:{}…, and the lock has {tag} as {}:{}…",
+                    digest.algorithm().as_str(),
+                    digest.short(12),
+                    image.digest().algorithm().as_str(),
+                    image.digest().short(12),
+                    tag = tag.unwrap_or_default(),
+                ),
+                _ => format!("the lock has this repository with other digests ({locked})"),
+            },
+            (None, false) if reference.tag.is_none() => {
+                format!("without a tag it means latest; the lock has {locked}")
+            }
+            (None, false) => format!("the lock has this repository only as {locked}"),
+        }
+    }
+
+    /// `REGISTRY[/PREFIX]` of `reference`, if it is the name that a locked image has at another registry than the
+    /// one that this inventory knows. Documents that were rewritten before hold such names.
+    pub fn other_target(&self, reference: &str) -> Option<String> {
+        let reference = names_host(reference).then(|| reference.parse::<ImageRef>().ok()).flatten()?;
+        if self.is_registry(&reference.registry) {
+            return None;
+        }
+        let prefixes = self.images.iter().filter_map(|image| {
+            let prefix = reference.repository.strip_suffix(&*image.name().repository)?;
+            let is_pinned_alike = match (&reference.digest, &reference.tag) {
+                (Some(digest), _) => image.digests().any(|one| one == digest),
+                (None, Some(tag)) => image.destination_tag() == *tag,
+                (None, None) => true,
+            };
+            let is_whole = prefix.is_empty() || prefix.ends_with('/');
+            (is_whole && is_pinned_alike).then(|| prefix.trim_end_matches('/'))
+        });
+        // the longest locked name leaves the shortest prefix
+        match prefixes.min_by_key(|prefix| prefix.len())? {
+            "" => Some(reference.registry),
+            prefix => Some(format!("{}/{prefix}", reference.registry)),
+        }
+    }
+
+    /// The upstream URL, with any scheme, of a URL at the site's file server: `<base>/<host>/<path>`.
+    pub(super) fn file_at_site(&self, url: &str) -> Option<String> {
+        Some(format!("https://{}", url.strip_prefix(self.files.as_deref()?)?))
+    }
+
+    /// The name of the locked image with this config: some container runtimes report its digest instead of that
+    /// of a manifest.
+    pub(super) fn with_config(&self, config: &Digest) -> Option<&'a ImageRef> {
+        self.images.iter().find(|image| image.has_blob(config)).map(|image| image.name())
+    }
+}

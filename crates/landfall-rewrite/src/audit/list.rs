@@ -1,0 +1,23 @@
+//! Plain lists of references.
+
+use super::candidate::Candidate;
+use landfall_model::{ImageRef, names_host};
+
+/// The references of a plain list: one per line, `#` begins a comment. `None` where `text` is not such a list.
+pub(super) fn candidates(text: &str) -> Option<Vec<Candidate>> {
+    let mut found = Vec::new();
+    let text_start = text.len() - text.trim_start_matches('\u{feff}').len();
+    let mut end = text_start;
+    for line in text[text_start..].split_inclusive('\n') {
+        let start = end + line.len() - line.trim_start().len();
+        end += line.len();
+        let written = line.split('#').next().unwrap_or_default().trim();
+        if written.is_empty() {
+            continue;
+        }
+        let reference = written.parse::<ImageRef>().ok();
+        reference.filter(|reference| reference.is_pinned() || names_host(written))?;
+        found.extend(Candidate::all(start, &[], written, true, true));
+    }
+    (!found.is_empty()).then_some(found)
+}

@@ -1,0 +1,215 @@
+//! Which texts set a machine up, and what they fetch and install.
+
+use super::commands::{fetched, of_script};
+use super::installs::{Install, Installs, Placed};
+use crate::error::RewriteError;
+use crate::inputs::{Content, inputs, read};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use landfall_model::document::yaml;
+use serde_yaml::{Mapping, Value};
+use std::path::{Path, PathBuf};
+
+/// Endings of scripts, of systemd's units, and of Ignition's documents.
+const ENDINGS: [&str; 7] = ["sh", "bash", "service", "socket", "timer", "ign", "bu"];
+/// Keys by which a document of cloud-init is known.
+const CLOUD_KEYS: [&str; 4] = ["runcmd", "bootcmd", "write_files", "packages"];
+
+/// What the files that `paths` name fetch and install, where they set up machines. What cannot be read says nothing.
+///
+/// # Errors
+/// When a path cannot be read.
+pub fn machine_installs(paths: &[PathBuf]) -> Result<Installs, RewriteError> {
+    let mut found = Installs::default();
+    for input in inputs(paths, None)? {
+        let Ok(Content::Text(text)) = read(&input) else { continue };
+        if is_of_machine(&input.path, &text) {
+            let file = input.path.display().to_string();
+            found.0.extend(of_text(&text).into_iter().map(|one| {
+                let at = format!("{}:{}", one.file(&file), one.line);
+                (one.install, at)
+            }));
+        }
+    }
+    found.0.sort();
+    found.0.dedup();
+    Ok(found)
+}
+
+fn is_of_machine(path: &Path, text: &str) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    ENDINGS.contains(&ending)
+        || name.starts_with("user-data")
+        || ["#!", "#cloud-config", "## template: jinja"].iter().any(|sign| text.starts_with(sign))
+        || CLOUD_KEYS[..3].iter().any(|key| {
+            let is_key = |line: &str| line.trim_end().strip_suffix(':') == Some(key);
+            text.contains(key) && text.lines().any(is_key)
+        })
+}
+
+/// What `text` installs from repositories. Whatever it is, its commands count; a text that sets a machine up is read as such.
+pub(crate) fn packages_in(path: &Path, text: &str) -> Vec<Placed> {
+    let mut found = match is_of_machine(path, text) {
+        true => of_text(text),
+        false if text.contains("install") => of_script(text),
+        false => Vec::new(),
+    };
+    found.retain(|one| matches!(one.install, Install::Package(..) | Install::OpenPackage(..)));
+    found
+}
+
+fn of_text(text: &str) -> Vec<Placed> {
+    let mut found = of_script(text);
+    found.extend(packages(text));
+    let cloud = yaml::from_str::<Mapping>(text).ok();
+    for file_entry in cloud.iter().filter_map(|cloud| cloud.get("write_files")?.as_sequence()).flatten() {
+        let Some(entry) = file_entry.as_mapping() else { continue };
+        let of = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+        if let Some(inner) = decoded(of("encoding"), of("content")) {
+            let inside = |one: Placed| Placed { inside: Some(of("path").to_owned()), ..one };
+            found.extend(of_script(&inner).into_iter().map(inside));
+        }
+        if let Some(uri) = entry.get("source").and_then(|source| source.get("uri")?.as_str())
+            && let Some(install) = fetched(uri)
+        {
+            found.push(placed(install, text, uri));
+        }
+    }
+    // Ignition and Butane: the source of a file
+    if let Some(config) = cloud.as_ref() {
+        sources(&Value::Mapping(config.clone()), &mut |url| {
+            if let Some(install) = fetched(url) {
+                found.push(placed(install, text, url));
+            }
+        });
+    }
+    found
+}
+
+/// The texts at the key `source`, wherever it stands.
+fn sources(value: &Value, each: &mut impl FnMut(&str)) {
+    match value {
+        Value::Mapping(map) => {
+            for (key, value) in map {
+                match (key.as_str(), value) {
+                    (Some("source"), Value::String(url)) => each(url),
+                    _ => sources(value, each),
+                }
+            }
+        }
+        Value::Sequence(list) => list.iter().for_each(|value| sources(value, each)),
+        _ => {}
+    }
+}
+
+/// `install` at the first place of `part`.
+fn placed(install: Install, text: &str, part: &str) -> Placed {
+    let at = text.lines().position(|line| line.contains(part)).unwrap_or(0);
+    on_line(install, text.lines().nth(at).unwrap_or_default(), at, part)
+}
+
+/// `install`, of which `part` stands on the line `line` with the index `at`.
+fn on_line(install: Install, line: &str, at: usize, part: &str) -> Placed {
+    let before = line.find(part).map_or(0, |found| line[..found].chars().count());
+    Placed { install, line: at + 1, column: before + 1, inside: None }
+}
+
+/// The text of a file that cloud-init is to write, where its form is base64.
+fn decoded(encoding: &str, content: &str) -> Option<String> {
+    if !matches!(encoding, "b64" | "base64") {
+        return None;
+    }
+    let plain: String = content.split_whitespace().collect();
+    String::from_utf8(STANDARD.decode(plain).ok()?).ok()
+}
+
+/// The packages of a document of cloud-init, with their lines: names, and pairs of name and version.
+fn packages(text: &str) -> Vec<Placed> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    for (at, line) in text.lines().enumerate() {
+        let indented = line.starts_with([' ', '-']);
+        if !indented && !line.trim().is_empty() && !line.starts_with('#') {
+            inside = line.trim_end() == "packages:";
+            continue;
+        }
+        let Some(item) = line.trim_start().strip_prefix("- ").filter(|_| inside) else { continue };
+        let item = item.split(" #").next().unwrap_or(item);
+        let words: Vec<&str> = item
+            .split([' ', ',', '[', ']', '"', '\''])
+            .filter(|word| !word.is_empty() && !matches!(*word, "apt:" | "snap:"))
+            .collect();
+        match (&words[..], item.trim_start().starts_with('[')) {
+            ([name, version], true) => {
+                found.push(on_line(Install::package("apt", &format!("{name}={version}")), line, at, name));
+            }
+            (names, _) => {
+                found.extend(names.iter().map(|name| on_line(Install::package("apt", name), line, at, name)));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cloud_init_names_packages_and_files_in_all_its_ways() {
+        let script = STANDARD.encode("#!/bin/sh\nwget https://dl.test/in-base64.tgz\n");
+        let text = format!(
+            "#cloud-config\npackages:\n  - curl\n  - [containerd.io, 1.7.24-1]\n  - jq=1.6  # pinned\nwrite_files:\n- path: /a\n  \
+             encoding: b64\n  content: {script}\n- path: /b\n  source: {{uri: 'https://dl.test/b.bin'}}\nruncmd:\n- [sh, -c, \
+             \"curl -L https://dl.test/c.tgz\"]\n- apt install -y nfs-common\n"
+        );
+        let mut told: Vec<String> = of_text(&text)
+            .iter()
+            .map(|one| format!("{:?} {}:{}", one.install, one.file("u"), one.line))
+            .collect();
+        told.sort();
+        assert_eq!(
+            told,
+            [
+                "File(\"https://dl.test/b.bin\") u:11",
+                "File(\"https://dl.test/c.tgz\") u:13",
+                "File(\"https://dl.test/in-base64.tgz\") u (/a):2",
+                "Package(\"apt\", \"containerd.io=1.7.24-1\") u:4",
+                "Package(\"apt\", \"curl\") u:3",
+                "Package(\"apt\", \"jq=1.6\") u:5",
+                "Package(\"apt\", \"nfs-common\") u:14",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_unit_a_script_and_ignition_set_machines_up_and_a_pod_does_not() {
+        for (name, text, is) in [
+            ("a.service", "", true),
+            ("x/user-data", "", true),
+            ("setup", "#!/bin/sh\n", true),
+            ("c.yaml", "runcmd:\n- ls\n", true),
+            ("i.ign", "{}", true),
+            ("pod.yaml", "kind: Pod\n", false),
+            ("values.yaml", "packages:\n- x\n", false),
+        ] {
+            assert_eq!(is_of_machine(Path::new(name), text), is, "{name}");
+        }
+        let found = of_text(r#"{"storage": {"files": [{"contents": {"source": "https://dl.test/i"}}]}}"#);
+        let expected = Install::File("https://dl.test/i".into());
+        assert_eq!((found.len(), &found[0].install, found[0].line), (1, &expected, 1));
+    }
+
+    #[test]
+    fn packages_are_found_in_any_text_and_lists_of_cloud_init_only_there() {
+        let names = |path: &str, text: &str| -> Vec<String> {
+            let told = |one: Placed| format!("{}:{} {:?}", one.line, one.column, one.install);
+            packages_in(Path::new(path), text).into_iter().map(told).collect()
+        };
+        let pod = "kind: Pod\npackages:\n- x\nargs: [sh, -c, \"apt-get install -y jq\"]\n";
+        assert_eq!(names("pod.yaml", pod), ["4:36 Package(\"apt\", \"jq\")"]);
+        assert_eq!(names("user-data", "packages:\n- jq\n"), ["2:3 Package(\"apt\", \"jq\")"]);
+        assert_eq!(names("a.yaml", "packages:\n- jq\n"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,18 @@
+//! Helm charts as they lie on disk, folder or `.tgz`, without helm: metadata, defaults, subcharts.
+//!
+//! What is followed is Helm's loader and its `ProcessDependencies` and `CoalesceValues`: subcharts are
+//! folders and archives in `charts/`, a dependency may give one an alias, and a parent's values win over
+//! a subchart's.
+
+mod error;
+mod helm_chart;
+mod load;
+mod metadata;
+mod read;
+mod values;
+
+pub use error::ChartError;
+pub use helm_chart::Chart;
+pub(crate) use helm_chart::Installed;
+pub(super) use values::plain;
+pub use values::{coalesce, values_of};

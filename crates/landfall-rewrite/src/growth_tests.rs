@@ -1,0 +1,47 @@
+//! Documents take time by their length, whatever their lines and values look like.
+
+use super::audit::{Inventory, audit};
+use super::tests::known;
+use super::{Options, Syntax, rewrite};
+use landfall_item::lockfile::Lock;
+use landfall_model::document::growth::assert_linear;
+use std::path::Path;
+
+/// Texts of `count` references.
+fn texts(count: usize) -> Vec<(&'static str, String)> {
+    let list = |between: &str| vec!["{\"image\":\"quay.io/a/b:v1\"}"; count].join(between);
+    let lines = |indent: &str| format!("{indent}- quay.io/a/b:v1 é\n").repeat(count);
+    vec![
+        ("one line", format!("[{}]", list(","))),
+        ("many lines", format!("[\n{}\n]", list(",\n"))),
+        ("a value of lines", format!("a: |\n{}", lines("  "))),
+        ("a folded value", format!("a: >\n{}", lines("  "))),
+        ("a quoted value", format!("a: \"x {}\"", "quay.io/a/b:v1\\t".repeat(count))),
+        ("a value in a list", format!("a: '{}'", "quay.io/a/b:v1, ".repeat(count))),
+        ("parts", (0..count).map(|n| format!("x{n}Repository: quay.io/a/b\nx{n}Tag: v1\n")).collect()),
+        ("documents", "image: quay.io/a/b:v1\n---\n".repeat(count)),
+        ("comments", "# x\nimage: quay.io/a/b:v1\n---\nkind: Secret\n# y\n---\n".repeat(count)),
+        ("urls", "- https://dl.example.com/$V/x\n".repeat(count)),
+    ]
+}
+
+#[test]
+fn a_rewrite_is_linear() {
+    let index = known();
+    for at in 0..texts(1).len() {
+        assert_linear(150, |count| {
+            let (what, text) = &texts(count)[at];
+            let done = rewrite(text, Syntax::Document, &index, Options::default());
+            assert!(*what == "urls" || !done.scan.found.is_empty(), "{what}");
+        });
+    }
+}
+
+#[test]
+fn an_audit_is_linear() {
+    let lock = Lock::parse("l", "version: 1\n").unwrap();
+    let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+    for at in 0..texts(1).len() {
+        assert_linear(150, |count| drop(audit(Path::new("x.yaml"), &texts(count)[at].1, &inventory)));
+    }
+}

@@ -1,0 +1,77 @@
+//! Looks up prefixes that several references share: `imageRepository: registry.k8s.io`, `global.imageRegistry`.
+
+use super::answer::{Lookup, Replacement};
+use super::listing::LISTED;
+use super::reference_index::ReferenceIndex;
+use super::repository::{Repositories, Repository};
+use landfall_model::Destination;
+use landfall_model::ImageRef;
+use landfall_model::other_hosts;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl ReferenceIndex {
+    /// What `text` means as the prefix of every locked repository below it, or only of those whose rest is
+    /// in `only`, where that is not empty. It is known if all of them keep their rest and go to one place.
+    pub fn lookup_prefix(&self, text: &str, only: &[&str]) -> Lookup {
+        let Some(prefix) = normal(text) else { return Lookup::Unknown };
+        let (host, path) = prefix.split_once('/').map_or((&*prefix, ""), |(host, path)| (host, path));
+        let aliases = other_hosts(host).map(|host| format!("{host}/{path}").trim_end_matches('/').to_owned());
+        let prefixes: Vec<String> = std::iter::once(prefix.clone()).chain(aliases).collect();
+        let mut bases: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        for (rest, repository) in prefixes.iter().flat_map(|prefix| below(&self.repositories, prefix)) {
+            if !only.is_empty() && !only.contains(&rest) {
+                continue;
+            }
+            for image in &repository.images {
+                let to = image.to.first().map(Destination::to_string).unwrap_or_default();
+                let base = to.strip_suffix(rest).and_then(|base| base.strip_suffix('/'));
+                bases.entry(base.unwrap_or_default().to_owned()).or_default().insert(&repository.name);
+            }
+        }
+        let mut found = bases.iter();
+        match (found.next(), found.next()) {
+            (Some((base, _)), None) if *base == prefix => Lookup::Settled(None),
+            (Some((base, _)), None) if !base.is_empty() => match destination(base) {
+                Some(to) => Lookup::Known(Replacement { item: prefix, to: Some(to), digest: None }),
+                None => Lookup::Unknown,
+            },
+            (Some(_), _) => {
+                let names: Vec<&str> = bases.values().flatten().copied().take(LISTED).collect();
+                Lookup::Left(format!(
+                    "what the lock has below it does not go to one place under its own name: {}",
+                    names.join(", ")
+                ))
+            }
+            (None, _) if below(&self.settled, &prefix).next().is_some() => Lookup::Settled(None),
+            (None, _) => Lookup::Unknown,
+        }
+    }
+
+    /// Whether `to` is a destination of every image of the repository `name`; `None` where it is not locked.
+    pub fn goes_to(&self, name: &str, to: &str) -> Option<bool> {
+        let images = &self.repositories.get(name)?.images;
+        Some(images.iter().all(|image| image.to.iter().any(|one| one.to_string() == to)))
+    }
+}
+
+/// The repositories below `prefix`, each with the rest of its name.
+fn below<'k>(names: &'k Repositories, prefix: &str) -> impl Iterator<Item = (&'k str, &'k Repository)> {
+    let start = format!("{prefix}/");
+    let from = names.range(start.clone()..).take_while({
+        let start = start.clone();
+        move |(name, _)| name.starts_with(&start)
+    });
+    from.map(move |(name, repository)| (&name[start.len()..], repository))
+}
+
+/// `docker.io/istio` for `istio`, `quay.io` for `Quay.IO/`.
+fn normal(text: &str) -> Option<String> {
+    let below: ImageRef = format!("{}/x/x", text.trim_end_matches('/')).parse().ok()?;
+    below.name().strip_suffix("/x/x").map(str::to_owned)
+}
+
+/// A registry and a path, which may be empty.
+fn destination(base: &str) -> Option<Destination> {
+    let (registry, repository) = base.split_once('/').unwrap_or((base, ""));
+    (!registry.is_empty()).then(|| Destination { registry: registry.into(), repository: repository.into() })
+}

@@ -1,0 +1,73 @@
+//! URLs with placeholders, each with what the index says about it.
+
+use super::{ReferenceIndex, UrlLookup, UrlPattern};
+use landfall_item::lockfile::Lock;
+use landfall_model::{Digest, Mapping};
+
+const PLUGINS: &str = "https://github.com/cni/plugins/releases/download/v1/cni-plugins-amd64-v1.tgz";
+const KUBELET: &str = "https://dl.k8s.io/v1/bin/amd64/kubelet";
+
+fn known() -> ReferenceIndex {
+    let file = |url| format!("- {{name: '{url}', digest: {}, size: 1}}\n", Digest::sha256(b"x"));
+    let lock = format!("version: 1\nimages: []\nfiles:\n{}{}", file(PLUGINS), file(KUBELET));
+    let lock = Lock::parse("l", &lock).unwrap();
+    ReferenceIndex::new(&lock, &Mapping::to("r:5".parse().unwrap())).with_files("http://f")
+}
+
+/// What the URL is whose parts between placeholders are joined by `*`: what it reaches, or why it stays.
+fn say(url: &str) -> Result<Vec<String>, String> {
+    let mut parts = url.split('*');
+    let pattern = UrlPattern { head: parts.next().unwrap(), rest: parts.collect() };
+    match known().lookup_url(&pattern) {
+        UrlLookup::Known { reaches, .. } => Ok(reaches),
+        UrlLookup::Left(why) => Err(why),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+#[test]
+fn a_placeholder_stands_for_something_within_one_component() {
+    for (url, reached) in [
+        ("https://github.com/cni/plugins/releases/download/*/cni-plugins-*-*.tgz", PLUGINS),
+        ("https://github.com/*/*/releases/download/*/cni-plugins-*.tgz", PLUGINS),
+        ("https://github.com/cni/plugins/releases/download/v*", PLUGINS),
+        ("https://github.com/cni/plugins/releases/download/*/", PLUGINS),
+        ("https://github.com/cni/plugins/releases/download/v1/*", PLUGINS),
+        ("https://dl.k8s.io/*/bin/*", KUBELET),
+        ("https://dl.k8s.io/*/bin/*/kube*", KUBELET),
+        ("https://dl.k8s.io/v1*/bin/amd64/kubelet", KUBELET),
+    ] {
+        assert_eq!(say(url), Ok(vec![reached.to_owned()]), "{url}");
+    }
+}
+
+#[test]
+fn a_url_that_may_become_anything_is_left() {
+    let below = Err("locked files stand below this; what is put after it is not seen".to_owned());
+    for url in [
+        "https://github.com/*",
+        "https://github.com/*/plugins",
+        "https://dl.k8s.io/*",
+        "https://dl.k8s.io/*/bin/",
+    ] {
+        assert_eq!(say(url), below, "{url}");
+    }
+    let none = Err("the lock has URLs that begin so, but none that this can become".to_owned());
+    for url in [
+        "https://github.com/*/releases",
+        "https://github.com/*/*/archive/*.tgz",
+        "https://dl.k8s.io/*/kubelet",
+        "https://dl.k8s.io/*/bin/amd64/kube",
+        "https://dl.k8s.io/v1/bin/amd64/kubelet*x",
+    ] {
+        assert_eq!(say(url), none, "{url}");
+    }
+    for url in [
+        "https://gith*",
+        "https://other.org/*",
+        "http://dl.k8s.io/*",
+        "https://dl.k8s.io/v1/bin/amd64/kubelet/*",
+    ] {
+        assert_eq!(say(url), Err("Unknown".to_owned()), "{url}");
+    }
+}

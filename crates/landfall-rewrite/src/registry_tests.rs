@@ -1,0 +1,106 @@
+//! A registry beside an image, in one mapping.
+
+use super::tests::{becomes, stays};
+use landfall_model::Digest;
+
+#[test]
+fn a_registry_beside_an_image_belongs_to_it() {
+    for registry in ["registry", "hub", "imageRegistry", "image_registry"] {
+        becomes(
+            &format!("{{{registry}: quay.io, image: a/b, tag: v1}}"),
+            &format!("{{{registry}: r:5, image: p/a/b, tag: v1}}"),
+        );
+        becomes(
+            &format!("{registry}: docker.io\nimage: \"nginx:1.27\"\n"),
+            &format!("{registry}: r:5\nimage: \"p/library/nginx:1.27\"\n"),
+        );
+        stays(&format!("{{{registry}: quay.io, image: 'a/b:v2'}}"), "only as v1");
+    }
+    becomes("{registry: quay.io, image: a/b, imageTag: v1}", "{registry: r:5, image: p/a/b, imageTag: v1}");
+    becomes(
+        "{\"registry\": \"quay.io\", \"image\": \"a/b\", \"version\": \"v1\"}",
+        "{\"registry\": \"r:5\", \"image\": \"p/a/b\", \"version\": \"v1\"}",
+    );
+    becomes("x: |\n  hub: quay.io/a\n  image: b:v1\n", "x: |\n  hub: r:5/p/a\n  image: b:v1\n");
+    // Istio takes an image with a slash for all of a reference
+    becomes("{hub: quay.io/a, image: b, tag: v1}", "{hub: r:5/p/a, image: b, tag: v1}");
+}
+
+#[test]
+fn behind_another_registry_a_name_is_not_that_of_docker_hub() {
+    for text in [
+        "{registry: docker.io/neuvector, image: nginx, tag: \"5\"}",
+        "registry: docker.io/neuvector\nimage: nginx\n",
+        "{\"hub\": \"other.io\", \"image\": \"nginx:1.27\"}",
+        "{imageRegistry: other.io, image: nginx}",
+        "{registry: other.io, repository: 'nginx:1.27'}",
+        "{registry: other.io, name: 'library/nginx:1.27'}",
+        "x: |\n  registry: other.io\n  image: nginx\n",
+    ] {
+        becomes(text, text);
+    }
+}
+
+#[test]
+fn a_registry_beside_a_short_name_in_a_template_is_seen() {
+    let reason = "a registry stands beside it";
+    for (before, after) in [
+        ("  registry: other.io\n", ""),
+        ("", "  hub: {{ .x }}\n"),
+        ("  imageRegistry: other.io\n  # x\n\n  x:\n    y: z\n", ""),
+        ("- registry: other.io\n", "  x: y\n"),
+    ] {
+        stays(&format!("{{{{ if .x }}}}\na:\n{before}  image: nginx:1.27\n{after}{{{{ end }}}}\n"), reason);
+    }
+    stays("{{ x }}\n- image: nginx:1.27\n  registry: other.io\n", reason);
+    for (before, after) in [
+        ("registry: other.io\n", ""),
+        ("  registry: \"\"\n", ""),
+        ("  x:\n    registry: other.io\n", ""),
+        ("", "- registry: other.io\n"),
+        ("", "  registry: # other.io\n"),
+        ("  - registry: other.io\n  -\n", ""),
+    ] {
+        let text = format!("{{{{ if .x }}}}\n{before}  image: nginx:1.27\n{after}{{{{ end }}}}\n");
+        becomes(&text, &text.replace("nginx:", "r:5/p/library/nginx:"));
+    }
+}
+
+#[test]
+fn two_hosts_are_left() {
+    for registry in ["registry", "hub", "imageRegistry"] {
+        for image in ["quay.io/a/b:v1", "quay.io/a/b:v2"] {
+            stays(&format!("{{{registry}: docker.io, image: \"{image}\"}}"), "both name a host");
+        }
+    }
+}
+
+#[test]
+fn what_holds_a_whole_reference_is_no_registry() {
+    let digest = Digest::sha256(b"quay.io/a/b:v1");
+    becomes(
+        &format!("{{hub: 'quay.io/a/b:v1', image: 'quay.io/a/b:1@{digest}'}}"),
+        &format!("{{hub: 'r:5/p/a/b:v1', image: 'r:5/p/a/b:1@{digest}'}}"),
+    );
+    becomes(
+        &format!("{{registry: 'quay.io/a/b@{digest}', image: quay.io/c/d, tag: '1.10'}}"),
+        &format!("{{registry: 'r:5/p/a/b@{digest}', image: r:5/p/c/d, tag: '1.10'}}"),
+    );
+    // a port is no tag
+    becomes("{registry: 'other.io:5000', image: nginx}", "{registry: 'other.io:5000', image: nginx}");
+}
+
+#[test]
+fn a_tag_that_cannot_be_read_leaves_a_short_name_too() {
+    stays("{image: nginx, tag: '{{ .x }}'}", "tag or digest is none");
+    stays("{repository: nginx, tag: '{{ .x }}'}", "tag or digest is none");
+    stays("{registry: docker.io, image: nginx, tag: '{{ .x }}'}", "tag or digest is none");
+}
+
+#[test]
+fn docker_hub_has_three_names() {
+    for host in ["docker.io", "index.docker.io", "registry-1.docker.io"] {
+        becomes(&format!("a: {host}/library/nginx:1.27"), "a: r:5/p/library/nginx:1.27");
+        becomes(&format!("imageRegistry: {host}"), "imageRegistry: r:5/p");
+    }
+}

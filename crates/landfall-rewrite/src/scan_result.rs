@@ -1,0 +1,83 @@
+//! The result of a scan: the occurrences in a text and how the text was read.
+
+use super::edit::{self, Edit};
+use super::occurrence::Occurrence;
+use landfall_model::document::LineIndex;
+use serde::Serialize;
+use std::ops::Range;
+
+/// How a text was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReadAs {
+    /// As YAML, which includes JSON.
+    Yaml,
+    /// Word by word.
+    Text,
+    /// Not at all: it contains no word of the lock.
+    Nothing,
+}
+
+/// Everything that a scan found in a text, in the order of the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScanResult {
+    /// The references.
+    pub found: Vec<Occurrence>,
+    /// How the text was read.
+    pub read_as: ReadAs,
+    /// The byte ranges of values in Secrets.
+    pub secrets: Vec<Range<usize>>,
+}
+
+impl ScanResult {
+    /// The result for a text that holds nothing of the lock.
+    pub fn nothing() -> ScanResult {
+        ScanResult { found: Vec::new(), read_as: ReadAs::Nothing, secrets: Vec::new() }
+    }
+
+    /// All edits, in the order of the text.
+    pub fn edits(&self) -> Vec<&Edit> {
+        sorted_edits(&self.found)
+    }
+
+    /// Sorts the occurrences by offset, and counts their lines and columns in `text`.
+    pub fn with_lines(mut self, text: &str) -> ScanResult {
+        self.found.sort_by_key(|occurrence| occurrence.at);
+        if !self.found.is_empty() {
+            let lines = LineIndex::new(text);
+            for occurrence in &mut self.found {
+                (occurrence.line, occurrence.column) = lines.line_column(occurrence.at);
+            }
+        }
+        self
+    }
+
+    /// Of references in Secrets, leaves away what stands in a template's calls: a literal there may be a password.
+    pub fn without_literals(mut self) -> ScanResult {
+        self.secrets.sort_by_key(|secret| secret.start);
+        let mut secrets = self.secrets.iter().peekable();
+        let mut end = 0;
+        for occurrence in &mut self.found {
+            while let Some(secret) = secrets.next_if(|secret| secret.start <= occurrence.at) {
+                end = end.max(secret.end);
+            }
+            if let (true, Some(call)) = (occurrence.at < end, occurrence.written.find("{{")) {
+                occurrence.written.truncate(call + 2);
+                occurrence.written.push('…');
+            }
+        }
+        self
+    }
+
+    /// `text` with all edits applied.
+    pub fn apply(&self, text: &str) -> String {
+        edit::apply(&self.edits(), text, 0..text.len())
+    }
+}
+
+/// The edits of all of `found`, in the order of the text.
+pub(crate) fn sorted_edits(found: &[Occurrence]) -> Vec<&Edit> {
+    let mut edits: Vec<_> = found.iter().flat_map(|occurrence| &occurrence.edits).collect();
+    edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
+    edits
+}

@@ -1,0 +1,80 @@
+//! Texts in base64, gzipped or not: data of Secrets, `write_files` of cloud-init, data URLs of Ignition.
+
+use crate::base64_text::Base64Style;
+use crate::edit::Edit;
+use crate::gzip;
+use crate::occurrence::{Meaning, Occurrence};
+use crate::role::Role;
+use crate::scan_result::ScanResult;
+use crate::scanner::Scanner;
+use crate::syntax::Syntax;
+use crate::walk::{Members, Shape, Surroundings};
+use crate::yaml::{Node, value};
+
+/// Keys of machines' user data, which may be base64.
+const USER_DATA: [&str; 4] = ["userData", "user_data", "UserData", "customData"];
+
+pub(super) struct Encoded;
+
+impl Shape for Encoded {
+    fn entry<'s>(&self, members: &Members<'s>, _value: &'s Node<'s>, below: &mut Surroundings<'s>) {
+        below.encoded |= match below.key {
+            Some("data") => members.kind == "Secret",
+            Some("binaryData") => true,
+            Some("content") => value(members.entries, "encoding")
+                .is_some_and(|encoding| encoding.contains("64") || encoding.starts_with("gz")),
+            Some(key) => USER_DATA.contains(&key),
+            None => false,
+        }
+    }
+
+    fn decode(&self, scanner: &Scanner<'_>, value: &str, encoded: bool, depth: usize) -> Option<ScanResult> {
+        (encoded || value.starts_with("data:")).then(|| scan(scanner, value, depth))?
+    }
+}
+
+/// What is in the text that `value` is the base64 of; `None` where it is not base64 of a text.
+fn scan(scanner: &Scanner<'_>, value: &str, depth: usize) -> Option<ScanResult> {
+    let start = match value.split_once(";base64,") {
+        Some((head, _)) if value.starts_with("data:") => head.len() + ";base64,".len(),
+        _ => value.len() - value.trim_start().len(),
+    };
+    let written = value[start..].trim_end();
+    let base64 = Base64Style::read(written)?;
+    let bytes = base64.decode(written)?;
+    let limits = &scanner.settings.limits;
+    let zipped = bytes.starts_with(&[0x1f, 0x8b]);
+    let bytes = if zipped { gzip::decompress(&bytes, limits.unpacked_bytes).ok()?? } else { bytes };
+    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))?;
+    if depth + 1 >= limits.embedded_depth {
+        let reported = scanner.settings.index.may_be_in(&text);
+        let found = reported.then(|| too_deep(limits.embedded_depth)).into_iter().collect();
+        return Some(ScanResult { found, ..ScanResult::nothing() });
+    }
+    let mut inner = scanner.scan(&text, Syntax::Document, depth + 1).with_lines(&text);
+    let new = inner.apply(&text);
+    let encode = |new: String| -> Option<Edit> {
+        let bytes = if zipped { gzip::compress(new.as_bytes()).ok()? } else { new.into_bytes() };
+        Some(Edit { span: start..start + written.len(), bytes: base64.encode(&bytes) })
+    };
+    let mut edit = if new == text { None } else { encode(new) };
+    let how = if zipped { "gzip, base64" } else { "base64" };
+    for occurrence in &mut inner.found {
+        let deeper = occurrence.inside.as_ref().map_or_else(String::new, |inside| format!(", {inside}"));
+        let Occurrence { line, column, .. } = occurrence;
+        occurrence.inside = Some(format!("{how}, line {line}, column {column}{deeper}"));
+        occurrence.at = start;
+        let changes = !occurrence.edits.is_empty();
+        occurrence.edits.clear();
+        if changes {
+            occurrence.edits.extend(edit.take());
+        }
+    }
+    Some(inner)
+}
+
+/// The occurrence that reports encoded content nested too deep to be read.
+fn too_deep(limit: usize) -> Occurrence {
+    let why = format!("base64 within more than {limit} other texts is not looked into");
+    Occurrence::new(0, "", Role::Value, Meaning::Left { why })
+}

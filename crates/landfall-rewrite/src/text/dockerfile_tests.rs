@@ -1,0 +1,74 @@
+//! Images of Dockerfiles, in files of their own and within other texts.
+
+use crate::Syntax;
+use crate::tests::{becomes, run_as, stays};
+
+/// What becomes of a Dockerfile, and why something in it is left.
+fn run(text: &str) -> (String, Vec<String>) {
+    run_as(text, Syntax::Text)
+}
+
+#[test]
+fn without_a_tag_an_image_of_a_dockerfile_means_latest() {
+    for (text, expected) in [
+        ("FROM nginx\n", "FROM r:5/p/library/nginx\n"),
+        ("from --platform=linux/amd64 nginx as x\nFROM nginx\n", ""),
+        ("\u{feff}FROM docker.io/nginx AS x\nFROM x\n", "\u{feff}FROM r:5/p/library/nginx AS x\nFROM x\n"),
+        (
+            "FROM quay.io/a/b:v1\nCOPY --from=nginx / /\n",
+            "FROM r:5/p/a/b:v1\nCOPY --from=r:5/p/library/nginx / /\n",
+        ),
+        (
+            "FROM scratch\nRUN --mount=type=bind,from=nginx,target=/x true\n",
+            "FROM scratch\nRUN --mount=type=bind,from=r:5/p/library/nginx,target=/x true\n",
+        ),
+        ("FROM \"nginx\"\n", "FROM \"r:5/p/library/nginx\"\n"),
+        ("ARG BASE=nginx\nFROM ${BASE}\n", "ARG BASE=r:5/p/library/nginx\nFROM ${BASE}\n"),
+        ("FROM ${BASE:-nginx}\n", "FROM ${BASE:-r:5/p/library/nginx}\n"),
+        ("# syntax=nginx\nFROM scratch\n", "# syntax=r:5/p/library/nginx\nFROM scratch\n"),
+        (
+            "#!/bin/sh\ncat > D <<'EOF'\nFROM nginx\nEOF\n",
+            "#!/bin/sh\ncat > D <<'EOF'\nFROM r:5/p/library/nginx\nEOF\n",
+        ),
+    ] {
+        let expected = if expected.is_empty() { text } else { expected };
+        assert_eq!(run(text), (expected.to_owned(), vec![]));
+    }
+    becomes("dockerfile: |\n  FROM nginx\n  RUN x\n", "dockerfile: |\n  FROM r:5/p/library/nginx\n  RUN x\n");
+    becomes(
+        "{dockerfile: \"FROM nginx\\nRUN x\\n\"}",
+        "{dockerfile: \"FROM r:5/p/library/nginx\\nRUN x\\n\"}",
+    );
+    becomes("dockerfile: FROM nginx", "dockerfile: FROM r:5/p/library/nginx");
+}
+
+#[test]
+fn what_is_locked_with_another_tag_is_listed() {
+    for (text, reason) in [
+        ("FROM quay.io/a/b\n", "without a tag it means latest; the lock has v1"),
+        ("FROM quay.io/a/b AS x\nFROM nginx:1.28\n", "without a tag it means latest; the lock has v1"),
+        ("FROM nginx:1.28\n", "only as 1.27, latest"),
+        ("FROM scratch\nCOPY --from=nginx:1.28 / /\n", "only as 1.27, latest"),
+        ("ARG BASE=nginx:1.28\nFROM $BASE\n", "only as 1.27, latest"),
+        ("FROM nginx:$TAG\n", "put in later; the lock has 1.27, latest"),
+        ("# syntax=nginx:1.28\nFROM scratch\n", "only as 1.27, latest"),
+    ] {
+        let (new, left) = run(text);
+        assert_eq!(new, text);
+        assert!(left.first().is_some_and(|why| why.contains(reason)), "{text}: {left:?}");
+    }
+    stays("dockerfile: |\n  FROM quay.io/a/b\n", "means latest");
+    stays("[\"FROM quay.io/a/b\"]", "means latest");
+}
+
+#[test]
+fn stages_and_other_texts_with_that_word_are_no_images() {
+    for text in [
+        "FROM scratch AS nginx\nFROM nginx\nCOPY --from=nginx a b\n",
+        "SELECT *\nFROM nginx\n",
+        "From nginx one learns.\n",
+        "x\nFROM nginx\n",
+    ] {
+        assert_eq!(run(text), (text.to_owned(), vec![]));
+    }
+}

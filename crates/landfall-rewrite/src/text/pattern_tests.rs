@@ -1,0 +1,149 @@
+//! Patterns, computed tags and keys: what begins as a reference and goes on, or ends otherwise.
+
+use crate::tests::{becomes, run_as, stays};
+use crate::{Syntax, scan};
+
+/// Checks that the text stays, in a document and by itself, with one reason.
+fn is_left(value: &str, reason: &str) {
+    let quoted = value.replace('\'', "''");
+    stays(&format!("image: '{quoted}'\n"), reason);
+    stays(&format!("- x\n- '{quoted}'\n"), reason);
+    stays(&format!("x: |\n  a\n  {value}\n"), reason);
+    let text = format!("{{{{ if .x }}}}\n  - a: {value}\n");
+    let (new, left) = run_as(&text, Syntax::Text);
+    assert_eq!(new, text);
+    assert!(left.len() == 1 && left[0].contains(reason), "{text}: {left:?}");
+}
+
+#[test]
+fn globs_and_regular_expressions_are_left() {
+    for pattern in [
+        "quay.io/a/b:*",
+        "quay.io/a/b:v*",
+        "quay.io/a/b:v1-*",
+        "quay.io/a/b:.*",
+        "quay.io/a/b:v1.*",
+        "quay.io/a/b:(1|2)",
+        "quay.io/a/b:[0-9]+",
+        "quay.io/a/b:\\d+",
+        "quay.io/a/b:v1|v2",
+        "quay.io/a/b:v1?",
+        "quay.io/a/b*",
+        "quay.io/a/b@*",
+        "^quay.io/a/b:v1",
+        "*quay.io/a/b:v1",
+        "quay.io/a/b:v1$",
+    ] {
+        is_left(pattern, "it is a pattern");
+    }
+    let (new, left) = run_as("x (quay.io/a/b|quay.io/c/d):v1", Syntax::Text);
+    assert_eq!((&*new, left.len()), ("x (quay.io/a/b|quay.io/c/d):v1", 2));
+    becomes("a: quay.io/a/b:v1|quay.io/c/d:1.10", "a: r:5/p/a/b:v1|r:5/p/c/d:1.10");
+    becomes("a: see quay.io/a/b:v1 | x", "a: see r:5/p/a/b:v1 | x");
+}
+
+#[test]
+fn computed_tags_are_left() {
+    for value in [
+        "x \"quay.io/a/b:\" $v",
+        "x 'quay.io/a/b:' + v",
+        "x \"quay.io/a/b:\" .. v",
+        "x (print \"quay.io/a/b:\" $v)",
+        "x (print \"quay.io/a/b:v\" $v)",
+        "x \"quay.io/a/b:%s\"",
+        "x quay.io/a/b:{{ .v }}",
+        "x quay.io/a/b{{ .v }}",
+        "x quay.io/a/b:${{ github.sha }}",
+        "x quay.io/a/b:${V}",
+        "x \"quay.io/a/b\":$V",
+        "x \"quay.io/a/b\":v1",
+        "x ${X:-quay.io/a/b}:v1",
+        "x quay.io/a/b:@TAG@",
+        "x=quay.io/a/b:",
+    ] {
+        let (new, left) = run_as(value, Syntax::Text);
+        assert_eq!(new, value);
+        assert_eq!(left.len(), 1, "{value}: {left:?}");
+    }
+    // a colon in a sentence
+    becomes("a: the image quay.io/a/b:v1, quay.io/a/b: it", "a: the image r:5/p/a/b:v1, r:5/p/a/b: it");
+}
+
+#[test]
+fn short_names_are_left_where_they_are_images() {
+    for value in ["nginx:*", "nginx:${TAG}", "nginx:{{ .x }}", "nginx:1.28"] {
+        let (new, left) = run_as(&format!("{{{{ x }}}}\nimage: {value}\n"), Syntax::Text);
+        assert_eq!((new, left.len()), (format!("{{{{ x }}}}\nimage: {value}\n"), 1));
+        becomes(&format!("a: x {value}"), &format!("a: x {value}"));
+    }
+    stays("image: ${IMAGE:-nginx:1.28}", "only as");
+    becomes("image: ${IMAGE:-nginx}", "image: ${IMAGE:-r:5/p/library/nginx}");
+    for image in ["nginx", "\"quay.io/a/b\"", "{{ x }}\n  image: library/nginx"] {
+        let text = format!("{{{{ x }}}}\n  image: {image}\n");
+        let (new, left) = run_as(&text, Syntax::Text);
+        assert!(new == text && left.len() == 1 && left[0].contains("no YAML by itself"), "{text}: {left:?}");
+    }
+}
+
+#[test]
+fn keys_are_left_in_texts_too() {
+    for text in [
+        "{{ x }}\nquay.io/a/b:v1: x\n",
+        "{{ x }}\n  - \"quay.io/a/b:v1\": x\n",
+        "{\"quay.io/a/b:v1\":1}\n{\"x\": 1, \"quay.io/a/b:v1\": \"y\"} x\n",
+        "x: \"{\\\"quay.io/a/b:v1\\\": 1} x\" y\n",
+    ] {
+        let (new, left) = run_as(text, Syntax::Text);
+        assert_eq!(new, text);
+        assert!(
+            !left.is_empty() && left.iter().all(|why| why.contains("key of a mapping")),
+            "{text}: {left:?}"
+        );
+    }
+    assert_eq!(
+        run_as("failed to pull \"quay.io/a/b:v1\": no\n", Syntax::Text).0,
+        "failed to pull \"r:5/p/a/b:v1\": no\n"
+    );
+}
+
+#[test]
+fn a_comment_after_a_byte_order_mark_stays() {
+    for text in [
+        "\u{feff}# quay.io/a/b:v1\n",
+        "\u{feff}// quay.io/a/b:v1\nx\n",
+        "\u{feff} # quay.io/a/b:v1\n{{ x }}\n",
+    ] {
+        assert_eq!(run_as(text, Syntax::Text), (text.to_owned(), vec![]));
+    }
+    becomes("\u{feff}# quay.io/a/b:v1\na: quay.io/a/b:v1\n", "\u{feff}# quay.io/a/b:v1\na: r:5/p/a/b:v1\n");
+}
+
+#[test]
+fn schemas_and_mirror_sets_in_templates_are_left() {
+    let crd = "{{- if .x }}\nkind: CustomResourceDefinition\nspec:\n  default: quay.io/a/b:v1\n{{- end }}\n";
+    let other = "---\na: quay.io/a/b:v1\n";
+    let (new, left) = run_as(&format!("{crd}{other}"), Syntax::Document);
+    assert_eq!(new, format!("{crd}{}", other.replace("quay.io", "r:5/p")));
+    assert_eq!(left, ["it stands in the schema of a CustomResourceDefinition"]);
+    stays("x: |\n  {{- if .x }}\n  openAPIV3Schema:\n    a: quay.io/a/b:v1\n  {{- end }}\n", "in the schema");
+    for kind in ["ImageDigestMirrorSet", "ImageTagMirrorSet", "ImageContentSourcePolicy"] {
+        let set = format!("{{{{- if .x }}}}\nkind: {kind}\nspec:\n- source: quay.io/a/b\n{{{{- end }}}}\n");
+        stays(&set, "it says what a mirror stands in for");
+    }
+}
+
+#[test]
+fn a_left_reference_is_told_without_what_follows_it() {
+    for (text, written) in [
+        ("x \"quay.io/a/b:\" $v\n", "quay.io/a/b:"),
+        ("run quay.io/a/b:${V})\n", "quay.io/a/b:${V}"),
+        ("[quay.io/a/b:$V]\n", "quay.io/a/b:$V"),
+        ("<quay.io/a/b:$V>\n", "quay.io/a/b:$V"),
+        ("quay.io/a/b:(1|2) x\n", "quay.io/a/b:(1|2)"),
+        ("quay.io/a/b:[0-9]+\n", "quay.io/a/b:[0-9]+"),
+        ("{{ x }}/a/b:v1.\n", "/a/b:v1"),
+    ] {
+        let found = scan(text, Syntax::Text, &crate::tests::known()).found;
+        assert_eq!(found.iter().map(|one| &*one.written).collect::<Vec<_>>(), [written]);
+    }
+}

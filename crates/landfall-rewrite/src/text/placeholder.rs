@@ -1,0 +1,109 @@
+//! Placeholders in references and URLs: something else puts a text in their place later.
+
+/// How a placeholder begins, what closes it, and what opens another one in it. What begins longer comes first.
+const BRACKETS: [(&str, &str, Option<&str>); 4] =
+    [("{{", "}}", None), ("${{", "}}", None), ("${", "}", Some("${")), ("$(", ")", Some("("))];
+
+/// How long the placeholder at the beginning of `text` is: `$NAME`, `${…}`, `$(…)`, `{{…}}`, `${{…}}`, all on one line and
+/// no longer than `most` bytes.
+pub(super) fn placeholder(text: &str, most: usize) -> Option<usize> {
+    let text = &text[..text.floor_char_boundary(most)];
+    if let Some((open, close, inner)) = BRACKETS.iter().find(|(open, ..)| text.starts_with(open)) {
+        let line = text.split('\n').next()?;
+        return Some(open.len() + closed(&line[open.len()..], close, *inner)?);
+    }
+    let name = text.strip_prefix('$')?;
+    let len = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(name.len());
+    (len > 0).then_some(1 + len)
+}
+
+/// Where the bracket ends that is open at the beginning of `text`: behind its `close`. Those that `open` in it end first.
+fn closed(text: &str, close: &str, open: Option<&str>) -> Option<usize> {
+    let (mut depth, mut at) = (1, 0);
+    while depth > 0 {
+        let end = at + text[at..].find(close)?;
+        depth += open.map_or(0, |open| text[at..end].matches(open).count());
+        depth -= 1;
+        at = end + close.len();
+    }
+    Some(at)
+}
+
+/// The reference with placeholders, or the pattern, that `text` begins with. It ends at a blank, at a quote, at what ends a
+/// command and at a bracket that it does not open, but those in `{{ … }}` count not; and after `most` bytes. What follows
+/// a reference may be a password.
+pub(crate) fn reference_at(text: &str, most: usize) -> &str {
+    let text = &text[..text.floor_char_boundary(most)];
+    let (mut end, mut open) = (0, Vec::new());
+    while let Some(next) = text[end..].chars().next() {
+        if text[end..].starts_with("{{") {
+            let Some(len) = placeholder(&text[end..], most) else { return &text[..end + 2] };
+            end += len;
+            continue;
+        }
+        let is_alternative = next == '|' && open.contains(&')');
+        if (ends(next) && !is_alternative) || text[end..].starts_with("</") {
+            break;
+        }
+        match next {
+            '(' => open.push(')'),
+            '[' => open.push(']'),
+            '{' => open.push('}'),
+            '<' => open.push('>'),
+            ')' | ']' | '}' | '>' if open.pop() != Some(next) => break,
+            _ => {}
+        }
+        end += next.len_utf8();
+    }
+    text[..end].trim_end_matches('.')
+}
+
+fn ends(c: char) -> bool {
+    c.is_whitespace() || c.is_control() || "\"'`\\,;|&".contains(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{placeholder, reference_at};
+
+    #[test]
+    fn a_placeholder_ends_at_its_own_bracket() {
+        for (text, expected) in [
+            ("$NAME/x", "$NAME"),
+            ("${NAME}/x}", "${NAME}"),
+            ("${{ github.ref }}/x", "${{ github.ref }}"),
+            ("${{ a }}-${{ b }}/x", "${{ a }}"),
+            ("${A:-${B}}/x", "${A:-${B}}"),
+            ("$(uname -m | sed s/(x)/y/)/x", "$(uname -m | sed s/(x)/y/)"),
+            ("{{ .a }}/{{ .b }}", "{{ .a }}"),
+        ] {
+            assert_eq!(placeholder(text, 100), Some(expected.len()), "{text}");
+        }
+        for text in ["${{ a }", "${A:-${B}", "$(a", "{{ a\n}}", "$", "$/x", "x"] {
+            assert_eq!(placeholder(text, 100), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_reference_ends_at_a_blank_and_has_a_bound() {
+        for (text, expected) in [
+            ("a/b:$TAG --password x", "a/b:$TAG"),
+            ("a/b:$TAG;x=y", "a/b:$TAG"),
+            ("a/b:{{ .Values.tag }}-{{ .x }} y", "a/b:{{ .Values.tag }}-{{ .x }}"),
+            ("a/b:{{ tag \"x y\" }} z", "a/b:{{ tag \"x y\" }}"),
+            ("a/b:{{ .x }}\" {{ .y }}", "a/b:{{ .x }}"),
+            ("a/b:{{ .x", "a/b:{{"),
+            ("a/b:${TAG}\nx", "a/b:${TAG}"),
+            ("a/b:<TAG>", "a/b:<TAG>"),
+            ("a/b:$(cat /x)", "a/b:$(cat"),
+            ("a/b:$T) x", "a/b:$T"),
+            ("a/b:$T</b>", "a/b:$T"),
+            ("a/b:$T.", "a/b:$T"),
+            ("a/b:(1|[2-3])|x", "a/b:(1|[2-3])"),
+        ] {
+            assert_eq!(reference_at(text, 100), expected);
+        }
+        let long = format!("a/b:$T{}", "é".repeat(100));
+        assert_eq!(reference_at(&long, 101).len(), 100);
+    }
+}

@@ -1,0 +1,174 @@
+//! The words of a text: runs of bytes that references have, and where in one a reference begins and ends.
+
+use crate::notation::pin;
+use std::ops::Range;
+
+/// Schemes that stand before a reference.
+pub(crate) const SCHEMES: [&str; 4] = ["docker", "oci", "docker-image", "container"];
+
+/// What stands between the name of a shell variable and its default.
+const OPERATORS: [&str; 3] = [":-", ":=", "-"];
+
+/// Runs of bytes that references have.
+pub(super) struct Words<'t> {
+    pub(super) text: &'t str,
+    pub(super) at: usize,
+}
+
+impl Iterator for Words<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let bytes = self.text.as_bytes();
+        let start = self.at + bytes[self.at..].iter().position(|byte| is_inner(*byte))?;
+        let len = bytes[start..].iter().position(|byte| !is_inner(*byte)).unwrap_or(bytes.len() - start);
+        self.at = start + len;
+        Some(start..self.at)
+    }
+}
+
+/// Bytes that references have.
+fn is_inner(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte)
+}
+
+/// A word without what may stand before a reference in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word {
+    /// Its bytes.
+    pub(super) span: Range<usize>,
+    /// Where the placeholder begins that it is the default of: `${IMAGE:-…}`.
+    pub(super) placeholder: Option<usize>,
+}
+
+impl Word {
+    /// The word at `span` of `text`, without a scheme, and without the name and operator of a shell variable.
+    pub(super) fn of(text: &str, mut span: Range<usize>) -> Word {
+        let mut placeholder = None;
+        if text[..span.start].ends_with("${") {
+            let operators = OPERATORS.iter();
+            let ends = operators.filter_map(|sign| Some(text[span.clone()].find(sign)? + sign.len()));
+            if let Some(len) = ends.min() {
+                placeholder = Some(span.start - "${".len());
+                span.start += len;
+            }
+        }
+        let scheme = text[span.clone()].split_once("://").map(|(scheme, _)| scheme);
+        span.start += scheme.filter(|scheme| SCHEMES.contains(scheme)).map_or(0, |scheme| scheme.len() + 3);
+        Word { span, placeholder }
+    }
+}
+
+/// Whether a reference may begin after `before`.
+pub(super) fn begins(before: &str) -> bool {
+    let Some(last) = before.chars().next_back() else { return true };
+    match last {
+        // the operator of a shell variable's default
+        '-' | '=' => true,
+        // a scheme
+        '/' => before.ends_with("://"),
+        _ => last.is_whitespace() || "\"'`([,;|&<>\u{feff}{".contains(last) && !before.ends_with("\\{"),
+    }
+}
+
+/// How a word that begins as a reference ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    /// It is a reference up to here.
+    At(usize),
+    /// Something else puts a text behind it.
+    Later,
+    /// It is a pattern that texts are compared with, or part of a longer word.
+    Pattern,
+    /// It is the key of a mapping.
+    Key,
+}
+
+/// How the word at `span` of `text` ends.
+pub(super) fn end(text: &str, span: &Range<usize>) -> End {
+    let (word, before, after) = (&text[span.clone()], &text[..span.start], &text[span.end..]);
+    let mut rest = after.chars();
+    let (next, then) = (rest.next(), rest.next());
+    match next {
+        Some('{' | '%' | '<') => return End::Later,
+        Some('$') if then.is_some_and(|then| then.is_ascii_alphanumeric() || "_{(".contains(then)) => {
+            return End::Later;
+        }
+        Some('$' | '*' | '(' | '[' | '+' | '?' | '^') => return End::Pattern,
+        Some('\\') if !ends(after) => return End::Pattern,
+        _ => {}
+    }
+    if word.ends_with([':', '@']) {
+        match next {
+            Some(next) if next.is_whitespace() && begins_entry(before, &['{', '\n']) => return End::Key,
+            // a colon in a sentence
+            Some(' ' | '\t' | ',' | ';' | '|' | '&' | '>') => {}
+            _ => return End::Later,
+        }
+    }
+    // what ends a sentence is not the reference's
+    let len = word.trim_end_matches(['.', '-', '_']).trim_end_matches(':').len();
+    let (word, after) = (&word[..len], &text[span.start + len..]);
+    if let Some(end) = quoted(before, word, after) {
+        return end;
+    }
+    let has_alternative =
+        |beside: &str| !beside.is_empty() && (pin(word).is_empty() || !beside.contains('/'));
+    let right = after.strip_prefix('|').and_then(|side| side.split(is_outer).next());
+    let left = before.strip_suffix('|').and_then(|side| side.rsplit(is_outer).next());
+    if [left, right].into_iter().flatten().any(has_alternative) || !ends(after) {
+        return End::Pattern;
+    }
+    End::At(span.start + len)
+}
+
+fn is_outer(c: char) -> bool {
+    !u8::try_from(c).is_ok_and(is_inner)
+}
+
+/// How `word` ends where a quote or bracket around it is closed and a colon or `@` follows: `"name": `, `"name":$TAG`.
+fn quoted(before: &str, word: &str, after: &str) -> Option<End> {
+    let escaped = after.strip_prefix('\\').filter(|rest| rest.starts_with(['"', '\'']));
+    let mut rest = escaped.unwrap_or(after).chars();
+    let close = rest.next().filter(|close| "\"'`})]".contains(*close))?;
+    let sign = rest.next().filter(|sign| matches!(sign, ':' | '@'))?;
+    let goes_on = rest.next().filter(|next| !next.is_whitespace());
+    let opening = before.strip_suffix(['"', '\'']).filter(|_| matches!(close, '"' | '\'') && sign == ':');
+    let is_key = opening
+        .is_some_and(|before| begins_entry(before.strip_suffix('\\').unwrap_or(before), &['{', '\n', ',']));
+    match goes_on {
+        Some(next) if is_key && (!pin(word).is_empty() || "\"'{[\\".contains(next)) => Some(End::Key),
+        None if is_key => Some(End::Key),
+        Some(next) if next.is_ascii_alphanumeric() || "_${%<\"'(*[".contains(next) || sign == '@' => {
+            Some(End::Later)
+        }
+        _ => None,
+    }
+}
+
+/// Whether an entry of a mapping may begin after `before`: at the beginning, or after one of `signs`.
+fn begins_entry(before: &str, signs: &[char]) -> bool {
+    let before = before.trim_end_matches([' ', '\t', '-', '?', '\u{feff}']);
+    before.is_empty() || before.ends_with(signs)
+}
+
+/// Whether a reference may end before `after`.
+fn ends(after: &str) -> bool {
+    let mut rest = after.chars();
+    let Some(next) = rest.next() else { return true };
+    let then = rest.next();
+    let joined = |then: Option<char>| {
+        then.is_some_and(|then| then.is_ascii_alphanumeric() || "./:@-_${".contains(then))
+    };
+    match next {
+        '\\' => matches!(then, Some('"' | '\'' | 'n' | 'r' | 't' | '\\' | '\n' | '\r')),
+        // `"name"tag` goes on
+        '"' | '\'' | '`' | '}' | ')' | ']' => {
+            !joined(then)
+                || (matches!(then, Some(':' | '.'))
+                    && !rest.next().is_some_and(|next| next.is_ascii_alphanumeric()))
+        }
+        '.' | ':' | '-' | '_' => !joined(then),
+        _ => next.is_whitespace() || ",;|&<>".contains(next),
+    }
+}

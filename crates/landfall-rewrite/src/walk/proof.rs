@@ -1,0 +1,26 @@
+//! The proof that edits of bytes are the intended changes of values.
+
+use crate::edit;
+use crate::occurrence::Occurrence;
+use crate::scan_result::sorted_edits;
+use crate::yaml::{self, ParseFingerprint};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Whether a part of `source`, with the edits of `found` applied, reads as before except for the values in `changed`,
+/// which are given by the first byte of their scalars.
+pub(super) fn reads_as_meant(
+    source: &str,
+    part: &Range<usize>,
+    found: &[Occurrence],
+    changed: &BTreeMap<usize, String>,
+) -> bool {
+    let mut fingerprint = ParseFingerprint::default();
+    let documents = yaml::documents_in(source, part.clone()).flatten();
+    documents.for_each(|document| fingerprint.add(&document, changed));
+    let mut new = edit::apply(&sorted_edits(found), source, part.clone());
+    let end = new.len();
+    // what follows must still begin on a line of its own
+    new.push_str(&source[part.end..source.len().min(part.end + "---".len())]);
+    fingerprint.is_of(&new, end)
+}

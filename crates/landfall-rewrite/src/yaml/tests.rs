@@ -1,0 +1,351 @@
+//! The simple reader returns what the parser for all of YAML returns, or nothing; and a text that is cut at its markers
+//! reads as in one piece. `LANDFALL_REWRITE_CORPUS` names a folder of further files, MUTATIONS how many
+//! texts are made of each.
+
+use super::granit::Granit;
+use super::node::NotYaml;
+use super::{Document, Node, documents, parts, simple};
+use crate::{Content, inputs, read};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+
+/// How many bytes were given, and how many of them were read by the simple reader.
+#[derive(Default)]
+struct Counts {
+    given: usize,
+    simple: usize,
+}
+
+/// Checks `text`, part by part and as a whole.
+fn check(text: &str, counts: &mut Counts) {
+    for part in parts(text) {
+        counts.given += part.len();
+        let Some(document) = simple::read(text, &part) else { continue };
+        counts.simple += part.len();
+        let read: Result<Vec<Document<'_>>, NotYaml> = Granit::new(text, part.clone()).collect();
+        let simple: Vec<Document<'_>> = document.into_iter().collect();
+        let refused = read.is_err() && is_refused_for_indentation(&text[part.clone()]);
+        assert!(refused || read.as_ref() == Ok(&simple), "{:?}: {read:?}, {simple:?}", &text[part]);
+    }
+    if is_refused_for_indentation(text) {
+        return;
+    }
+    let whole: Vec<_> = Granit::new(text, 0..text.len()).map(|one| one.map(|one| flat(&one))).collect();
+    let cut: Vec<_> = documents(text).map(|one| one.map(|one| flat(&one))).collect();
+    assert_eq!(whole, cut, "{text:?}");
+}
+
+/// A document without the numbers of its anchors, which are counted from the beginning of what is read.
+fn flat(document: &Document<'_>) -> String {
+    fn add(node: &Node<'_>, text: &mut String) {
+        match node {
+            Node::Scalar(one) => {
+                let marks = (one.anchor != 0, one.tag.as_ref());
+                *text += &format!("{:?} {:?} {:?} {marks:?}\n", one.span, one.style, one.value);
+            }
+            Node::Sequence(items, anchor) => {
+                *text += &format!("[{}\n", *anchor != 0);
+                items.iter().for_each(|item| add(item, text));
+                text.push(']');
+            }
+            Node::Mapping(entries, anchor) => {
+                *text += &format!("{{{}\n", *anchor != 0);
+                for (key, value) in entries {
+                    add(key, text);
+                    add(value, text);
+                }
+                text.push('}');
+            }
+            Node::Alias(_, at) => *text += &format!("*{at}\n"),
+        }
+    }
+    let mut text = String::new();
+    if let Some(root) = &document.root {
+        add(root, &mut text);
+    }
+    text
+}
+
+/// Texts that the simple reader reads.
+const SIMPLE: &[&str] = &[
+    "a: b",
+    "a: b\n",
+    "---\na: b\n---\nc: d\n",
+    "--- # x\na:\n- b\n-  c: d\n   e: f\nf:\n    - g\n",
+    "# x\n\n  # y\n",
+    "- - a\n  - b\n- c\n",
+    "-\n  a: b\n-\n  - c\n- # x\n d: e\n",
+    "a:\nb:\n  c:\nd: # x\n",
+    "a:\n  b\n  c\n\n\n  d  \ne: f # g\nh: i#j:k\n",
+    "a: b\n   - c\n   [d\n",
+    "a:\n   'b'\nc:\n  \"d\" # e\nf:\n  [g]\n",
+    "a: it''s\nb: 'it''s'\nc: \"\\\"\\\\\\/\\n\\t\\x41\\u00e9\"\n'd e': f\n\"g\\n\": h\n",
+    "a: 'b  \n  c''\n\n\n  d\n  '\ne: \"f\\n \\\n  \\ g\n  h\"\ni: 'j\n\n    k'\n",
+    "- a: 'b\n    c'\n- 'd\n  e'\n-\n  \"f\n  g\" # h\n",
+    "a: |\n  b\n   c\n\n  d\n\n\ne: f\n",
+    "a: |-\n  b\n  # no comment\n # one\ne: f\n",
+    "a: >\n  b\n  c\n\n  d\n   e\n  f\n\n   g\n\n\n  h\ni: j\n",
+    "a: >+\n\n  b\n\n\nc: d\n",
+    "a: |+\n  b\n\n",
+    "a: |2\n   b\n  c\nd: |2- # x\n\n    e\n",
+    "- |\n b\n- >-\n   c\n- d: |\n    e\n",
+    "a: |\n  b",
+    "a: |-\n  b\n  ",
+    "a: |\n  b\n    ",
+    "a: |\n  \tb\n  c\t\n",
+    "a:\n  b: |\n\n    c\n\n\n  d: e\n",
+    "a: [b, 'c', \"d\", [e], {f: g}, -h, i j, k:l,]\n",
+    "a: {b: c, 'd':e, \"f\": [g], h: , i: {}, j: 'k', }\n",
+    "{\"a\":1,\"b\":[true,null,{\"c\":\"d\"}],\"e\": f}\n",
+    "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {}\n}\n",
+    "[]",
+    "[a,\nb\n]\n",
+    "a: -b\nc: ?d\ne: :f\n-g: h\n?i: j\n",
+    "a: 1:2\nb: http://c/d:e#f\n",
+    "a b: c d\ne/f.g: h\n<<: i\n",
+    "a: é — “x”\né: |\n  ü\n",
+    "  a: b\n  c: d\n",
+    "a:\n- b:\n  - c\n  d:\n  - e\n- f\n",
+    "a: b  \t\nc: d\te\n",
+    "a:\n  - b\n  # c\n# d\n  - e\nf: []\n# g",
+    "a: b:c\nd: \"e\tf\"\n",
+    "a: 'b\n'\n",
+];
+
+/// Texts that it leaves to the other, and such that are no YAML.
+const OTHER: &[&str] = &[
+    "",
+    "---",
+    "---\n---\n",
+    "--- a\n",
+    "--- a: b\n",
+    "---\ta: b\n",
+    "a",
+    "'a'",
+    "|\n a\n",
+    "%YAML 1.2\n---\na: b\n",
+    "a: ...\nb: ---\n",
+    "a: b\n...\nc: d\n",
+    "a: b\n... # x\n",
+    "... a: b\n",
+    "[a,\n... b]\n",
+    "[a,\n...\n]\n",
+    "a: &x b\nc: *x\n",
+    "a: !!str b\n",
+    "? a\n: b\n",
+    "- ? a\n",
+    "a: b: c\n",
+    "a: - b\n",
+    "a: b\n  c: d\n",
+    "a: b\n c\nd\n",
+    "a: b # x\n  c\n",
+    "a: b\n  # x\n  c\n",
+    "a:\n    - b\n  - c\n",
+    "a: b\n  - c: d\n",
+    "a:\n  b: c\n d: e\n",
+    "a: 'b' c\n",
+    "a: 'b'#c\n",
+    "a: 'b\n  c': d\n",
+    "a: [b, 'c\n  d']\n",
+    "'a\n b': c\n",
+    "a: 'b\n...\nc'\n",
+    "a:\n  b: 'c\n d'\n",
+    "a: \"b\\\n\n  c\"\n",
+    "a: \"b\n\tc\"\n",
+    "a: \"\\q\"\n",
+    "a: \"\\ud83d\\ude00\"\n",
+    "a: \"\\ud83d\"\n",
+    "a: 'b\n",
+    "a: [b\n",
+    "a: [b}\n",
+    "a: [b c: d]\n",
+    "a: [b: c]\n",
+    "a: [,]\n",
+    "a: [b,,c]\n",
+    "a: {b}\n",
+    "a: {b:c}\n",
+    "{\"a\" : b}",
+    "a:\n  b\n:\n",
+    "a: {b:[c]}\n",
+    "a: {b\n: c}\n",
+    "a: {b\n  c: d}\n",
+    "a: [b\n  c]\n",
+    "a: [-]\n",
+    "a: [- b]\n",
+    "a: [?b, :c]\n",
+    "a: [b # c\n]\n",
+    "a: [b]: c\n",
+    "[a]: b\n",
+    "{a: b}: c\n",
+    "a : b\n",
+    "'a' : b\n",
+    "a: |\n",
+    "a: |\nb: c\n",
+    "a: |\n    \n  b\n",
+    "a: |0\n  b\n",
+    "a: | b\n",
+    "a: |\n\tb\n",
+    "a: |3\n  b\n",
+    "a:\tb\n",
+    "a: b:\tc\n",
+    "\ta: b\n",
+    "a:\n\tb\n",
+    "-\n- a\n",
+    "a: b\r\nc: d\r\n",
+    "\u{feff}a: b\n",
+];
+
+/// Quoted scalars that go on in the column of their key, and what they read as. The parser for all of YAML refuses them.
+const AT_THE_KEY: &[(&str, &str)] = &[
+    ("a: 'b\nc'\n", "b c"),
+    ("a: \"b\n\nc\"\n", "b\nc"),
+    ("- 'b\n- c'\n", "b - c"),
+    ("x:\n  a: 'b\n  c: d'\n", "b c: d"),
+    ("x:\n- a: \"b\n  # c\"\n", "b # c"),
+];
+
+/// Whether the parser for all of YAML refuses `text` for nothing but the indentation of a quoted scalar.
+fn is_refused_for_indentation(text: &str) -> bool {
+    let refused = granit_parser::Parser::new_from_str(text).find_map(Result::err);
+    refused.is_some_and(|error| *error.kind() == granit_parser::ErrorKind::InvalidQuotedScalarIndent)
+}
+
+#[test]
+fn a_quoted_scalar_may_go_on_in_the_column_of_its_key() {
+    for (text, value) in AT_THE_KEY {
+        assert!(is_refused_for_indentation(text), "{text}");
+        let read = simple::read(text, &(0..text.len())).flatten().expect(text);
+        assert!(flat(&read).contains(&format!("{value:?}")), "{text}: {read:?}");
+        let other: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
+        assert!(format!("{other:?}").contains(&format!("{value:?}")), "{text}: {other:?}");
+    }
+}
+
+#[test]
+fn what_is_simple_is_read_and_nothing_else() {
+    for text in SIMPLE {
+        let mut counts = Counts::default();
+        check(text, &mut counts);
+        assert_eq!(counts.simple, text.len(), "{text:?}");
+    }
+    for text in OTHER {
+        let mut counts = Counts::default();
+        check(text, &mut counts);
+        assert_eq!(counts.simple, 0, "{text:?}");
+    }
+    for text in ["a: b\u{7}", "a: b\u{85}", "a: \u{fffe}", "a: b\0c", "a\rb: c", "- `a`", "a: @b"] {
+        check(text, &mut Counts::default());
+    }
+    let deep = format!("{}a{}", "[".repeat(300), "]".repeat(300));
+    check(&deep, &mut Counts::default());
+    for len in 990..1040 {
+        check(&format!("{}: x\n", "k".repeat(len)), &mut Counts::default());
+        check(&format!("{{\"{}\": x}}\n", "é".repeat(len)), &mut Counts::default());
+        check(&format!("- {}\n  : x\n", "k".repeat(len)), &mut Counts::default());
+    }
+}
+
+/// The files under the tests' data and the repository's own, and those of a folder that is named.
+fn files() -> Vec<String> {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let mut folders = ["tests/data", "examples", "manifests"].map(|folder| root.join(folder)).to_vec();
+    folders.extend(std::env::var_os("LANDFALL_REWRITE_CORPUS").map(PathBuf::from));
+    let contents = inputs(&folders, None).unwrap().into_iter().filter_map(|input| read(&input).ok());
+    let texts = contents.filter_map(|content| match content {
+        Content::Text(text) => Some(text),
+        _ => None,
+    });
+    texts.collect()
+}
+
+#[test]
+fn files_read_the_same() {
+    let mut counts = Counts::default();
+    files().iter().for_each(|text| check(text, &mut counts));
+    println!("{} of {} bytes were simple", counts.simple, counts.given);
+    assert!(counts.simple * 3 > counts.given, "{} of {}", counts.simple, counts.given);
+}
+
+/// What mutations are made of.
+const PIECES: [&str; 44] = [
+    "\n", "\n\n", "\n  ", "\n    ", " ", "  ", "\t", "\r\n", "\r", ":", ": ", ":\n", "- ", "-\n", "-", "#",
+    " #", "# ", "'", "''", "\"", "\\", "\\\n", "\\n", "|\n", "|-\n  ", ">\n  ", "|2+\n", "{", "}", "[", "]",
+    ",", "---\n", "\n---\n", "\n...\n", "--- ", "&a ", "*a", "!t ", "? ", "%", "\u{feff}", "é",
+];
+
+/// xorshift64*, so that a seed means the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % most.max(1)
+    }
+
+    /// A place in `text` between two characters.
+    fn place(&mut self, text: &str) -> usize {
+        let at = self.below(text.len() + 1);
+        (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap()
+    }
+
+    /// A piece of some 20 lines of `text` that belong together, changed in a few places.
+    fn mutated(&mut self, text: &str) -> String {
+        let from = self.place(text);
+        let from = text[..from].rfind('\n').map_or(0, |at| at + 1);
+        let indent = text[from..].len() - text[from..].trim_start_matches(' ').len();
+        let lines = 1 + self.below(20);
+        let lines = text[from..].split_inclusive('\n').take(lines);
+        let below = lines.map_while(|line| match line.get(..indent) {
+            Some(spaces) if spaces.trim_start_matches(' ').is_empty() => Some(&line[indent..]),
+            _ => (line.trim_start().is_empty()).then_some("\n"),
+        });
+        let mut new: String = below.collect();
+        for _ in 0..=self.below(4) {
+            let (a, b) = (self.place(&new), self.place(&new));
+            match self.below(4) {
+                0 if a.abs_diff(b) < 30 => new.replace_range(a.min(b)..a.max(b), ""),
+                1 => new.replace_range(a..a + new[a..].chars().next().map_or(0, char::len_utf8), ""),
+                _ => new.insert_str(a, PIECES[self.below(PIECES.len())]),
+            }
+        }
+        new
+    }
+}
+
+#[test]
+fn broken_files_read_the_same() {
+    let rounds = std::env::var("MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(150);
+    let (mut random, mut counts) = (Random(0x5eed), Counts::default());
+    let texts: Vec<String> =
+        files().into_iter().chain([SIMPLE, OTHER].concat().into_iter().map(str::to_owned)).collect();
+    for text in &texts {
+        for _ in 0..rounds {
+            check(&random.mutated(text), &mut counts);
+        }
+    }
+    println!("{} texts; {} of {} bytes were simple", texts.len() * rounds, counts.simple, counts.given);
+    assert!(counts.simple * 20 > counts.given, "{} of {}", counts.simple, counts.given);
+}
+
+/// Lines of tokens at any indentation: hardly ever YAML, and then all the more odd.
+fn tokens() -> impl Strategy<Value = String> {
+    let token = proptest::sample::select(vec![
+        "a", "b c", ": ", ":", "- ", "-", "'d'", "\"e\"", "\"\\n\"", "'", "\"", "[", "]", "{", "}", ", ",
+        "|", ">-", "|1", "# f", " # g", "#", " ", "\t", "---", "...", "?", "&h ", "*h", "!i ", "k: ", "k:",
+        "- k: ", "é", "~",
+    ]);
+    let line = (0usize..5, proptest::collection::vec(token, 0..4))
+        .prop_map(|(indent, tokens)| format!("{}{}", " ".repeat(indent), tokens.concat()));
+    proptest::collection::vec(line, 0..7).prop_map(|lines| lines.join("\n"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn lines_of_tokens_read_the_same(text in tokens()) {
+        check(&text, &mut Counts::default());
+    }
+}

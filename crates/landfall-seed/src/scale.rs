@@ -1,0 +1,200 @@
+//! What a large fleet costs by one to 256 shards: a model of `landfall pull --shard I/N` that splits as landfall does, from
+//! costs that were measured elsewhere and are given as `NAME=NUMBER`.
+
+use anyhow::{Context, Result, bail};
+use landfall_model::{cost, split};
+use std::collections::BTreeMap;
+
+/// What the model is told, with the value where nothing is given, and where that is from.
+const PARAMETERS: &[(&str, f64, &str)] = &[
+    ("images", 40_000.0, "images of the fleet"),
+    ("terabytes", 100.0, "content of the fleet, each blob once"),
+    ("layers", 10.0, "layers that only one image has, in the mean"),
+    ("sigma", 2.0, "spread of the layers' log-normal size"),
+    ("jobs", 12.0, "--jobs: connections of a runner"),
+    ("hosts", 4.0, "upstream hosts with about equal parts"),
+    ("per_host", 96.0, "maxConcurrent of each, which all shards share"),
+    (
+        "request_ms",
+        47.0,
+        "one request beside its bytes: 910 in 3.59 s by 12 at once, docs/performance.md, the long line",
+    ),
+    ("connection", 12.5, "MB/s of one connection upstream: 100 Mbit/s, the same line"),
+    ("runner", 532.0, "MB/s that a runner of two cores takes in: docs/performance.md, pull"),
+    ("store", 1e9, "MB/s that the store takes of one runner; no bound unless it is given"),
+    ("store_ms", 0.0, "one request to the store beside its bytes"),
+    ("part", 16.0, "MB of one part of an upload to the store"),
+    ("start", 10.0, "seconds until a runner works: a pod that starts, the lock read and split"),
+    ("memory", 30.0, "MB that a runner takes: docs/performance.md, pull"),
+    (
+        "shared_cores",
+        0.0,
+        "cores that all runners and the upstream share; 0: each runner has a machine of its own",
+    ),
+    (
+        "request_cpu_ms",
+        0.0,
+        "processor time of one request, at runner and upstream together, where they share cores",
+    ),
+    ("pack", 929.0, "MB/s of the one that packs: docs/performance.md, pack"),
+];
+
+/// Prices of AWS, us-east-1, on demand, June 2026: Fargate (Linux, x86) a vCPU and a GB an hour; S3 Standard a thousand PUTs, a
+/// thousand GETs, and a GB a month above the first 50 TB.
+const VCPU_HOUR: f64 = 0.04048;
+const GB_HOUR: f64 = 0.004_445;
+const PUTS: f64 = 0.005;
+const GETS: f64 = 0.0004;
+const GB_MONTH: f64 = 0.022;
+/// What a runner is given.
+const VCPUS: f64 = 2.0;
+const GB: f64 = 4.0;
+
+/// No layer is larger: registries take none above some 50 GB.
+const LARGEST: f64 = 50e9;
+
+/// What was measured: so many runners took so many seconds.
+type Measured = Vec<(usize, f64)>;
+
+/// Prints the table. `given` has parameters as `NAME=NUMBER`, and `measured=N:SECONDS,…` to check the model by.
+pub(crate) fn scale(given: &[&str]) -> Result<()> {
+    let mut told: BTreeMap<&str, f64> = PARAMETERS.iter().map(|(name, value, _)| (*name, *value)).collect();
+    let mut measured: Measured = Vec::new();
+    for pair in given {
+        let (name, value) = pair.split_once('=').context("write NAME=NUMBER")?;
+        if name == "measured" {
+            for point in value.split(',') {
+                let (runners, seconds) = point.split_once(':').context("write measured=N:SECONDS,…")?;
+                measured.push((runners.parse()?, seconds.parse()?));
+            }
+        } else if let Some(known) = told.get_mut(name) {
+            *known = value.parse().with_context(|| format!("{name}={value}"))?;
+        } else {
+            let names: Vec<&str> = PARAMETERS.iter().map(|(name, ..)| *name).collect();
+            bail!("{name} is none of {}", names.join(", "));
+        }
+    }
+    let fleet = fleet(&told);
+    table(&told, &fleet);
+    if !measured.is_empty() {
+        println!("\n| runners | measured, s | modelled, s | ratio |\n|---:|---:|---:|---:|");
+        for (runners, seconds) in measured {
+            let modelled = run(&told, &fleet, runners).makespan;
+            println!("| {runners} | {seconds:.1} | {modelled:.1} | {:.2} |", modelled / seconds);
+        }
+    }
+    println!("\n| told | value | |\n|---|---:|---|");
+    PARAMETERS.iter().for_each(|(name, _, what)| println!("| `{name}` | {} | {what} |", told[name]));
+    Ok(())
+}
+
+/// Sizes of all blobs: layers, then a config and a manifest an image.
+fn fleet(told: &BTreeMap<&str, f64>) -> Vec<u64> {
+    let images = told["images"] as usize;
+    let mut random = Random(17);
+    let mut layers: Vec<f64> = (0..(told["images"] * told["layers"]) as usize)
+        .map(|_| (told["sigma"] * random.normal()).exp())
+        .collect();
+    // scaled to the whole, and again after the largest were bounded
+    for _ in 0..20 {
+        let scale = told["terabytes"] * 1e12 / layers.iter().sum::<f64>();
+        layers.iter_mut().for_each(|size| *size = (*size * scale).min(LARGEST));
+    }
+    layers
+        .into_iter()
+        .map(|size| size as u64)
+        .chain((0..images * 2).map(|at| 1000 + at as u64 % 7000))
+        .collect()
+}
+
+/// Numbers that look random and are the same in each run (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        (-2.0 * (1.0 - self.next()).ln()).sqrt() * (std::f64::consts::TAU * self.next()).cos()
+    }
+}
+
+/// What a pull by so many runners comes to, times in seconds.
+struct Run {
+    makespan: f64,
+    /// That of runners that share to the byte, or of the largest blob alone.
+    ideal: f64,
+    /// Of all runners together.
+    busy: f64,
+    requests: usize,
+    puts: f64,
+}
+
+fn run(told: &BTreeMap<&str, f64>, fleet: &[u64], runners: usize) -> Run {
+    let share = (told["per_host"] / runners as f64).floor().max(1.0);
+    let connections = told["jobs"].min(told["hosts"] * share);
+    let width = (connections * told["connection"]).min(told["runner"]).min(told["store"]) * 1e6;
+    let parts = |size: u64| (size as f64 / (told["part"] * 1e6)).ceil().max(1.0);
+    // a large upload is begun and ended too
+    let puts = |size: u64| if parts(size) > 1.0 { parts(size) + 2.0 } else { 1.0 };
+    // idle connections help with what is large, so a runner is done when its work is
+    let seconds = |size: u64| {
+        let waits = told["request_ms"] + told["store_ms"] * puts(size);
+        size as f64 / width + waits / 1000.0 / connections
+    };
+    let mut loads = vec![0.0; runners];
+    for (at, shard) in split(fleet.iter().enumerate().map(|(at, size)| (at, cost(*size))), runners) {
+        loads[shard - 1] += seconds(fleet[at]);
+    }
+    let all: f64 = loads.iter().sum();
+    let cores = told["shared_cores"];
+    let at_cores =
+        if cores > 0.0 { told["request_cpu_ms"] / 1000.0 * fleet.len() as f64 / cores } else { 0.0 };
+    let largest = fleet.iter().map(|size| seconds(*size)).fold(0.0, f64::max);
+    Run {
+        makespan: loads.iter().copied().fold(at_cores, f64::max) + told["start"],
+        ideal: (all / runners as f64).max(largest).max(at_cores) + told["start"],
+        busy: all + told["start"] * runners as f64,
+        requests: fleet.len(),
+        puts: fleet.iter().map(|size| puts(*size)).sum(),
+    }
+}
+
+fn table(told: &BTreeMap<&str, f64>, fleet: &[u64]) {
+    let bytes: f64 = fleet.iter().map(|size| *size as f64).sum();
+    println!(
+        "{} blobs, {:.1} TB, the largest {:.1} GB.\n",
+        fleet.len(),
+        bytes / 1e12,
+        *fleet.iter().max().unwrap_or(&0) as f64 / 1e9
+    );
+    println!(
+        "| runners | hours | of the ideal | requests upstream | PUTs | memory of all, GB | runners, $ | PUTs, $ |"
+    );
+    println!("|---:|---:|---:|---:|---:|---:|---:|---:|");
+    for runners in [1, 2, 4, 8, 16, 32, 64, 128, 256] {
+        let run = run(told, fleet, runners);
+        println!(
+            "| {runners} | {:.2} | {:.3} | {} | {:.0} | {:.2} | {:.2} | {:.2} |",
+            run.makespan / 3600.0,
+            run.makespan / run.ideal,
+            run.requests,
+            run.puts,
+            told["memory"] * runners as f64 / 1000.0,
+            run.busy / 3600.0 * (VCPUS * VCPU_HOUR + GB * GB_HOUR),
+            run.puts / 1000.0 * PUTS,
+        );
+    }
+    let gets = bytes / (told["part"] * 1e6) + fleet.len() as f64;
+    println!(
+        "\nBesides: {:.0} $ a month for what is stored; one that packs all of it reads for {:.1} hours, for {:.2} $ of GETs.",
+        bytes / 1e9 * GB_MONTH,
+        bytes / (told["pack"] * 1e6) / 3600.0,
+        gets / 1000.0 * GETS,
+    );
+}

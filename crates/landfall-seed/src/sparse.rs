@@ -1,0 +1,179 @@
+//! A bundle of any size whose blobs take no room: they are a hole, and everything else is real. It is written by
+//! `docs/bundle-format.md`, and shows what opening a large bundle costs.
+
+use crate::content::sha256;
+use anyhow::Result;
+use landfall_item::File;
+use landfall_item::lockfile::Lock;
+use serde_json::{Value, json};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use xxhash_rust::xxh64::xxh64;
+
+const CHUNK: u64 = 1 << 20;
+/// The size of a blob, in bytes, while they are not too many.
+const BLOB: u64 = 50 << 20;
+/// A bundle that would have more blobs has about so many, which are larger.
+const BLOBS: u64 = 4096;
+/// A row of the frame table, in bytes.
+const ROW: usize = 40;
+
+/// A frame of raw blocks (section 2).
+fn frame(content: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50];
+    out.extend((content.len() as u32).to_le_bytes());
+    let blocks = content.chunks(128 << 10).count();
+    for (index, block) in content.chunks(128 << 10).enumerate() {
+        out.extend(&((block.len() as u32) << 3 | u32::from(index + 1 == blocks)).to_le_bytes()[..3]);
+        out.extend(block);
+    }
+    out.extend((xxh64(content, 0) as u32).to_le_bytes());
+    out
+}
+
+/// Its length (section 2).
+fn stored(content: u64) -> u64 {
+    if content == 0 { 0 } else { 14 + 3 * content.div_ceil(128 << 10) + content }
+}
+
+fn header(name: &str, size: u64) -> Vec<u8> {
+    let mut header = tar::Header::new_ustar();
+    header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+    header.set_mode(0o644);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_size(size);
+    header.set_entry_type(tar::EntryType::Regular);
+    header.set_cksum();
+    header.as_bytes().to_vec()
+}
+
+fn padding(size: u64) -> Vec<u8> {
+    vec![0; size.next_multiple_of(512) as usize - size as usize]
+}
+
+/// The row of a frame in the frame table (section 6).
+fn row(offset: u64, hash: &str) -> Vec<u8> {
+    let hash = (0..64).step_by(2).filter_map(|at| u8::from_str_radix(&hash[at..at + 2], 16).ok());
+    offset.to_le_bytes().into_iter().chain(hash).collect()
+}
+
+struct Writer {
+    file: std::fs::File,
+    end: u64,
+    /// The frame table of what was written so far.
+    table: Vec<u8>,
+}
+
+impl Writer {
+    /// Writes a frame, and returns the SHA-256 of its bytes. There is none of no content.
+    fn put(&mut self, content: &[u8]) -> Result<Option<String>> {
+        if content.is_empty() {
+            return Ok(None);
+        }
+        let frame = frame(content);
+        self.file.write_all_at(&frame, self.end)?;
+        let hash = sha256(&frame)[7..].to_owned();
+        self.table.extend(row(self.end, &hash));
+        self.end += frame.len() as u64;
+        Ok(Some(hash))
+    }
+
+    /// Writes a tar entry, and returns the hashes of its frames.
+    fn tar_entry(&mut self, name: &str, content: &[u8]) -> Result<Vec<String>> {
+        let size = content.len() as u64;
+        let mut hashes = vec![self.put(&header(name, size))?];
+        for piece in content.chunks(CHUNK as usize) {
+            hashes.push(self.put(piece)?);
+        }
+        hashes.push(self.put(&padding(size))?);
+        Ok(hashes.into_iter().flatten().collect())
+    }
+
+    /// An entry whose content is a hole: its frames' hashes are made up.
+    fn hole(&mut self, name: &str, size: u64) -> Result<()> {
+        self.put(&header(name, size))?;
+        for from in (0..size).step_by(CHUNK as usize) {
+            self.table.extend(row(self.end, &sha256(format!("{name} {from}").as_bytes())[7..]));
+            self.end += stored(CHUNK.min(size - from));
+        }
+        self.put(&padding(size))?;
+        Ok(())
+    }
+
+    /// An entry, as the contents index has it.
+    fn entry(
+        &mut self,
+        (name, kind, digest, size): (&str, &str, &str, u64),
+        write: impl FnOnce(&mut Writer) -> Result<()>,
+    ) -> Result<Value> {
+        let (offset, frame) = (self.end, self.table.len() / ROW);
+        write(self)?;
+        Ok(json!({"name": name, "digest": digest, "size": size, "mediaType": kind, "form": "stored",
+            "offset": offset, "length": self.end - offset, "frame": frame}))
+    }
+}
+
+/// Writes a bundle of about so many bytes.
+pub(super) fn sparse(path: &Path, bytes: u64) -> Result<()> {
+    let blob = BLOB.max(bytes / BLOBS);
+    let names: Vec<String> =
+        (0..bytes.div_ceil(blob)).map(|n| format!("https://h.test/{n}.tar.gz")).collect();
+    let file = |name: &String| -> Result<File> {
+        let (name, digest, size) = (name.clone(), sha256(name.as_bytes()).parse()?, blob);
+        Ok(File {
+            name,
+            digest,
+            size,
+            checksum: None,
+            sidecars: vec![],
+            also: vec![],
+            mode: None,
+            signed_by: None,
+            unpack: vec![],
+        })
+    };
+    let files = names.iter().map(file).collect::<Result<Vec<_>>>()?;
+    let lock = Lock { version: 1, files, ..Lock::default() };
+    let text = lock.to_text();
+    let mut out = Writer { file: std::fs::File::create(path)?, end: 0, table: Vec::new() };
+    let mut entries = Vec::new();
+    for (name, kind, content) in [
+        ("oci-layout", "application/vnd.oci.layout.header.v1+json", r#"{"imageLayoutVersion":"1.0.0"}"#),
+        ("index.json", "application/vnd.oci.image.index.v1+json", r#"{"schemaVersion":2,"manifests":[]}"#),
+        ("landfall.lock", "application/vnd.landfall.lock.v1+yaml", &text),
+    ] {
+        let (digest, content) = (sha256(content.as_bytes()), content.as_bytes());
+        let about = (name, kind, digest.as_str(), content.len() as u64);
+        entries.push(out.entry(about, |out| out.tar_entry(name, content).map(drop))?);
+    }
+    for file in &lock.files {
+        let (digest, name) = (file.digest.to_string(), file.digest.layout_path());
+        let about = (name.as_str(), "application/octet-stream", digest.as_str(), file.size);
+        entries.push(out.entry(about, |out| out.hole(&name, file.size))?);
+    }
+    let (offset, table) = (out.end, std::mem::take(&mut out.table));
+    let hashes = out.tar_entry("landfall-frames", &table)?;
+    let index = json!({"version": 1, "landfall": env!("CARGO_PKG_VERSION"), "options": {"level": 3}, "requires": [],
+        "locks": [{"name": "landfall.lock", "fingerprint": lock.fingerprint()}], "partial": [],
+        "frames": {"offset": offset, "size": table.len(), "hashes": hashes}, "entries": entries});
+    let index = format!("{index}\n").into_bytes();
+    let offset = out.end + stored(512);
+    out.tar_entry("landfall-contents.json", &index)?;
+    let length: u64 = index.chunks(CHUNK as usize).map(|piece| stored(piece.len() as u64)).sum();
+    let mut frames = vec![0; length as usize];
+    std::fs::File::open(path)?.read_exact_at(&mut frames, offset)?;
+    out.put(&[0; 1024])?;
+    let (frames, digest, none) = (&sha256(&frames)[7..], &sha256(&index)[7..], &sha256(b"")[7..]);
+    let text = format!(
+        "landfall bundle 1\noffset {offset:020}\nlength {length:020}\nframes {frames}\nsize   {:020}\nsha256 {digest}\n\
+         signed {:020}\nsigs   {none}\n",
+        index.len(),
+        0
+    );
+    let mut footer = vec![0x5c, 0x2a, 0x4d, 0x18];
+    footer.extend((text.len() as u32).to_le_bytes());
+    footer.extend(text.as_bytes());
+    out.file.write_all_at(&footer, out.end)?;
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Finds what a registry holds: by the list of locks that deliveries leave there, and one HEAD for each item.
+
+use super::content::{Held, RegistryContent};
+use super::error::FromError;
+use crate::ServedBundle;
+use futures_util::{StreamExt, TryStreamExt};
+use landfall_content::registry::{Session, Sessions};
+use landfall_content::{BlobRead, Entry};
+use landfall_http::{Error, ErrorKind};
+use landfall_item::LockedItem;
+use landfall_item::lockfile::{Lock, delivered};
+use landfall_model::{Descriptor, Digest, Mapping};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// What was delivered to the target of `mapping` and is there now, the oldest lock first. What only images are made of is
+/// listed and not looked for: they are pulled from the registry itself.
+///
+/// # Errors
+/// When there is no list of what was delivered, or the registry cannot be read.
+pub async fn find(sessions: &Sessions, mapping: &Mapping) -> Result<Vec<ServedBundle>, FromError> {
+    let place = mapping.at(delivered::REPOSITORY);
+    let (repository, place) = (place.repository.clone(), format!("{place}:{}", delivered::TAG));
+    let unread = |source| FromError::Registry { place: place.clone(), source };
+    let session = sessions.destination(&mapping.target().registry).await.map_err(unread)?;
+    let list = match session.manifest(&repository, delivered::TAG).await {
+        Err(error) if error.kind == ErrorKind::NotFound => return Err(FromError::Nothing { place }),
+        list => list.map_err(unread)?,
+    };
+    let list = delivered::DeliveredLocks::parse(&list.bytes);
+    let list = list.map_err(|why| FromError::List { place: place.clone(), why })?;
+    let limits = *sessions.transport().limits();
+    let mut locks = Vec::new();
+    for known in list.locks() {
+        let text = small(&session, &repository, &known.descriptor, limits.contents_bytes as u64).await;
+        let text = text.map_err(unread)?.ok_or_else(|| FromError::Damaged { place: place.clone() })?;
+        let lock = Lock::parse(&place, &String::from_utf8_lossy(&text));
+        let wrong = |source| FromError::Lock { place: place.clone(), source: Box::new(source) };
+        locks.push((known, lock.map_err(wrong)?));
+    }
+    let held = held(&session, &locks, mapping, limits.jobs).await.map_err(unread)?;
+    let blobs: Arc<dyn BlobRead> = Arc::new(RegistryContent::new(session, held));
+    let target = mapping.target();
+    let served = locks.into_iter().map(|(known, lock)| ServedBundle {
+        name: match known.name.as_str() {
+            "" => target.to_string(),
+            name => format!("{name} at {target}"),
+        },
+        digest: Some(known.descriptor.digest.clone()),
+        missing: Vec::new(),
+        signatures: Vec::new(),
+        lock,
+        since: None,
+        blobs: blobs.clone(),
+        registry: Some(mapping.clone()),
+    });
+    Ok(served.collect())
+}
+
+/// A blob of at most so many bytes; `None` where its bytes are others.
+async fn small(
+    session: &Session,
+    repository: &str,
+    blob: &Descriptor,
+    most: u64,
+) -> Result<Option<Vec<u8>>, Error> {
+    if blob.size > most {
+        return Ok(None);
+    }
+    let (_, mut stream) = session.blob(repository, blob, 0).await?;
+    let mut bytes = Vec::new();
+    while let Some(piece) = stream.next().await {
+        bytes.extend_from_slice(&piece?);
+    }
+    Ok(Some(bytes).filter(|bytes| blob.digest.matches(bytes)))
+}
+
+/// The parts of the items that stand at the registry, each with its repository.
+async fn held(
+    session: &Session,
+    locks: &[(&delivered::DeliveredLock, Lock)],
+    mapping: &Mapping,
+    jobs: usize,
+) -> Result<HashMap<Digest, Held>, Error> {
+    let items = locks.iter().flat_map(|(_, lock)| lock.items());
+    let wanted: BTreeMap<(String, Digest), Entry> = items
+        .filter(|item| item.is_offered())
+        .filter_map(|item| {
+            let (entry, to) = (item.entry(), LockedItem::destinations(item, mapping).into_iter().next()?);
+            Some(((to.repository, entry.top.digest.clone()), entry))
+        })
+        .collect();
+    let asking = futures_util::stream::iter(wanted).map(async |((repository, digest), entry)| {
+        let found = session.head_manifest(&repository, &digest.to_string(), false).await;
+        match found {
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            found => Ok::<_, Error>(found?.map(|_| (repository, entry))),
+        }
+    });
+    let found: Vec<Option<(String, Entry)>> = asking.buffer_unordered(jobs).try_collect().await?;
+    let parts = found.into_iter().flatten().flat_map(|(repository, entry)| {
+        let repository: Arc<str> = repository.into();
+        entry.parts.into_iter().map(move |part| {
+            let is_manifest = part.is_manifest();
+            let held = Held { repository: repository.clone(), descriptor: part.descriptor, is_manifest };
+            (held.descriptor.digest.clone(), held)
+        })
+    });
+    Ok(parts.collect())
+}

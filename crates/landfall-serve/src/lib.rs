@@ -1,0 +1,61 @@
+//! The server of `landfall serve`: bundles, straight from the file, as an OCI registry, a file server and a plain page; and,
+//! on request, a registry that takes pushes, for sites that have none.
+//!
+//! [`serve`] is the server. A request goes from `listen` by way of `connections` and `router` to the handler of
+//! its `route`: `pull`, `blob_upload`, `manifest_upload`, `page`. What the handlers share is in `state`. `origin` finds files under their
+//! original URLs, and `from` offers what a registry holds.
+//! [`export_files`] writes the files for a web server that is there already.
+//!
+//! It imports `landfall-model`, `landfall-http`, `landfall-content`, `landfall-item` and `landfall-bundle`. Begin with
+//! `run.rs` and `router.rs`.
+
+mod auth;
+mod blob_body;
+mod blob_response;
+mod blob_upload;
+mod buffers;
+mod bundles;
+mod chart_table;
+mod connections;
+mod deletion;
+mod error;
+mod export;
+mod file_table;
+mod freshness;
+mod from;
+#[cfg(test)]
+mod hostile;
+mod known_blobs;
+mod listen;
+mod lookup;
+mod manifest_upload;
+mod metrics_page;
+mod observe;
+mod options;
+mod origin;
+mod page;
+mod passwords;
+mod pull;
+mod range;
+mod referrers;
+mod repository;
+mod response;
+mod route;
+mod router;
+mod run;
+mod sign_in_queue;
+mod state;
+#[cfg(any(test, feature = "testkit"))]
+pub mod testing;
+mod upload_sessions;
+mod writable;
+
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub use auth::fuzz;
+pub use auth::{Right, Users};
+pub use error::ServeError;
+pub use export::{ExportError, export_charts, export_files, export_packages};
+pub use from::{FromError, find};
+pub use observe::{AccessLog, LogTarget};
+pub use options::{Change, Guide, Guides, IsOutdated, Options, Served, ServedBundle, Serving, Since};
+pub use run::serve;

@@ -1,8 +1,0 @@
-//! The fixed parts of an OCI image layout (image-layout.md).
-
-/// Name of the file that says that a folder is a layout.
-pub(crate) const LAYOUT_FILE: &str = "oci-layout";
-/// The content of `oci-layout`.
-pub(crate) const OCI_LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
-/// Name of the index of a layout.
-pub(crate) const INDEX_FILE: &str = "index.json";

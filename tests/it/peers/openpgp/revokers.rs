@@ -1,0 +1,149 @@
+//! Keys whose owner names another key that may revoke them, a designated revoker.
+
+use super::Case;
+use super::crafted::{config, public, secret};
+use super::detached::CONTENT;
+use super::keys::Key;
+use crate::support::Place;
+use pgp::packet::{Signature, SignatureType, Subpacket, SubpacketData};
+use pgp::ser::Serialize;
+use pgp::types::{Duration, KeyDetails, Password, RevocationKey, RevocationKeyClass, Tag};
+
+/// Why landfall refuses what gpgv accepts here.
+const UNCHECKED: &str = "a revocation in the name of a revoker counts unchecked";
+
+pub fn cases(place: &Place) -> Vec<Case> {
+    let revoker = Key::new(place, "revoker", "ed25519", "sign", "never");
+    let stranger = Key::new(place, "not-a-revoker", "ed25519", "sign", "never");
+    let mut all = by_gpg(place, &revoker, &stranger);
+    all.extend(crafted(place, &revoker, &stranger));
+    all
+}
+
+/// Keys that gpg revokes for their owner.
+fn by_gpg(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
+    let key = Key::new(place, "with-revoker", "ed25519", "sign", "never");
+    let signed = key.sign(90, CONTENT, &[]);
+    key.add_revoker(80, revoker);
+    let whole = key.public();
+    let revoked = revoker.revoke_for(10, &key);
+    let case = |name, good, keys: &[&[u8]]| Case::new(name, good, &keys.concat(), &signed);
+    vec![
+        case("by a key that names a revoker", true, &[&whole, &revoker.public()]),
+        case("revoked by its revoker", false, &[&revoked, &revoker.public()]),
+        case("revoked by its revoker, who comes first", false, &[&revoker.public(), &revoked]),
+        case("revoked by its revoker, whose key is absent", true, &[&revoked]).stricter(UNCHECKED),
+        case("the same, beside another key", true, &[&revoked, &stranger.public()]).stricter(UNCHECKED),
+    ]
+}
+
+/// Names of revokers, and revocations, as gpg does not write them.
+fn crafted(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
+    let key = Key::new(place, "crafted-revoker", "ed25519", "sign", "never");
+    let signed = key.sign(5, CONTENT, &[]);
+    let owner = secret(&key).primary_key;
+    let names = |class, named: &Key| {
+        let print = public(named).fingerprint();
+        let name = RevocationKey::new(class, public(named).algorithm(), print.as_bytes());
+        Subpacket::regular(SubpacketData::RevocationKey(name)).unwrap()
+    };
+    let named = |named: &Key| names(RevocationKeyClass::Default, named);
+    let state = |kind, parts: Vec<Subpacket>| {
+        let mut config = config(kind, &owner);
+        config.hashed_subpackets.extend(parts);
+        config
+    };
+    let direct = |parts| {
+        let config = state(SignatureType::Key, parts);
+        config.sign_key(&owner, &Password::empty(), owner.public_key()).unwrap()
+    };
+    // with the maker's key ID alone, as older releases of gpg wrote signatures
+    let revocation = |maker: &Key, of: &Key| {
+        let maker = secret(maker).primary_key;
+        let config = config(SignatureType::KeyRevocation, &maker);
+        config.sign_key(&maker, &Password::empty(), &public(of).primary_key).unwrap()
+    };
+    let case = |name, good, directs: &[Signature], revocation: Signature, more: &Key| {
+        let mut key = public(&key);
+        key.details.direct_signatures.extend(directs.iter().cloned());
+        key.details.revocation_signatures.push(revocation);
+        let keys = [key.to_bytes().unwrap(), more.public()].concat();
+        Case::new(name, good, &keys, &signed)
+    };
+    let brief = || {
+        let life = SubpacketData::SignatureExpirationTime(Duration::from_secs(3600));
+        Subpacket::regular(life).unwrap()
+    };
+    let unknown = || Subpacket::critical(SubpacketData::Experimental(101, "unknown".into())).unwrap();
+    let by_revoker = || revocation(revoker, &key);
+    // in the statement of a user name
+    let mut in_name = public(&key);
+    let user = in_name.details.users.remove(0);
+    let statement = state(SignatureType::CertPositive, vec![named(revoker)])
+        .sign_certification(&owner, owner.public_key(), &Password::empty(), Tag::UserId, &user.id)
+        .unwrap();
+    in_name.details.users.push(user.id.into_signed(statement));
+    in_name.details.revocation_signatures.push(by_revoker());
+    let in_name = [in_name.to_bytes().unwrap(), revoker.public()].concat();
+    vec![
+        case(
+            "revoked by the ID of its revoker",
+            false,
+            &[direct(vec![named(revoker)])],
+            by_revoker(),
+            revoker,
+        ),
+        case(
+            "revoked by its second revoker",
+            false,
+            &[direct(vec![named(stranger), named(revoker)])],
+            by_revoker(),
+            revoker,
+        ),
+        case(
+            "revoked by the revoker of its older statement",
+            false,
+            &[direct(vec![named(revoker)]), direct(vec![named(stranger)])],
+            by_revoker(),
+            revoker,
+        ),
+        case(
+            "revoked by a sensitive revoker",
+            false,
+            &[direct(vec![names(RevocationKeyClass::Sensitive, revoker)])],
+            by_revoker(),
+            revoker,
+        ),
+        case(
+            "revoked by the revoker of a statement that has expired",
+            false,
+            &[direct(vec![named(revoker), brief()])],
+            by_revoker(),
+            revoker,
+        ),
+        case(
+            "revoked by the revoker of a statement of no effect",
+            true,
+            &[direct(vec![named(revoker), unknown()])],
+            by_revoker(),
+            revoker,
+        ),
+        Case::new("revoked by the revoker that a user name's statement names", true, &in_name, &signed),
+        case("revoked by a key that it does not name", true, &[], by_revoker(), revoker),
+        case(
+            "revoked by another key than its revoker",
+            true,
+            &[direct(vec![named(revoker)])],
+            revocation(stranger, &key),
+            stranger,
+        ),
+        case(
+            "with its revoker's revocation of another key",
+            true,
+            &[direct(vec![named(revoker)])],
+            revocation(revoker, stranger),
+            revoker,
+        )
+        .stricter(UNCHECKED),
+    ]
+}
