@@ -150,6 +150,12 @@ pub fn main() -> ExitCode {
         context.progress.note(&format!("Ctrl-C is not waited for: {error}"));
     }
     let mut result = cli.verb.run(&context);
+    if !context.interrupts.begin_end() {
+        // the process ends as soon as the interruption is reported
+        loop {
+            std::thread::park();
+        }
+    }
     context.add_hosts(&mut result);
     context.progress.end();
     finish(&name, &cli.global, &context.shown, result)

@@ -1,6 +1,7 @@
 //! Ctrl-C: a command ends with exit 130 wherever it is.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -9,14 +10,27 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Who ends the command at Ctrl-C.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Interrupts(Arc<Mutex<Option<Duration>>>);
+pub(crate) struct Interrupts(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// How long whoever took Ctrl-C over may take.
+    grace: Mutex<Option<Duration>>,
+    is_ending: AtomicBool,
+}
 
 impl Interrupts {
     fn grace(&self) -> MutexGuard<'_, Option<Duration>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.grace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on Ctrl-C calls `end`, which ends the process: at once, or where whoever took Ctrl-C over is not done in
+    /// Whether the caller is the first to end the command, and so the one that reports its result. On a busy machine Ctrl-C
+    /// is noticed here only when the command has ended by it.
+    pub(crate) fn begin_end(&self) -> bool {
+        !self.0.is_ending.swap(true, Ordering::SeqCst)
+    }
+
+    /// From now on Ctrl-C calls `end`, which ends the process unless the command ends already: at once, or where whoever took Ctrl-C over is not done in
     /// time. A second Ctrl-C does not wait.
     ///
     /// # Errors
@@ -37,7 +51,9 @@ impl Interrupts {
                     _ = signals.recv() => {}
                 }
             }
-            end();
+            if interrupts.begin_end() {
+                end();
+            }
         };
         thread::Builder::new().name("interrupts".into()).spawn(move || runtime.block_on(watch))?;
         Ok(())
@@ -56,5 +72,17 @@ pub(crate) struct TakenOver<'a>(&'a Interrupts);
 impl Drop for TakenOver<'_> {
     fn drop(&mut self) {
         *self.0.grace() = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_two_ends_the_command() {
+        let interrupts = Interrupts::default();
+        let other = interrupts.clone();
+        assert!(interrupts.begin_end() && !other.begin_end() && !interrupts.begin_end());
     }
 }
