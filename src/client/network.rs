@@ -260,7 +260,7 @@ impl Client {
         let named = reading.await.unwrap_or_default();
         named.left.iter().for_each(|line| self.progress.note(line));
         self.progress
-            .tell(&format!("the archives name {}", landfall_model::report::count_of(named.len(), "image")));
+            .tell(&format!("the archives name {}", landfall_model::report::count_of(named.count(), "image")));
         Arc::new(named)
     }
 

@@ -25,20 +25,19 @@ pub struct Locked {
 }
 
 macro_rules! lock {
-    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
         /// Locks everything that is wanted, and what that asks for in turn.
         pub(crate) async fn lock(wanted: &Wanted, old: Option<&Lock>, pins: Pins, resolver: &Resolver) -> Locked {
             let mut sorting = Sorting::new(wanted);
             let mut lock = Lock { version: 1, name: wanted.name.clone(), ..Lock::default() };
             let mut known = BTreeSet::new();
-            let mut next = Wishes { $($(#[cfg($only)])* $section: wanted.$section.clone(),)* };
+            let mut next = Wishes { $($section: wanted.$section.clone(),)* };
             // each round asks for names that no round before had, so there is an end
             loop {
                 let (mut more, mut total) = (Wishes::default(), 0);
-                $($(#[cfg($only)])* { total += next.$section.len() as u64; })*
+                $(total += next.$section.len() as u64;)*
                 resolver.progress().begin("lock", total, 0);
                 $(
-                    $(#[cfg($only)])*
                     {
                         let old = old.map(|old| old.$section.as_slice()).unwrap_or_default();
                         let found = find(&next.$section, old, pins, &sorting.accepted, resolver).await;
@@ -61,7 +60,6 @@ macro_rules! lock {
                 resolver.progress().end();
                 let mut left = 0;
                 $(
-                    $(#[cfg($only)])*
                     {
                         more.$section = new::<$kind>(more.$section, &wanted.exclude, resolver);
                         let is_new = |wish: &_| {

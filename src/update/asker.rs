@@ -29,12 +29,11 @@ pub(super) struct Asker<'a> {
 }
 
 macro_rules! wishes {
-    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
         /// Everything that is wanted.
         pub(super) fn wishes(wanted: &Wanted) -> Vec<Wish> {
             let mut all = Vec::new();
             $(
-                $(#[cfg($only)])*
                 all.extend(wanted.$section.iter().map(wish::<$kind>));
             )*
             all
@@ -44,7 +43,6 @@ macro_rules! wishes {
         pub(super) fn to_be_chosen(before: &Wanted, after: &Wanted) -> BTreeSet<(Kind, String)> {
             let mut names = BTreeSet::new();
             $(
-                $(#[cfg($only)])*
                 if <$kind as ItemKind>::IS_CHOSEN {
                     let changed = after.$section.iter().filter(|wish| !before.$section.contains(wish));
                     names.extend(changed.map(key::<$kind>));
@@ -63,7 +61,6 @@ macro_rules! wishes {
                 names: &BTreeSet<(Kind, String)>,
             ) -> Result<(), ((Kind, String), Cause)> {
                 $(
-                    $(#[cfg($only)])*
                     for wish in wanted.$section.iter().filter(|wish| names.contains(&key::<$kind>(wish))) {
                         let is_it = |item: &&$kind| ItemKind::key(*item) == <$kind as ItemKind>::wished(wish);
                         let old = old.and_then(|lock| lock.$section.iter().find(is_it));
@@ -77,7 +74,6 @@ macro_rules! wishes {
             /// Asks for those of `wanted` that are among `names` and were not asked for yet.
             pub(super) async fn ask(&mut self, wanted: &Wanted, names: &BTreeSet<(Kind, String)>) {
                 $(
-                    $(#[cfg($only)])*
                     self.ask_kind::<$kind>(&wanted.$section, names).await;
                 )*
             }

@@ -232,7 +232,7 @@ impl Resolver {
         &self.disk
     }
 
-    /// Who is told how far it is.
+    /// Where progress is reported.
     pub fn progress(&self) -> &dyn Progress {
         &*self.progress
     }

@@ -12,16 +12,7 @@ use landfall_model::report::Kind;
 #[macro_export]
 macro_rules! kinds {
     ($use:ident) => {
-        $use! {
-            /// Images: a reference with a tag or digest, or a mapping.
-            images: $crate::Image,
-            /// Plain files: binaries, archives, scripts.
-            files: $crate::File,
-            /// Helm charts: `oci://registry/path/name:version`, or a mapping.
-            charts: $crate::Chart,
-            /// OS packages with all that they need: `apt: {…}`.
-            packages: $crate::PackageSet,
-        }
+        $crate::kinds_and! { $use {} }
     };
 }
 
@@ -30,6 +21,20 @@ macro_rules! kinds {
 #[macro_export]
 macro_rules! kinds {
     ($use:ident) => {
+        $crate::kinds_and! {
+            $use {
+                /// Notes, which tests write.
+                notes: $crate::Note,
+            }
+        }
+    };
+}
+
+/// The rows, and more of them.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! kinds_and {
+    ($use:ident { $($more:tt)* }) => {
         $use! {
             /// Images: a reference with a tag or digest, or a mapping.
             images: $crate::Image,
@@ -39,31 +44,28 @@ macro_rules! kinds {
             charts: $crate::Chart,
             /// OS packages with all that they need: `apt: {…}`.
             packages: $crate::PackageSet,
-            /// Notes, which tests write.
-            notes: $crate::Note,
+            $($more)*
         }
     };
 }
 
 macro_rules! questions {
-    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
         /// Wishes of every kind.
         #[derive(Debug, Clone, Default)]
         pub struct Wishes {
             $(
                 /// Those of this kind.
-                $(#[cfg($only)])*
                 pub $section: Vec<<$kind as ItemKind>::Wish>,
             )*
         }
 
         /// The words for the kinds, in the order of the lock.
-        pub const KINDS: &[Kind] = &[$($(#[cfg($only)])* <$kind as ItemKind>::KIND,)*];
+        pub const KINDS: &[Kind] = &[$(<$kind as ItemKind>::KIND,)*];
 
         /// Whether items of this kind are files that can be exported.
         pub fn has_files(kind: Kind) -> bool {
             $(
-                $(#[cfg($only)])*
                 if kind == <$kind as ItemKind>::KIND {
                     return <$kind as ItemKind>::HAS_FILES;
                 }
@@ -75,7 +77,6 @@ macro_rules! questions {
         pub fn kind_named(name: &str) -> Kind {
             let mut found = KINDS[0];
             $(
-                $(#[cfg($only)])*
                 if <$kind as ItemKind>::is_named(name) {
                     found = <$kind as ItemKind>::KIND;
                 }
@@ -90,7 +91,6 @@ macro_rules! questions {
         pub fn locked_name(text: &str, span: &SourceSpan) -> Checked<(Kind, String)> {
             let kind = kind_named(text);
             $(
-                $(#[cfg($only)])*
                 if kind == <$kind as ItemKind>::KIND {
                     return Ok((kind, <$kind as ItemKind>::name_of(text, span)?));
                 }
@@ -105,7 +105,6 @@ macro_rules! questions {
         pub fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
             let kind = kind_named(text);
             $(
-                $(#[cfg($only)])*
                 if kind == <$kind as ItemKind>::KIND {
                     return <$kind as ItemKind>::exclusion(text, span);
                 }

@@ -6,8 +6,8 @@
 //! original URLs, and `from` offers what a registry holds.
 //! [`export_files`] writes the files for a web server that is there already.
 //!
-//! It imports `landfall-model`, `landfall-http`, `landfall-content`, `landfall-item` and `landfall-bundle`. Begin with
-//! `run.rs` and `router.rs`.
+//! It imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-item`. Begin with `run.rs` and
+//! `router.rs`.
 
 mod auth;
 mod blob_body;

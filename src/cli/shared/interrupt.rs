@@ -14,7 +14,7 @@ pub(crate) struct Interrupts(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// How long whoever took Ctrl-C over may take.
+    /// How long the code that handles Ctrl-C itself may take to end the command.
     grace: Mutex<Option<Duration>>,
     is_ending: AtomicBool,
 }
@@ -30,8 +30,8 @@ impl Interrupts {
         !self.0.is_ending.swap(true, Ordering::SeqCst)
     }
 
-    /// From now on Ctrl-C calls `end`, which ends the process unless the command ends already: at once, or where whoever took Ctrl-C over is not done in
-    /// time. A second Ctrl-C does not wait.
+    /// From now on, Ctrl-C calls `end`, which must end the process, unless the command is ending already. If a verb has
+    /// taken Ctrl-C over, it has its grace period first, which a second Ctrl-C cuts short.
     ///
     /// # Errors
     /// When the system refuses.

@@ -25,7 +25,7 @@ impl NodeList {
     /// Why this is no such list; a sentence without its name.
     pub(crate) fn fault(&self) -> Option<String> {
         let is_status = |text: &str| text.contains("Status: ");
-        let is_rpms = |text: &str| read_base(text, &mut Pool::new()).map_err(|error| error.to_string());
+        let is_rpms = |text: &str| read_base(text, &mut Pool::default()).map_err(|error| error.to_string());
         match self {
             NodeList::Status(text) if is_status(text) => None,
             NodeList::Status(text) if is_rpms(text).is_ok() && !text.trim().is_empty() => {

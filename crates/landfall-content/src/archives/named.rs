@@ -53,13 +53,8 @@ impl Named {
         digest.matches(&bytes).then_some(bytes)
     }
 
-    /// Whether they give no names.
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
-
     /// How many names they give.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.names.len()
     }
 }

@@ -8,7 +8,7 @@ use landfall_model::report::Kind;
 use serde::Deserialize;
 
 macro_rules! document {
-    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
         /// The content of `landfall.lock`. Lists are sorted by name.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -20,7 +20,6 @@ macro_rules! document {
             pub name: Option<String>,
             $(
                 /// The items of this kind.
-                $(#[cfg($only)])*
                 #[serde(default)]
                 pub $section: Vec<$kind>,
             )*
@@ -40,7 +39,6 @@ macro_rules! document {
             pub fn items(&self) -> impl Iterator<Item = &dyn LockedItem> {
                 let items = std::iter::empty();
                 $(
-                    $(#[cfg($only)])*
                     let items = items.chain(self.$section.iter().map(|item| item as &dyn LockedItem));
                 )*
                 items
@@ -50,7 +48,6 @@ macro_rules! document {
             pub fn item(&self, at: usize) -> Option<&dyn LockedItem> {
                 let mut before = 0;
                 $(
-                    $(#[cfg($only)])*
                     {
                         if let Some(item) = self.$section.get(at - before) {
                             return Some(item);
@@ -64,12 +61,12 @@ macro_rules! document {
 
             /// Keeps only the items for which `keep` returns true.
             pub fn retain(&mut self, keep: impl Fn(&dyn LockedItem) -> bool) {
-                $($(#[cfg($only)])* self.$section.retain(|item| keep(item));)*
+                $(self.$section.retain(|item| keep(item));)*
             }
 
             /// Adds everything that `other` holds.
             pub fn append(&mut self, mut other: Lock) {
-                $($(#[cfg($only)])* self.$section.append(&mut other.$section);)*
+                $(self.$section.append(&mut other.$section);)*
                 self.name = self.name.take().or(other.name.take());
                 self.endpoints.append(&mut other.endpoints);
                 self.missing.append(&mut other.missing);
@@ -78,14 +75,13 @@ macro_rules! document {
 
             /// Frees the memory that appending reserved.
             pub(super) fn shrink(&mut self) {
-                $($(#[cfg($only)])* self.$section.shrink_to_fit();)*
+                $(self.$section.shrink_to_fit();)*
             }
 
             /// A name that two items of one kind have, or two endpoints.
             pub(super) fn twice(&self) -> Option<String> {
                 let mut twice = None;
                 $(
-                    $(#[cfg($only)])*
                     {
                         let mut keys: Vec<_> = self.$section.iter().map(ItemKind::key).collect();
                         keys.sort_unstable();
@@ -99,7 +95,7 @@ macro_rules! document {
             /// Sorts items and endpoints by name.
             pub fn sort(&mut self) {
                 self.endpoints.sort();
-                $($(#[cfg($only)])* self.$section.sort_by(|a, b| a.key().cmp(b.key()));)*
+                $(self.$section.sort_by(|a, b| a.key().cmp(b.key()));)*
             }
         }
     };

@@ -54,10 +54,9 @@ pub(super) fn is_cut(text: &str) -> bool {
 }
 
 macro_rules! items {
-    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
         fn write_items(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
             $(
-                $(#[cfg($only)])*
                 section(
                     out,
                     stringify!($section),

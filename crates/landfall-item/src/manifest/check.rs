@@ -109,11 +109,10 @@ fn read_list(
 }
 
 macro_rules! entries {
-    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
         /// Reads the entries of each kind.
         fn read_entries(document: &Document, reader: &EntryReader<'_>, items: &mut Items, faults: &mut Faults) {
             $(
-                $(#[cfg($only)])*
                 for (index, entry) in document.$section.iter().enumerate() {
                     let node = reader.text.root.get(stringify!($section)).item(index);
                     let wishes = faults.take(<$kind as ItemKind>::read(entry, node, reader));

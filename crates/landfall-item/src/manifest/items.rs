@@ -7,14 +7,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 macro_rules! items {
-    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
         /// What one manifest asks for.
         #[derive(Debug, Default)]
         pub(super) struct Items {
             /// What the manifests are called.
             pub(super) names: BTreeSet<String>,
             $(
-                $(#[cfg($only)])*
                 pub(super) $section: Vec<Located<<$kind as ItemKind>::Wish>>,
             )*
             pub(super) missing: Vec<Located<Accepted>>,
@@ -28,14 +27,14 @@ macro_rules! items {
             /// Whether nothing is asked for, excluded or accepted as lost.
             pub(super) fn is_empty(&self) -> bool {
                 let all = [self.missing.is_empty(), self.endpoints.is_empty(), self.exclude.is_empty()];
-                $($(#[cfg($only)])* if !self.$section.is_empty() { return false; })*
+                $(if !self.$section.is_empty() { return false; })*
                 !all.contains(&false)
             }
 
             /// Adds all that `other` asks for.
             pub(super) fn append(&mut self, mut other: Items) {
                 self.names.append(&mut other.names);
-                $($(#[cfg($only)])* self.$section.append(&mut other.$section);)*
+                $(self.$section.append(&mut other.$section);)*
                 self.missing.append(&mut other.missing);
                 self.endpoints.append(&mut other.endpoints);
                 self.exclude.append(&mut other.exclude);

@@ -13,14 +13,13 @@ use std::fmt::Display;
 type Merged<T> = Result<T, Box<Diagnostic>>;
 
 macro_rules! merge {
-    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
         /// Puts together what `all` ask for. What contradicts goes to `faults`.
         pub(super) fn merge(all: Vec<Items>, faults: &mut Faults) -> Wanted {
             let mut sum = Items::default();
             all.into_iter().for_each(|items| sum.append(items));
             let mut may_ask = false;
             $(
-                $(#[cfg($only)])*
                 {
                     may_ask |= sum.$section.iter().any(|item| <$kind as ItemKind>::may_ask(&item.value));
                 }
@@ -30,7 +29,6 @@ macro_rules! merge {
                 let mut is_there = may_ask && matches!(exclude.value, Exclude::Reference(_));
                 let mut known = Vec::new();
                 $(
-                    $(#[cfg($only)])*
                     for item in &sum.$section {
                         is_there |= <$kind as ItemKind>::is_excluded(&item.value, &exclude.value);
                         known.extend(<$kind as ItemKind>::alike(&item.value, &exclude.value));
@@ -43,7 +41,6 @@ macro_rules! merge {
             let excluded = |by: &dyn Fn(&Exclude) -> bool| sum.exclude.iter().any(|one| by(&one.value));
             let mut urls: BTreeMap<String, (String, SourceSpan)> = BTreeMap::new();
             $(
-                $(#[cfg($only)])*
                 let $section = {
                     let mut items = sum.$section;
                     items.retain(|item| !excluded(&|by| <$kind as ItemKind>::is_excluded(&item.value, by)));
@@ -51,7 +48,6 @@ macro_rules! merge {
                 };
             )*
             $(
-                $(#[cfg($only)])*
                 for item in &$section {
                     faults.take(one_item_a_url(&mut urls, item, <$kind as ItemKind>::urls(&item.value)));
                 }
@@ -61,7 +57,6 @@ macro_rules! merge {
             Wanted {
                 name: sum.names.pop_first().filter(|_| sum.names.is_empty()),
                 $(
-                    $(#[cfg($only)])*
                     $section: $section.into_iter().map(|item| item.value).collect(),
                 )*
                 exclude: sum.exclude.iter().map(|one| one.value.clone()).collect(),
@@ -71,7 +66,6 @@ macro_rules! merge {
         }
 
         $(
-            $(#[cfg($only)])*
             impl Named for <$kind as ItemKind>::Wish {
                 fn shown(&self) -> String {
                     <$kind as ItemKind>::wished(self).to_string()

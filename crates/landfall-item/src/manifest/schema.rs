@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 macro_rules! document {
-    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
         /// A version-pinned list of what to carry: images, files, and hosts that must stay reachable.
         #[derive(Debug, Clone, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -49,7 +49,6 @@ macro_rules! document {
             pub(super) missing: Vec<Missing>,
             $(
                 $(#[doc = $doc])*
-                $(#[cfg($only)])*
                 #[serde(default)]
                 pub(super) $section: Vec<<$kind as ItemKind>::Written>,
             )*

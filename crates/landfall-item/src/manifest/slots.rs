@@ -155,12 +155,11 @@ fn repository(text: &str) -> Result<Versions, String> {
 }
 
 macro_rules! of_entries {
-    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
         /// The versions with a policy of their own.
         fn of_entries(read: &Read) -> Vec<Slot> {
             let mut found = Vec::new();
             $(
-                $(#[cfg($only)])*
                 {
                     let sources = sources::<$kind>(&read.items.$section);
                     for (index, entry) in read.document.$section.iter().enumerate() {
@@ -182,7 +181,6 @@ macro_rules! of_entries {
         fn tagged_by(read: &Read, name: &str) -> Option<Versions> {
             let variable = format!("${{{name}}}");
             $(
-                $(#[cfg($only)])*
                 for (index, entry) in read.document.$section.iter().enumerate() {
                     let Some(text) = <$kind as ItemKind>::reference(entry) else { continue };
                     let Some((before, after)) = tag_of(text).and_then(|tag| tag.split_once(&variable)) else { continue };
@@ -198,7 +196,6 @@ macro_rules! of_entries {
                 }
             )*
             $(
-                $(#[cfg($only)])*
                 for (index, entry) in read.document.$section.iter().enumerate() {
                     let Some(pinned) = <$kind as ItemKind>::pinned_by(entry, &variable) else { continue };
                     let node = read.text.root.get(stringify!($section)).item(index).get(pinned.item_at);
@@ -362,7 +359,7 @@ pub fn set_digest(text: &str, at: &Location, old: &Digest, new: &Digest) -> Resu
     let sections = ["images", "charts"].into_iter().filter(|section| root.key_span(section).is_some());
     let entries = sections.flat_map(|section| {
         let section = root.get(section);
-        (0..section.len()).map(|index| section.item(index))
+        (0..section.count()).map(|index| section.item(index))
     });
     let is_there = |entry: &&Node| {
         let item = if entry.key_span("repo").is_some() { entry.get("repo") } else { entry.get("ref") };

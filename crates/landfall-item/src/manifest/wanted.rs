@@ -4,7 +4,7 @@ use crate::lockfile::{Accepted, Endpoint};
 use crate::{Exclude, ItemKind, kinds};
 
 macro_rules! wanted {
-    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
         /// Everything that is wanted. Each list is sorted by name and holds a name once.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         pub struct Wanted {
@@ -12,7 +12,6 @@ macro_rules! wanted {
             pub name: Option<String>,
             $(
                 /// The items of this kind.
-                $(#[cfg($only)])*
                 pub $section: Vec<<$kind as ItemKind>::Wish>,
             )*
             /// What is left out of whatever the items ask for.
@@ -27,13 +26,12 @@ macro_rules! wanted {
 kinds!(wanted);
 
 macro_rules! names {
-    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
         impl Wanted {
             /// The names of all items.
             pub fn names(&self) -> Vec<String> {
                 let mut names = Vec::new();
                 $(
-                    $(#[cfg($only)])*
                     names.extend(self.$section.iter().map(|wish| <$kind>::wished(wish).to_string()));
                 )*
                 names

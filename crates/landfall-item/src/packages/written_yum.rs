@@ -269,7 +269,7 @@ fn bases(entry: &YumEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec
         YumBaseEntry::Listed(listed) => {
             let at = reader.here(at.get("rpms"));
             let text = String::from_utf8_lossy(&beside(&listed.rpms, &at, reader)?).into_owned();
-            read_base(&text, &mut Pool::new()).map_err(|error| {
+            read_base(&text, &mut Pool::default()).map_err(|error| {
                 let help = Some(
                     "write it with `rpm -qa` on a node; docs/packages.md has the form that says most".into(),
                 );

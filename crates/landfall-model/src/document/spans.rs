@@ -93,13 +93,8 @@ impl Node {
         self.member(key).map_or(self, |member| &member.value)
     }
 
-    /// Whether a mapping or list has no values.
-    pub fn is_empty(&self) -> bool {
-        self.below.is_empty()
-    }
-
     /// The number of values of a mapping or list.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.below.len()
     }
 

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn both_forms_are_read() {
-        let mut pool = Pool::new();
+        let mut pool = Pool::default();
         let text = "package bash 0:5.1-2.el9 x86_64\nprovides bash = 5.1-2.el9\nprovides config(bash) = 5.1\n\
                     requires /bin/sh\nrequires (a if b)\nfile /usr/bin/a file\npackage x 1:2-3 noarch\n\nplain-name-2.0-1.el9.x86_64\n";
         read_base(text, &mut pool).unwrap();
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_plain_list_learns_from_the_sources_what_a_package_provides() {
-        let mut pool = Pool::new();
+        let mut pool = Pool::default();
         let mut new = NewPackage::default();
         begin(&mut new, &mut pool, "a", "1:1-1", "x86_64");
         let name = pool.strings().add("liba.so");
@@ -134,7 +134,7 @@ mod tests {
     fn the_keys_of_rpm_are_no_packages() {
         let text = "package gpg-pubkey 0:54db67d5-6b02c7f0 (none)\nprovides gpg(R, Inc. (key 2) <s@x.test>) = 4:75-6b\n\
                     package a 0:1-1 noarch\nprovides b\ngpg-pubkey-54db67d5-6b02c7f0\nc-1-1.noarch\n";
-        let mut pool = Pool::new();
+        let mut pool = Pool::default();
         read_base(text, &mut pool).unwrap();
         let all: Vec<String> = pool.ids().map(|id| pool.nevra(id)).collect();
         assert_eq!(all, ["a-1-1.noarch", "c-1-1.noarch"]);
@@ -150,7 +150,7 @@ mod tests {
             "word",
             "package a 1-1 x86_64\nprovides a = 1 2",
         ] {
-            let error = read_base(text, &mut Pool::new()).unwrap_err().to_string();
+            let error = read_base(text, &mut Pool::default()).unwrap_err().to_string();
             assert!(error.contains("line"), "{text}: {error}");
         }
     }

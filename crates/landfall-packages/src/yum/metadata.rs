@@ -115,7 +115,7 @@ impl Offered {
         architectures: &Architectures,
         install: &[String],
     ) -> Result<Offered, MetadataError> {
-        let mut pool = Pool::new();
+        let mut pool = Pool::default();
         let mut modules = Modules::default();
         for (number, source) in sources.iter().enumerate() {
             let read = |reader: &mut dyn Read| {

@@ -40,7 +40,7 @@ pub use version::{Evr, compare_evrs as compare_versions};
 /// Reads `bytes` as each index that fills a pool.
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub fn fuzz(bytes: &[u8]) {
-    let mut pool = Pool::new();
+    let mut pool = Pool::default();
     let _ = primary::read_primary(bytes, 0, &["x86_64", "noarch"], &mut pool);
     pool.index();
     let wanted = filelists::related_paths(&pool);

@@ -183,7 +183,7 @@ data: {module: nginx, stream: 1.20}
 
     #[test]
     fn streams_that_are_no_default_are_hidden_and_what_a_default_replaces() {
-        let mut pool = Pool::new();
+        let mut pool = Pool::default();
         let packages =
             ["nginx 1:1.20-1", "nginx 1:1.22-1", "nginx 1:1.24-1", "nginx-mod 1:1.22-1", "other 0:1-1"];
         let list: String = packages.iter().map(|package| format!("package {package} x86_64\n")).collect();

@@ -114,14 +114,8 @@ struct Provider {
 }
 
 impl Default for Pool {
-    fn default() -> Pool {
-        Pool::new()
-    }
-}
-
-impl Pool {
     /// No packages.
-    pub fn new() -> Pool {
+    fn default() -> Pool {
         Pool {
             strings: Strings::new(),
             packages: Vec::new(),
@@ -131,7 +125,9 @@ impl Pool {
             providers: Vec::new(),
         }
     }
+}
 
+impl Pool {
     /// The texts, for readers that fill it.
     pub(super) fn strings(&mut self) -> &mut Strings {
         &mut self.strings
@@ -227,13 +223,8 @@ impl Pool {
         &self.relations[start..end]
     }
 
-    /// Whether there are no packages.
-    pub fn is_empty(&self) -> bool {
-        self.packages.is_empty()
-    }
-
     /// How many packages there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.packages.len()
     }
 

@@ -39,7 +39,7 @@ const PRIMARY: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 </metadata>"#;
 
 fn read(text: &str) -> Result<Pool, YumError> {
-    let mut pool = Pool::new();
+    let mut pool = Pool::default();
     read_primary(text.as_bytes(), 3, &["x86_64", "noarch"], &mut pool)?;
     pool.index();
     Ok(pool)

@@ -242,7 +242,7 @@ mod tests {
             )),
             "{primary}"
         );
-        let mut pool = Pool::new();
+        let mut pool = Pool::default();
         read_primary(primary.as_bytes(), 0, &["noarch"], &mut pool).unwrap();
         assert_eq!(pool.ids().count(), 2);
         let lists = &files[&read.index("filelists").unwrap().path];

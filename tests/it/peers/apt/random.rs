@@ -27,6 +27,13 @@ struct MadePackage {
     text: String,
 }
 
+impl MadePackage {
+    /// Whether it conflicts with `other`, which is another package.
+    fn excludes(&self, other: &MadePackage) -> bool {
+        self.name != other.name && self.conflicts.iter().any(|target| target.fits(other))
+    }
+}
+
 /// A name with the bound of its version.
 #[derive(Clone)]
 struct Target {
@@ -161,10 +168,7 @@ fn installed(dice: &mut Dice, packages: &[MadePackage]) -> Vec<MadePackage> {
         left.retain(|one| {
             let has =
                 |group: &Vec<Target>| group.iter().any(|target| all.iter().any(|other| target.fits(other)));
-            let excludes = |a: &MadePackage, b: &MadePackage| {
-                a.name != b.name && a.conflicts.iter().any(|target| target.fits(b))
-            };
-            let is_free = !all.iter().any(|other| excludes(one, other) || excludes(other, one));
+            let is_free = !all.iter().any(|other| one.excludes(other) || other.excludes(one));
             let is_taken = one.needs.iter().all(has) && is_free && chance(dice, 55);
             if is_taken {
                 all.push(one);
@@ -238,11 +242,8 @@ fn apts_choice(apt: &Apt, place: &Place, case: &MadeCase) -> AptsChoice {
 fn violations(case: &MadeCase, chosen: &[String]) -> Vec<String> {
     let is_chosen = |one: &&MadePackage| chosen.contains(&format!("{} {}", one.name, one.version));
     let new: Vec<&MadePackage> = case.packages.iter().filter(is_chosen).collect();
-    let excludes = |a: &MadePackage, b: &MadePackage| {
-        a.name != b.name && a.conflicts.iter().any(|target| target.fits(b))
-    };
     let stays = |one: &&MadePackage| {
-        !new.iter().any(|other| other.name == one.name || excludes(one, other) || excludes(other, one))
+        !new.iter().any(|other| other.name == one.name || one.excludes(other) || other.excludes(one))
     };
     let mut all: Vec<&MadePackage> = new.iter().copied().chain(case.installed.iter().filter(stays)).collect();
     loop {
@@ -263,11 +264,8 @@ fn violations(case: &MadeCase, chosen: &[String]) -> Vec<String> {
                 found.push(format!("{} needs {}", one.name, written.join(" | ")));
             }
         }
-        for other in all.iter().filter(|other| other.name != one.name) {
-            if one.conflicts.iter().any(|target| target.fits(other)) {
-                found.push(format!("{} excludes {}", one.name, other.name));
-            }
-        }
+        let excluded = all.iter().filter(|other| one.excludes(other));
+        found.extend(excluded.map(|other| format!("{} excludes {}", one.name, other.name)));
     }
     let is_there = |name: &str| all.iter().any(|one| one.name == name);
     let asked = case.asked.iter().map(|text| text.split(['=', '/']).next().unwrap());

@@ -106,10 +106,12 @@ impl Sweep<'_> {
         } else {
             // runs that begin now know of it before anything is deleted
             list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
-            // a run that began before may have been told that some of it is there: a list that is younger says so to all
-            self.take_claims(&mut claimed).await?;
-            for digest in &self.keep {
-                listed.extend(condemns.remove_entry(digest));
+            if !condemns.is_empty() {
+                // a run that began before may have been told that some of it is there: a younger list tells everybody
+                self.take_claims(&mut claimed).await?;
+                for digest in &self.keep {
+                    listed.extend(condemns.remove_entry(digest));
+                }
             }
             let kept_list = list::write(self.bucket, keys::INDEX, &listed).await?;
             let replaced =

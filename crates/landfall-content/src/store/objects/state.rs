@@ -107,14 +107,8 @@ impl Objects {
     }
 
     /// The size of content that is known to be there.
-    pub(super) fn known_size(&self, digest: &Digest) -> Option<u64> {
+    pub fn known_size(&self, digest: &Digest) -> Option<u64> {
         self.known().here.get(digest).copied()
-    }
-
-    /// Whether a list that was read has it as there.
-    #[cfg(any(test, feature = "testkit"))]
-    pub fn is_listed(&self, digest: &Digest) -> bool {
-        self.known_size(digest).is_some()
     }
 
     /// Whether `gc` may delete it: whoever needs it writes it anew.

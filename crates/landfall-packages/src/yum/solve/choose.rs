@@ -100,7 +100,7 @@ pub fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
         rules.rules.truncate(strong);
         rules.rules.extend(choice_rules.enabled());
         let clauses = rules.rules.iter().map(|rule| rule.literals.as_slice());
-        let (sat, outcome) = Sat::new(pool.len(), left, clauses);
+        let (sat, outcome) = Sat::new(pool.count(), left, clauses);
         let mut chooser = Chooser::new(sat, rules, jobs.clone(), dependencies, strong, weak);
         let outcome = outcome.map_err(Stop::from).and_then(|()| chooser.run());
         left = chooser.sat.steps();
@@ -206,7 +206,7 @@ impl<'p> Chooser<'p> {
         strong: usize,
         weak: bool,
     ) -> Chooser<'p> {
-        let mut first_rule = vec![(0, 0); rules.pool.len()];
+        let mut first_rule = vec![(0, 0); rules.pool.count()];
         for (number, rule) in rules.rules[..dependencies].iter().enumerate() {
             let (first, end) = &mut first_rule[package(rule.literals[0]).0 as usize];
             if *end == 0 {
@@ -291,7 +291,7 @@ impl<'p> Chooser<'p> {
 
     fn decide_job(&mut self) -> Result<bool, Stop> {
         let Some(mut candidates) = self.jobs.clone().find_map(|job| self.open(job)) else { return Ok(false) };
-        self.sat.spend(self.rules.pool.len())?;
+        self.sat.spend(self.rules.pool.count())?;
         // what is there already is good enough
         if candidates.iter().any(|id| self.rules.is_base(*id)) {
             candidates.retain(|id| self.rules.is_base(*id));

@@ -24,7 +24,7 @@ impl<'r, 'p> Policy<'r, 'p> {
     pub(super) fn new(rules: &'r mut Rules<'p>, trail: &[Literal]) -> Policy<'r, 'p> {
         let order: Vec<PackageId> =
             trail.iter().filter(|literal| **literal > 0).map(|literal| package(*literal)).collect();
-        let mut is_installed = vec![false; rules.pool.len()];
+        let mut is_installed = vec![false; rules.pool.count()];
         order.iter().for_each(|id| is_installed[id.0 as usize] = true);
         Policy { rules, is_installed, order }
     }

@@ -36,7 +36,7 @@ fn missing_relation(rules: &Rules<'_>, rule: &Rule) -> Option<String> {
 /// Whether `some` of the rules can all hold, or `steps` do not suffice to find that out.
 fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
     let clauses = some.iter().map(|rule| rule.literals.as_slice());
-    let (mut sat, outcome) = Sat::new(rules.pool.len(), *steps, clauses);
+    let (mut sat, outcome) = Sat::new(rules.pool.count(), *steps, clauses);
     let mut outcome = outcome.map_err(Stop::from);
     let literals: BTreeSet<Literal> = some.iter().flat_map(|rule| &rule.literals).copied().collect();
     while outcome.is_ok() {

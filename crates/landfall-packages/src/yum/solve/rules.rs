@@ -70,7 +70,7 @@ impl<'p> Rules<'p> {
             architectures,
             assume,
             rules: Vec::new(),
-            reached: vec![false; pool.len()],
+            reached: vec![false; pool.count()],
             assumed: BTreeMap::new(),
             unlisted: BTreeSet::new(),
             beside: BESIDE.iter().flat_map(|name| pool.named(name)).collect(),

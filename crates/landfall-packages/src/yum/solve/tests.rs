@@ -7,7 +7,7 @@ use crate::yum::pool::Pool;
 
 /// A pool of what `sources` and `base` list, in the form of a list of what is installed.
 fn pool(sources: &str, base: &str) -> Pool {
-    let mut pool = Pool::new();
+    let mut pool = Pool::default();
     read_base(sources, &mut pool).unwrap();
     pool.offer_all();
     read_base(base, &mut pool).unwrap();

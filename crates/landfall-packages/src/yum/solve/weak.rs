@@ -12,7 +12,7 @@ impl<'p> Chooser<'p> {
     /// Installs what is recommended and what supplements. Whether there was anything to decide.
     pub(super) fn decide_weak(&mut self) -> Result<bool, Stop> {
         let (pool, reached) = (self.rules.pool, self.rules.reached.clone());
-        self.sat.spend(pool.len())?;
+        self.sat.spend(pool.count())?;
         let is_installed = |literal: &&Literal| **literal > 0;
         let order: Vec<PackageId> =
             self.sat.trail().iter().filter(is_installed).map(|literal| package(*literal)).collect();
