@@ -1,6 +1,11 @@
-//! Locks a manifest and mirrors what it wants into a registry: `cargo run --example mirror -- MANIFEST HOST[:PORT]`
+//! Locks a manifest and mirrors what it wants into a registry: `cargo run --example mirror --
+//! MANIFEST HOST[:PORT]`
 
-#![allow(clippy::print_stdout, clippy::missing_errors_doc, reason = "it is a program")]
+#![allow(
+    clippy::print_stdout,
+    clippy::missing_errors_doc,
+    reason = "it is a program"
+)]
 
 use landfall::{ClientBuilder, Keep, Mapping, Pins, PushOptions, Store, load_manifests};
 use std::error::Error;
@@ -15,15 +20,28 @@ pub async fn mirror(manifest: PathBuf, to: &str) -> Result<Vec<String>, Box<dyn 
     let store = Store::open(folder.path())?;
     let locked = client.lock(&wanted, None, Pins::Keep, &store).await;
     let mapping = Mapping::to(to.parse()?);
-    let pushed =
-        client.mirror(&locked.lock, (&store, Keep::Nothing), &mapping, PushOptions::default()).await?;
-    Ok(pushed.items.iter().map(|item| format!("{} {}: {:?}", item.kind, item.name, item.status)).collect())
+    let pushed = client
+        .mirror(
+            &locked.lock,
+            (&store, Keep::Nothing),
+            &mapping,
+            PushOptions::default(),
+        )
+        .await?;
+    Ok(pushed
+        .items
+        .iter()
+        .map(|item| format!("{} {}: {:?}", item.kind, item.name, item.status))
+        .collect())
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let [manifest, to] =
-        std::env::args().skip(1).collect::<Vec<_>>().try_into().map_err(|_| "MANIFEST HOST[:PORT]")?;
+    let [manifest, to] = std::env::args()
+        .skip(1)
+        .collect::<Vec<_>>()
+        .try_into()
+        .map_err(|_| "MANIFEST HOST[:PORT]")?;
     for line in mirror(manifest.into(), &to).await? {
         println!("{line}");
     }

@@ -7,17 +7,26 @@
 //!                                       rewrite: point everything at it
 //! ```
 //!
-//! A program embeds it by a [`Client`], which has the verbs that need a network, a [`Store`] and a [`Bundle`].
-//! `examples/mirror.rs` locks a manifest and mirrors it; `examples/rewrite.rs` points a text at a registry with [`rewrite`](fn@rewrite). The
-//! features `cli` (the program) and `serve` (the server) are on by default; without them neither clap nor axum is built.
+//! A program embeds it by a [`Client`], which has the verbs that need a network, a [`Store`] and a
+//! [`Bundle`]. `examples/mirror.rs` locks a manifest and mirrors it; `examples/rewrite.rs` points a
+//! text at a registry with [`rewrite`](fn@rewrite). The features `cli` (the program) and `serve`
+//! (the server) are on by default; without them neither clap nor axum is built.
 //!
-//! Inside, the folders follow the data's way; `docs/architecture.md` says what each holds and which may import which.
+//! Inside, the folders follow the data's way; `docs/architecture.md` says what each holds and which
+//! may import which.
 
 #![cfg_attr(
     not(feature = "cli"),
-    allow(dead_code, unused_imports, reason = "some of it is for the command line alone")
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "some of it is for the command line alone"
+    )
 )]
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is"))]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is")
+)]
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("landfall takes sizes of blobs for sizes in memory: it needs a target of 64 bits");
@@ -41,8 +50,8 @@ mod update;
 pub use cli::main as command_line;
 pub use client::{BundleOptions, Client, ClientBuilder, ClientError, PulledBundle};
 pub use landfall_bundle::{
-    Bundle, Error as BundleError, PackOptions, PackPlan, Packaging, PackedBundle, Serial, SignedBy, Verified,
-    VolumeSize, add_signature, verify, write_packaged as pack, write_to as pack_to,
+    Bundle, Error as BundleError, PackOptions, PackPlan, Packaging, PackedBundle, Serial, SignedBy,
+    Verified, VolumeSize, add_signature, verify, write_packaged as pack, write_to as pack_to,
 };
 pub use landfall_content::archives::ArchiveError;
 pub use landfall_content::store::{Disk as Store, StoreError};
@@ -50,7 +59,8 @@ pub use landfall_content::{BlobRead, ContentError, FileRun, FileRuns, Keep, Look
 pub use landfall_item::lockfile::{Endpoint, Lock, LockError};
 pub use landfall_item::manifest::{Error as ManifestError, Wanted, load as load_manifests};
 pub use landfall_item::{
-    Chart as LockedChart, File as LockedFile, Image as LockedImage, PackageSet as LockedPackages, Pins,
+    Chart as LockedChart, File as LockedFile, Image as LockedImage, PackageSet as LockedPackages,
+    Pins,
 };
 pub use landfall_model::config::{IndexPolicy, Site, SiteError, mapping};
 pub use landfall_model::report::{Item, Kind, Progress, Report, Silent, Status};
@@ -68,8 +78,8 @@ pub mod internals {
     pub use crate::fuzz::{TARGETS, Target, run};
     pub use landfall_item::lockfile::{Accepted, Unresolved};
     pub use landfall_item::{
-        ChartImage, ChartName, LockedManifest, LockedPackage, OfferedIndex, OpenReference, PackageIndex,
-        PackageSource, Referrer, Sidecar, Trimmed, file_repository,
+        ChartImage, ChartName, LockedManifest, LockedPackage, OfferedIndex, OpenReference,
+        PackageIndex, PackageSource, Referrer, Sidecar, Trimmed, file_repository,
     };
     pub use landfall_model::{Algorithm, Descriptor, cost, media_type, split, trim_index};
     pub use landfall_rewrite::{Content, Input, Meaning, ReadAs, inputs, read, scan};

@@ -1,4 +1,5 @@
-//! A bundle with the approved lock and other frames: every verb that reads content refuses it, and nothing of it comes out.
+//! A bundle with the approved lock and other frames: every verb that reads content refuses it, and
+//! nothing of it comes out.
 
 use super::testing::run;
 use crate::cli::shared::Exit;
@@ -23,7 +24,10 @@ fn a_bundle_with_the_approved_lock_but_other_frames_is_refused_by_every_verb_tha
     assert!(verified.message.contains("digest"), "{}", verified.message);
 
     let registry = start(Some(&dir.join("pushed")), Served::default);
-    let pushed = run(dir, &format!("push DIR/B --lock DIR/l --to {}", registry.address));
+    let pushed = run(
+        dir,
+        &format!("push DIR/B --lock DIR/l --to {}", registry.address),
+    );
     assert!(pushed.is_err() || pushed.is_ok_and(|outcome| outcome.exit != Exit::Done));
     let target = format!("/v2/app/blobs/{}", Digest::sha256(&honest));
     assert_eq!(get(&registry.address, &target, "").0, 404);

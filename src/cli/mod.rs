@@ -106,7 +106,8 @@ impl Verb {
     }
 }
 
-/// The command line; variables that are set to nothing count as unset, as scripts and CI leave them.
+/// The command line; variables that are set to nothing count as unset, as scripts and CI leave
+/// them.
 fn command() -> Command {
     let is_empty = |name: &str| std::env::var_os(name).is_some_and(|value| value.is_empty());
     let flags = [("store", "LANDFALL_STORE"), ("site", "LANDFALL_SITE")];
@@ -128,15 +129,31 @@ fn without_passwords(mut error: clap::Error) -> clap::Error {
 /// Parses, runs, prints, and gives the exit code.
 pub fn main() -> ExitCode {
     let told = |error| help::without_far_tips(without_passwords(error));
-    let matches = command().try_get_matches().unwrap_or_else(|error| told(error).exit());
+    let matches = command()
+        .try_get_matches()
+        .unwrap_or_else(|error| told(error).exit());
     let name = matches.subcommand_name().unwrap_or("landfall").to_owned();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| without_passwords(error).exit());
+    let cli =
+        Cli::from_arg_matches(&matches).unwrap_or_else(|error| without_passwords(error).exit());
     let context = match Context::new(cli.global.clone()) {
         Ok(context) => context,
         Err(failure) => return finish(&name, &cli.global, &Shown::new(&cli.global), Err(failure)),
     };
-    if let Some(Err(failure)) = cli.global.report.as_ref().map(|report| check_output("the report", report)) {
-        return finish(&name, &Global { report: None, ..cli.global }, &context.shown, Err(failure));
+    if let Some(Err(failure)) = cli
+        .global
+        .report
+        .as_ref()
+        .map(|report| check_output("the report", report))
+    {
+        return finish(
+            &name,
+            &Global {
+                report: None,
+                ..cli.global
+            },
+            &context.shown,
+            Err(failure),
+        );
     }
     let (interrupted, global, shown) = (name.clone(), cli.global.clone(), context.shown.clone());
     let progress = context.progress.clone();
@@ -147,7 +164,9 @@ pub fn main() -> ExitCode {
         std::process::exit(Exit::Interrupted as i32)
     });
     if let Err(error) = watched {
-        context.progress.note(&format!("Ctrl-C is not waited for: {error}"));
+        context
+            .progress
+            .note(&format!("Ctrl-C is not waited for: {error}"));
     }
     let mut result = cli.verb.run(&context);
     if !context.interrupts.begin_end() {
@@ -176,9 +195,13 @@ mod tests {
     #[test]
     fn a_refused_value_is_shown_without_a_password() {
         for flag in ["--to", "--registry"] {
-            let refused = Cli::try_parse_from(["landfall", "audit", "x", flag, "joe:hunter2@r:5000"]);
+            let refused =
+                Cli::try_parse_from(["landfall", "audit", "x", flag, "joe:hunter2@r:5000"]);
             let told = without_passwords(refused.err().unwrap()).to_string();
-            assert!(told.contains("***@r:5000") && !told.contains("hunter2"), "{told}");
+            assert!(
+                told.contains("***@r:5000") && !told.contains("hunter2"),
+                "{told}"
+            );
         }
     }
 
@@ -186,10 +209,23 @@ mod tests {
     fn patience_is_set_by_flags() {
         let default = limits(&[]).unwrap();
         assert_eq!(default.first_byte_proxied, Duration::from_mins(10));
-        assert_eq!((default.idle, default.max_wait_secs), (Limits::default().idle, 900));
+        assert_eq!(
+            (default.idle, default.max_wait_secs),
+            (Limits::default().idle, 900)
+        );
         let set = limits(&["--idle", "5s", "--first-byte", "3m", "--max-wait", "1h"]).unwrap();
-        assert_eq!((set.idle, set.max_wait_secs), (Duration::from_secs(5), 3600));
-        assert_eq!([set.first_byte, set.first_byte_proxied], [Duration::from_mins(3); 2]);
-        assert!(limits(&["--idle", "0s"]).unwrap_err().contains("at least 1s"));
+        assert_eq!(
+            (set.idle, set.max_wait_secs),
+            (Duration::from_secs(5), 3600)
+        );
+        assert_eq!(
+            [set.first_byte, set.first_byte_proxied],
+            [Duration::from_mins(3); 2]
+        );
+        assert!(
+            limits(&["--idle", "0s"])
+                .unwrap_err()
+                .contains("at least 1s")
+        );
     }
 }

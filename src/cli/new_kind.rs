@@ -21,7 +21,11 @@ fn run(dir: &Path, line: &str) -> Outcome {
 
 /// The status of each note in the report of a verb.
 fn notes(outcome: &Outcome) -> Vec<Status> {
-    let notes = outcome.report.items.iter().filter(|item| item.kind == Kind::Note);
+    let notes = outcome
+        .report
+        .items
+        .iter()
+        .filter(|item| item.kind == Kind::Note);
     notes.map(|item| item.status).collect()
 }
 
@@ -38,7 +42,11 @@ fn manifest(dir: &Path, text: &str) {
 fn serving(bundles: Vec<ServedBundle>, writable: Option<&Path>) -> Started {
     start(writable, move || {
         let content = bundles.iter().map(|bundle| bundle.blobs.clone()).collect();
-        Served { bundles: bundles.clone(), content, ..Served::default() }
+        Served {
+            bundles: bundles.clone(),
+            content,
+            ..Served::default()
+        }
     })
 }
 
@@ -50,7 +58,10 @@ fn get(url: &str) -> (u16, String) {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    (
+        head.split(' ').nth(1).unwrap().parse().unwrap(),
+        body.to_owned(),
+    )
 }
 
 #[test]
@@ -61,15 +72,30 @@ fn a_note_goes_all_the_way() {
     let digest = Digest::sha256(b"hello, world");
 
     // lock: a section of its own, read back, kept, and moved
-    assert_eq!(notes(&run(dir, "lock -f DIR/m.yaml --lock DIR/l")), [Status::Done]);
+    assert_eq!(
+        notes(&run(dir, "lock -f DIR/m.yaml --lock DIR/l")),
+        [Status::Done]
+    );
     let lock = fs::read_to_string(dir.join("l")).unwrap();
-    assert!(lock.contains(&format!("\nnotes:\n- name: {NOTE}\n  digest: {digest}\n")), "{lock}");
-    assert_eq!(notes(&run(dir, "lock -f DIR/m.yaml --lock DIR/l")), [Status::Present]);
+    assert!(
+        lock.contains(&format!("\nnotes:\n- name: {NOTE}\n  digest: {digest}\n")),
+        "{lock}"
+    );
+    assert_eq!(
+        notes(&run(dir, "lock -f DIR/m.yaml --lock DIR/l")),
+        [Status::Present]
+    );
 
     // pull, pack, verify
     assert_eq!(notes(&run(dir, "pull --lock DIR/l")), [Status::Present]);
-    assert_eq!(notes(&run(dir, "pack --lock DIR/l -o DIR/b")), [Status::Done]);
-    assert_eq!(notes(&run(dir, "verify DIR/b --lock DIR/l")), [Status::Present]);
+    assert_eq!(
+        notes(&run(dir, "pack --lock DIR/l -o DIR/b")),
+        [Status::Done]
+    );
+    assert_eq!(
+        notes(&run(dir, "verify DIR/b --lock DIR/l")),
+        [Status::Present]
+    );
 
     // ls, diff, export
     let listed = run(dir, "ls DIR/b");
@@ -86,7 +112,10 @@ fn a_note_goes_all_the_way() {
         [&change["kind"], &change["change"], &change["name"]],
         [&json!("note"), &json!("moved"), &json!(NOTE)]
     );
-    assert_eq!(notes(&run(dir, "export files --bundle DIR/b -o DIR/out")), [Status::Done]);
+    assert_eq!(
+        notes(&run(dir, "export files --bundle DIR/b -o DIR/out")),
+        [Status::Done]
+    );
     let exported = fs::read(dir.join("out/notes.example/team/hello/v1.txt")).unwrap();
     assert_eq!(exported, b"hello, world");
 
@@ -107,29 +136,76 @@ fn a_note_goes_all_the_way() {
     let here = &server.address;
     let (status, by_name) = get(&format!("http://{here}/v2/team/hello/manifests/v1"));
     let read: Value = serde_json::from_str(&by_name).unwrap();
-    assert_eq!((status, &read["layers"][0]["digest"]), (200, &json!(digest)));
-    assert_eq!(get(&format!("http://{here}/v2/notes.example/team/hello/manifests/v1")).1, by_name);
-    assert_eq!(get(&format!("http://{here}/v2/team/hello/blobs/{digest}")).1, "hello, world");
-    assert_eq!(get(&format!("http://{here}/files/notes.example/team/hello/v1.txt")).1, "hello, world");
-    assert!(get(&format!("http://{here}/")).1.contains("notes.example/team/hello:v1"));
+    assert_eq!(
+        (status, &read["layers"][0]["digest"]),
+        (200, &json!(digest))
+    );
+    assert_eq!(
+        get(&format!(
+            "http://{here}/v2/notes.example/team/hello/manifests/v1"
+        ))
+        .1,
+        by_name
+    );
+    assert_eq!(
+        get(&format!("http://{here}/v2/team/hello/blobs/{digest}")).1,
+        "hello, world"
+    );
+    assert_eq!(
+        get(&format!(
+            "http://{here}/files/notes.example/team/hello/v1.txt"
+        ))
+        .1,
+        "hello, world"
+    );
+    assert!(
+        get(&format!("http://{here}/"))
+            .1
+            .contains("notes.example/team/hello:v1")
+    );
 
     // push: to a registry that takes it, and finds it there the second time
     let pushed = serving(vec![], Some(&dir.join("pushed")));
     let there = &pushed.address;
-    assert_eq!(notes(&run(dir, &format!("push DIR/b --to {there}"))), [Status::Done]);
-    assert_eq!(get(&format!("http://{there}/v2/team/hello/manifests/v1")).1, by_name);
-    assert_eq!(notes(&run(dir, &format!("push DIR/b --to {there}"))), [Status::Present]);
+    assert_eq!(
+        notes(&run(dir, &format!("push DIR/b --to {there}"))),
+        [Status::Done]
+    );
+    assert_eq!(
+        get(&format!("http://{there}/v2/team/hello/manifests/v1")).1,
+        by_name
+    );
+    assert_eq!(
+        notes(&run(dir, &format!("push DIR/b --to {there}"))),
+        [Status::Present]
+    );
 
     // rewrite and audit: its reference and its URL are known
-    let (reference, url) = ("notes.example/team/hello:v1", "https://notes.example/team/hello/v1.txt");
-    fs::write(dir.join("app.yaml"), format!("image: {reference}\nurl: {url}\n")).unwrap();
+    let (reference, url) = (
+        "notes.example/team/hello:v1",
+        "https://notes.example/team/hello/v1.txt",
+    );
+    fs::write(
+        dir.join("app.yaml"),
+        format!("image: {reference}\nurl: {url}\n"),
+    )
+    .unwrap();
     let audited = run(dir, "audit DIR/app.yaml --lock DIR/l");
-    assert!(audited.report.items.iter().all(|item| item.status == Status::Present), "{}", audited.text);
+    assert!(
+        audited
+            .report
+            .items
+            .iter()
+            .all(|item| item.status == Status::Present),
+        "{}",
+        audited.text
+    );
     let flags = format!("--lock DIR/l --to {there} --files http://{here}/files -o DIR/new");
     run(dir, &format!("rewrite DIR/app.yaml {flags}"));
     let new = fs::read_to_string(dir.join("new/app.yaml")).unwrap();
-    let wanted =
-        format!("image: {there}/team/hello:v1\nurl: http://{here}/files/notes.example/team/hello/v1.txt\n");
+    let wanted = format!(
+        "image: {there}/team/hello:v1\nurl: http://{here}/files/notes.example/team/hello/v1.txt\n"
+    );
     assert_eq!(new, wanted);
     assert!(there.parse::<Target>().is_ok());
 }

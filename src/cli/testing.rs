@@ -7,7 +7,9 @@ use std::path::Path;
 /// What the verb returns of this line, in which `DIR` stands for the folder.
 pub(super) fn run(dir: &Path, line: &str) -> Result<Outcome, Failure> {
     let store = dir.join("store").display().to_string();
-    let words = ["landfall", "--store", &store, "--progress", "none"].map(str::to_owned).into_iter();
+    let words = ["landfall", "--store", &store, "--progress", "none"]
+        .map(str::to_owned)
+        .into_iter();
     let path = |word: &str| word.replace("DIR", &dir.display().to_string());
     let cli = Cli::try_parse_from(words.chain(line.split(' ').map(path))).unwrap();
     let context = Context::new(cli.global).unwrap();

@@ -51,7 +51,10 @@ impl ClientBuilder {
     /// Hosts, `host` or `host:port`, that are spoken to over plain http.
     #[must_use]
     pub fn plain_http(self, hosts: impl IntoIterator<Item = impl Into<String>>) -> ClientBuilder {
-        ClientBuilder { plain_http: hosts.into_iter().map(Into::into).collect(), ..self }
+        ClientBuilder {
+            plain_http: hosts.into_iter().map(Into::into).collect(),
+            ..self
+        }
     }
 
     /// Bounds: transfers in flight, attempts, waits.
@@ -63,7 +66,10 @@ impl ClientBuilder {
     /// No variable of the environment counts: no proxy, no auth file, no folder of certificates.
     #[must_use]
     pub fn without_environment(self) -> ClientBuilder {
-        ClientBuilder { environment: |_| None, ..self }
+        ClientBuilder {
+            environment: |_| None,
+            ..self
+        }
     }
 
     /// Hears how the work proceeds.
@@ -72,14 +78,15 @@ impl ClientBuilder {
         ClientBuilder { progress, ..self }
     }
 
-    /// Archives and layouts of other tools. What they have is taken from them, before the network is asked.
+    /// Archives and layouts of other tools. What they have is taken from them, before the network
+    /// is asked.
     #[must_use]
     pub fn archives(self, archives: Vec<PathBuf>) -> ClientBuilder {
         ClientBuilder { archives, ..self }
     }
 
-    /// It is one of several that do a lock together: it pulls and delivers its part, and takes its share of what may be asked
-    /// of an upstream host at once.
+    /// It is one of several that do a lock together: it pulls and delivers its part, and takes its
+    /// share of what may be asked of an upstream host at once.
     #[must_use]
     pub fn shard(self, shard: Shard) -> ClientBuilder {
         ClientBuilder { shard, ..self }
@@ -90,7 +97,11 @@ impl ClientBuilder {
     /// # Errors
     /// A setting, an auth file, a certificate, a proxy or an archive that cannot be used.
     pub fn build(self) -> Result<Client, ClientError> {
-        let archives: Result<Vec<_>, _> = self.archives.iter().map(|path| Archive::open(path)).collect();
+        let archives: Result<Vec<_>, _> = self
+            .archives
+            .iter()
+            .map(|path| Archive::open(path))
+            .collect();
         let archives = archives?;
         let site = self.site.as_ref();
         let keychain = Keychain::load(site, self.environment).map_err(SetupError::from)?;
@@ -98,7 +109,9 @@ impl ClientBuilder {
         let trust = certs_d(&certs_d_folders(self.environment));
         let hosts = host_rules(site, &self.plain_http, &keychain, trust);
         for (host, _) in hosts.iter().filter(|(_, rule)| rule.tls.skip_verify) {
-            self.progress.note(&format!("warning: the certificate of {host} is not checked (skipVerify)"));
+            self.progress.note(&format!(
+                "warning: the certificate of {host} is not checked (skipVerify)"
+            ));
         }
         let proxies = proxy_rules(site, self.environment)?;
         let private_targets = PrivateTargets::new(site.map_or(&[], |site| &site.private_targets));
@@ -113,17 +126,33 @@ impl ClientBuilder {
             progress: self.progress.clone(),
         });
         let sessions = Sessions::new(transport, Arc::new(keychain), site, self.plain_hosts())?;
-        Ok(Client::new(Arc::new(sessions), self.limits, self.progress, archives, self.shard))
+        Ok(Client::new(
+            Arc::new(sessions),
+            self.limits,
+            self.progress,
+            archives,
+            self.shard,
+        ))
     }
 
     /// Every host that is spoken to over plain http, by flags and by the site.
     fn plain_hosts(&self) -> Vec<String> {
         let site = self.site.as_ref();
-        let registry = site.and_then(|site| site.registry.as_ref()).filter(|registry| registry.plain_http);
-        let registry = registry.and_then(|registry| Some(registry.address.parse::<Target>().ok()?.registry));
+        let registry = site
+            .and_then(|site| site.registry.as_ref())
+            .filter(|registry| registry.plain_http);
+        let registry =
+            registry.and_then(|registry| Some(registry.address.parse::<Target>().ok()?.registry));
         let upstreams = site.iter().flat_map(|site| &site.upstreams);
-        let upstreams = upstreams.filter(|(_, upstream)| upstream.plain_http).map(|(host, _)| host.clone());
-        self.plain_http.iter().cloned().chain(registry).chain(upstreams).collect()
+        let upstreams = upstreams
+            .filter(|(_, upstream)| upstream.plain_http)
+            .map(|(host, _)| host.clone());
+        self.plain_http
+            .iter()
+            .cloned()
+            .chain(registry)
+            .chain(upstreams)
+            .collect()
     }
 
     fn proxy_ca(&self) -> Option<PathBuf> {
@@ -134,11 +163,18 @@ impl ClientBuilder {
     /// Reads the certificates and keys that the site names, before anything is asked for with them.
     fn check_trust(&self, keychain: &Keychain) -> Result<(), ClientError> {
         let rules = host_rules(self.site.as_ref(), &[], keychain, BTreeMap::new());
-        let proxy = TlsProfile { ca: self.proxy_ca().into_iter().collect(), ..TlsProfile::default() };
+        let proxy = TlsProfile {
+            ca: self.proxy_ca().into_iter().collect(),
+            ..TlsProfile::default()
+        };
         let mut profiles = rules.into_values().map(|rule| rule.tls).chain([proxy]);
-        profiles.try_for_each(|profile| profile.check()).map_err(|source| {
-            let key = source.path().and_then(|path| self.site.as_ref()?.key_of_trust(path));
-            ClientError::Trust { key, source }
-        })
+        profiles
+            .try_for_each(|profile| profile.check())
+            .map_err(|source| {
+                let key = source
+                    .path()
+                    .and_then(|path| self.site.as_ref()?.key_of_trust(path));
+                ClientError::Trust { key, source }
+            })
     }
 }

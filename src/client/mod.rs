@@ -1,5 +1,5 @@
-//! landfall inside a program: a [`Client`] is set up once, by a site, flags and environment, and has the verbs that
-//! need a network. The command line is one such program.
+//! landfall inside a program: a [`Client`] is set up once, by a site, flags and environment, and
+//! has the verbs that need a network. The command line is one such program.
 
 mod builder;
 mod error;

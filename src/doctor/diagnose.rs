@@ -6,7 +6,9 @@ use super::{CheckStatus, CheckTarget};
 use jiff::{Timestamp, ToSpan};
 use landfall_content::registry::{Challenge, CredentialLookup, Sessions};
 use landfall_content::upstream::{answered, get};
-use landfall_http::{Certificate, Error, Inspection, Purpose, Request, Response, Transport, shown_url};
+use landfall_http::{
+    Certificate, Error, Inspection, Purpose, Request, Response, Transport, shown_url,
+};
 use reqwest::header::RANGE;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -14,8 +16,15 @@ use std::collections::BTreeMap;
 use url::Url;
 
 /// Checks the steps to `target`, up to the first that fails. Nothing is tried twice.
-pub(crate) async fn diagnose(sessions: &Sessions, target: &CheckTarget, real: &RealItems) -> Diagnosis {
-    let mut check = Checker { sessions, steps: Steps::default() };
+pub(crate) async fn diagnose(
+    sessions: &Sessions,
+    target: &CheckTarget,
+    real: &RealItems,
+) -> Diagnosis {
+    let mut check = Checker {
+        sessions,
+        steps: Steps::default(),
+    };
     match target {
         CheckTarget::Proxies => check.proxies().await,
         CheckTarget::Url(url) => check.url(url).await,
@@ -26,7 +35,10 @@ pub(crate) async fn diagnose(sessions: &Sessions, target: &CheckTarget, real: &R
             }
         }
     }
-    Diagnosis { target: target.to_string(), checks: check.steps.0 }
+    Diagnosis {
+        target: target.to_string(),
+        checks: check.steps.0,
+    }
 }
 
 struct Checker<'a> {
@@ -35,7 +47,13 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn add(&mut self, check: &'static str, verdict: CheckStatus, says: impl Into<String>, facts: Value) {
+    fn add(
+        &mut self,
+        check: &'static str,
+        verdict: CheckStatus,
+        says: impl Into<String>,
+        facts: Value,
+    ) {
         self.steps.add(check, verdict, says, facts);
     }
 
@@ -47,12 +65,20 @@ impl Checker<'_> {
         let transport = self.transport().clone();
         let all = transport.proxies().proxies();
         if all.is_empty() {
-            self.add("proxy", CheckStatus::Ok, "none is named", json!({"via": null}));
+            self.add(
+                "proxy",
+                CheckStatus::Ok,
+                "none is named",
+                json!({"via": null}),
+            );
         }
         for proxy in all {
             let name = proxy.shown();
-            let account =
-                proxy.account.as_ref().map(|account| format!(", with {account}")).unwrap_or_default();
+            let account = proxy
+                .account
+                .as_ref()
+                .map(|account| format!(", with {account}"))
+                .unwrap_or_default();
             let facts = json!({"via": name, "source": proxy.source});
             match transport.reach_proxy(proxy).await {
                 Ok(()) => {
@@ -76,7 +102,9 @@ impl Checker<'_> {
             return;
         }
         let host = url.host_str().unwrap_or_default();
-        let host = url.port().map_or(host.to_owned(), |port| format!("{host}:{port}"));
+        let host = url
+            .port()
+            .map_or(host.to_owned(), |port| format!("{host}:{port}"));
         let is_https = url.scheme() == "https";
         let mut request = Request::new(Method::GET, url, Purpose::File).header(RANGE, "bytes=0-0");
         request.origin = origin;
@@ -89,9 +117,19 @@ impl Checker<'_> {
     async fn registry(&mut self, host: &str, repository: &str) {
         let found = match self.sessions.base_url(host).await {
             Ok(found) => found,
-            Err(error) => return self.add("connection", CheckStatus::No, error.to_string(), Value::Null),
+            Err(error) => {
+                return self.add(
+                    "connection",
+                    CheckStatus::No,
+                    error.to_string(),
+                    Value::Null,
+                );
+            }
         };
-        if !self.open(&found.url, found.origin.as_deref(), Purpose::Registry).await {
+        if !self
+            .open(&found.url, found.origin.as_deref(), Purpose::Registry)
+            .await
+        {
             return;
         }
         if found.url.scheme() == "http" {
@@ -105,16 +143,27 @@ impl Checker<'_> {
             };
             self.add("tls", verdict, says, json!({"plainHTTP": true}));
         }
-        let Ok(url) = found.url.join("/v2/") else { return };
+        let Ok(url) = found.url.join("/v2/") else {
+            return;
+        };
         let account = match &found.origin {
-            Some(_) => {
-                url.host_str().map(|host| url.port().map_or(host.into(), |port| format!("{host}:{port}")))
-            }
+            Some(_) => url.host_str().map(|host| {
+                url.port()
+                    .map_or(host.into(), |port| format!("{host}:{port}"))
+            }),
             None => Some(host.to_owned()),
         };
         let mut request = Request::new(Method::GET, url, Purpose::Registry);
         request.origin = found.origin;
-        if self.ask(request, &account.unwrap_or_default(), repository, found.trusted).await {
+        if self
+            .ask(
+                request,
+                &account.unwrap_or_default(),
+                repository,
+                found.trusted,
+            )
+            .await
+        {
             let tried = match self.sessions.upstream(host).await {
                 Ok(session) => session.sign_in(repository).await,
                 Err(error) => Err(error),
@@ -125,7 +174,9 @@ impl Checker<'_> {
 
     /// Adds to the step of the sign-in what came of trying the account.
     fn tried(&mut self, result: Result<(), Error>) {
-        let Some(step) = self.steps.0.iter_mut().find(|step| step.check == "sign-in") else { return };
+        let Some(step) = self.steps.0.iter_mut().find(|step| step.check == "sign-in") else {
+            return;
+        };
         match result {
             Ok(()) => step.says += ", which is taken",
             Err(error) => {
@@ -138,10 +189,18 @@ impl Checker<'_> {
 
     /// Name, proxy, connection and certificate. Whether there is somebody to ask.
     async fn open(&mut self, url: &Url, origin: Option<&str>, purpose: Purpose) -> bool {
-        let Inspection { addresses, via, account, rule, connection, tls } =
-            self.transport().inspect(url, purpose).await;
+        let Inspection {
+            addresses,
+            via,
+            account,
+            rule,
+            connection,
+            tls,
+        } = self.transport().inspect(url, purpose).await;
         let host = url.host_str().unwrap_or_default();
-        let stands_in = origin.map(|origin| format!(" (the mirror of {origin})")).unwrap_or_default();
+        let stands_in = origin
+            .map(|origin| format!(" (the mirror of {origin})"))
+            .unwrap_or_default();
         match addresses {
             Ok(list) => {
                 let list: Vec<String> = list.iter().map(ToString::to_string).collect();
@@ -162,9 +221,19 @@ impl Checker<'_> {
             (Some(via), None) => format!("through {via}, by {rule}"),
             (None, _) => format!("directly: {rule}"),
         };
-        self.add("proxy", CheckStatus::Ok, says, json!({"via": via, "rule": rule}));
+        self.add(
+            "proxy",
+            CheckStatus::Ok,
+            says,
+            json!({"via": via, "rule": rule}),
+        );
         match (&connection, &via) {
-            (Err(error), _) => self.add("connection", CheckStatus::No, error.to_string(), Value::Null),
+            (Err(error), _) => self.add(
+                "connection",
+                CheckStatus::No,
+                error.to_string(),
+                Value::Null,
+            ),
             (Ok(()), Some(via)) if url.scheme() == "https" => {
                 self.add(
                     "connection",
@@ -174,7 +243,12 @@ impl Checker<'_> {
                 );
             }
             (Ok(()), Some(via)) => {
-                self.add("connection", CheckStatus::Ok, format!("{via} is there"), Value::Null);
+                self.add(
+                    "connection",
+                    CheckStatus::Ok,
+                    format!("{via} is there"),
+                    Value::Null,
+                );
             }
             (Ok(()), None) => self.add("connection", CheckStatus::Ok, "open", Value::Null),
         }
@@ -186,14 +260,19 @@ impl Checker<'_> {
             }
             Some(Ok(shaken)) => {
                 let own = shaken.chain.first();
-                let (verdict, until) =
-                    own.map_or((CheckStatus::Ok, String::new()), |own| lifetime(own, Timestamp::now()));
+                let (verdict, until) = own.map_or((CheckStatus::Ok, String::new()), |own| {
+                    lifetime(own, Timestamp::now())
+                });
                 let issuer = shaken.chain.last().map_or("?", |last| last.issuer.as_str());
                 let says = format!(
                     "{}; issued by '{issuer}'{until}; trusted by {}",
                     shaken.version, shaken.trusted_by
                 );
-                let verdict = if shaken.skipped { CheckStatus::Note } else { verdict };
+                let verdict = if shaken.skipped {
+                    CheckStatus::Note
+                } else {
+                    verdict
+                };
                 let facts = json!({
                     "subject": own.map(|own| &own.subject), "issuer": issuer,
                     "until": own.map(|own| own.until.to_string()), "trustedBy": shaken.trusted_by,
@@ -204,8 +283,15 @@ impl Checker<'_> {
         }
     }
 
-    /// Sends `request`, and checks the response, the sign-in and the redirects. Whether an account is known, and wanted.
-    async fn ask(&mut self, mut request: Request, host: &str, repository: &str, trusted: bool) -> bool {
+    /// Sends `request`, and checks the response, the sign-in and the redirects. Whether an account
+    /// is known, and wanted.
+    async fn ask(
+        &mut self,
+        mut request: Request,
+        host: &str,
+        repository: &str,
+        trusted: bool,
+    ) -> bool {
         request.retried = false;
         let before = self.redirects();
         let answer = self.transport().send(&request).await;
@@ -222,7 +308,12 @@ impl Checker<'_> {
             .collect();
         if !hosts.is_empty() {
             let says = format!("it sends on to {}; allow these too", hosts.join(", "));
-            self.add("redirects", CheckStatus::Note, says, json!({"hosts": hosts}));
+            self.add(
+                "redirects",
+                CheckStatus::Note,
+                says,
+                json!({"hosts": hosts}),
+            );
         }
         let is_wanted = answer.is_ok_and(|response| response.status == StatusCode::UNAUTHORIZED);
         is_wanted && trusted && matches!(account, Ok(Some(_)))
@@ -238,54 +329,97 @@ impl Checker<'_> {
             403 if response.url.path() == "/" => CheckStatus::Note,
             _ => CheckStatus::No,
         };
-        self.add("answer", verdict, format!("{status} from {from}"), json!({"status": status.as_u16()}));
+        self.add(
+            "answer",
+            verdict,
+            format!("{status} from {from}"),
+            json!({"status": status.as_u16()}),
+        );
         let (known, whose) = match account {
             Ok(Some(account)) if trusted => (true, account.to_string()),
-            Ok(Some(account)) => {
-                (false, format!("{account} is not sent over http that was found by probing"))
-            }
+            Ok(Some(account)) => (
+                false,
+                format!("{account} is not sent over http that was found by probing"),
+            ),
             Ok(None) => (false, "no account is known for it".into()),
             Err(error) => (false, error.to_string()),
         };
         if account.is_err() {
             // it matters where the registry asks for an account
             let asked = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            let verdict = if asked { CheckStatus::No } else { CheckStatus::Note };
+            let verdict = if asked {
+                CheckStatus::No
+            } else {
+                CheckStatus::Note
+            };
             self.add("sign-in", verdict, &*whose, json!({"account": null}));
         } else if status == StatusCode::UNAUTHORIZED {
-            let facts = |realm: Option<&str>| json!({"realm": realm, "account": known.then_some(&whose)});
+            let facts =
+                |realm: Option<&str>| json!({"realm": realm, "account": known.then_some(&whose)});
             match Challenge::read(&response.headers) {
                 Ok(Challenge::Basic) => {
-                    let verdict = if known { CheckStatus::Ok } else { CheckStatus::Note };
+                    let verdict = if known {
+                        CheckStatus::Ok
+                    } else {
+                        CheckStatus::Note
+                    };
                     self.add("sign-in", verdict, format!("Basic; {whose}"), facts(None));
                 }
                 Ok(Challenge::Bearer { realm, .. }) => {
-                    let shown = response.url.join(&realm).map_or("no URL".into(), |realm| shown_url(&realm));
+                    let shown = response
+                        .url
+                        .join(&realm)
+                        .map_or("no URL".into(), |realm| shown_url(&realm));
                     let says = format!("Bearer tokens of {shown}; {whose}");
                     self.add("sign-in", CheckStatus::Ok, says, facts(Some(&shown)));
                 }
                 Err(unknown) => {
-                    let says = format!("it offers nothing that landfall can do ({})", unknown.0.join(", "));
+                    let says = format!(
+                        "it offers nothing that landfall can do ({})",
+                        unknown.0.join(", ")
+                    );
                     self.add("sign-in", CheckStatus::No, says, facts(None));
                 }
             }
         } else {
             let says = format!("none is asked for; {whose}");
-            self.add("sign-in", CheckStatus::Ok, says, json!({"account": known.then_some(&whose)}));
+            self.add(
+                "sign-in",
+                CheckStatus::Ok,
+                says,
+                json!({"account": known.then_some(&whose)}),
+            );
         }
     }
 
     /// The number of requests to each host of a redirect.
     fn redirects(&self) -> BTreeMap<String, u64> {
         let hosts = self.transport().ledger().hosts();
-        let redirected = hosts.into_iter().filter(|host| host.why.contains("redirect"));
-        redirected.map(|host| (format!("{}:{}", host.host, host.port), host.requests)).collect()
+        let redirected = hosts
+            .into_iter()
+            .filter(|host| host.why.contains("redirect"));
+        redirected
+            .map(|host| (format!("{}:{}", host.host, host.port), host.requests))
+            .collect()
     }
 }
 
 /// The end of a certificate; a note where it is near.
 fn lifetime(certificate: &Certificate, now: Timestamp) -> (CheckStatus, String) {
-    let soon = now.checked_add((24 * 30).hours()).is_ok_and(|soon| certificate.until < soon);
-    let verdict = if soon { CheckStatus::Note } else { CheckStatus::Ok };
-    (verdict, format!(", until {}{}", certificate.until, if soon { " (soon)" } else { "" }))
+    let soon = now
+        .checked_add((24 * 30).hours())
+        .is_ok_and(|soon| certificate.until < soon);
+    let verdict = if soon {
+        CheckStatus::Note
+    } else {
+        CheckStatus::Ok
+    };
+    (
+        verdict,
+        format!(
+            ", until {}{}",
+            certificate.until,
+            if soon { " (soon)" } else { "" }
+        ),
+    )
 }

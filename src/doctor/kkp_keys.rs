@@ -13,7 +13,10 @@ const DEAD: [(&str, Option<&str>); 8] = [
     ("registry_mirrors", Some("registryMirrors")),
     ("pause_image", Some("pauseImage")),
     ("hyperkube_image", None),
-    ("containerd_registry_mirrors", Some("containerdRegistryMirrors")),
+    (
+        "containerd_registry_mirrors",
+        Some("containerdRegistryMirrors"),
+    ),
     ("proxy_settings", Some("proxySettings")),
 ];
 
@@ -35,9 +38,16 @@ pub(crate) fn lint_seeds(file: &str, text: &str) -> Result<Option<Diagnosis>, se
         return Ok(None);
     }
     if steps.0.is_empty() {
-        steps.say("key", CheckStatus::Ok, "no key of an old release stands in it");
+        steps.say(
+            "key",
+            CheckStatus::Ok,
+            "no key of an old release stands in it",
+        );
     }
-    Ok(Some(Diagnosis { target: file.into(), checks: steps.0 }))
+    Ok(Some(Diagnosis {
+        target: file.into(),
+        checks: steps.0,
+    }))
 }
 
 fn dead_keys(value: &Value, path: &str, steps: &mut Steps) {
@@ -61,7 +71,10 @@ fn dead_keys(value: &Value, path: &str, steps: &mut Steps) {
             }
         }
         Value::Sequence(items) => {
-            items.iter().enumerate().for_each(|(at, item)| dead_keys(item, &format!("{path}[{at}]"), steps));
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(at, item)| dead_keys(item, &format!("{path}[{at}]"), steps));
         }
         _ => {}
     }
@@ -85,16 +98,21 @@ mod tests {
         assert_eq!(
             told,
             [
-                format!("{at}.http_proxy is a key of KKP 2.12: this one ignores it; write httpProxy"),
+                format!(
+                    "{at}.http_proxy is a key of KKP 2.12: this one ignores it; write httpProxy"
+                ),
                 format!(
                     "{at}.hyperkube_image is a key of KKP 2.12: this one ignores it; take it out: there is none in its place"
                 ),
             ]
         );
         assert!(lint_seeds("d", "kind: Deployment\n").unwrap().is_none());
-        let good = lint_seeds("s", "kind: Seed\nspec: {datacenters: {a: {node: {httpProxy: x}}}}\n")
-            .unwrap()
-            .unwrap();
+        let good = lint_seeds(
+            "s",
+            "kind: Seed\nspec: {datacenters: {a: {node: {httpProxy: x}}}}\n",
+        )
+        .unwrap()
+        .unwrap();
         assert_eq!(good.checks[0].verdict, CheckStatus::Ok);
     }
 }

@@ -1,4 +1,5 @@
-//! The names of a site: each resolves, wildcards by a made-up label, and the certificate that is shown covers it.
+//! The names of a site: each resolves, wildcards by a made-up label, and the certificate that is
+//! shown covers it.
 
 use super::CheckStatus;
 use super::steps::{Diagnosis, Steps};
@@ -10,8 +11,8 @@ use url::Url;
 /// The label that stands for any in a wildcard: nobody has it, so only a wildcard answers.
 const LABEL: &str = "landfall-doctor";
 
-/// Looks up names of the site, and looks at certificates. Each entry is names that must resolve, and those that the
-/// certificate shown there must have; where these are none, the same.
+/// Looks up names of the site, and looks at certificates. Each entry is names that must resolve,
+/// and those that the certificate shown there must have; where these are none, the same.
 pub(crate) async fn look_up(transport: &Transport, names: &[(&[String], &[String])]) -> Diagnosis {
     let mut steps = Steps::default();
     for (dns, certified) in names {
@@ -37,22 +38,35 @@ pub(crate) async fn look_up(transport: &Transport, names: &[(&[String], &[String
             }
         }
     }
-    Diagnosis { target: "names".into(), checks: steps.0 }
+    Diagnosis {
+        target: "names".into(),
+        checks: steps.0,
+    }
 }
 
 /// The name with a made-up label in place of `*`.
 fn made_up(name: &str) -> String {
-    name.strip_prefix("*.").map_or(name.to_owned(), |below| format!("{LABEL}.{below}"))
+    name.strip_prefix("*.")
+        .map_or(name.to_owned(), |below| format!("{LABEL}.{below}"))
 }
 
 async fn resolve(transport: &Transport, name: &str, steps: &mut Steps) -> bool {
     let asked = made_up(name);
-    let what = if asked == name { name.to_owned() } else { format!("{name} (asked as {asked})") };
+    let what = if asked == name {
+        name.to_owned()
+    } else {
+        format!("{name} (asked as {asked})")
+    };
     match transport.resolve(&asked).await {
         Ok(addresses) => {
             let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
             let says = format!("{what} is {}", addresses.join(", "));
-            steps.add("name", CheckStatus::Ok, says, json!({"name": name, "addresses": addresses}));
+            steps.add(
+                "name",
+                CheckStatus::Ok,
+                says,
+                json!({"name": name, "addresses": addresses}),
+            );
             true
         }
         Err(why) => {
@@ -76,7 +90,9 @@ async fn resolve(transport: &Transport, name: &str, steps: &mut Steps) -> bool {
 /// Whether the certificate that `at` shows covers `name`.
 async fn certificate(transport: &Transport, at: &str, name: &str, steps: &mut Steps) {
     let (host, wanted) = (made_up(at), made_up(name));
-    let Ok(url) = Url::parse(&format!("https://{host}/")) else { return };
+    let Ok(url) = Url::parse(&format!("https://{host}/")) else {
+        return;
+    };
     let facts = json!({"name": name, "at": host});
     let shown = match transport.presented(&url, &wanted).await {
         Ok(shown) => shown,
@@ -96,19 +112,38 @@ async fn certificate(transport: &Transport, at: &str, name: &str, steps: &mut St
         None => format!("{host}:443"),
     };
     let Some(certificate) = shown.certificate.filter(|_| shown.covers) else {
-        let names = if shown.names.is_empty() { "no name".into() } else { shown.names.join(", ") };
+        let names = if shown.names.is_empty() {
+            "no name".into()
+        } else {
+            shown.names.join(", ")
+        };
         let says = format!("the certificate at {place} does not cover {name}: it is for {names}");
         steps.add("certificate", CheckStatus::No, says, facts);
-        return steps.fix(format!("issue one that has {name} in it, or a wildcard one label above"));
+        return steps.fix(format!(
+            "issue one that has {name} in it, or a wildcard one label above"
+        ));
     };
-    let says = format!("the certificate at {place} covers {name}, until {}", certificate.until);
+    let says = format!(
+        "the certificate at {place} covers {name}, until {}",
+        certificate.until
+    );
     if certificate.until < Timestamp::now() {
-        steps.add("certificate", CheckStatus::No, format!("{says}: it has expired"), facts);
+        steps.add(
+            "certificate",
+            CheckStatus::No,
+            format!("{says}: it has expired"),
+            facts,
+        );
         return steps.fix("renew it");
     }
     match transport.inspect(&url, Purpose::File).await.tls {
         Some(Err(error)) => {
-            steps.add("certificate", CheckStatus::Note, format!("{says}; {error}"), facts);
+            steps.add(
+                "certificate",
+                CheckStatus::Note,
+                format!("{says}; {error}"),
+                facts,
+            );
             steps.fix("give its authority to whoever talks to it, and to landfall as `ca` under `upstreams` of the site");
         }
         _ => steps.add("certificate", CheckStatus::Ok, says, facts),

@@ -10,7 +10,11 @@ use std::net::IpAddr;
 /// Messages about the comma-separated entries of the setting `source`.
 pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
     let entries: Vec<&str> = list.split(',').collect();
-    let alone = entries.iter().filter(|entry| !entry.trim().is_empty()).count() == 1;
+    let alone = entries
+        .iter()
+        .filter(|entry| !entry.trim().is_empty())
+        .count()
+        == 1;
     let mut messages = Vec::new();
     let mut java = (Vec::new(), Vec::new());
     for raw in entries {
@@ -32,8 +36,10 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
         match &shape {
             Shape::Dead(why, instead) => found(CheckStatus::No, &GO, why, instead.clone()),
             _ => {
-                let (before, after) =
-                    (raw.starts_with(char::is_whitespace), raw.ends_with(char::is_whitespace));
+                let (before, after) = (
+                    raw.starts_with(char::is_whitespace),
+                    raw.ends_with(char::is_whitespace),
+                );
                 match (before, after) {
                     (_, true) => found(
                         CheckStatus::Note,
@@ -70,7 +76,8 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
             verdict: CheckStatus::Note,
             clients: vec!["Java"],
             says,
-            instead: (!java.0.is_empty()).then(|| format!("-Dhttp.nonProxyHosts='{}'", java.0.join("|"))),
+            instead: (!java.0.is_empty())
+                .then(|| format!("-Dhttp.nonProxyHosts='{}'", java.0.join("|"))),
         });
     }
     messages
@@ -112,7 +119,10 @@ impl Shape {
             Some((host, port)) => (host, Some(port)),
             None => (entry, None),
         };
-        match (port, host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()) {
+        match (
+            port,
+            host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok(),
+        ) {
             (Some(_), is_address) => Shape::Port(is_address),
             _ if host.starts_with("*.") => Shape::Star,
             _ if host.starts_with('.') => Shape::Below,
@@ -126,7 +136,10 @@ impl Shape {
         entry: &str,
         alone: bool,
     ) -> Vec<(&'static [&'static str], &'static str, Option<String>)> {
-        let bare = entry.trim_start_matches('*').trim_start_matches('.').to_owned();
+        let bare = entry
+            .trim_start_matches('*')
+            .trim_start_matches('.')
+            .to_owned();
         match self {
             Shape::Dead(..) => vec![],
             Shape::All if alone => vec![(&["wget", "apt"], "ignore it", None)],
@@ -143,7 +156,11 @@ impl Shape {
                 Some("*".into()),
             )],
             Shape::Range(IpAddr::V4(_), _) => {
-                vec![(&["wget", "apt", "urllib"], "ignore ranges: list the addresses too", None)]
+                vec![(
+                    &["wget", "apt", "urllib"],
+                    "ignore ranges: list the addresses too",
+                    None,
+                )]
             }
             Shape::Range(IpAddr::V6(_), _) => vec![(
                 &["curl", "wget", "apt", "requests", "urllib"],
@@ -151,18 +168,31 @@ impl Shape {
                 None,
             )],
             Shape::Port(is_address) => {
-                let without =
-                    entry.rsplit_once(':').map(|(host, _)| host.trim_matches(['[', ']']).to_owned());
+                let without = entry
+                    .rsplit_once(':')
+                    .map(|(host, _)| host.trim_matches(['[', ']']).to_owned());
                 match is_address {
                     true => {
-                        vec![(&["curl", "wget", "apt", "requests"], "ignore entries with a port", without)]
+                        vec![(
+                            &["curl", "wget", "apt", "requests"],
+                            "ignore entries with a port",
+                            without,
+                        )]
                     }
-                    false => vec![(&["curl", "wget", "apt"], "ignore entries with a port", without)],
+                    false => vec![(
+                        &["curl", "wget", "apt"],
+                        "ignore entries with a port",
+                        without,
+                    )],
                 }
             }
             Shape::Name if entry.eq_ignore_ascii_case("localhost") => vec![],
             Shape::Name => {
-                vec![(&["apt"], "takes every name that ends so, without a dot before it too", None)]
+                vec![(
+                    &["apt"],
+                    "takes every name that ends so, without a dot before it too",
+                    None,
+                )]
             }
             Shape::Below => vec![(
                 &["curl", "requests", "urllib"],
@@ -170,7 +200,11 @@ impl Shape {
                 Some(format!("{bare},.{bare}")),
             )],
             Shape::Star => {
-                vec![(&["curl", "wget", "apt", "requests", "urllib"], "ignore it", Some(format!(".{bare}")))]
+                vec![(
+                    &["curl", "wget", "apt", "requests", "urllib"],
+                    "ignore it",
+                    Some(format!(".{bare}")),
+                )]
             }
         }
     }
@@ -185,15 +219,20 @@ impl Shape {
             Shape::Address(IpAddr::V6(address)) => Some(vec![format!("[{address}]")]),
             Shape::Range(IpAddr::V4(address), bits @ (8 | 16 | 24)) => {
                 let octets = address.octets();
-                let kept: Vec<String> =
-                    octets.iter().take(usize::from(bits / 8)).map(u8::to_string).collect();
+                let kept: Vec<String> = octets
+                    .iter()
+                    .take(usize::from(bits / 8))
+                    .map(u8::to_string)
+                    .collect();
                 Some(vec![format!("{}.*", kept.join("."))])
             }
             Shape::Range(IpAddr::V4(address), 32) => Some(vec![address.to_string()]),
             Shape::Range(..) => None,
-            Shape::Port(_) => {
-                Some(vec![lower.rsplit_once(':').map_or(lower.clone(), |(host, _)| host.into())])
-            }
+            Shape::Port(_) => Some(vec![
+                lower
+                    .rsplit_once(':')
+                    .map_or(lower.clone(), |(host, _)| host.into()),
+            ]),
             Shape::Name => Some(vec![lower.clone(), format!("*.{lower}")]),
             Shape::Below => Some(vec![format!("*{lower}")]),
             Shape::Star => Some(vec![lower]),
@@ -233,8 +272,16 @@ mod tests {
             ("10.0.0.1 ,172.20.0.2", "wget apt"),
         ] {
             let found = of(list);
-            assert!(found.iter().all(|(_, verdict, _)| *verdict == CheckStatus::Note), "{list}: {found:?}");
-            let said: Vec<&str> = found.iter().map(|(_, _, clients)| clients.as_str()).collect();
+            assert!(
+                found
+                    .iter()
+                    .all(|(_, verdict, _)| *verdict == CheckStatus::Note),
+                "{list}: {found:?}"
+            );
+            let said: Vec<&str> = found
+                .iter()
+                .map(|(_, _, clients)| clients.as_str())
+                .collect();
             assert_eq!(said.join("; "), clients, "{list}");
         }
     }
@@ -266,9 +313,15 @@ mod tests {
 
     #[test]
     fn java_is_told_what_it_can_be_told() {
-        let messages = lint_entries(".svc,corp.test,172.20.0.0/16,172.16.0.0/12,10.0.0.1", "NO_PROXY");
+        let messages = lint_entries(
+            ".svc,corp.test,172.20.0.0/16,172.16.0.0/12,10.0.0.1",
+            "NO_PROXY",
+        );
         let java = messages.last().unwrap();
-        assert!(java.clients == ["Java"] && java.says.ends_with("no way to say 172.16.0.0/12"), "{java:?}");
+        assert!(
+            java.clients == ["Java"] && java.says.ends_with("no way to say 172.16.0.0/12"),
+            "{java:?}"
+        );
         let expected = "-Dhttp.nonProxyHosts='*.svc|corp.test|*.corp.test|172.20.*|10.0.0.1'";
         assert_eq!(java.instead.as_deref(), Some(expected));
     }

@@ -1,4 +1,5 @@
-//! Real items of a lock, asked for where they come from and where they go: that a host answers is not that it gives.
+//! Real items of a lock, asked for where they come from and where they go: that a host answers is
+//! not that it gives.
 
 use super::CheckStatus;
 use super::rights::{Private, rights};
@@ -22,20 +23,35 @@ impl RealItems {
     pub(crate) fn of(lock: &Lock) -> RealItems {
         let mut manifests = BTreeMap::new();
         for entry in lock.each_entry() {
-            let Some(Origin::Manifest { registry, repository }) = entry.parts.last().map(|part| &part.origin)
+            let Some(Origin::Manifest {
+                registry,
+                repository,
+            }) = entry.parts.last().map(|part| &part.origin)
             else {
                 continue;
             };
             let item = || (repository.to_string(), entry.top.digest.clone());
             manifests.entry(registry.to_string()).or_insert_with(item);
         }
-        RealItems { manifests, private: None }
+        RealItems {
+            manifests,
+            private: None,
+        }
     }
 
-    /// The same with the private registry of `mapping`, where `lock`'s items go. Without a lock no repository is known there.
+    /// The same with the private registry of `mapping`, where `lock`'s items go. Without a lock no
+    /// repository is known there.
     #[must_use]
-    pub(crate) fn delivered(self, lock: Option<&Lock>, mapping: &Mapping, is_read_only: bool) -> RealItems {
-        RealItems { private: Some(Private::new(lock, mapping, is_read_only)), ..self }
+    pub(crate) fn delivered(
+        self,
+        lock: Option<&Lock>,
+        mapping: &Mapping,
+        is_read_only: bool,
+    ) -> RealItems {
+        RealItems {
+            private: Some(Private::new(lock, mapping, is_read_only)),
+            ..self
+        }
     }
 
     /// The registries of the lock.
@@ -51,20 +67,38 @@ impl RealItems {
                 Err(error) => steps.say("push", CheckStatus::No, error.to_string()),
             };
         }
-        let Some((repository, digest)) = self.manifests.get(host) else { return };
+        let Some((repository, digest)) = self.manifests.get(host) else {
+            return;
+        };
         let name = format!("{host}/{repository}@{digest}");
         let found = match sessions.upstream(host).await {
-            Ok(session) => session.head_manifest(repository, &digest.to_string(), false).await,
+            Ok(session) => {
+                session
+                    .head_manifest(repository, &digest.to_string(), false)
+                    .await
+            }
             Err(error) => Err(error),
         };
         match found {
-            Ok(Some(_)) => steps.say("item", CheckStatus::Ok, format!("{name} of the lock is there")),
+            Ok(Some(_)) => steps.say(
+                "item",
+                CheckStatus::Ok,
+                format!("{name} of the lock is there"),
+            ),
             Ok(None) => {
-                steps.say("item", CheckStatus::No, format!("{name} of the lock is not there"));
+                steps.say(
+                    "item",
+                    CheckStatus::No,
+                    format!("{name} of the lock is not there"),
+                );
                 steps.fix("lock it anew, or take it out of the manifest");
             }
             Err(error) => {
-                steps.say("item", CheckStatus::No, format!("{name} of the lock is not given: {error}"));
+                steps.say(
+                    "item",
+                    CheckStatus::No,
+                    format!("{name} of the lock is not given: {error}"),
+                );
                 steps.fix("mend the account for it, or allow what refuses it");
             }
         }

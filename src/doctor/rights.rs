@@ -1,5 +1,6 @@
-//! What the private registry lets this account do: an upload is begun and cancelled, an index with missing children is put
-//! and removed, and bodies of growing size are sent into uploads that are cancelled.
+//! What the private registry lets this account do: an upload is begun and cancelled, an index with
+//! missing children is put and removed, and bodies of growing size are sent into uploads that are
+//! cancelled.
 
 use super::CheckStatus;
 use super::steps::Steps;
@@ -33,12 +34,20 @@ impl Private {
             for destination in item.destinations(mapping) {
                 let repository = destination.repository;
                 let project = repository.split('/').next().unwrap_or_default().to_owned();
-                let place = || Place { repository, tag: item.tag(), digest: item.digest().clone() };
+                let place = || Place {
+                    repository,
+                    tag: item.tag(),
+                    digest: item.digest().clone(),
+                };
                 places.entry(project).or_insert_with(place);
             }
         }
         let host = mapping.target().registry.clone();
-        Private { host, places: places.into_values().collect(), is_read_only }
+        Private {
+            host,
+            places: places.into_values().collect(),
+            is_read_only,
+        }
     }
 
     pub(super) fn is_at(&self, host: &str) -> bool {
@@ -67,7 +76,10 @@ pub(super) async fn rights(session: &Session, private: &Private, steps: &mut Ste
             break;
         }
     }
-    if steps.0[before..].iter().all(|step| step.verdict == CheckStatus::Ok) {
+    if steps.0[before..]
+        .iter()
+        .all(|step| step.verdict == CheckStatus::Ok)
+    {
         sparse(session, first, steps).await;
         bodies(session, first, steps).await;
     }
@@ -75,12 +87,22 @@ pub(super) async fn rights(session: &Session, private: &Private, steps: &mut Ste
 
 async fn item(session: &Session, place: &Place, steps: &mut Steps) {
     let name = format!("{}/{}:{}", session.host(), place.repository, place.tag);
-    match session.head_manifest(&place.repository, &place.tag, false).await {
+    match session
+        .head_manifest(&place.repository, &place.tag, false)
+        .await
+    {
         Ok(Some(digest)) if digest == place.digest => {
-            steps.say("item", CheckStatus::Ok, format!("{name} stands there as the lock says"));
+            steps.say(
+                "item",
+                CheckStatus::Ok,
+                format!("{name} stands there as the lock says"),
+            );
         }
         Ok(Some(digest)) => {
-            let says = format!("{name} stands at {digest}, not at {} as the lock says", place.digest);
+            let says = format!(
+                "{name} stands at {digest}, not at {} as the lock says",
+                place.digest
+            );
             steps.say("item", CheckStatus::Note, says);
             steps.fix("push the bundle; a trimmed index, or a newer lock, is no fault");
         }
@@ -89,7 +111,11 @@ async fn item(session: &Session, place: &Place, steps: &mut Steps) {
             steps.fix("push the bundle");
         }
         Err(error) => {
-            steps.say("item", CheckStatus::No, format!("{name} cannot be asked for: {error}"));
+            steps.say(
+                "item",
+                CheckStatus::No,
+                format!("{name} cannot be asked for: {error}"),
+            );
             steps.fix("mend the account, or its right to read there");
         }
     }
@@ -98,12 +124,20 @@ async fn item(session: &Session, place: &Place, steps: &mut Steps) {
 async fn referrers(session: &Session, place: &Place, steps: &mut Steps) {
     let repository = &place.repository;
     match session.referrers(repository, &place.digest, false).await {
-        Ok(Some(_)) => steps.say("referrers", CheckStatus::Ok, "it lists what refers to an image"),
+        Ok(Some(_)) => steps.say(
+            "referrers",
+            CheckStatus::Ok,
+            "it lists what refers to an image",
+        ),
         Ok(None) => {
             let says = "it lists no referrers, or does not know the repository yet: a push keeps the list under a tag";
             steps.say("referrers", CheckStatus::Note, says);
         }
-        Err(error) => steps.say("referrers", CheckStatus::Note, format!("it cannot say: {error}")),
+        Err(error) => steps.say(
+            "referrers",
+            CheckStatus::Note,
+            format!("it cannot say: {error}"),
+        ),
     }
 }
 
@@ -112,11 +146,21 @@ async fn push(session: &Session, place: &Place, steps: &mut Steps) {
     match session.may_push(&place.repository).await {
         Ok(()) => {
             let says = format!("an upload to {repository} was begun, and cancelled");
-            steps.add("push", CheckStatus::Ok, says, json!({"repository": place.repository}));
+            steps.add(
+                "push",
+                CheckStatus::Ok,
+                says,
+                json!({"repository": place.repository}),
+            );
         }
         Err(error) => {
             let says = format!("no upload to {repository} can be begun: {error}");
-            steps.add("push", CheckStatus::No, says, json!({"repository": place.repository}));
+            steps.add(
+                "push",
+                CheckStatus::No,
+                says,
+                json!({"repository": place.repository}),
+            );
         }
     }
 }
@@ -155,29 +199,43 @@ async fn sparse(session: &Session, place: &Place, steps: &mut Steps) {
 async fn bodies(session: &Session, place: &Place, steps: &mut Steps) {
     let [large, small] = session.chunks();
     let mib = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
-    let limit = "raise the limit of what stands before it, as nginx's client_max_body_size (0 is none)";
+    let limit =
+        "raise the limit of what stands before it, as nginx's client_max_body_size (0 is none)";
     let mut passed = None;
     for size in [small, large] {
-        let Ok(bytes) = usize::try_from(size) else { return };
+        let Ok(bytes) = usize::try_from(size) else {
+            return;
+        };
         match session.takes_body(&place.repository, bytes).await {
             Ok(true) => passed = Some(size),
             Ok(false) => {
                 let (verdict, then) = match passed {
-                    Some(passed) => {
-                        (CheckStatus::Note, format!("a push sends larger ones in chunks of {}", mib(passed)))
-                    }
+                    Some(passed) => (
+                        CheckStatus::Note,
+                        format!("a push sends larger ones in chunks of {}", mib(passed)),
+                    ),
                     None => (CheckStatus::No, "a push sends no smaller chunks".to_owned()),
                 };
-                steps.say("body", verdict, format!("a body of {} is refused (413): {then}", mib(size)));
+                steps.say(
+                    "body",
+                    verdict,
+                    format!("a body of {} is refused (413): {then}", mib(size)),
+                );
                 return steps.fix(limit);
             }
             Err(error) => {
-                let says = format!("whether a body of {} passes cannot be said: {error}", mib(size));
+                let says = format!(
+                    "whether a body of {} passes cannot be said: {error}",
+                    mib(size)
+                );
                 steps.say("body", CheckStatus::Note, says);
                 return steps.fix(limit);
             }
         }
     }
-    let says = format!("a body of {} passes; larger ones were not tried", mib(large));
+    let says = format!(
+        "a body of {} passes; larger ones were not tried",
+        mib(large)
+    );
     steps.say("body", CheckStatus::Ok, says);
 }

@@ -1,4 +1,5 @@
-//! The steps of a diagnosis: each with its result in words, facts for programs, and the fix where one is needed.
+//! The steps of a diagnosis: each with its result in words, facts for programs, and the fix where
+//! one is needed.
 
 use super::CheckStatus;
 use serde::Serialize;
@@ -16,7 +17,8 @@ pub(crate) struct Diagnosis {
 /// One step.
 #[derive(Debug, Serialize)]
 pub(crate) struct Step {
-    /// What is checked, in a word or two: `name`, `proxy`, `connection`, `tls`, `answer`, `sign-in`, …
+    /// What is checked, in a word or two: `name`, `proxy`, `connection`, `tls`, `answer`,
+    /// `sign-in`, …
     pub check: &'static str,
     /// The result.
     pub verdict: CheckStatus,
@@ -35,7 +37,8 @@ pub(crate) struct Step {
 pub(super) struct Steps(pub(super) Vec<Step>);
 
 impl Steps {
-    /// Adds a step. One that fails gets the fix that its check usually needs; [`Steps::fix`] gives a better one.
+    /// Adds a step. One that fails gets the fix that its check usually needs; [`Steps::fix`] gives
+    /// a better one.
     pub(super) fn add(
         &mut self,
         check: &'static str,
@@ -48,11 +51,22 @@ impl Steps {
             _ => Map::new(),
         };
         let fix = (verdict == CheckStatus::No).then(|| usual_fix(check).to_owned());
-        self.0.push(Step { check, verdict, says: says.into(), fix, facts });
+        self.0.push(Step {
+            check,
+            verdict,
+            says: says.into(),
+            fix,
+            facts,
+        });
     }
 
     /// Adds a step without facts.
-    pub(super) fn say(&mut self, check: &'static str, verdict: CheckStatus, says: impl Into<String>) {
+    pub(super) fn say(
+        &mut self,
+        check: &'static str,
+        verdict: CheckStatus,
+        says: impl Into<String>,
+    ) {
         self.add(check, verdict, says, Value::Null);
     }
 

@@ -42,7 +42,10 @@ impl FromStr for CheckTarget {
             let host = host.to_ascii_lowercase();
             return match Url::parse(&format!("https://{host}/")) {
                 Ok(url) if url.path() == "/" && url.username().is_empty() && !host.is_empty() => {
-                    Ok(CheckTarget::Registry(host, repository.trim_end_matches('/').into()))
+                    Ok(CheckTarget::Registry(
+                        host,
+                        repository.trim_end_matches('/').into(),
+                    ))
                 }
                 _ => Err(TargetError::Form),
             };
@@ -66,8 +69,8 @@ impl fmt::Display for CheckTarget {
     }
 }
 
-/// The targets in a site: its proxies, registry, file server and upstreams. A file of the lock is asked for at the file
-/// server, where the lock has one.
+/// The targets in a site: its proxies, registry, file server and upstreams. A file of the lock is
+/// asked for at the file server, where the lock has one.
 pub(crate) fn targets_of(site: &Site, lock: Option<&Lock>) -> Vec<CheckTarget> {
     let registry = site.registry.as_ref().and_then(|registry| {
         let target = registry.address.parse::<landfall_model::Target>().ok()?;
@@ -78,9 +81,19 @@ pub(crate) fn targets_of(site: &Site, lock: Option<&Lock>) -> Vec<CheckTarget> {
         Some((_, file)) => format!("{}/{file}", base.trim_end_matches('/')),
         None => base.clone(),
     };
-    let files = site.files.as_ref().and_then(|base| Some(CheckTarget::Url(Url::parse(&below(base)).ok()?)));
-    let upstreams = site.upstreams.keys().map(|host| CheckTarget::Registry(host.clone(), String::new()));
-    std::iter::once(CheckTarget::Proxies).chain(registry).chain(files).chain(upstreams).collect()
+    let files = site
+        .files
+        .as_ref()
+        .and_then(|base| Some(CheckTarget::Url(Url::parse(&below(base)).ok()?)));
+    let upstreams = site
+        .upstreams
+        .keys()
+        .map(|host| CheckTarget::Registry(host.clone(), String::new()));
+    std::iter::once(CheckTarget::Proxies)
+        .chain(registry)
+        .chain(files)
+        .chain(upstreams)
+        .collect()
 }
 
 #[cfg(test)]
@@ -91,8 +104,14 @@ mod tests {
     fn targets_as_people_write_them() {
         let read = |text: &str| text.parse::<CheckTarget>().map(|target| target.to_string());
         assert_eq!(read("Quay.io"), Ok("quay.io".into()));
-        assert_eq!(read("172.20.0.2:5000/team/app/"), Ok("172.20.0.2:5000/team/app".into()));
-        assert_eq!(read("https://dl.k8s.io/x?token=hush"), Ok("https://dl.k8s.io/x?…".into()));
+        assert_eq!(
+            read("172.20.0.2:5000/team/app/"),
+            Ok("172.20.0.2:5000/team/app".into())
+        );
+        assert_eq!(
+            read("https://dl.k8s.io/x?token=hush"),
+            Ok("https://dl.k8s.io/x?…".into())
+        );
         assert_eq!(read("https://u:p@dl.k8s.io/"), Err(TargetError::UserName));
         assert!(read("ftp://x/").is_err() && read("").is_err() && read("a b").is_err());
     }

@@ -7,16 +7,17 @@ use super::{CheckStatus, LintMessage, lint_entries};
 pub(crate) fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<LintMessage> {
     let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
     let mut messages = Vec::new();
-    let mut about = |name: &str, clients: &[&'static str], says: String, instead: Option<String>| {
-        messages.push(LintMessage {
-            about: name.into(),
-            source: "the environment".into(),
-            verdict: CheckStatus::Note,
-            clients: clients.to_vec(),
-            says,
-            instead,
-        });
-    };
+    let mut about =
+        |name: &str, clients: &[&'static str], says: String, instead: Option<String>| {
+            messages.push(LintMessage {
+                about: name.into(),
+                source: "the environment".into(),
+                verdict: CheckStatus::Note,
+                clients: clients.to_vec(),
+                says,
+                instead,
+            });
+        };
     let blind: [(&str, &[&'static str]); 3] = [
         ("HTTP_PROXY", &["curl", "wget", "apt"]),
         ("HTTPS_PROXY", &["wget", "apt"]),
@@ -26,12 +27,20 @@ pub(crate) fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<Lint
         let lower = upper.to_ascii_lowercase();
         match (get(upper), get(&lower)) {
             (Some(_), None) => {
-                about(upper, clients, format!("read {lower} only"), Some(format!("set {lower} too")));
+                about(
+                    upper,
+                    clients,
+                    format!("read {lower} only"),
+                    Some(format!("set {lower} too")),
+                );
             }
             (Some(one), Some(other)) if one != other => about(
                 upper,
                 &["curl", "wget", "apt", "requests", "urllib"],
-                format!("take {lower}, which has another value; {} take {upper}", GO.join(", ")),
+                format!(
+                    "take {lower}, which has another value; {} take {upper}",
+                    GO.join(", ")
+                ),
                 Some("give both the same value".into()),
             ),
             _ => {}
@@ -40,16 +49,27 @@ pub(crate) fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<Lint
     for name in ["ALL_PROXY", "all_proxy"] {
         if get(name).is_some() {
             let clients = ["containerd", "kubelet", "wget", "apt", "urllib"];
-            about(name, &clients, "do not read it".into(), Some("set http_proxy and https_proxy".into()));
+            about(
+                name,
+                &clients,
+                "do not read it".into(),
+                Some("set http_proxy and https_proxy".into()),
+            );
         }
     }
     for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"] {
         let value = get(name).unwrap_or_default();
-        let account =
-            value.rsplit_once('@').map(|(account, _)| account.split("://").last().unwrap_or(account));
+        let account = value
+            .rsplit_once('@')
+            .map(|(account, _)| account.split("://").last().unwrap_or(account));
         if account.is_some_and(|account| account.contains(['@', '#', '/', '?'])) {
             let says = "do not take a raw @, #, / or ? in the account".to_owned();
-            about(name, &["curl", "wget"], says, Some("percent-encode it, as in %40 for @".into()));
+            about(
+                name,
+                &["curl", "wget"],
+                says,
+                Some("percent-encode it, as in %40 for @".into()),
+            );
         }
         if account.is_some() {
             let says =
@@ -58,7 +78,10 @@ pub(crate) fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<Lint
             about(name, &["Java"], says, None);
         }
     }
-    if let Some(name) = ["NO_PROXY", "no_proxy"].into_iter().find(|name| get(name).is_some()) {
+    if let Some(name) = ["NO_PROXY", "no_proxy"]
+        .into_iter()
+        .find(|name| get(name).is_some())
+    {
         messages.extend(lint_entries(&get(name).unwrap_or_default(), name));
     }
     messages
@@ -73,18 +96,30 @@ mod tests {
     fn variables_that_not_all_read() {
         let lint = |variables: &[(&str, &str)]| {
             let get = |name: &str| {
-                variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+                variables
+                    .iter()
+                    .find(|(key, _)| *key == name)
+                    .map(|(_, value)| (*value).to_owned())
             };
             let messages = lint_environment(get);
             let line = |f: &LintMessage| format!("{}: {} {}", f.about, f.clients.join(" "), f.says);
             messages.iter().map(line).collect::<Vec<_>>()
         };
-        assert_eq!(lint(&[("HTTP_PROXY", "p:1")]), ["HTTP_PROXY: curl wget apt read http_proxy only"]);
+        assert_eq!(
+            lint(&[("HTTP_PROXY", "p:1")]),
+            ["HTTP_PROXY: curl wget apt read http_proxy only"]
+        );
         assert!(lint(&[("HTTP_PROXY", "p:1"), ("http_proxy", "p:1")]).is_empty());
         let two = lint(&[("NO_PROXY", "10.0.0.1"), ("no_proxy", "10.0.0.2")]);
-        assert!(two[0].contains("take no_proxy, which has another value"), "{two:?}");
+        assert!(
+            two[0].contains("take no_proxy, which has another value"),
+            "{two:?}"
+        );
         let raw = lint(&[("https_proxy", "http://u:hu@sh@p:1")]);
-        assert!(raw[0].contains("curl wget") && !raw.join(" ").contains("hu@sh"), "{raw:?}");
+        assert!(
+            raw[0].contains("curl wget") && !raw.join(" ").contains("hu@sh"),
+            "{raw:?}"
+        );
         assert!(lint(&[("all_proxy", "p:1")])[0].contains("containerd kubelet"));
     }
 }

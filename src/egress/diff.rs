@@ -7,18 +7,27 @@ use std::collections::BTreeSet;
 /// The hosts that only one of the two lists has, each with its change.
 pub(crate) fn diff(old: Vec<EgressHost>, new: Vec<EgressHost>) -> Vec<EgressHost> {
     let address = |row: &EgressHost| (row.host.to_string(), row.port);
-    let (had, has): (BTreeSet<_>, BTreeSet<_>) =
-        (old.iter().map(address).collect(), new.iter().map(address).collect());
+    let (had, has): (BTreeSet<_>, BTreeSet<_>) = (
+        old.iter().map(address).collect(),
+        new.iter().map(address).collect(),
+    );
     let added = new.into_iter().filter(|row| !had.contains(&address(row)));
-    let added = added.map(|row| EgressHost { change: Some(Change::Added), ..row });
+    let added = added.map(|row| EgressHost {
+        change: Some(Change::Added),
+        ..row
+    });
     let removed = old.into_iter().filter(|row| !has.contains(&address(row)));
-    let removed = removed.map(|row| EgressHost { change: Some(Change::Removed), ..row });
+    let removed = removed.map(|row| EgressHost {
+        change: Some(Change::Removed),
+        ..row
+    });
     let mut rows: Vec<EgressHost> = added.chain(removed).collect();
     rows.sort_by_key(address);
     rows
 }
 
-/// Reads the hosts of a list that `--format json` or `--output json` printed. `None` for any other text.
+/// Reads the hosts of a list that `--format json` or `--output json` printed. `None` for any other
+/// text.
 pub(crate) fn read_list(text: &str) -> Option<Vec<EgressHost>> {
     #[derive(Deserialize)]
     struct List {
@@ -29,5 +38,8 @@ pub(crate) fn read_list(text: &str) -> Option<Vec<EgressHost>> {
         egress: List,
     }
     let report = serde_json::from_str(text).map(|report: Report| report.egress);
-    report.or_else(|_| serde_json::from_str(text)).ok().map(|list: List| list.hosts)
+    report
+        .or_else(|_| serde_json::from_str(text))
+        .ok()
+        .map(|list: List| list.hosts)
 }

@@ -1,4 +1,5 @@
-//! The hosts that a lock needs: those that it names, those that their answers named before, and its endpoints.
+//! The hosts that a lock needs: those that it names, those that their answers named before, and its
+//! endpoints.
 
 use super::EgressError;
 use super::host::{EgressHost, Known};
@@ -57,20 +58,32 @@ impl SourceKind {
 ///
 /// # Errors
 /// A name of the lock that no request can be sent for.
-pub(super) fn sources(lock: &Lock, sessions: &Sessions) -> Result<BTreeMap<String, SourceHost>, EgressError> {
+pub(super) fn sources(
+    lock: &Lock,
+    sessions: &Sessions,
+) -> Result<BTreeMap<String, SourceHost>, EgressError> {
     let mut sources: BTreeMap<String, SourceHost> = BTreeMap::new();
-    let parts = lock.each_entry().flat_map(|entry| entry.parts).map(|part| (part, SourceKind::Files));
-    let indexes =
-        lock.items().flat_map(LockedItem::indexes).map(|url| (index_part(url), SourceKind::ChartIndex));
+    let parts = lock
+        .each_entry()
+        .flat_map(|entry| entry.parts)
+        .map(|part| (part, SourceKind::Files));
+    let indexes = lock
+        .items()
+        .flat_map(LockedItem::indexes)
+        .map(|url| (index_part(url), SourceKind::ChartIndex));
     for (part, of_url) in parts.chain(indexes) {
         let (url, name, is) = match &part.origin {
             Origin::Manifest { registry, .. }
             | Origin::Blob { registry, .. }
-            | Origin::Foreign { registry, .. } => {
-                (sessions.expected_url(registry)?, registry.to_string(), SourceKind::Registry)
-            }
+            | Origin::Foreign { registry, .. } => (
+                sessions.expected_url(registry)?,
+                registry.to_string(),
+                SourceKind::Registry,
+            ),
             Origin::Url(_) | Origin::Urls(_) => {
-                let Some(written) = part.origin.url() else { continue };
+                let Some(written) = part.origin.url() else {
+                    continue;
+                };
                 let (url, origin) = sessions.file_url(written)?;
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
                 (url, name, of_url)
@@ -79,12 +92,21 @@ pub(super) fn sources(lock: &Lock, sessions: &Sessions) -> Result<BTreeMap<Strin
         };
         // one address may be a registry and a file server
         let key = format!("{} {name} {is:?}", host_port(&url));
-        let fresh = || SourceHost { url, name, samples: [None, None], is };
+        let fresh = || SourceHost {
+            url,
+            name,
+            samples: [None, None],
+            is,
+        };
         let source = sources.entry(key).or_insert_with(fresh);
         let is_foreign = matches!(part.origin, Origin::Foreign { .. });
         let sample = &mut source.samples[usize::from(!part.is_manifest())];
         // the smallest: a proxy may read a file to its end before its first byte leaves
-        if !is_foreign && sample.as_ref().is_none_or(|known| part.descriptor.size < known.descriptor.size) {
+        if !is_foreign
+            && sample
+                .as_ref()
+                .is_none_or(|known| part.descriptor.size < known.descriptor.size)
+        {
             *sample = Some(part);
         }
     }
@@ -93,42 +115,74 @@ pub(super) fn sources(lock: &Lock, sessions: &Sessions) -> Result<BTreeMap<Strin
 
 /// An index, as a part that a probe asks for. Nobody carries it.
 fn index_part(url: String) -> Part {
-    let descriptor =
-        Descriptor { digest: Digest::sha256(b""), size: 0, media_type: media_type::OCTETS.into() };
-    Part { descriptor, origin: Origin::Url(url) }
+    let descriptor = Descriptor {
+        digest: Digest::sha256(b""),
+        size: 0,
+        media_type: media_type::OCTETS.into(),
+    };
+    Part {
+        descriptor,
+        origin: Origin::Url(url),
+    }
 }
 
 /// The hosts that `lock` needs, by what earlier runs contacted and by the settings of this one.
 ///
 /// # Errors
 /// A name of the lock that no request can be sent for.
-pub(crate) fn needed(lock: &Lock, record: &Record, sessions: &Sessions) -> Result<Egress, EgressError> {
-    let mut list = List { hosts: BTreeMap::new(), sessions };
+pub(crate) fn needed(
+    lock: &Lock,
+    record: &Record,
+    sessions: &Sessions,
+) -> Result<Egress, EgressError> {
+    let mut list = List {
+        hosts: BTreeMap::new(),
+        sessions,
+    };
     let mut notes = BTreeSet::new();
     for source in sources(lock, sessions)?.into_values() {
         let SourceHost { url, name, is, .. } = source;
         let address = host_port(&url);
-        let (host, port) =
-            (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
+        let (host, port) = (
+            url.host_str().unwrap_or_default(),
+            url.port_or_known_default().unwrap_or_default(),
+        );
         let known = record.get(host, port);
         let scheme = known.map_or(url.scheme(), |known| &known.scheme);
-        let basis = if known.is_some() { Known::Observed } else { Known::Predicted };
+        let basis = if known.is_some() {
+            Known::Observed
+        } else {
+            Known::Predicted
+        };
         list.add(host, port, scheme, basis, is.why(&name))?;
         for named in record.named_by(&address) {
-            list.add(&named.host, named.port, &named.scheme, Known::Observed, reason(named, &name))?;
+            list.add(
+                &named.host,
+                named.port,
+                &named.scheme,
+                Known::Observed,
+                reason(named, &name),
+            )?;
         }
         let lacks = match known {
             None => "no run with this store has asked it",
             Some(_) if is == SourceKind::ChartIndex => continue,
-            Some(known) if known.by.iter().all(|command| command == "lock") => "only `lock` has asked it",
+            Some(known) if known.by.iter().all(|command| command == "lock") => {
+                "only `lock` has asked it"
+            }
             Some(_) => continue,
         };
         notes.insert(format!(
             "{name}: {lacks}: the hosts that its tokens and content come from show at the first pull, or with --probe"
         ));
     }
-    lock.endpoints.iter().try_for_each(|endpoint| list.declare(endpoint))?;
-    Ok(Egress { hosts: list.hosts.into_values().collect(), notes: notes.into_iter().collect() })
+    lock.endpoints
+        .iter()
+        .try_for_each(|endpoint| list.declare(endpoint))?;
+    Ok(Egress {
+        hosts: list.hosts.into_values().collect(),
+        notes: notes.into_iter().collect(),
+    })
 }
 
 /// What a host was contacted for, whose name came from an answer.
@@ -142,8 +196,8 @@ fn reason(named: &Contacted, source: &str) -> String {
     }
 }
 
-/// The role of the machine that runs landfall: a host of the lock that is an endpoint of some machines too is needed from
-/// both.
+/// The role of the machine that runs landfall: a host of the lock that is an endpoint of some
+/// machines too is needed from both.
 const OWN_ROLE: &str = "landfall";
 
 struct List<'a> {
@@ -152,7 +206,14 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    fn add(&mut self, host: &str, port: u16, scheme: &str, known: Known, why: String) -> Result<(), NoHost> {
+    fn add(
+        &mut self,
+        host: &str,
+        port: u16,
+        scheme: &str,
+        known: Known,
+        why: String,
+    ) -> Result<(), NoHost> {
         let url = Url::parse(&format!("{scheme}://{host}:{port}/")).ok();
         let proxies = self.sessions.transport().proxies();
         let via = url.and_then(|url| Some(proxies.proxy_for(&url)?.shown()));
@@ -176,7 +237,10 @@ impl List<'_> {
             row.from.push(OWN_ROLE.into());
             row.from.sort_unstable();
         }
-        endpoint.why.split("; ").for_each(|why| add_reason(row, why.to_owned()));
+        endpoint
+            .why
+            .split("; ")
+            .for_each(|why| add_reason(row, why.to_owned()));
         Ok(())
     }
 

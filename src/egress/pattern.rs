@@ -1,5 +1,5 @@
-//! What a rule lets through: one name, every name below one, or one address. Nothing else can be written into
-//! a rule.
+//! What a rule lets through: one name, every name below one, or one address. Nothing else can be
+//! written into a rule.
 
 use landfall_model::is_dns_name;
 use serde::{Deserialize, Serialize};
@@ -24,13 +24,16 @@ pub(crate) enum HostPattern {
 pub(crate) struct NoHost(String);
 
 impl HostPattern {
-    /// The one host that a URL or a registry's name has, an IPv6 address in brackets or without. A wildcard
-    /// is no host.
+    /// The one host that a URL or a registry's name has, an IPv6 address in brackets or without. A
+    /// wildcard is no host.
     ///
     /// # Errors
     /// When it is neither a DNS name nor an address.
     pub(crate) fn exact(host: &str) -> Result<HostPattern, NoHost> {
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let bare = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .unwrap_or(host);
         if let Ok(address) = bare.parse() {
             return Ok(HostPattern::Address(address));
         }
@@ -93,13 +96,17 @@ mod tests {
         ] {
             assert_eq!(read(host).as_deref(), Some(pattern));
         }
-        for host in
-            ["*.*", "*", "*.a.test", "-i", "a\"", "a b", "a\nb", "", ".", ".a.test", "a..b", "[a.test]", "#"]
-        {
+        for host in [
+            "*.*", "*", "*.a.test", "-i", "a\"", "a b", "a\nb", "", ".", ".a.test", "a..b",
+            "[a.test]", "#",
+        ] {
             assert_eq!(read(host), None, "{host}");
         }
         let declared = |host: &str| HostPattern::declared(host).ok();
-        assert_eq!(declared("*.A.test"), Some(HostPattern::Below("a.test".into())));
+        assert_eq!(
+            declared("*.A.test"),
+            Some(HostPattern::Below("a.test".into()))
+        );
         assert_eq!(declared("a.test"), Some(HostPattern::Name("a.test".into())));
         for host in ["*.*", "*", "*.", "*.10.0.0.9", "*.*.a.test", "a.*.test"] {
             assert_eq!(declared(host), None, "{host}");

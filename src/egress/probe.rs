@@ -1,5 +1,5 @@
-//! Asks each host that a lock names for one token, one manifest and the first byte of one blob or file, through all
-//! redirects. A refusal ends one host, not the probe.
+//! Asks each host that a lock names for one token, one manifest and the first byte of one blob or
+//! file, through all redirects. A refusal ends one host, not the probe.
 
 use super::EgressError;
 use super::host::{EgressHost, Reach};
@@ -35,7 +35,10 @@ pub(crate) async fn probe(lock: &Lock, sessions: &Arc<Sessions>) -> Result<Probe
     let mut probed = Probed::default();
     for (source, errors) in sources.iter().zip(found) {
         for error in errors {
-            let (url, reach) = (failing_url(&error).unwrap_or(source.url.clone()), reach_of(&error));
+            let (url, reach) = (
+                failing_url(&error).unwrap_or(source.url.clone()),
+                reach_of(&error),
+            );
             let host = url.host_str().unwrap_or_default().to_owned();
             if reach == Reach::Refused {
                 probed.notes.push(format!(
@@ -44,9 +47,14 @@ pub(crate) async fn probe(lock: &Lock, sessions: &Arc<Sessions>) -> Result<Probe
                 ));
             }
             // a host that is none was not asked, and stands in no list
-            let Ok(host) = HostPattern::exact(&host) else { continue };
+            let Ok(host) = HostPattern::exact(&host) else {
+                continue;
+            };
             let key = (host, url.port_or_known_default().unwrap_or_default());
-            let (known, reason) = probed.failures.entry(key).or_insert((reach, error.to_string()));
+            let (known, reason) = probed
+                .failures
+                .entry(key)
+                .or_insert((reach, error.to_string()));
             if reach > *known {
                 (*known, *reason) = (reach, error.to_string());
             }

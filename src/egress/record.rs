@@ -1,4 +1,5 @@
-//! What lock, pull, mirror and probes contacted, as the store remembers it: merged run by run, written whole.
+//! What lock, pull, mirror and probes contacted, as the store remembers it: merged run by run,
+//! written whole.
 
 use super::EgressError;
 use super::pattern::HostPattern;
@@ -45,7 +46,10 @@ impl Record {
     /// A file that is there and cannot be read.
     pub(crate) fn load(dir: &Path) -> Result<Record, EgressError> {
         let path = dir.join(FILE);
-        let bad = |why: String| EgressError::Record { path: path.clone(), why };
+        let bad = |why: String| EgressError::Record {
+            path: path.clone(),
+            why,
+        };
         match std::fs::read(&path) {
             Ok(bytes) => Record::parse(&bytes).map_err(bad),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Record::default()),
@@ -54,26 +58,41 @@ impl Record {
     }
 
     fn parse(bytes: &[u8]) -> Result<Record, String> {
-        let Written { version, hosts } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let Written { version, hosts } =
+            serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if version != 1 {
             return Err(format!("version {version} is not known to this landfall"));
         }
         // earlier releases recorded whatever a URL parser takes for a host
-        let hosts = hosts.into_iter().filter(|one| HostPattern::exact(&one.host).is_ok());
-        Ok(Record(hosts.map(|one| ((one.host.clone(), one.port), one)).collect()))
+        let hosts = hosts
+            .into_iter()
+            .filter(|one| HostPattern::exact(&one.host).is_ok());
+        Ok(Record(
+            hosts
+                .map(|one| ((one.host.clone(), one.port), one))
+                .collect(),
+        ))
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let written = Written { version: 1, hosts: self.0.values().cloned().collect() };
+        let written = Written {
+            version: 1,
+            hosts: self.0.values().cloned().collect(),
+        };
         let mut bytes = serde_json::to_vec_pretty(&written).unwrap_or_default();
         bytes.push(b'\n');
         bytes
     }
 
-    /// Adds the hosts that a run of `command` sent requests to. Only DNS names and addresses are recorded.
+    /// Adds the hosts that a run of `command` sent requests to. Only DNS names and addresses are
+    /// recorded.
     pub(crate) fn add(&mut self, hosts: &[HostUse], command: &str) {
         let is_host = |used: &&HostUse| HostPattern::exact(&used.host).is_ok();
-        for used in hosts.iter().filter(|used| used.requests > 0).filter(is_host) {
+        for used in hosts
+            .iter()
+            .filter(|used| used.requests > 0)
+            .filter(is_host)
+        {
             let fresh = || Contacted {
                 host: used.host.clone(),
                 port: used.port,
@@ -82,7 +101,10 @@ impl Record {
                 named_by: BTreeSet::new(),
                 by: BTreeSet::new(),
             };
-            let known = self.0.entry((used.host.clone(), used.port)).or_insert_with(fresh);
+            let known = self
+                .0
+                .entry((used.host.clone(), used.port))
+                .or_insert_with(fresh);
             known.scheme.clone_from(&used.scheme);
             known.why.extend(used.why.split(',').map(str::to_owned));
             known.named_by.extend(used.named_by.iter().cloned());
@@ -97,7 +119,9 @@ impl Record {
 
     /// The hosts that answers of `source`, `host:port`, named.
     pub(super) fn named_by<'a>(&'a self, source: &'a str) -> impl Iterator<Item = &'a Contacted> {
-        self.0.values().filter(move |one| one.named_by.contains(source))
+        self.0
+            .values()
+            .filter(move |one| one.named_by.contains(source))
     }
 }
 
@@ -109,8 +133,8 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     }
 }
 
-/// Adds the hosts that a run of `command` sent requests to, to what the store remembers. What cannot be read there is
-/// begun anew: it is only memory.
+/// Adds the hosts that a run of `command` sent requests to, to what the store remembers. What
+/// cannot be read there is begun anew: it is only memory.
 ///
 /// # Errors
 /// When the store cannot be written.
@@ -146,16 +170,41 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let disk = Disk::open(dir.path()).unwrap();
         assert_eq!(Record::load(dir.path()).unwrap(), Record::default());
-        remember(&disk, &[used("r.test", "registry", &[]), used("t.test", "token", &["r.test:443"])], "lock")
-            .unwrap();
-        remember(&disk, &[used("c.test", "redirect", &["r.test:443"])], "pull").unwrap();
+        remember(
+            &disk,
+            &[
+                used("r.test", "registry", &[]),
+                used("t.test", "token", &["r.test:443"]),
+            ],
+            "lock",
+        )
+        .unwrap();
+        remember(
+            &disk,
+            &[used("c.test", "redirect", &["r.test:443"])],
+            "pull",
+        )
+        .unwrap();
         let record = Record::load(dir.path()).unwrap();
-        let named: Vec<&str> = record.named_by("r.test:443").map(|one| &*one.host).collect();
+        let named: Vec<&str> = record
+            .named_by("r.test:443")
+            .map(|one| &*one.host)
+            .collect();
         assert_eq!(named, ["c.test", "t.test"]);
         let before = std::fs::read(dir.path().join(FILE)).unwrap();
-        remember(&disk, &[used("c.test", "redirect", &["r.test:443"])], "pull").unwrap();
+        remember(
+            &disk,
+            &[used("c.test", "redirect", &["r.test:443"])],
+            "pull",
+        )
+        .unwrap();
         assert_eq!(std::fs::read(dir.path().join(FILE)).unwrap(), before);
         std::fs::write(dir.path().join(FILE), "{\"version\": 2, \"hosts\": []}").unwrap();
-        assert!(Record::load(dir.path()).unwrap_err().to_string().contains("version 2"));
+        assert!(
+            Record::load(dir.path())
+                .unwrap_err()
+                .to_string()
+                .contains("version 2")
+        );
     }
 }

@@ -26,7 +26,10 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
 /// A chart with a chart in it, not compressed, so that changes meet what is in it.
 pub(super) fn seeds() -> Vec<Vec<u8>> {
     let yaml: &[u8] = b"apiVersion: v2\nname: app\nversion: 1.2.3\ndependencies:\n- {name: db, version: ^1, repository: \"https://charts.test\"}\n- {name: sub, version: 1.0.0}\n";
-    let sub = gzipped(&tar_of(&[("sub/Chart.yaml", b"apiVersion: v2\nname: sub\nversion: 1.0.0\n")]));
+    let sub = gzipped(&tar_of(&[(
+        "sub/Chart.yaml",
+        b"apiVersion: v2\nname: sub\nversion: 1.0.0\n",
+    )]));
     let template: &[u8] = b"{{- if .Values.on }}\nimage: \"{{ .Values.image.repository }}:{{ .Values.image.tag }}\"\n{{- end }}\n";
     vec![tar_of(&[
         ("app/Chart.yaml", yaml),
@@ -34,7 +37,10 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
             "app/Chart.lock",
             b"dependencies:\n- {name: db, repository: \"https://charts.test\", version: 1.4.0}\n",
         ),
-        ("app/values.yaml", b"on: true\nimage: {repository: quay.io/a/b, tag: \"1\"}\n"),
+        (
+            "app/values.yaml",
+            b"on: true\nimage: {repository: quay.io/a/b, tag: \"1\"}\n",
+        ),
         ("app/templates/pod.yaml", template),
         ("app/charts/sub-1.0.0.tgz", &sub),
     ])]
@@ -42,13 +48,17 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
 
 /// Reads the tar as that of a chart.
 pub(super) fn chart(bytes: &[u8]) {
-    let limits = Limits { archive_bytes: 1 << 20, ..Limits::default() };
+    let limits = Limits {
+        archive_bytes: 1 << 20,
+        ..Limits::default()
+    };
     let _ = read_chart(&gzipped(bytes), &limits);
 }
 
 /// Layouts of OCI and docker, in a tar.
 pub(super) fn archive_seeds() -> Vec<Vec<u8>> {
-    let config: &[u8] = br#"{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}"#;
+    let config: &[u8] =
+        br#"{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}"#;
     let digest = Digest::sha256(config);
     let manifest = format!(
         r#"{{"schemaVersion":2,"config":{{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"{digest}","size":{}}},"layers":[]}}"#,
@@ -65,7 +75,10 @@ pub(super) fn archive_seeds() -> Vec<Vec<u8>> {
         ("index.json", index.as_bytes()),
         (&blob(&digest), config),
         (&blob(&of_manifest), manifest.as_bytes()),
-        ("manifest.json", br#"[{"Config":"c.json","RepoTags":["a/b:1"],"Layers":["l/layer.tar"]}]"#),
+        (
+            "manifest.json",
+            br#"[{"Config":"c.json","RepoTags":["a/b:1"],"Layers":["l/layer.tar"]}]"#,
+        ),
     ])]
 }
 
@@ -74,6 +87,14 @@ pub(super) fn image_archive(bytes: &[u8]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("archive");
     std::fs::write(&path, bytes).unwrap();
-    let Ok(archive) = Archive::open(&path) else { return };
-    read_named(&archive, &mut Named::default(), folder.path(), &Limits::default()).unwrap();
+    let Ok(archive) = Archive::open(&path) else {
+        return;
+    };
+    read_named(
+        &archive,
+        &mut Named::default(),
+        folder.path(),
+        &Limits::default(),
+    )
+    .unwrap();
 }

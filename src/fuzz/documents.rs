@@ -37,20 +37,36 @@ pub(super) fn yaml(bytes: &[u8]) {
 /// Merges a value: what comes out is YAML that has it.
 pub(super) fn merge(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let values = read("values", "landfall: {merged: [1, \"a: b\"]}\nspec: {x: y}\n").unwrap();
-    let Ok(after) = merged(&text, 0, &values, MergeRules::default()) else { return };
+    let values = read(
+        "values",
+        "landfall: {merged: [1, \"a: b\"]}\nspec: {x: y}\n",
+    )
+    .unwrap();
+    let Ok(after) = merged(&text, 0, &values, MergeRules::default()) else {
+        return;
+    };
     let document = parsed(&after.text).unwrap().swap_remove(0);
-    assert_eq!(document["landfall"]["merged"][1], Value::from("a: b"), "{}", after.text);
+    assert_eq!(
+        document["landfall"]["merged"][1],
+        Value::from("a: b"),
+        "{}",
+        after.text
+    );
 }
 
 /// A lock of every kind of item.
 pub(super) fn lock_seeds() -> Vec<Vec<u8>> {
-    vec![LOCK.as_bytes().to_vec(), include_bytes!("../../tests/data/every-kind.lock").to_vec()]
+    vec![
+        LOCK.as_bytes().to_vec(),
+        include_bytes!("../../tests/data/every-kind.lock").to_vec(),
+    ]
 }
 
 /// Reads a lock: what is written of it is read as the same.
 pub(super) fn lock(bytes: &[u8]) {
-    let Ok(lock) = Lock::parse("l", &String::from_utf8_lossy(bytes)) else { return };
+    let Ok(lock) = Lock::parse("l", &String::from_utf8_lossy(bytes)) else {
+        return;
+    };
     let text = lock.to_text();
     assert_eq!(Lock::parse("l", &text).unwrap().to_text(), text);
 }

@@ -1,6 +1,10 @@
-//! Every reader of bytes that somebody else made, as a function of bytes that may panic only where the reader is wrong: the
-//! fuzz targets in `fuzz/`, and a stable run of the same in `cargo test`.
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a target panics on what it finds")]
+//! Every reader of bytes that somebody else made, as a function of bytes that may panic only where
+//! the reader is wrong: the fuzz targets in `fuzz/`, and a stable run of the same in `cargo test`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a target panics on what it finds"
+)]
 
 mod charts;
 mod documents;
@@ -25,22 +29,86 @@ pub struct Target {
 
 /// All kinds of input.
 pub const TARGETS: &[Target] = &[
-    Target { name: "reader", seeds: || vec![bundles::seeds()[0].clone()], run: bundles::reader },
-    Target { name: "footer", seeds: || vec![bundles::seeds()[1].clone()], run: bundles::footer },
-    Target { name: "index", seeds: || vec![bundles::seeds()[2].clone()], run: bundles::index },
-    Target { name: "yaml", seeds: documents::yaml_seeds, run: documents::yaml },
-    Target { name: "merge", seeds: documents::yaml_seeds, run: documents::merge },
-    Target { name: "lock", seeds: documents::lock_seeds, run: documents::lock },
-    Target { name: "chart", seeds: charts::seeds, run: charts::chart },
-    Target { name: "image_archive", seeds: charts::archive_seeds, run: charts::image_archive },
-    Target { name: "deb", seeds: packages::deb_seeds, run: packages::deb },
-    Target { name: "rpm", seeds: packages::rpm_seeds, run: packages::rpm },
-    Target { name: "apt", seeds: packages::apt_seeds, run: packages::apt },
-    Target { name: "yum", seeds: packages::yum_seeds, run: packages::yum },
-    Target { name: "openpgp", seeds: packages::openpgp_seeds, run: packages::openpgp },
-    Target { name: "egress", seeds: network::egress_seeds, run: network::egress },
-    Target { name: "htpasswd", seeds: network::htpasswd_seeds, run: network::htpasswd },
-    Target { name: "registry_error", seeds: network::error_seeds, run: network::registry_error },
+    Target {
+        name: "reader",
+        seeds: || vec![bundles::seeds()[0].clone()],
+        run: bundles::reader,
+    },
+    Target {
+        name: "footer",
+        seeds: || vec![bundles::seeds()[1].clone()],
+        run: bundles::footer,
+    },
+    Target {
+        name: "index",
+        seeds: || vec![bundles::seeds()[2].clone()],
+        run: bundles::index,
+    },
+    Target {
+        name: "yaml",
+        seeds: documents::yaml_seeds,
+        run: documents::yaml,
+    },
+    Target {
+        name: "merge",
+        seeds: documents::yaml_seeds,
+        run: documents::merge,
+    },
+    Target {
+        name: "lock",
+        seeds: documents::lock_seeds,
+        run: documents::lock,
+    },
+    Target {
+        name: "chart",
+        seeds: charts::seeds,
+        run: charts::chart,
+    },
+    Target {
+        name: "image_archive",
+        seeds: charts::archive_seeds,
+        run: charts::image_archive,
+    },
+    Target {
+        name: "deb",
+        seeds: packages::deb_seeds,
+        run: packages::deb,
+    },
+    Target {
+        name: "rpm",
+        seeds: packages::rpm_seeds,
+        run: packages::rpm,
+    },
+    Target {
+        name: "apt",
+        seeds: packages::apt_seeds,
+        run: packages::apt,
+    },
+    Target {
+        name: "yum",
+        seeds: packages::yum_seeds,
+        run: packages::yum,
+    },
+    Target {
+        name: "openpgp",
+        seeds: packages::openpgp_seeds,
+        run: packages::openpgp,
+    },
+    Target {
+        name: "egress",
+        seeds: network::egress_seeds,
+        run: network::egress,
+    },
+    Target {
+        name: "htpasswd",
+        seeds: network::htpasswd_seeds,
+        run: network::htpasswd,
+    },
+    Target {
+        name: "registry_error",
+        seeds: network::error_seeds,
+        run: network::registry_error,
+    },
 ];
 
 /// Reads `bytes` as the kind of input called `name`.
@@ -49,5 +117,7 @@ pub const TARGETS: &[Target] = &[
 /// When there is none of that name, and on what it finds.
 pub fn run(name: &str, bytes: &[u8]) {
     let target = TARGETS.iter().find(|target| target.name == name);
-    (target.unwrap_or_else(|| panic!("no target is called {name}")).run)(bytes);
+    (target
+        .unwrap_or_else(|| panic!("no target is called {name}"))
+        .run)(bytes);
 }

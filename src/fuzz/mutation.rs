@@ -5,7 +5,10 @@ pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
     pub(super) fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % end.max(1)
     }
 }
@@ -30,10 +33,22 @@ pub(super) fn mutate(seed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
             }
             5 => {
                 // a run of digits becomes another number
-                let digit = bytes[at.min(bytes.len())..].iter().position(u8::is_ascii_digit);
+                let digit = bytes[at.min(bytes.len())..]
+                    .iter()
+                    .position(u8::is_ascii_digit);
                 if let Some(from) = digit.map(|offset| at + offset) {
-                    let length = bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-                    let numbers_of_note = ["0", "1", "17", "1048576", "4294967295", "18446744073709551615"];
+                    let length = bytes[from..]
+                        .iter()
+                        .take_while(|byte| byte.is_ascii_digit())
+                        .count();
+                    let numbers_of_note = [
+                        "0",
+                        "1",
+                        "17",
+                        "1048576",
+                        "4294967295",
+                        "18446744073709551615",
+                    ];
                     let number = numbers_of_note[numbers.below(6)].bytes();
                     bytes.splice(from..from + length, number);
                 }

@@ -8,24 +8,42 @@ use landfall_packages::{apt, yum};
 use std::fs;
 
 fn file(name: &str) -> Vec<u8> {
-    fs::read(format!("{}/tests/data/packages/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    fs::read(format!(
+        "{}/tests/data/packages/{name}",
+        env!("CARGO_MANIFEST_DIR")
+    ))
+    .unwrap()
 }
 
 /// A package with a changelog, of one plain member each, as `ar` has them.
 pub(super) fn deb_seeds() -> Vec<Vec<u8>> {
     let member = |name: &str, content: &[u8]| {
-        let head = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 100_644, content.len());
+        let head = format!(
+            "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n",
+            0,
+            0,
+            0,
+            100_644,
+            content.len()
+        );
         let mut all = head.into_bytes();
         all.extend(content);
         all.resize(all.len().next_multiple_of(2), b'\n');
         all
     };
-    let control =
-        tar_of(&[("./control", b"Package: app\nVersion: 1.0-1\nArchitecture: amd64\nDepends: libc6\n")]);
-    let data =
-        tar_of(&[("./usr/share/doc/app/changelog", b"app (1.0-1) stable; urgency=low\n\n  * First.\n")]);
-    let members =
-        [member("debian-binary", b"2.0\n"), member("control.tar", &control), member("data.tar", &data)];
+    let control = tar_of(&[(
+        "./control",
+        b"Package: app\nVersion: 1.0-1\nArchitecture: amd64\nDepends: libc6\n",
+    )]);
+    let data = tar_of(&[(
+        "./usr/share/doc/app/changelog",
+        b"app (1.0-1) stable; urgency=low\n\n  * First.\n",
+    )]);
+    let members = [
+        member("debian-binary", b"2.0\n"),
+        member("control.tar", &control),
+        member("data.tar", &data),
+    ];
     vec![[b"!<arch>\n".to_vec(), members.concat()].concat()]
 }
 
@@ -37,12 +55,17 @@ pub(super) fn deb(bytes: &[u8]) {
 
 /// Packages of rpmbuild, signed and not.
 pub(super) fn rpm_seeds() -> Vec<Vec<u8>> {
-    ["signed.rpm", "signed-ed25519.rpm", "unsigned.rpm"].map(file).to_vec()
+    ["signed.rpm", "signed-ed25519.rpm", "unsigned.rpm"]
+        .map(file)
+        .to_vec()
 }
 
 /// Reads the bytes as an RPM, and checks its signature.
 pub(super) fn rpm(bytes: &[u8]) {
-    let (keys, limits) = (OpenPgpKeys::parse(&file("key.asc")).unwrap(), Limits::default());
+    let (keys, limits) = (
+        OpenPgpKeys::parse(&file("key.asc")).unwrap(),
+        Limits::default(),
+    );
     let _ = yum::verify_package(bytes, &keys, SignatureTime::Now, &limits);
     let _ = yum::changelog(bytes, &limits);
 }
@@ -70,7 +93,10 @@ pub(super) fn apt(bytes: &[u8]) {
         &universe,
         &[vec!["t".into()]],
         &["app".into(), "a".into()],
-        apt::Settings { recommends: true, expects_rest: true },
+        apt::Settings {
+            recommends: true,
+            expects_rest: true,
+        },
     );
 }
 
@@ -109,15 +135,29 @@ pub(super) fn yum(bytes: &[u8]) {
 /// Keys, signed text and a signature over `content`, by a key that [`openpgp`] does not believe.
 pub(super) fn openpgp_seeds() -> Vec<Vec<u8>> {
     let signer = OpenPgpSigner::parse(&file("site-key.asc"), None).unwrap();
-    let text = signer.cleartext("Origin: T\n- dashed \n", Timestamp::now()).unwrap();
+    let text = signer
+        .cleartext("Origin: T\n- dashed \n", Timestamp::now())
+        .unwrap();
     let detached = signer.detached(b"content", Timestamp::now()).unwrap();
-    vec![file("key.asc"), file("other.asc"), text.into_bytes(), detached.into_bytes()]
+    vec![
+        file("key.asc"),
+        file("other.asc"),
+        text.into_bytes(),
+        detached.into_bytes(),
+    ]
 }
 
-/// Reads the bytes as keys, as a signature and as signed text. None of it may be believed by another key.
+/// Reads the bytes as keys, as a signature and as signed text. None of it may be believed by
+/// another key.
 pub(super) fn openpgp(bytes: &[u8]) {
     let _ = OpenPgpKeys::parse(bytes);
     let keys = OpenPgpKeys::parse(&file("other.asc")).unwrap();
-    assert!(keys.verify_detached(bytes, SignatureTime::Now, || Ok(&b"content"[..])).is_err());
-    assert!(keys.verify(&String::from_utf8_lossy(bytes), SignatureTime::Now).is_err());
+    assert!(
+        keys.verify_detached(bytes, SignatureTime::Now, || Ok(&b"content"[..]))
+            .is_err()
+    );
+    assert!(
+        keys.verify(&String::from_utf8_lossy(bytes), SignatureTime::Now)
+            .is_err()
+    );
 }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 /// Runs a target for `FUZZ_SECONDS`; without that, over a few hundred inputs.
 fn run(target: &Target, number: u64) {
-    let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    let seconds = std::env::var("FUZZ_SECONDS")
+        .ok()
+        .and_then(|seconds| seconds.parse().ok());
     let end = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut numbers = Numbers(number);
     let seeds = (target.seeds)();
@@ -19,7 +21,12 @@ fn run(target: &Target, number: u64) {
     while end.map_or(round < 300, |end| Instant::now() < end) {
         let input = mutate(&seeds[numbers.below(seeds.len())], &mut numbers);
         let done = std::panic::catch_unwind(|| (target.run)(&input));
-        assert!(done.is_ok(), "{}, input {round}: {:?}", target.name, String::from_utf8_lossy(&input));
+        assert!(
+            done.is_ok(),
+            "{}, input {round}: {:?}",
+            target.name,
+            String::from_utf8_lossy(&input)
+        );
         round += 1;
     }
 }

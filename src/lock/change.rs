@@ -11,8 +11,8 @@ pub struct Change {
     pub kind: Kind,
     /// Its name.
     pub name: String,
-    /// `added`, `removed`, `moved` (another digest), `changed` (the same digest, other parts), or `gone`
-    /// (upstream lacks it now; the old pin is kept).
+    /// `added`, `removed`, `moved` (another digest), `changed` (the same digest, other parts), or
+    /// `gone` (upstream lacks it now; the old pin is kept).
     pub change: &'static str,
     /// The name of the older version that it stands for, where it is added.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,18 +9,29 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Adds the first lines of its changelog to each package that went up, or moved within its version, as far as `content` has
-/// its file. Returns why which of them could not be read, a sentence each.
-pub(crate) fn add_changelogs(changes: &mut [Change], new: &Lock, content: &dyn BlobRead) -> Vec<String> {
+/// Adds the first lines of its changelog to each package that went up, or moved within its version,
+/// as far as `content` has its file. Returns why which of them could not be read, a sentence each.
+pub(crate) fn add_changelogs(
+    changes: &mut [Change],
+    new: &Lock,
+    content: &dyn BlobRead,
+) -> Vec<String> {
     let packages = changes.iter_mut().flat_map(|change| &mut change.packages);
-    let packages: Vec<_> = packages.filter(|package| ["up", "moved"].contains(&package.change)).collect();
+    let packages: Vec<_> = packages
+        .filter(|package| ["up", "moved"].contains(&package.change))
+        .collect();
     if packages.is_empty() {
         return Vec::new();
     }
-    let forms: HashMap<&Digest, PackageForm<'_>> =
-        new.items().flat_map(LockedItem::packages).map(|form| (form.digest, form)).collect();
+    let forms: HashMap<&Digest, PackageForm<'_>> = new
+        .items()
+        .flat_map(LockedItem::packages)
+        .map(|form| (form.digest, form))
+        .collect();
     // a file is unpacked up to its changelog, so all processors are of use
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(packages.len());
+    let threads = thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(packages.len());
     let left = Mutex::new(packages.into_iter());
     let faults = Mutex::new(Vec::new());
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -28,7 +39,9 @@ pub(crate) fn add_changelogs(changes: &mut [Change], new: &Lock, content: &dyn B
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(package) = next() {
-                    let Some(form) = forms.get(&package.digest) else { continue };
+                    let Some(form) = forms.get(&package.digest) else {
+                        continue;
+                    };
                     match form.changelog(content) {
                         Ok(lines) => package.changelog = lines,
                         Err(error) => {
@@ -36,7 +49,10 @@ pub(crate) fn add_changelogs(changes: &mut [Change], new: &Lock, content: &dyn B
                                 "the changelog of {} {} cannot be read: {error}",
                                 form.name, form.version
                             );
-                            faults.lock().unwrap_or_else(PoisonError::into_inner).push(fault);
+                            faults
+                                .lock()
+                                .unwrap_or_else(PoisonError::into_inner)
+                                .push(fault);
                         }
                     }
                 }

@@ -23,15 +23,26 @@ struct Held<'a> {
 impl<'a> Side<'a> {
     /// What a lock has.
     pub(crate) fn lock(lock: &'a Lock) -> Side<'a> {
-        let held = |item: &'a dyn LockedItem| Held { digest: item.digest(), item: Some(item) };
-        Side(lock.items().map(|item| ((item.kind(), item.name()), held(item))).collect())
+        let held = |item: &'a dyn LockedItem| Held {
+            digest: item.digest(),
+            item: Some(item),
+        };
+        Side(
+            lock.items()
+                .map(|item| ((item.kind(), item.name()), held(item)))
+                .collect(),
+        )
     }
 
     /// Items of which only name and digest are known, as of those that a receipt has.
     pub(crate) fn named(items: impl IntoIterator<Item = (&'a str, &'a Digest)>) -> Side<'a> {
         let held = |digest| Held { digest, item: None };
         let items = items.into_iter();
-        Side(items.map(|(name, digest)| ((kind_named(name), name.into()), held(digest))).collect())
+        Side(
+            items
+                .map(|(name, digest)| ((kind_named(name), name.into()), held(digest)))
+                .collect(),
+        )
     }
 }
 
@@ -40,24 +51,34 @@ pub(crate) fn diff(old: &Lock, new: &Lock) -> Vec<Change> {
     diff_sides(&Side::lock(old), &Side::lock(new))
 }
 
-/// How `new` differs from `old`, as far as both sides know. Changed parts and referrers show where both are locks.
+/// How `new` differs from `old`, as far as both sides know. Changed parts and referrers show where
+/// both are locks.
 pub(crate) fn diff_sides(Side(old): &Side<'_>, Side(new): &Side<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
     let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     for key in names {
         let (before, after) = (old.get(key), new.get(key));
-        let items = (before.and_then(|held| held.item), after.and_then(|held| held.item));
+        let items = (
+            before.and_then(|held| held.item),
+            after.and_then(|held| held.item),
+        );
         let change = match (before, after) {
             (None, _) => "added",
             (_, None) => "removed",
             (Some(a), Some(b)) if a.digest != b.digest => "moved",
-            (Some(_), Some(_)) if matches!(items, (Some(a), Some(b)) if text(a) != text(b)) => "changed",
+            (Some(_), Some(_)) if matches!(items, (Some(a), Some(b)) if text(a) != text(b)) => {
+                "changed"
+            }
             _ => continue,
         };
         // of what only a receipt has nobody knows the referrers
-        let is_known =
-            before.is_none_or(|held| held.item.is_some()) && after.is_none_or(|held| held.item.is_some());
-        let (had, has) = if is_known { (referrers(items.0), referrers(items.1)) } else { Default::default() };
+        let is_known = before.is_none_or(|held| held.item.is_some())
+            && after.is_none_or(|held| held.item.is_some());
+        let (had, has) = if is_known {
+            (referrers(items.0), referrers(items.1))
+        } else {
+            Default::default()
+        };
         changes.push(Change {
             from: before.map(|held| held.digest.clone()),
             to: after.map(|held| held.digest.clone()),
@@ -87,7 +108,10 @@ pub struct EndpointChange {
 /// How the endpoints of `new` differ from those of `old`.
 pub(crate) fn diff_endpoints(old: &Lock, new: &Lock) -> Vec<EndpointChange> {
     let by_address = |lock: &'_ Lock| -> BTreeMap<(String, u16), Endpoint> {
-        lock.endpoints.iter().map(|one| ((one.host.clone(), one.port), one.clone())).collect()
+        lock.endpoints
+            .iter()
+            .map(|one| ((one.host.clone(), one.port), one.clone()))
+            .collect()
     };
     let (mut old, new) = (by_address(old), by_address(new));
     let mut changes = Vec::new();
@@ -99,7 +123,10 @@ pub(crate) fn diff_endpoints(old: &Lock, new: &Lock) -> Vec<EndpointChange> {
         };
         changes.push(EndpointChange { change, endpoint });
     }
-    changes.extend(old.into_values().map(|endpoint| EndpointChange { change: "removed", endpoint }));
+    changes.extend(old.into_values().map(|endpoint| EndpointChange {
+        change: "removed",
+        endpoint,
+    }));
     changes.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));
     changes
 }
@@ -114,5 +141,8 @@ fn text(item: &dyn LockedItem) -> String {
 
 fn referrers(item: Option<&dyn LockedItem>) -> BTreeSet<Digest> {
     let referrers = item.map(|item| item.entry().referrers).unwrap_or_default();
-    referrers.into_iter().map(|referrer| referrer.descriptor.digest).collect()
+    referrers
+        .into_iter()
+        .map(|referrer| referrer.descriptor.digest)
+        .collect()
 }

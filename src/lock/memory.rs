@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 /// A lock in the store's own folder: every name that a mirror resolved, as it was resolved last.
 const FILE: &str = ".landfall/resolved.lock";
 
-/// What earlier runs on this store resolved. Nothing of it is trusted: an image of it counts where upstream still has
-/// its digest and the store's manifests agree with it.
+/// What earlier runs on this store resolved. Nothing of it is trusted: an image of it counts where
+/// upstream still has its digest and the store's manifests agree with it.
 pub(crate) fn recall(disk: &Disk, progress: &dyn Progress) -> Lock {
     let path = disk.dir().join(FILE);
     if !path.exists() {
@@ -27,13 +27,25 @@ pub(crate) fn recall(disk: &Disk, progress: &dyn Progress) -> Lock {
 /// # Errors
 /// When the store cannot be written.
 pub(crate) fn remember(disk: &Disk, mut recalled: Lock, lock: &Lock) -> Result<(), WriteError> {
-    let new: BTreeSet<_> = lock.items().map(|item| (item.kind(), item.name())).collect();
+    let new: BTreeSet<_> = lock
+        .items()
+        .map(|item| (item.kind(), item.name()))
+        .collect();
     let before = recalled.to_text();
     recalled.retain(|item| !new.contains(&(item.kind(), item.name())));
     let items = lock.clone();
-    recalled.append(Lock { endpoints: Vec::new(), missing: Vec::new(), unresolved: Vec::new(), ..items });
+    recalled.append(Lock {
+        endpoints: Vec::new(),
+        missing: Vec::new(),
+        unresolved: Vec::new(),
+        ..items
+    });
     recalled.version = lock.version;
     recalled.sort();
     let after = recalled.to_text();
-    if after == before { Ok(()) } else { disk.write(FILE, after.as_bytes()) }
+    if after == before {
+        Ok(())
+    } else {
+        disk.write(FILE, after.as_bytes())
+    }
 }

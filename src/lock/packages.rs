@@ -1,12 +1,13 @@
-//! How the packages of two sets differ: versions up and down, added and removed, by name and architecture.
+//! How the packages of two sets differ: versions up and down, added and removed, by name and
+//! architecture.
 
 use super::change::PackageChange;
 use landfall_item::{LockedItem, PackageForm};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// How the packages of `new` differ from those of `old`, sorted by name. Of several versions of one name the newest stands
-/// for the newest.
+/// How the packages of `new` differ from those of `old`, sorted by name. Of several versions of one
+/// name the newest stands for the newest.
 pub(super) fn differences(old: &dyn LockedItem, new: &dyn LockedItem) -> Vec<PackageChange> {
     let mut names: BTreeMap<(&str, &str), [Vec<PackageForm<'_>>; 2]> = BTreeMap::new();
     let (old, new) = (old.packages(), new.packages());
@@ -19,7 +20,10 @@ pub(super) fn differences(old: &dyn LockedItem, new: &dyn LockedItem) -> Vec<Pac
             }
         }
     }
-    names.into_values().flat_map(|[old, new]| of_name(old, new)).collect()
+    names
+        .into_values()
+        .flat_map(|[old, new]| of_name(old, new))
+        .collect()
 }
 
 fn of_name<'a>(mut old: Vec<PackageForm<'a>>, mut new: Vec<PackageForm<'a>>) -> Vec<PackageChange> {
@@ -52,7 +56,9 @@ fn of_name<'a>(mut old: Vec<PackageForm<'a>>, mut new: Vec<PackageForm<'a>>) -> 
             changelog: Vec::new(),
         })
     };
-    (0..old.len().max(new.len())).filter_map(|at| change(old.get(at), new.get(at))).collect()
+    (0..old.len().max(new.len()))
+        .filter_map(|at| change(old.get(at), new.get(at)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -101,12 +107,31 @@ mod tests {
 
     #[test]
     fn of_several_versions_the_newest_stands_for_the_newest() {
-        let old = set(&[("a", "1:1.9"), ("a", "2.0"), ("b", "1.0"), ("c", "1.0"), ("d", "1"), ("e", "1")]);
-        let new =
-            set(&[("a", "1:1.10"), ("b", "1.0~rc1"), ("b", "0.9"), ("c", "1.0!"), ("d", "1"), ("f", "1")]);
+        let old = set(&[
+            ("a", "1:1.9"),
+            ("a", "2.0"),
+            ("b", "1.0"),
+            ("c", "1.0"),
+            ("d", "1"),
+            ("e", "1"),
+        ]);
+        let new = set(&[
+            ("a", "1:1.10"),
+            ("b", "1.0~rc1"),
+            ("b", "0.9"),
+            ("c", "1.0!"),
+            ("d", "1"),
+            ("f", "1"),
+        ]);
         let told = differences(&old, &new).into_iter().map(|one| {
             let text = |version: Option<String>| version.unwrap_or_else(|| "-".into());
-            format!("{} {} {} {}", one.change, one.name, text(one.from), text(one.to))
+            format!(
+                "{} {} {} {}",
+                one.change,
+                one.name,
+                text(one.from),
+                text(one.to)
+            )
         });
         let expected = [
             "up a 1:1.9 1:1.10",

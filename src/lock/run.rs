@@ -5,7 +5,9 @@ use super::diff::{EndpointChange, diff, diff_endpoints};
 use landfall_content::side_by_side_by_host;
 use landfall_item::lockfile::{Accepted, Lock, Unresolved};
 use landfall_item::manifest::Wanted;
-use landfall_item::{Ask, Contradiction, Exclude, Found, ItemKind, Pins, Resolver, Wishes, host_in, kinds};
+use landfall_item::{
+    Ask, Contradiction, Exclude, Found, ItemKind, Pins, Resolver, Wishes, host_in, kinds,
+};
 use landfall_model::report::{Item, Status};
 use landfall_model::today;
 use std::collections::btree_map::Entry;
@@ -87,8 +89,13 @@ macro_rules! lock {
 }
 kinds!(lock);
 
-/// `wishes` by name, each once, without what is left out. Of two that contradict each other the first counts.
-fn new<K: ItemKind>(wishes: Vec<K::Wish>, exclude: &[Exclude], resolver: &Resolver) -> Vec<K::Wish> {
+/// `wishes` by name, each once, without what is left out. Of two that contradict each other the
+/// first counts.
+fn new<K: ItemKind>(
+    wishes: Vec<K::Wish>,
+    exclude: &[Exclude],
+    resolver: &Resolver,
+) -> Vec<K::Wish> {
     let mut by_name: BTreeMap<K::Name, K::Wish> = BTreeMap::new();
     for wish in wishes {
         if exclude.iter().any(|exclude| K::is_excluded(&wish, exclude)) {
@@ -98,7 +105,14 @@ fn new<K: ItemKind>(wishes: Vec<K::Wish>, exclude: &[Exclude], resolver: &Resolv
             Entry::Vacant(entry) => drop(entry.insert(wish)),
             Entry::Occupied(mut entry) => {
                 if let Err(other) = K::join(entry.get_mut(), &wish) {
-                    let (name, Contradiction { field, first, second }) = (K::wished(&wish), other);
+                    let (
+                        name,
+                        Contradiction {
+                            field,
+                            first,
+                            second,
+                        },
+                    ) = (K::wished(&wish), other);
                     resolver.progress().note(&format!(
                         "the {field} of {name} is {first} in one chart and {second} in another: the first counts"
                     ));
@@ -118,7 +132,9 @@ async fn find<K: ItemKind + Sync>(
     resolver: &Resolver,
 ) -> Vec<Found<K>> {
     let old: BTreeMap<&K::Name, &K> = old.iter().map(|item| (item.key(), item)).collect();
-    resolver.repositories().expect(wishes.iter().filter_map(K::tagged));
+    resolver
+        .repositories()
+        .expect(wishes.iter().filter_map(K::tagged));
     let at_once = K::AT_ONCE * resolver.limits().jobs;
     let host = |at: usize| host_in(&K::wished(&wishes[at]).to_string()).to_owned();
     let finding = side_by_side_by_host(wishes.len(), at_once, host, async |at: usize| {
@@ -131,7 +147,10 @@ async fn find<K: ItemKind + Sync>(
         let found = match unasked {
             // a pin of what upstream has no more would fail at the pull: the loss is accepted
             Some(cause) if cause.is_gone => Found::Lost(None, cause),
-            unasked => match (K::resolve(resolver, &wishes[at], pinned, pins).await, unasked) {
+            unasked => match (
+                K::resolve(resolver, &wishes[at], pinned, pins).await,
+                unasked,
+            ) {
                 (Found::Kept(item), Some(cause)) => Found::Lost(Some(item), cause),
                 (found, _) => found,
             },
@@ -164,51 +183,82 @@ struct Sorting<'a> {
 
 impl<'a> Sorting<'a> {
     fn new(wanted: &'a Wanted) -> Sorting<'a> {
-        let accepted = wanted.missing.iter().map(|lost| (lost.name.as_str(), lost)).collect();
-        Sorting { accepted, items: Vec::new(), missing: Vec::new(), unresolved: Vec::new(), gone: Vec::new() }
+        let accepted = wanted
+            .missing
+            .iter()
+            .map(|lost| (lost.name.as_str(), lost))
+            .collect();
+        Sorting {
+            accepted,
+            items: Vec::new(),
+            missing: Vec::new(),
+            unresolved: Vec::new(),
+            gone: Vec::new(),
+        }
     }
 
     /// What the lock keeps of a wish called `name`.
     fn settle<K: ItemKind>(&mut self, name: &str, found: Found<K>) -> Option<K> {
         let kind = K::KIND;
         let mut packages = 0;
-        if let Found::Kept(value) | Found::New(value) | Found::Gone(value) | Found::Lost(Some(value), _) =
-            &found
+        if let Found::Kept(value)
+        | Found::New(value)
+        | Found::Gone(value)
+        | Found::Lost(Some(value), _) = &found
         {
             let all: HashSet<_> = value.packages().iter().map(|one| one.digest).collect();
             packages = all.len();
         }
         let item = |status, digest, reason| {
             let name = name.into();
-            Item { kind, name, digest, bytes: None, packages, status, reason }
+            Item {
+                kind,
+                name,
+                digest,
+                bytes: None,
+                packages,
+                status,
+                reason,
+            }
         };
         let digest = |value: &K| value.digest().clone();
         match found {
             Found::Kept(value) => {
-                self.items.push(item(Status::Present, Some(digest(&value)), None));
+                self.items
+                    .push(item(Status::Present, Some(digest(&value)), None));
                 Some(value)
             }
             Found::New(value) => {
-                self.items.push(item(Status::Done, Some(digest(&value)), None));
+                self.items
+                    .push(item(Status::Done, Some(digest(&value)), None));
                 Some(value)
             }
             Found::Gone(old) => {
                 let (name, from) = (name.to_owned(), Some(digest(&old)));
-                let reason = Some("upstream does not have it any more; the old pin is kept".to_owned());
+                let reason =
+                    Some("upstream does not have it any more; the old pin is kept".to_owned());
                 self.items.push(item(Status::Failed, from.clone(), reason));
-                self.gone.push(Change { from, ..Change::of(kind, &name, "gone") });
+                self.gone.push(Change {
+                    from,
+                    ..Change::of(kind, &name, "gone")
+                });
                 Some(old)
             }
             Found::Lost(Some(old), cause) => {
                 let reason = format!("{}; the old pin is kept", cause.told);
-                self.items.push(item(Status::Failed, Some(digest(&old)), Some(reason)));
+                self.items
+                    .push(item(Status::Failed, Some(digest(&old)), Some(reason)));
                 Some(old)
             }
             Found::Lost(None, cause) => {
                 match self.accepted.get(name) {
                     Some(accepted) if cause.is_gone => {
                         let over = accepted.until < today().to_string();
-                        let status = if over { Status::Missing } else { Status::Skipped };
+                        let status = if over {
+                            Status::Missing
+                        } else {
+                            Status::Skipped
+                        };
                         let reason = format!(
                             "{} (accepted until {}): {}",
                             accepted.reason, accepted.until, cause.told
@@ -223,8 +273,13 @@ impl<'a> Sorting<'a> {
                             }
                             None => "",
                         };
-                        self.items.push(item(Status::Missing, None, Some(cause.told + rule)));
-                        self.unresolved.push(Unresolved { kind, name: name.into(), cause: cause.recorded });
+                        self.items
+                            .push(item(Status::Missing, None, Some(cause.told + rule)));
+                        self.unresolved.push(Unresolved {
+                            kind,
+                            name: name.into(),
+                            cause: cause.recorded,
+                        });
                     }
                 }
                 None

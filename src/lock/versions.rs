@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 /// What is compared: things of one kind, from one place, whose versions look alike.
 type Place = (Kind, String, String);
 
-/// Marks those that are removed and added as versions of one thing: the newest with the newest, as long as there are both.
+/// Marks those that are removed and added as versions of one thing: the newest with the newest, as
+/// long as there are both.
 pub(super) fn pair(changes: &mut [Change]) {
     let mut places: BTreeMap<Place, [Vec<(Version, usize)>; 2]> = BTreeMap::new();
     for (at, change) in changes.iter().enumerate() {
@@ -40,8 +41,8 @@ pub(super) fn pair(changes: &mut [Change]) {
     }
 }
 
-/// Where an item is from, without its version; and the version. The version of what is no image stands somewhere in its
-/// name.
+/// Where an item is from, without its version; and the version. The version of what is no image
+/// stands somewhere in its name.
 fn placed(kind: Kind, name: &str) -> Option<(Place, Version)> {
     let image: Option<ImageRef> = name.parse().ok().filter(|_| kind == Kind::Image);
     let (source, version) = match &image {
@@ -57,7 +58,12 @@ mod tests {
     use super::*;
 
     fn change(change: &'static str, kind: Kind, name: &str) -> Change {
-        Change { change, kind, name: name.into(), ..Change::of(kind, "", "") }
+        Change {
+            change,
+            kind,
+            name: name.into(),
+            ..Change::of(kind, "", "")
+        }
     }
 
     #[test]
@@ -72,18 +78,33 @@ mod tests {
             image("removed", "q.io/c:1.2-alpine"),
             image("added", "q.io/c:1.3"),
             image("added", "q.io/d:v1.10.1"),
-            change("removed", Kind::File, "https://h.test/v1.9/bin/linux/amd64/x"),
+            change(
+                "removed",
+                Kind::File,
+                "https://h.test/v1.9/bin/linux/amd64/x",
+            ),
             change("removed", Kind::File, "https://h.test/v1.9/bin/linux/arm/x"),
-            change("added", Kind::File, "https://h.test/v1.10/bin/linux/amd64/x"),
+            change(
+                "added",
+                Kind::File,
+                "https://h.test/v1.10/bin/linux/amd64/x",
+            ),
         ];
         pair(&mut changes);
         let of = |at: usize| (changes[at].replaces.as_deref(), changes[at].version);
         assert_eq!(of(2), (Some("q.io/a:v1.9.0"), Some("up")));
         assert_eq!(of(4), (Some("q.io/b:2.0"), Some("down")));
-        assert_eq!(of(10), (Some("https://h.test/v1.9/bin/linux/amd64/x"), Some("up")));
+        assert_eq!(
+            of(10),
+            (Some("https://h.test/v1.9/bin/linux/amd64/x"), Some("up"))
+        );
         assert_eq!(changes[0].replaced_by.as_deref(), Some("q.io/a:v1.10.1"));
         for alone in [1, 5, 6, 7, 9] {
-            assert_eq!((&changes[alone].replaces, &changes[alone].replaced_by), (&None, &None), "{alone}");
+            assert_eq!(
+                (&changes[alone].replaces, &changes[alone].replaced_by),
+                (&None, &None),
+                "{alone}"
+            );
         }
     }
 }

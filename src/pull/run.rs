@@ -1,9 +1,10 @@
-//! The pull: each digest once for the whole run, biggest first, with slots of their own for manifests.
+//! The pull: each digest once for the whole run, biggest first, with slots of their own for
+//! manifests.
 
 use super::share::Share;
 use landfall_content::{
-    self as content, Brought, Entry, Origin, OwnParts, Part, Schedule, Source, Step, Store, Transfer,
-    TransferError, TransferSlot, Watchdog, WriteError, held, stored_once,
+    self as content, Brought, Entry, Origin, OwnParts, Part, Schedule, Source, Step, Store,
+    Transfer, TransferError, TransferSlot, Watchdog, WriteError, held, stored_once,
 };
 use landfall_http::{Activity, ErrorKind};
 use landfall_model::report::{Item, Kind, Progress, Side, Status};
@@ -24,8 +25,8 @@ const MANIFEST_SLOTS: usize = 4;
 /// How many repositories a blob is asked for in, where it stands in several.
 const ORIGINS: usize = 4;
 
-/// Brings the share of a lock to `into`. What is there is not asked for again. With `rehash` all of it is hashed, whatever
-/// was recorded.
+/// Brings the share of a lock to `into`. What is there is not asked for again. With `rehash` all of
+/// it is hashed, whatever was recorded.
 ///
 /// # Errors
 /// When `into` cannot be used. What fails at the source is an item of the report.
@@ -37,29 +38,51 @@ pub(crate) async fn pull(
     rehash: bool,
     (progress, activity): (Arc<dyn Progress>, &Activity),
 ) -> Result<Vec<Item>, PullError> {
-    let (sink, told, wanted) = (into.clone(), progress.clone(), stored_once(share.each_entry()));
+    let (sink, told, wanted) = (
+        into.clone(),
+        progress.clone(),
+        stored_once(share.each_entry()),
+    );
     let looking = tokio::task::spawn_blocking(move || held(&*sink, wanted, rehash, &*told));
-    let there = looking.await.map_err(|error| WriteError::Refused(error.to_string()))??;
-    let Pending { tasks, mut outcome, bytes } = Pending::new(share, &**into, rehash, &there)?;
+    let there = looking
+        .await
+        .map_err(|error| WriteError::Refused(error.to_string()))??;
+    let Pending {
+        tasks,
+        mut outcome,
+        bytes,
+    } = Pending::new(share, &**into, rehash, &there)?;
     if !tasks.is_empty()
         && let Some(room) = into.room(&mut tasks.iter().map(|task| (&task.digest, task.size)))?
     {
         if !room.is_enough() {
-            let words = format!("store: it {room}; make room there, or name another store with --store DIR");
+            let words = format!(
+                "store: it {room}; make room there, or name another store with --store DIR"
+            );
             return Err(WriteError::Refused(words).into());
         }
         progress.tell(&room.to_string());
     }
     // what is there already is not to be done
-    progress.begin("pull", outcome.open.iter().filter(|open| **open > 0).count() as u64, bytes);
+    progress.begin(
+        "pull",
+        outcome.open.iter().filter(|open| **open > 0).count() as u64,
+        bytes,
+    );
     progress.parts(tasks.len() as u64);
-    // two queues, each in its order: the biggest blob begins first, and manifests do not wait for blobs
+    // two queues, each in its order: the biggest blob begins first, and manifests do not wait for
+    // blobs
     let (manifests, blobs) = tasks.into_iter().partition(|task| task.is_manifest);
     let queues = [(manifests, MANIFEST_SLOTS), (blobs, limits.jobs)];
     let watchdog = Watchdog::new(activity.clone(), limits.stuck);
     let mut schedule = Schedule::new(queues, MANIFEST_SLOTS + limits.jobs, watchdog);
     let sink = into.clone().sink(limits, Some(schedule.idle_slots(1)));
-    let transfer = Arc::new(Transfer { source, sink, limits, progress: progress.clone() });
+    let transfer = Arc::new(Transfer {
+        source,
+        sink,
+        limits,
+        progress: progress.clone(),
+    });
     while let Some(step) = schedule.step().await {
         match step {
             Step::Begin(Task { digest, .. }, slot) => {
@@ -87,7 +110,8 @@ pub(crate) async fn pull(
     }
     outcome.stuck = schedule.stuck();
     let owns = std::mem::take(&mut outcome.owns);
-    owns.iter().for_each(|own| outcome.compute_trimmed(&own.entry, &**into));
+    owns.iter()
+        .for_each(|own| outcome.compute_trimmed(&own.entry, &**into));
     progress.end();
     let items: Vec<Item> = owns.iter().map(|own| outcome.item(own)).collect();
     // what other shards have a part in, `pack` names
@@ -122,8 +146,9 @@ impl Task {
     }
 }
 
-/// Sorts by rank, and entry by entry where the size decides: the entry with the biggest blob comes first, with all that it
-/// wants. So entries are complete while others are fetched, and not all of them with the smallest blobs at the end.
+/// Sorts by rank, and entry by entry where the size decides: the entry with the biggest blob comes
+/// first, with all that it wants. So entries are complete while others are fetched, and not all of
+/// them with the smallest blobs at the end.
 fn sort(tasks: &mut [Task]) {
     let mut biggest: HashMap<usize, u64> = HashMap::new();
     for task in tasks.iter().filter(|task| task.is_by_size()) {
@@ -152,7 +177,11 @@ impl Pending {
         there: &HashSet<Digest>,
     ) -> Result<Pending, WriteError> {
         let owns: Vec<OwnParts> = share.each().collect();
-        for part in owns.iter().flat_map(|own| &own.entry.parts).filter(|part| !part.is_stored()) {
+        for part in owns
+            .iter()
+            .flat_map(|own| &own.entry.parts)
+            .filter(|part| !part.is_stored())
+        {
             if rehash {
                 into.holds(&part.descriptor, true)?;
             }
@@ -161,28 +190,56 @@ impl Pending {
             }
         }
         let (mut tasks, mut bytes) = (Vec::new(), 0);
-        let mut outcome = Outcome { open: vec![0; owns.len()], ..Outcome::default() };
+        let mut outcome = Outcome {
+            open: vec![0; owns.len()],
+            ..Outcome::default()
+        };
         let mut hosts: HashMap<&str, Arc<str>> = HashMap::new();
         for (at, own) in owns.iter().enumerate() {
-            for (index, part) in own.entry.parts.iter().enumerate().filter(|(_, part)| part.is_stored()) {
+            for (index, part) in own
+                .entry
+                .parts
+                .iter()
+                .enumerate()
+                .filter(|(_, part)| part.is_stored())
+            {
                 let Descriptor { digest, size, .. } = &part.descriptor;
                 if there.contains(digest) {
                     continue;
                 }
                 if !outcome.parts.contains_key(digest) {
                     let (rank, is_manifest) = (into.rank(&part.descriptor), part.is_manifest());
-                    let host = hosts.entry(part.host()).or_insert_with_key(|host| (*host).into()).clone();
+                    let host = hosts
+                        .entry(part.host())
+                        .or_insert_with_key(|host| (*host).into())
+                        .clone();
                     let digest = digest.clone();
-                    tasks.push(Task { digest, size: *size, rank, is_manifest, host, entry: at });
+                    tasks.push(Task {
+                        digest,
+                        size: *size,
+                        rank,
+                        is_manifest,
+                        host,
+                        entry: at,
+                    });
                     bytes += size;
                 }
-                outcome.parts.entry(digest.clone()).or_default().wanted.push((at, index));
+                outcome
+                    .parts
+                    .entry(digest.clone())
+                    .or_default()
+                    .wanted
+                    .push((at, index));
                 outcome.open[at] += 1;
             }
         }
         sort(&mut tasks);
         outcome.owns = owns;
-        Ok(Pending { tasks, outcome, bytes })
+        Ok(Pending {
+            tasks,
+            outcome,
+            bytes,
+        })
     }
 }
 
@@ -229,15 +286,25 @@ struct Fetch {
 impl Outcome {
     /// The part from each repository that it can come from.
     fn origins(&self, digest: &Digest) -> Vec<Part> {
-        let wanted = self.parts.get(digest).into_iter().flat_map(|fetch| &fetch.wanted);
-        let mut parts: Vec<Part> =
-            wanted.map(|(at, part)| self.owns[*at].entry.parts[*part].clone()).collect();
+        let wanted = self
+            .parts
+            .get(digest)
+            .into_iter()
+            .flat_map(|fetch| &fetch.wanted);
+        let mut parts: Vec<Part> = wanted
+            .map(|(at, part)| self.owns[*at].entry.parts[*part].clone())
+            .collect();
         parts.dedup_by(|a, b| a.origin == b.origin);
         parts.truncate(ORIGINS);
         parts
     }
 
-    fn settle(&mut self, digest: Digest, result: Result<Brought, TransferError>, progress: &dyn Progress) {
+    fn settle(
+        &mut self,
+        digest: Digest,
+        result: Result<Brought, TransferError>,
+        progress: &dyn Progress,
+    ) {
         if let Err(error) = &result
             && error.is_full()
         {
@@ -261,11 +328,14 @@ impl Outcome {
                 if into.holds(&part.descriptor, false).unwrap_or(false) {
                     continue;
                 }
-                let local = |message: String| TransferError::new(Side::Source, ErrorKind::Invalid, message);
+                let local =
+                    |message: String| TransferError::new(Side::Source, ErrorKind::Invalid, message);
                 let result = into
                     .read(of)
                     .map_err(|error| local(error.to_string()))
-                    .and_then(|index| trim_index(&index, keep).map_err(|error| local(error.to_string())))
+                    .and_then(|index| {
+                        trim_index(&index, keep).map_err(|error| local(error.to_string()))
+                    })
                     .and_then(|bytes| Ok(into.take(&part.descriptor, &bytes)?));
                 if let Err(error) = result {
                     self.parts.entry(digest.clone()).or_default().result = Some(Err(error));
@@ -279,9 +349,15 @@ impl Outcome {
         let mut status = Status::Present;
         let mut reason = None;
         for part in &entry.parts {
-            match self.parts.get(&part.descriptor.digest).map(|fetch| &fetch.result) {
+            match self
+                .parts
+                .get(&part.descriptor.digest)
+                .map(|fetch| &fetch.result)
+            {
                 None => {}
-                Some(Some(Ok(Brought::Received(1..)))) if status == Status::Present => status = Status::Done,
+                Some(Some(Ok(Brought::Received(1..)))) if status == Status::Present => {
+                    status = Status::Done
+                }
                 Some(Some(Ok(_))) => {}
                 Some(result) => {
                     status = Status::Failed;
@@ -291,28 +367,40 @@ impl Outcome {
                         (_, Some(full)) => format!("destination: {full}"),
                         (_, None) => {
                             let stuck = self.stuck.as_deref();
-                            format!("source: {}", stuck.unwrap_or("its transfer ended without a result"))
+                            format!(
+                                "source: {}",
+                                stuck.unwrap_or("its transfer ended without a result")
+                            )
                         }
                     });
                 }
             }
         }
         let item = own.item();
-        Item { status, reason: reason.or(item.reason), ..item }
+        Item {
+            status,
+            reason: reason.or(item.reason),
+            ..item
+        }
     }
 }
 
-/// Why a part failed. Of a set of packages it says which one, and what to do where the repository replaced it.
+/// Why a part failed. Of a set of packages it says which one, and what to do where the repository
+/// replaced it.
 fn told(entry: &Entry, part: &Part, error: &TransferError) -> String {
     let why = format!("{}: {error}", error.side);
-    let Some(url) = part.origin.url().filter(|_| entry.kind == Kind::Package) else { return why };
+    let Some(url) = part.origin.url().filter(|_| entry.kind == Kind::Package) else {
+        return why;
+    };
     let is_metadata = part.descriptor.media_type == media_type::OCTETS;
     let help = match error.is_elsewhere() {
         true if is_metadata => {
             "; the repository has replaced its metadata since it was locked: pull with the store that locked it \
              (`--store DIR`, or a copy of it), or lock what the repository has now with `landfall lock --refresh`"
         }
-        true => "; where the repository has moved on, `landfall lock --refresh` takes what it has now",
+        true => {
+            "; where the repository has moved on, `landfall lock --refresh` takes what it has now"
+        }
         false => "",
     };
     format!("{url}: {why}{help}")
@@ -345,6 +433,18 @@ mod tests {
         ];
         sort(&mut tasks);
         let order: Vec<(usize, u64)> = tasks.iter().map(|task| (task.entry, task.size)).collect();
-        assert_eq!(order, [(2, 5), (0, 4), (1, 90), (1, 2), (2, 70), (2, 3), (0, 50), (0, 1)]);
+        assert_eq!(
+            order,
+            [
+                (2, 5),
+                (0, 4),
+                (1, 90),
+                (1, 2),
+                (2, 70),
+                (2, 3),
+                (0, 50),
+                (0, 1)
+            ]
+        );
     }
 }

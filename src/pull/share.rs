@@ -23,15 +23,21 @@ impl<'a> Share<'a> {
                 costs.insert(home(&part).clone(), cost(part.descriptor.size));
             }
         }
-        Share { lock, shard, own: shard.own(costs) }
+        Share {
+            lock,
+            shard,
+            own: shard.own(costs),
+        }
     }
 
     /// The entries of the lock of which something is this shard's, in the lock's order.
     pub(crate) fn each(&self) -> impl Iterator<Item = OwnParts> {
-        self.lock.each_entry().filter_map(|entry| match self.shard.is_only() {
-            true => Some(OwnParts::all(entry)),
-            false => OwnParts::of(entry, |part| self.own.contains(home(part))),
-        })
+        self.lock
+            .each_entry()
+            .filter_map(|entry| match self.shard.is_only() {
+                true => Some(OwnParts::all(entry)),
+                false => OwnParts::of(entry, |part| self.own.contains(home(part))),
+            })
     }
 
     /// As [`Share::each`], without what the others have.
@@ -41,11 +47,16 @@ impl<'a> Share<'a> {
 
     /// The losses of the lock, which the first shard tells.
     pub(crate) fn losses(&self) -> Vec<Item> {
-        if self.shard.is_first() { losses(self.lock) } else { Vec::new() }
+        if self.shard.is_first() {
+            losses(self.lock)
+        } else {
+            Vec::new()
+        }
     }
 }
 
-/// By which digest it is known whose a part is. A trimmed index is made of the whole one, where that is.
+/// By which digest it is known whose a part is. A trimmed index is made of the whole one, where
+/// that is.
 fn home(part: &Part) -> &Digest {
     match &part.origin {
         Origin::Trimmed { of, .. } => &of.digest,

@@ -18,7 +18,11 @@ impl Uploader {
     ) -> Result<(), TransferError> {
         let repository: Arc<str> = repository.into();
         let mut tasks = tokio::task::JoinSet::new();
-        let mut blobs: Vec<&Part> = entry.parts.iter().filter(|part| !part.is_manifest()).collect();
+        let mut blobs: Vec<&Part> = entry
+            .parts
+            .iter()
+            .filter(|part| !part.is_manifest())
+            .collect();
         // the biggest first; the same ones side by side
         blobs.sort_by_key(|part| (Reverse(part.descriptor.size), &part.descriptor.digest));
         blobs.dedup_by_key(|part| &part.descriptor.digest);
@@ -28,13 +32,15 @@ impl Uploader {
             tasks.spawn(async move { uploader.blob(&item, &part, &repository).await });
         }
         while let Some(done) = tasks.join_next().await {
-            let local = |message: String| TransferError::new(Side::Destination, ErrorKind::Local, message);
+            let local =
+                |message: String| TransferError::new(Side::Destination, ErrorKind::Local, message);
             done.map_err(|error| local(format!("a transfer ended without a result: {error}")))??;
         }
         Ok(())
     }
 
-    /// Brings the blobs of an entry to `repository`, whatever is known of them: each is asked for again.
+    /// Brings the blobs of an entry to `repository`, whatever is known of them: each is asked for
+    /// again.
     pub(super) async fn blobs_again(
         self: &Arc<Self>,
         entry: &Entry,
@@ -53,9 +59,15 @@ impl Uploader {
         self.blobs(entry, repository).await
     }
 
-    /// Brings one blob of `item` to `repository`: mounted where the registry has it in another repository, else sent
-    /// unless it is there. It is sent by one at a time, mounted by any number.
-    async fn blob(&self, item: &str, part: &Part, repository: &Arc<str>) -> Result<(), TransferError> {
+    /// Brings one blob of `item` to `repository`: mounted where the registry has it in another
+    /// repository, else sent unless it is there. It is sent by one at a time, mounted by any
+    /// number.
+    async fn blob(
+        &self,
+        item: &str,
+        part: &Part,
+        repository: &Arc<str>,
+    ) -> Result<(), TransferError> {
         let known = self.known(&part.descriptor.digest);
         // the turn comes before the slot: whoever waits for another's upload holds no slot
         let mut turn = known.lock().await;
@@ -64,7 +76,10 @@ impl Uploader {
         }
         let mut from = turn.first().map(|place| place.repository.clone());
         let is_copy = from.is_some();
-        if let Some(other) = from.as_deref().filter(|_| !self.refuses_mounts.load(Ordering::Relaxed)) {
+        if let Some(other) = from
+            .as_deref()
+            .filter(|_| !self.refuses_mounts.load(Ordering::Relaxed))
+        {
             drop(turn);
             if self.mounted(item, part, repository, other).await? {
                 known.lock().await.push(Place::sure(repository));
@@ -82,15 +97,23 @@ impl Uploader {
             // the total has each blob once
             progress.more(part.descriptor.size);
         }
-        let transfer = Transfer { source, sink: Arc::new(sink), limits: self.limits, progress };
+        let transfer = Transfer {
+            source,
+            sink: Arc::new(sink),
+            limits: self.limits,
+            progress,
+        };
         // who gets the slot next must know of a quota
-        transfer.bring(part, slot).await.inspect_err(|error| self.note_quota(error, repository, item))?;
+        transfer
+            .bring(part, slot)
+            .await
+            .inspect_err(|error| self.note_quota(error, repository, item))?;
         turn.push(Place::sure(repository));
         Ok(())
     }
 
-    /// Whether the registry mounted the blob from `other`. Where it did not, mounts wait for their turn, as
-    /// they may end in uploads.
+    /// Whether the registry mounted the blob from `other`. Where it did not, mounts wait for their
+    /// turn, as they may end in uploads.
     async fn mounted(
         &self,
         item: &str,
@@ -101,7 +124,11 @@ impl Uploader {
         // a mount takes no time
         let _slot = self.slots.acquire(u64::MAX, &Arc::default()).await;
         self.has_room(repository)?;
-        match self.session.mount(repository, &part.descriptor.digest, other).await {
+        match self
+            .session
+            .mount(repository, &part.descriptor.digest, other)
+            .await
+        {
             Ok(true) => Ok(true),
             Err(error) if is_quota(error.kind, &error.codes) => {
                 let error = TransferError::destination(error);

@@ -18,7 +18,10 @@ impl Uploader {
         tag: &str,
     ) -> Result<Digest, TransferError> {
         let delivered = self.deliver_parts(entry, repository, tag).await;
-        if delivered.as_ref().is_err_and(|error| error.side == Side::Source) {
+        if delivered
+            .as_ref()
+            .is_err_and(|error| error.side == Side::Source)
+        {
             self.note_damage(&entry.name);
         }
         delivered.inspect_err(|error| self.note_quota(error, repository, &entry.name))
@@ -37,14 +40,15 @@ impl Uploader {
         if !delivered.as_ref().is_err_and(may_be_a_race) {
             return delivered;
         }
-        // another client delivers to this repository at the same moment: the registry says that it has a blob which it is
-        // only about to have, or reads a manifest while it is written
+        // another client delivers to this repository at the same moment: the registry says that it
+        // has a blob which it is only about to have, or reads a manifest while it is written
         tokio::time::sleep(RetryPolicy::new(&self.limits).pause(1)).await;
         self.blobs_again(entry, repository).await?;
         self.manifests(entry, repository, tag).await
     }
 
-    /// Puts the manifests of an entry whose blobs are there. Returns the digest that the tag points to.
+    /// Puts the manifests of an entry whose blobs are there. Returns the digest that the tag points
+    /// to.
     async fn manifests(
         self: &Arc<Self>,
         entry: &Entry,
@@ -58,9 +62,13 @@ impl Uploader {
             .filter(|part| !matches!(part.origin, Origin::Trimmed { .. }))
             .filter(|part| !entry.only_refers(&part.descriptor.digest))
             .collect();
-        let (indexes, leaves): (Vec<&Part>, Vec<&Part>) =
-            manifests.into_iter().partition(|part| media_type::is_index(&part.descriptor.media_type));
-        let putting: Vec<_> = leaves.iter().map(|part| self.put_child(part, repository)).collect();
+        let (indexes, leaves): (Vec<&Part>, Vec<&Part>) = manifests
+            .into_iter()
+            .partition(|part| media_type::is_index(&part.descriptor.media_type));
+        let putting: Vec<_> = leaves
+            .iter()
+            .map(|part| self.put_child(part, repository))
+            .collect();
         let mut putting = futures_util::stream::iter(putting).buffer_unordered(4);
         while let Some(result) = putting.next().await {
             result?;

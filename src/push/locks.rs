@@ -11,8 +11,8 @@ use landfall_model::Mapping;
 use landfall_model::report::Side;
 use std::sync::Arc;
 
-/// Makes `lock` the newest of the list, where it has something that only the list tells of: images are found by their
-/// names. Returns why that failed.
+/// Makes `lock` the newest of the list, where it has something that only the list tells of: images
+/// are found by their names. Returns why that failed.
 pub(super) async fn list(
     uploader: &Uploader,
     lock: &Lock,
@@ -23,7 +23,9 @@ pub(super) async fn list(
         return None;
     }
     let place = mapping.at(delivered::REPOSITORY);
-    let why = add(uploader, lock, &place.repository, options).await.err()?;
+    let why = add(uploader, lock, &place.repository, options)
+        .await
+        .err()?;
     Some(format!(
         "{place}:{}, the list of what was delivered, cannot be written: {why}; until it is, `landfall serve --from` does \
          not find what is new",
@@ -56,7 +58,22 @@ async fn add(
     }
     let entry = known.with(lock);
     // one of its own: a receipt tells of what the lock names, not of the list
-    let Uploader { session, source, progress, limits, .. } = uploader;
-    let own = Uploader::new(session.clone(), source.clone(), progress.clone(), *limits, options);
-    Arc::new(own).deliver(&entry, repository, delivered::TAG).await.map(drop)
+    let Uploader {
+        session,
+        source,
+        progress,
+        limits,
+        ..
+    } = uploader;
+    let own = Uploader::new(
+        session.clone(),
+        source.clone(),
+        progress.clone(),
+        *limits,
+        options,
+    );
+    Arc::new(own)
+        .deliver(&entry, repository, delivered::TAG)
+        .await
+        .map(drop)
 }

@@ -1,5 +1,5 @@
-//! Manifests of a delivery: each is written once, and an index is replaced by its trimmed form where the registry
-//! takes no index with missing children.
+//! Manifests of a delivery: each is written once, and an index is replaced by its trimmed form
+//! where the registry takes no index with missing children.
 
 use super::refusal::{foreign_urls, refuses_children};
 use super::uploader::Uploader;
@@ -13,14 +13,23 @@ use landfall_model::{Digest, trim_index};
 use std::sync::atomic::Ordering;
 
 impl Uploader {
-    pub(super) async fn put_child(&self, part: &Part, repository: &str) -> Result<(), TransferError> {
-        let bytes = read_part(&*self.source, part).await.map_err(TransferError::source)?;
+    pub(super) async fn put_child(
+        &self,
+        part: &Part,
+        repository: &str,
+    ) -> Result<(), TransferError> {
+        let bytes = read_part(&*self.source, part)
+            .await
+            .map_err(TransferError::source)?;
         let reference = part.descriptor.digest.to_string();
-        self.put(repository, &reference, &part.descriptor.media_type, bytes).await.map(drop)
+        self.put(repository, &reference, &part.descriptor.media_type, bytes)
+            .await
+            .map(drop)
     }
 
-    /// Puts a manifest; by digest once for the whole run, since some registries answer wrongly about a
-    /// manifest that is just being written again. Says whether the registry lists it as a referrer.
+    /// Puts a manifest; by digest once for the whole run, since some registries answer wrongly
+    /// about a manifest that is just being written again. Says whether the registry lists it as a
+    /// referrer.
     pub(super) async fn put(
         &self,
         repository: &str,
@@ -54,12 +63,15 @@ impl Uploader {
         media_type: &str,
         bytes: Bytes,
     ) -> Result<bool, TransferError> {
-        // docker-registry answers DIGEST_INVALID where one manifest is written at two places at once
+        // docker-registry answers DIGEST_INVALID where one manifest is written at two places at
+        // once
         let content = Digest::sha256(&bytes).to_string();
         let turn = self.turn("", &content);
         let put = {
             let _turn = turn.lock().await;
-            self.session.put_manifest(repository, reference, media_type, bytes.clone()).await
+            self.session
+                .put_manifest(repository, reference, media_type, bytes.clone())
+                .await
         };
         drop(turn);
         self.forget("", &content);
@@ -68,8 +80,12 @@ impl Uploader {
             Err(error) => error,
         };
         if is_immutable(error.kind, &error.codes) {
-            // the tag may have come to stand at this very digest meanwhile, and may not be written again
-            let stands = self.session.head_manifest(repository, reference, true).await;
+            // the tag may have come to stand at this very digest meanwhile, and may not be written
+            // again
+            let stands = self
+                .session
+                .head_manifest(repository, reference, true)
+                .await;
             if let Ok(Some(digest)) = stands
                 && digest.matches(&bytes)
             {
@@ -85,23 +101,31 @@ impl Uploader {
         Err(TransferError::destination(error))
     }
 
-    /// The untouched index where the registry takes it, else the trimmed one: at the tag, or by digest.
+    /// The untouched index where the registry takes it, else the trimmed one: at the tag, or by
+    /// digest.
     pub(super) async fn put_top(
         &self,
         entry: &Entry,
         repository: &str,
         tag: Option<&str>,
     ) -> Result<Digest, TransferError> {
-        let reference = |part: &Part| tag.map_or_else(|| part.descriptor.digest.to_string(), str::to_owned);
+        let reference =
+            |part: &Part| tag.map_or_else(|| part.descriptor.digest.to_string(), str::to_owned);
         let top = top(entry);
-        let bytes = read_part(&*self.source, top).await.map_err(TransferError::source)?;
+        let bytes = read_part(&*self.source, top)
+            .await
+            .map_err(TransferError::source)?;
         let media_type = &top.descriptor.media_type;
         let Some(part) = entry.trimmed() else {
-            self.put(repository, &reference(top), media_type, bytes).await?;
+            self.put(repository, &reference(top), media_type, bytes)
+                .await?;
             return Ok(top.descriptor.digest.clone());
         };
         if !self.refuses_sparse.load(Ordering::Relaxed) {
-            match self.put(repository, &reference(top), media_type, bytes.clone()).await {
+            match self
+                .put(repository, &reference(top), media_type, bytes.clone())
+                .await
+            {
                 Ok(_) => return Ok(top.descriptor.digest.clone()),
                 Err(error) if refuses_children(&error) && self.index == IndexPolicy::Trimmed => {
                     self.refuses_sparse.store(true, Ordering::Relaxed);
@@ -109,8 +133,11 @@ impl Uploader {
                 Err(error) => return Err(error),
             }
         }
-        let Origin::Trimmed { keep, .. } = &part.origin else { return Ok(top.descriptor.digest.clone()) };
-        let invalid = |message: String| TransferError::new(Side::Source, ErrorKind::Invalid, message);
+        let Origin::Trimmed { keep, .. } = &part.origin else {
+            return Ok(top.descriptor.digest.clone());
+        };
+        let invalid =
+            |message: String| TransferError::new(Side::Source, ErrorKind::Invalid, message);
         let bytes = trim_index(&bytes, keep).map_err(|error| invalid(error.to_string()))?;
         if !part.descriptor.digest.matches(&bytes) {
             return Err(invalid(format!(
@@ -118,13 +145,18 @@ impl Uploader {
                 part.descriptor.digest
             )));
         }
-        self.put(repository, &reference(part), media_type, bytes.into()).await?;
+        self.put(repository, &reference(part), media_type, bytes.into())
+            .await?;
         Ok(part.descriptor.digest.clone())
     }
 
-    /// Whether the registry takes the entry's index although children are missing: it is put by digest,
-    /// without a tag.
-    pub(super) async fn takes_sparse(&self, entry: &Entry, repository: &str) -> Result<bool, TransferError> {
+    /// Whether the registry takes the entry's index although children are missing: it is put by
+    /// digest, without a tag.
+    pub(super) async fn takes_sparse(
+        &self,
+        entry: &Entry,
+        repository: &str,
+    ) -> Result<bool, TransferError> {
         let top = top(entry);
         match self.put_child(top, repository).await {
             Ok(()) => Ok(true),

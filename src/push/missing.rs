@@ -1,5 +1,5 @@
-//! What a registry is missing of a lock: one HEAD for each manifest at each destination, for each blob where that is asked
-//! for, and one for the tag.
+//! What a registry is missing of a lock: one HEAD for each manifest at each destination, for each
+//! blob where that is asked for, and one for the tag.
 
 use super::error::PushError;
 use super::plan::{Delivery, deliveries};
@@ -34,9 +34,9 @@ pub(crate) struct Missing {
     pub parts: Vec<MissingPart>,
 }
 
-/// Asks the registry of `mapping` for every manifest of `lock` at its destinations, signatures and other
-/// referrers included, and for the tags. `blobs` are asked for where that is wanted: registries take no manifest without
-/// them, but may lose them later.
+/// Asks the registry of `mapping` for every manifest of `lock` at its destinations, signatures and
+/// other referrers included, and for the tags. `blobs` are asked for where that is wanted:
+/// registries take no manifest without them, but may lose them later.
 ///
 /// # Errors
 /// When the registry cannot be reached, or cannot say.
@@ -46,15 +46,30 @@ pub(crate) async fn missing(
     sessions: &Sessions,
     blobs: bool,
 ) -> Result<Missing, PushError> {
-    let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
+    let session = sessions
+        .destination(&mapping.target().registry)
+        .await
+        .map_err(PushError::Unreachable)?;
     let deliveries = deliveries(lock, mapping);
     let presence = Presence::new(&session, blobs);
     let jobs = sessions.transport().limits().jobs;
     let asking = side_by_side(deliveries.len(), jobs, |at| {
-        one(&session, &presence, lock.entry(deliveries[at].entry), &deliveries[at])
+        one(
+            &session,
+            &presence,
+            lock.entry(deliveries[at].entry),
+            &deliveries[at],
+        )
     });
-    let answers = asking.await.into_iter().collect::<Result<Vec<_>, _>>().map_err(PushError::Unreachable)?;
-    Ok(Missing { destinations: deliveries.len(), parts: answers.into_iter().flatten().collect() })
+    let answers = asking
+        .await
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(PushError::Unreachable)?;
+    Ok(Missing {
+        destinations: deliveries.len(),
+        parts: answers.into_iter().flatten().collect(),
+    })
 }
 
 async fn one(
@@ -71,11 +86,18 @@ async fn one(
     };
     let top = &entry.top.digest;
     let trimmed = entry.trimmed().map(|part| &part.descriptor.digest);
-    let mut missing = presence.missing(&entry, &delivery.destination.repository).await?;
+    let mut missing = presence
+        .missing(&entry, &delivery.destination.repository)
+        .await?;
     missing.dedup();
-    let mut missing: Vec<_> =
-        missing.into_iter().map(|digest| absent(digest, "it is not there".into())).collect();
-    match session.head_manifest(&delivery.destination.repository, &delivery.tag, false).await? {
+    let mut missing: Vec<_> = missing
+        .into_iter()
+        .map(|digest| absent(digest, "it is not there".into()))
+        .collect();
+    match session
+        .head_manifest(&delivery.destination.repository, &delivery.tag, false)
+        .await?
+    {
         Some(found) if found == *top || Some(&found) == trimmed => {}
         Some(found) => missing.push(absent(top, format!("the tag stands at {found}"))),
         None if missing.iter().any(|one| one.digest == *top) => {}

@@ -2,13 +2,15 @@
 
 use landfall_model::{Destination, canonical_host, is_repository_component};
 
-/// The longest `host/repository` that clients take (distribution-spec, "Pulling manifests"), in characters.
+/// The longest `host/repository` that clients take (distribution-spec, "Pulling manifests"), in
+/// characters.
 const LONGEST: usize = 255;
 
 /// Amazon's registry: each repository must be made before something is pushed to it.
 pub(super) fn is_ecr(registry: &str) -> bool {
     let host = registry.split(':').next().unwrap_or(registry);
-    host.contains(".dkr.ecr") && (host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn"))
+    host.contains(".dkr.ecr")
+        && (host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn"))
 }
 
 /// Docker Hub, by any of its names.
@@ -31,12 +33,19 @@ pub(super) fn fault(to: &Destination) -> Option<String> {
              registry.paths"
         ));
     }
-    let bad = to.repository.split('/').find(|component| !is_repository_component(component));
+    let bad = to
+        .repository
+        .split('/')
+        .find(|component| !is_repository_component(component));
     if let Some(component) = bad {
         let why = match component {
             "" => "a component is empty".into(),
-            _ if component.chars().any(char::is_uppercase) => format!("'{component}' has upper case"),
-            _ => format!("'{component}' is not letters and digits, with one of . _ __ - in between"),
+            _ if component.chars().any(char::is_uppercase) => {
+                format!("'{component}' has upper case")
+            }
+            _ => {
+                format!("'{component}' is not letters and digits, with one of . _ __ - in between")
+            }
         };
         return Some(format!(
             "{full} is no name of a repository: {why}; give it another path in the site, under registry.paths"
@@ -70,7 +79,10 @@ mod tests {
     use super::*;
 
     fn place(registry: &str, repository: &str) -> Destination {
-        Destination { registry: registry.into(), repository: repository.into() }
+        Destination {
+            registry: registry.into(),
+            repository: repository.into(),
+        }
     }
 
     #[test]
@@ -92,17 +104,26 @@ mod tests {
             assert!(fault.contains(why), "{bad}: {fault}");
         }
         assert_eq!(fault(&place("r:5000", &"a".repeat(248))), None);
-        assert!(fault(&place("r:5000", &"a".repeat(249))).is_some_and(|why| why.contains("256 characters")));
+        assert!(
+            fault(&place("r:5000", &"a".repeat(249)))
+                .is_some_and(|why| why.contains("256 characters"))
+        );
     }
 
     #[test]
     fn rules_of_single_registries() {
-        assert!(fault(&place("docker.io", "a/b/c")).is_some_and(|why| why.contains("3 components")));
+        assert!(
+            fault(&place("docker.io", "a/b/c")).is_some_and(|why| why.contains("3 components"))
+        );
         assert_eq!(fault(&place("docker.io", "a/b")), None);
         assert!(harbor_fault(&place("h", "pause")).is_some_and(|why| why.contains("PROJECT/NAME")));
         assert_eq!(harbor_fault(&place("h", "a/b")), None);
         let ecr = "123456789012.dkr.ecr.eu-central-1.amazonaws.com";
-        assert!(is_ecr(ecr) && is_ecr("1.dkr.ecr.cn-north-1.amazonaws.com.cn") && !is_ecr("ecr.example.com"));
+        assert!(
+            is_ecr(ecr)
+                && is_ecr("1.dkr.ecr.cn-north-1.amazonaws.com.cn")
+                && !is_ecr("ecr.example.com")
+        );
         assert_eq!(
             ecr_command(ecr, "a/b"),
             "aws ecr create-repository --region eu-central-1 --repository-name a/b"

@@ -1,5 +1,5 @@
-//! What the source of a push omits, as a delta does: found at the registry before the first byte, mounted
-//! from there like everything else, and read back where mounts are refused.
+//! What the source of a push omits, as a delta does: found at the registry before the first byte,
+//! mounted from there like everything else, and read back where mounts are refused.
 
 use super::plan::Delivery;
 use super::problem::{Problem, ProblemKind};
@@ -32,7 +32,8 @@ struct Wanted<'a> {
     asked: Vec<&'a str>,
 }
 
-/// Asks the registry for what the source omits of the deliveries `todo`. What it lacks, or cannot tell, is a problem.
+/// Asks the registry for what the source omits of the deliveries `todo`. What it lacks, or cannot
+/// tell, is a problem.
 pub(super) async fn find(
     uploader: &mut Uploader,
     omitted: &Omitted,
@@ -40,7 +41,9 @@ pub(super) async fn find(
 ) -> Option<Problem> {
     let wanted = wanted(omitted, lock, deliveries, todo);
     let session = &uploader.session;
-    let asking = side_by_side(wanted.len(), uploader.limits.jobs, |at| repository_of(session, &wanted[at]));
+    let asking = side_by_side(wanted.len(), uploader.limits.jobs, |at| {
+        repository_of(session, &wanted[at])
+    });
     let answers = asking.await;
     let mut repositories = BTreeMap::new();
     let mut nowhere = Vec::new();
@@ -54,11 +57,18 @@ pub(super) async fn find(
         }
     }
     for (digest, repository) in &repositories {
-        uploader.stands_in(digest, &repository.as_str().into()).await;
+        uploader
+            .stands_in(digest, &repository.as_str().into())
+            .await;
     }
     let (inner, session) = (uploader.source.clone(), uploader.session.clone());
-    let problem = (!nowhere.is_empty()).then(|| problem(&nowhere, lock, deliveries, omitted, session.host()));
-    uploader.source = Arc::new(ReadBack { inner, session, repositories });
+    let problem =
+        (!nowhere.is_empty()).then(|| problem(&nowhere, lock, deliveries, omitted, session.host()));
+    uploader.source = Arc::new(ReadBack {
+        inner,
+        session,
+        repositories,
+    });
     problem
 }
 
@@ -69,8 +79,16 @@ fn wanted<'a>(
     todo: &[usize],
 ) -> Vec<Wanted<'a>> {
     let mut wanted: BTreeMap<Digest, Wanted> = BTreeMap::new();
-    for (at, delivery) in deliveries.iter().enumerate().filter(|_| !omitted.blobs.is_empty()) {
-        let parts = lock.entry(delivery.entry).parts.into_iter().map(|part| part.descriptor);
+    for (at, delivery) in deliveries
+        .iter()
+        .enumerate()
+        .filter(|_| !omitted.blobs.is_empty())
+    {
+        let parts = lock
+            .entry(delivery.entry)
+            .parts
+            .into_iter()
+            .map(|part| part.descriptor);
         let blobs: BTreeMap<Digest, Descriptor> = parts
             .filter(|blob| omitted.blobs.contains_key(&blob.digest))
             .map(|blob| (blob.digest.clone(), blob))
@@ -78,20 +96,30 @@ fn wanted<'a>(
         for (digest, blob) in blobs {
             let asked = omitted.blobs[&digest].iter().map(String::as_str);
             let one = wanted.entry(digest);
-            let one = one.or_insert_with(|| Wanted { blob, stops: vec![], asked: asked.collect() });
+            let one = one.or_insert_with(|| Wanted {
+                blob,
+                stops: vec![],
+                asked: asked.collect(),
+            });
             if todo.contains(&at) {
                 one.stops.push(at);
             }
-            if !one.asked.contains(&delivery.destination.repository.as_str()) {
+            if !one
+                .asked
+                .contains(&delivery.destination.repository.as_str())
+            {
                 one.asked.push(&delivery.destination.repository);
             }
         }
     }
-    wanted.into_values().filter(|wanted| !wanted.stops.is_empty()).collect()
+    wanted
+        .into_values()
+        .filter(|wanted| !wanted.stops.is_empty())
+        .collect()
 }
 
-/// The first repository that has the blob in its right size. Nothing else that a receipt or a tag says is
-/// believed.
+/// The first repository that has the blob in its right size. Nothing else that a receipt or a tag
+/// says is believed.
 async fn repository_of(session: &Session, wanted: &Wanted<'_>) -> Result<Option<String>, Error> {
     for repository in &wanted.asked {
         if session.blob_size(repository, &wanted.blob.digest).await? == Some(wanted.blob.size) {
@@ -108,7 +136,9 @@ fn problem(
     omitted: &Omitted,
     host: &str,
 ) -> Problem {
-    let size: u64 = nowhere.iter().fold(0, |sum, (wanted, _)| sum.saturating_add(wanted.blob.size));
+    let size: u64 = nowhere
+        .iter()
+        .fold(0, |sum, (wanted, _)| sum.saturating_add(wanted.blob.size));
     let mut message = format!(
         "{} ({}) that the bundle leaves out are neither here nor at {host}",
         match nowhere.len() {
@@ -119,15 +149,27 @@ fn problem(
     );
     let mut stops = BTreeSet::new();
     for (wanted, why) in nowhere {
-        let names: BTreeSet<String> =
-            wanted.stops.iter().map(|&at| lock.entry(deliveries[at].entry).name).collect();
+        let names: BTreeSet<String> = wanted
+            .stops
+            .iter()
+            .map(|&at| lock.entry(deliveries[at].entry).name)
+            .collect();
         let names = names.into_iter().collect::<Vec<_>>().join(", ");
         let Descriptor { digest, size, .. } = &wanted.blob;
-        let _ = write!(message, "\n      {digest} {} for {names}{why}", human_size(*size));
+        let _ = write!(
+            message,
+            "\n      {digest} {} for {names}{why}",
+            human_size(*size)
+        );
         stops.extend(wanted.stops.iter().copied());
     }
     let _ = write!(message, "\n    {}", omitted.advice);
-    Problem::new(ProblemKind::Content, host, message, stops.into_iter().collect())
+    Problem::new(
+        ProblemKind::Content,
+        host,
+        message,
+        stops.into_iter().collect(),
+    )
 }
 
 /// A source, with what it omits read back from the registry.
@@ -148,7 +190,10 @@ impl Source for ReadBack {
             return self.inner.open(part, offset);
         };
         Box::pin(async move {
-            let (start, stream) = self.session.blob(repository, &part.descriptor, offset).await?;
+            let (start, stream) = self
+                .session
+                .blob(repository, &part.descriptor, offset)
+                .await?;
             Ok(Opened::unchecked(start, stream))
         })
     }

@@ -9,8 +9,8 @@ pub struct Options {
     pub move_tags: bool,
     /// Send nothing where a tag stands at another digest. Else that stops its own delivery alone.
     pub all_or_nothing: bool,
-    /// Ask for every manifest and blob of what stands there, and send what is missing. Else a tag at the right digest
-    /// counts as whole, and the receipt leaves out blobs that nobody asked for.
+    /// Ask for every manifest and blob of what stands there, and send what is missing. Else a tag
+    /// at the right digest counts as whole, and the receipt leaves out blobs that nobody asked for.
     pub recheck: bool,
     /// Ask what stands there, and send nothing.
     pub dry_run: bool,

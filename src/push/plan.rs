@@ -31,7 +31,8 @@ pub(crate) enum Standing {
     Whole,
     /// The trimmed index of the lock.
     Trimmed,
-    /// The digest of the lock or its trimmed index, but not all that belongs to it, as far as it was asked for.
+    /// The digest of the lock or its trimmed index, but not all that belongs to it, as far as it
+    /// was asked for.
     Bare,
     /// Another digest.
     Other(Digest),
@@ -41,7 +42,11 @@ pub(crate) enum Standing {
 pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> Vec<Delivery> {
     let deliveries = lock.items().enumerate().flat_map(|(entry, item)| {
         let tag = item.tag();
-        let delivery = move |destination| Delivery { entry, destination, tag: tag.clone() };
+        let delivery = move |destination| Delivery {
+            entry,
+            destination,
+            tag: tag.clone(),
+        };
         item.destinations(mapping).into_iter().map(delivery)
     });
     deliveries.collect()
@@ -54,22 +59,32 @@ pub(super) fn own(all: Vec<Delivery>, lock: &Lock, shard: Shard) -> Vec<Delivery
     }
     let mut blobs: BTreeMap<&str, BTreeMap<Digest, u64>> = BTreeMap::new();
     for delivery in &all {
-        let parts = lock.entry(delivery.entry).parts.into_iter().map(|part| part.descriptor);
+        let parts = lock
+            .entry(delivery.entry)
+            .parts
+            .into_iter()
+            .map(|part| part.descriptor);
         let of_it = blobs.entry(&delivery.destination.repository).or_default();
         of_it.extend(parts.map(|blob| (blob.digest, cost(blob.size))));
     }
-    let costs = blobs.into_iter().map(|(repository, blobs)| (repository.to_owned(), blobs.values().sum()));
+    let costs = blobs
+        .into_iter()
+        .map(|(repository, blobs)| (repository.to_owned(), blobs.values().sum()));
     let own = shard.own(costs.collect::<Vec<_>>());
-    all.into_iter().filter(|delivery| own.contains(&delivery.destination.repository)).collect()
+    all.into_iter()
+        .filter(|delivery| own.contains(&delivery.destination.repository))
+        .collect()
 }
 
-/// The deliveries of `todo` in the order in which they begin: first whoever brings the biggest blob that none before it
-/// brings, so that at the end nobody waits for a big one that began late.
+/// The deliveries of `todo` in the order in which they begin: first whoever brings the biggest blob
+/// that none before it brings, so that at the end nobody waits for a big one that began late.
 pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usize>) -> Vec<usize> {
     let mut seen = HashSet::new();
     let mut biggest_new = |at: usize| {
         let parts = lock.entry(deliveries[at].entry).parts.into_iter();
-        let new = parts.map(|part| part.descriptor).filter(|blob| seen.insert(blob.digest.clone()));
+        let new = parts
+            .map(|part| part.descriptor)
+            .filter(|blob| seen.insert(blob.digest.clone()));
         new.map(|blob| blob.size).max()
     };
     let mut sized: Vec<_> = todo.into_iter().map(|at| (biggest_new(at), at)).collect();
@@ -86,7 +101,8 @@ pub(super) struct Asked {
     pub(super) writes: bool,
 }
 
-/// Asks the registry what stands at each destination tag. Nothing can stand under a name that no registry holds.
+/// Asks the registry what stands at each destination tag. Nothing can stand under a name that no
+/// registry holds.
 pub(super) async fn standings(
     session: &Session,
     lock: &Lock,
@@ -97,15 +113,24 @@ pub(super) async fn standings(
     let presence = Presence::new(session, true);
     let asking = side_by_side(deliveries.len(), jobs, async |at: usize| {
         let delivery = &deliveries[at];
-        let (entry, repository) = (&lock.entry(delivery.entry), &delivery.destination.repository);
+        let (entry, repository) = (
+            &lock.entry(delivery.entry),
+            &delivery.destination.repository,
+        );
         if names::fault(&delivery.destination).is_some() {
             return Ok(Standing::Nothing);
         }
-        let found = session.head_manifest(repository, &delivery.tag, asked.writes).await?;
+        let found = session
+            .head_manifest(repository, &delivery.tag, asked.writes)
+            .await?;
         let standing = match found {
             None => Standing::Nothing,
             Some(digest) if digest == entry.top.digest => Standing::Whole,
-            Some(digest) if entry.trimmed().is_some_and(|part| part.descriptor.digest == digest) => {
+            Some(digest)
+                if entry
+                    .trimmed()
+                    .is_some_and(|part| part.descriptor.digest == digest) =>
+            {
                 Standing::Trimmed
             }
             Some(digest) => Standing::Other(digest),
@@ -122,8 +147,15 @@ pub(super) async fn standings(
 }
 
 /// Whether all of the entry is there. What the registry refuses to say is brought again.
-async fn is_whole(presence: &Presence<'_>, entry: &Entry, delivery: &Delivery) -> Result<bool, Error> {
-    match presence.missing(entry, &delivery.destination.repository).await {
+async fn is_whole(
+    presence: &Presence<'_>,
+    entry: &Entry,
+    delivery: &Delivery,
+) -> Result<bool, Error> {
+    match presence
+        .missing(entry, &delivery.destination.repository)
+        .await
+    {
         Err(error) if matches!(error.kind, ErrorKind::Status(400..500)) => Ok(false),
         missing => Ok(missing?.is_empty()),
     }
@@ -136,15 +168,19 @@ mod tests {
     #[test]
     fn shards_share_repositories_and_each_delivery_is_made_once() {
         let image = |name: &str, tag: &str, size: u64| {
-            let (own, layer) =
-                (Digest::sha256(format!("{name}{tag}").as_bytes()), Digest::sha256(name.as_bytes()));
+            let (own, layer) = (
+                Digest::sha256(format!("{name}{tag}").as_bytes()),
+                Digest::sha256(name.as_bytes()),
+            );
             format!(
                 "- name: r.test/{name}:{tag}\n  digest: {own}\n  mediaType: m\n  size: 9\n  blobs:\n  - {layer} {size} l\n"
             )
         };
         let names = ["a", "b", "c", "d", "e"];
-        let text: String =
-            names.iter().flat_map(|name| ["v1", "v2"].map(|tag| image(name, tag, 70_000_000))).collect();
+        let text: String = names
+            .iter()
+            .flat_map(|name| ["v1", "v2"].map(|tag| image(name, tag, 70_000_000)))
+            .collect();
         let lock = Lock::parse("l", &format!("version: 1\nimages:\n{text}")).unwrap();
         let all = deliveries(&lock, &Mapping::to("far.test".parse().unwrap()));
         for count in [1, 2, 3, 7] {
@@ -153,14 +189,20 @@ mod tests {
             for number in 1..=count {
                 let own = own(all.clone(), &lock, Shard::new(number, count).unwrap());
                 for delivery in own {
-                    let home = *homes.entry(delivery.destination.repository).or_insert(number);
+                    let home = *homes
+                        .entry(delivery.destination.repository)
+                        .or_insert(number);
                     assert_eq!(home, number, "a repository is one shard's");
                     made.push(delivery.entry);
                 }
             }
             made.sort_unstable();
             assert_eq!(made, (0..all.len()).collect::<Vec<_>>(), "{count}");
-            assert_eq!(homes.values().collect::<HashSet<_>>().len(), count.min(names.len()), "all have some");
+            assert_eq!(
+                homes.values().collect::<HashSet<_>>().len(),
+                count.min(names.len()),
+                "all have some"
+            );
         }
     }
 
@@ -168,8 +210,13 @@ mod tests {
     fn whoever_brings_a_big_blob_first_begins_first() {
         let digest = |text: &str| Digest::sha256(text.as_bytes());
         // two on one base, two on another, and one without
-        let images =
-            [("a", "base", 40), ("b", "base", 40), ("c", "other", 90), ("d", "other", 90), ("e", "own", 50)];
+        let images = [
+            ("a", "base", 40),
+            ("b", "base", 40),
+            ("c", "other", 90),
+            ("d", "other", 90),
+            ("e", "own", 50),
+        ];
         let image = |(name, layer, size): (&str, &str, u64)| {
             let (own, layer) = (digest(name), digest(layer));
             format!(

@@ -26,8 +26,8 @@ pub(super) struct Preflight<'a> {
 }
 
 impl Preflight<'_> {
-    /// Everything that is in the way. Missing projects are made where that is asked for and nothing else is
-    /// in the way.
+    /// Everything that is in the way. Missing projects are made where that is asked for and nothing
+    /// else is in the way.
     pub(super) async fn problems(&self) -> Vec<Problem> {
         let session = &self.uploader.session;
         let known = is_ecr(session.host()) || is_docker_hub(session.host());
@@ -51,7 +51,8 @@ impl Preflight<'_> {
         {
             problems.extend(self.sparse().await);
         }
-        if !problems.iter().any(stops_all) && self.options.create_projects && !self.options.dry_run {
+        if !problems.iter().any(stops_all) && self.options.create_projects && !self.options.dry_run
+        {
             problems.extend(self.create(&missing).await);
         }
         problems.sort_by(|a, b| (a.kind, &a.at).cmp(&(b.kind, &b.at)));
@@ -76,29 +77,53 @@ impl Preflight<'_> {
     }
 
     fn tags(&self) -> Vec<Problem> {
-        let stands = self.todo.iter().filter(|_| !self.options.move_tags).filter_map(|&at| {
-            let Ok(Standing::Other(digest)) = &self.standings[at] else { return None };
-            let (delivery, wanted) = (&self.deliveries[at], self.entry(at).top.digest);
-            let place = format!("{}:{}", delivery.destination, delivery.tag);
-            let message =
-                format!("{place} stands at {digest} already, not at {wanted}; --move-tags replaces it");
-            let problem = Problem::new(ProblemKind::Tag, place, message, vec![at]);
-            Some(Problem { stands: Some(digest.clone()), wanted: Some(wanted), ..problem })
-        });
+        let stands = self
+            .todo
+            .iter()
+            .filter(|_| !self.options.move_tags)
+            .filter_map(|&at| {
+                let Ok(Standing::Other(digest)) = &self.standings[at] else {
+                    return None;
+                };
+                let (delivery, wanted) = (&self.deliveries[at], self.entry(at).top.digest);
+                let place = format!("{}:{}", delivery.destination, delivery.tag);
+                let message = format!(
+                    "{place} stands at {digest} already, not at {wanted}; --move-tags replaces it"
+                );
+                let problem = Problem::new(ProblemKind::Tag, place, message, vec![at]);
+                Some(Problem {
+                    stands: Some(digest.clone()),
+                    wanted: Some(wanted),
+                    ..problem
+                })
+            });
         stands.collect()
     }
 
     fn names(&self, harbor: bool) -> Vec<Problem> {
-        let faults = self.by(|repository| repository).into_values().filter_map(|stops| {
-            let place = &self.deliveries[*stops.first()?].destination;
-            let fault = names::fault(place).or_else(|| names::harbor_fault(place).filter(|_| harbor))?;
-            Some(Problem::new(ProblemKind::Name, place.to_string(), fault, stops))
-        });
+        let faults = self
+            .by(|repository| repository)
+            .into_values()
+            .filter_map(|stops| {
+                let place = &self.deliveries[*stops.first()?].destination;
+                let fault = names::fault(place)
+                    .or_else(|| names::harbor_fault(place).filter(|_| harbor))?;
+                Some(Problem::new(
+                    ProblemKind::Name,
+                    place.to_string(),
+                    fault,
+                    stops,
+                ))
+            });
         faults.collect()
     }
 
     async fn missing_projects(&self) -> Vec<String> {
-        let named = self.todo.iter().map(|&at| self.repository(at)).filter(|name| name.contains('/'));
+        let named = self
+            .todo
+            .iter()
+            .map(|&at| self.repository(at))
+            .filter(|name| name.contains('/'));
         let projects: BTreeSet<&str> = named.map(project).collect();
         let mut missing = Vec::new();
         for project in projects {
@@ -122,18 +147,24 @@ impl Preflight<'_> {
         let mut problems = Vec::new();
         for name in missing {
             match self.uploader.session.create_project(name).await {
-                Ok(()) => self.uploader.progress.note(&format!("made the Harbor project '{name}'")),
+                Ok(()) => self
+                    .uploader
+                    .progress
+                    .note(&format!("made the Harbor project '{name}'")),
                 Err(error) => {
                     let message = format!("the project '{name}' cannot be made: {error}");
-                    problems.push(Problem { message, ..self.missing_project(name) });
+                    problems.push(Problem {
+                        message,
+                        ..self.missing_project(name)
+                    });
                 }
             }
         }
         problems
     }
 
-    /// Whether there is room in each project. What is there already is asked for only where it would get
-    /// tight.
+    /// Whether there is room in each project. What is there already is asked for only where it
+    /// would get tight.
     async fn quotas(&self, missing: &[String]) -> Vec<Problem> {
         let mut problems = Vec::new();
         for (name, stops) in self.by(project) {
@@ -141,25 +172,35 @@ impl Preflight<'_> {
                 continue;
             }
             let session = &self.uploader.session;
-            let Some(free) = session.quota(name).await.and_then(|quota| quota.free()) else { continue };
+            let Some(free) = session.quota(name).await.and_then(|quota| quota.free()) else {
+                continue;
+            };
             let blobs = self.blobs(name, &stops);
             let mut needed: u64 = blobs.values().map(|(size, _)| size).sum();
             if needed > free {
                 let blobs: Vec<_> = blobs.into_iter().collect();
-                let there = side_by_side(blobs.len(), self.uploader.limits.jobs, async |at: usize| {
-                    let (digest, (size, repository)) = &blobs[at];
-                    let there = session.has_blob(repository, digest).await.unwrap_or(false);
-                    if there { *size } else { 0 }
-                });
+                let there =
+                    side_by_side(blobs.len(), self.uploader.limits.jobs, async |at: usize| {
+                        let (digest, (size, repository)) = &blobs[at];
+                        let there = session.has_blob(repository, digest).await.unwrap_or(false);
+                        if there { *size } else { 0 }
+                    });
                 needed -= there.await.into_iter().sum::<u64>();
             }
-            let amounts = format!("needs {}, and has {} left", human_size(needed), human_size(free));
+            let amounts = format!(
+                "needs {}, and has {} left",
+                human_size(needed),
+                human_size(free)
+            );
             if needed > free {
-                let message =
-                    format!("the project '{name}' {amounts} of its quota; raise it, or deliver less there");
+                let message = format!(
+                    "the project '{name}' {amounts} of its quota; raise it, or deliver less there"
+                );
                 problems.push(Problem::new(ProblemKind::Quota, name, message, stops));
             } else {
-                self.uploader.progress.note(&format!("the project '{name}' {amounts} of its quota"));
+                self.uploader
+                    .progress
+                    .note(&format!("the project '{name}' {amounts} of its quota"));
             }
         }
         problems
@@ -169,20 +210,29 @@ impl Preflight<'_> {
     fn blobs(&self, name: &str, stops: &[usize]) -> BTreeMap<Digest, (u64, &str)> {
         let blobs_of = |at: usize| self.entry(at).parts.into_iter();
         let whole = (0..self.deliveries.len()).filter(|&at| {
-            matches!(self.standings[at], Ok(Standing::Whole)) && project(self.repository(at)) == name
+            matches!(self.standings[at], Ok(Standing::Whole))
+                && project(self.repository(at)) == name
         });
-        let there: BTreeSet<Digest> =
-            whole.flat_map(|at| blobs_of(at).map(|part| part.descriptor.digest)).collect();
+        let there: BTreeSet<Digest> = whole
+            .flat_map(|at| blobs_of(at).map(|part| part.descriptor.digest))
+            .collect();
         let brought = stops.iter().flat_map(|&at| {
             let parts = blobs_of(at).filter(|part| !part.is_manifest());
-            parts.map(move |part| (part.descriptor.digest, (part.descriptor.size, self.repository(at))))
+            parts.map(move |part| {
+                (
+                    part.descriptor.digest,
+                    (part.descriptor.size, self.repository(at)),
+                )
+            })
         });
-        brought.filter(|(digest, _)| !there.contains(digest)).collect()
+        brought
+            .filter(|(digest, _)| !there.contains(digest))
+            .collect()
     }
 
-    /// Whether this account may push: an upload is begun and cancelled, once for each project; once in all
-    /// at a registry that asks for no sign-in; once for each repository where each must be made first.
-    /// A dry run begins none, and reports only what was refused already.
+    /// Whether this account may push: an upload is begun and cancelled, once for each project; once
+    /// in all at a registry that asks for no sign-in; once for each repository where each must be
+    /// made first. A dry run begins none, and reports only what was refused already.
     async fn rights(&self, missing: &[String]) -> Vec<Problem> {
         let session = &self.uploader.session;
         let groups = if self.options.dry_run {
@@ -194,7 +244,9 @@ impl Preflight<'_> {
         } else {
             self.by(project)
         };
-        let asked = groups.into_iter().filter(|(name, _)| !missing.iter().any(|missing| missing == name));
+        let asked = groups
+            .into_iter()
+            .filter(|(name, _)| !missing.iter().any(|missing| missing == name));
         let asked: Vec<Vec<usize>> = asked.map(|(_, stops)| stops).collect();
         let refusals = side_by_side(asked.len(), self.uploader.limits.jobs, async |at: usize| {
             let repository = self.repository(asked[at][0]);
@@ -202,10 +254,15 @@ impl Preflight<'_> {
             refused.map(|error| self.refused(repository, &error, asked[at].clone()))
         });
         let mut problems: Vec<Problem> = refusals.await.into_iter().flatten().collect();
-        let told: BTreeSet<usize> = problems.iter().flat_map(|problem| problem.stops.clone()).collect();
+        let told: BTreeSet<usize> = problems
+            .iter()
+            .flat_map(|problem| problem.stops.clone())
+            .collect();
         for &at in self.todo.iter().filter(|at| !told.contains(at)) {
             if let Err(error) = &self.standings[at]
-                && !missing.iter().any(|missing| missing == project(self.repository(at)))
+                && !missing
+                    .iter()
+                    .any(|missing| missing == project(self.repository(at)))
             {
                 problems.push(self.refused(self.repository(at), error, vec![at]));
             }
@@ -219,31 +276,52 @@ impl Preflight<'_> {
         let (kind, message) = match error.kind {
             ErrorKind::NotFound if is_ecr(host) => (
                 ProblemKind::Repository,
-                format!("{host} has no repository {repository}: {}", ecr_command(host, repository)),
+                format!(
+                    "{host} has no repository {repository}: {}",
+                    ecr_command(host, repository)
+                ),
             ),
             ErrorKind::NotFound if unknown => (
                 ProblemKind::Repository,
                 format!("{host} has no repository {repository}, and makes none by itself: {error}"),
             ),
-            _ => (ProblemKind::Rights, format!("nothing can be pushed to {repository}: {error}")),
+            _ => (
+                ProblemKind::Rights,
+                format!("nothing can be pushed to {repository}: {error}"),
+            ),
         };
         Problem::new(kind, format!("{host}/{repository}"), message, stops)
     }
 
     async fn sparse(&self) -> Vec<Problem> {
-        let at = self.todo.iter().find(|&&at| self.entry(at).trimmed().is_some());
+        let at = self
+            .todo
+            .iter()
+            .find(|&&at| self.entry(at).trimmed().is_some());
         let Some(&at) = at else { return Vec::new() };
         let entry = self.entry(at);
-        let message = match self.uploader.takes_sparse(&entry, self.repository(at)).await {
+        let message = match self
+            .uploader
+            .takes_sparse(&entry, self.repository(at))
+            .await
+        {
             Ok(true) => return Vec::new(),
             Ok(false) => format!(
                 "the registry refuses an index with missing children, and the site says `index: exact`: {}; lock all \
                  platforms of it, or allow the trimmed index",
                 entry.name
             ),
-            Err(error) => format!("whether the registry takes {} cannot be found out: {error}", entry.name),
+            Err(error) => format!(
+                "whether the registry takes {} cannot be found out: {error}",
+                entry.name
+            ),
         };
         let place = &self.deliveries[at].destination;
-        vec![Problem::new(ProblemKind::Index, place.to_string(), message, vec![at])]
+        vec![Problem::new(
+            ProblemKind::Index,
+            place.to_string(),
+            message,
+            vec![at],
+        )]
     }
 }

@@ -8,7 +8,8 @@ use landfall_model::Digest;
 /// Asks a registry what stands there.
 pub(super) struct Presence<'a> {
     session: &'a Session,
-    /// Whether blobs are asked for too. Registries take no manifest without them, but may lose them later.
+    /// Whether blobs are asked for too. Registries take no manifest without them, but may lose them
+    /// later.
     blobs: bool,
     /// Whether something is there, by repository and digest.
     answers: OnceEach<(String, Digest), bool>,
@@ -16,10 +17,15 @@ pub(super) struct Presence<'a> {
 
 impl<'a> Presence<'a> {
     pub(super) fn new(session: &'a Session, blobs: bool) -> Presence<'a> {
-        Presence { session, blobs, answers: OnceEach::default() }
+        Presence {
+            session,
+            blobs,
+            answers: OnceEach::default(),
+        }
     }
 
-    /// The parts of `entry` that are not in `repository`. The trimmed index stands in for the whole one.
+    /// The parts of `entry` that are not in `repository`. The trimmed index stands in for the whole
+    /// one.
     ///
     /// # Errors
     /// When the registry cannot say.
@@ -31,7 +37,10 @@ impl<'a> Presence<'a> {
         let trimmed = entry.trimmed();
         let is_trimmed = |part: &&Part| trimmed.is_some_and(|trimmed| trimmed == *part);
         let mut missing = Vec::new();
-        for part in entry.parts.iter().filter(|part| !is_trimmed(part) && (self.blobs || part.is_manifest()))
+        for part in entry
+            .parts
+            .iter()
+            .filter(|part| !is_trimmed(part) && (self.blobs || part.is_manifest()))
         {
             let digest = &part.descriptor.digest;
             if self.has(repository, part).await? {
@@ -53,7 +62,11 @@ impl<'a> Presence<'a> {
         let asking = async || match part.is_manifest() {
             true => {
                 let digest = part.descriptor.digest.to_string();
-                Ok(self.session.head_manifest(repository, &digest, false).await?.is_some())
+                Ok(self
+                    .session
+                    .head_manifest(repository, &digest, false)
+                    .await?
+                    .is_some())
             }
             false => self.session.holds_blob(repository, &part.descriptor).await,
         };

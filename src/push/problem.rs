@@ -46,8 +46,8 @@ pub enum ProblemKind {
 }
 
 impl Problem {
-    /// Whether nothing is sent because of it. A tag at another digest stops its own delivery, unless nothing less than
-    /// all is wanted.
+    /// Whether nothing is sent because of it. A tag at another digest stops its own delivery,
+    /// unless nothing less than all is wanted.
     pub fn stops_all(&self, all_or_nothing: bool) -> bool {
         self.kind != ProblemKind::Tag || all_or_nothing
     }
@@ -63,6 +63,13 @@ impl Problem {
         message: String,
         stops: Vec<usize>,
     ) -> Problem {
-        Problem { kind, at: at.into(), message, stands: None, wanted: None, stops }
+        Problem {
+            kind,
+            at: at.into(),
+            message,
+            stands: None,
+            wanted: None,
+            stops,
+        }
     }
 }

@@ -19,11 +19,19 @@ struct Unlisted {
 
 impl Uploader {
     /// Puts what refers to the entry, whose manifests and blobs stand in `repository` already.
-    pub(super) async fn attach(&self, entry: &Entry, repository: &str) -> Result<(), TransferError> {
-        let (indexes, leaves): (Vec<&AttachedReferrer>, Vec<&AttachedReferrer>) =
-            entry.referrers.iter().partition(|one| media_type::is_index(&one.descriptor.media_type));
-        let putting: Vec<_> =
-            leaves.into_iter().map(|one| self.put_referrer(entry, one, repository)).collect();
+    pub(super) async fn attach(
+        &self,
+        entry: &Entry,
+        repository: &str,
+    ) -> Result<(), TransferError> {
+        let (indexes, leaves): (Vec<&AttachedReferrer>, Vec<&AttachedReferrer>) = entry
+            .referrers
+            .iter()
+            .partition(|one| media_type::is_index(&one.descriptor.media_type));
+        let putting: Vec<_> = leaves
+            .into_iter()
+            .map(|one| self.put_referrer(entry, one, repository))
+            .collect();
         let mut putting = futures_util::stream::iter(putting).buffer_unordered(4);
         let mut unlisted = Vec::new();
         while let Some(result) = putting.next().await {
@@ -51,24 +59,37 @@ impl Uploader {
     ) -> Result<Option<Unlisted>, TransferError> {
         let digest = &one.descriptor.digest;
         let missing = || {
-            let message = format!("the lock names {digest} as a referrer and has no manifest of it");
+            let message =
+                format!("the lock names {digest} as a referrer and has no manifest of it");
             TransferError::new(Side::Source, ErrorKind::Invalid, message)
         };
         let is_it = |part: &&Part| part.is_manifest() && part.descriptor.digest == *digest;
         let part = entry.parts.iter().find(is_it).ok_or_else(missing)?;
-        let bytes = read_part(&*self.source, part).await.map_err(TransferError::source)?;
+        let bytes = read_part(&*self.source, part)
+            .await
+            .map_err(TransferError::source)?;
         if let Some(tag) = &one.tag {
             self.may_tag(repository, tag, digest).await?;
         }
         let reference = one.tag.clone().unwrap_or_else(|| digest.to_string());
         let media_type = &one.descriptor.media_type;
-        let listed = self.put(repository, &reference, media_type, bytes.clone()).await?;
+        let listed = self
+            .put(repository, &reference, media_type, bytes.clone())
+            .await?;
         let said = referring(&bytes, &one.descriptor).filter(|_| !listed);
-        Ok(said.map(|said| Unlisted { subject: said.subject, entry: said.entry }))
+        Ok(said.map(|said| Unlisted {
+            subject: said.subject,
+            entry: said.entry,
+        }))
     }
 
     /// Refuses to take a tag away from another digest: it may be the site's own signature.
-    async fn may_tag(&self, repository: &str, tag: &str, digest: &Digest) -> Result<(), TransferError> {
+    async fn may_tag(
+        &self,
+        repository: &str,
+        tag: &str,
+        digest: &Digest,
+    ) -> Result<(), TransferError> {
         if self.move_tags {
             return Ok(());
         }
@@ -80,34 +101,52 @@ impl Uploader {
                     "{host}/{repository}:{tag} stands at {other} already, and not at {digest}; --move-tags \
                      replaces it"
                 );
-                Err(TransferError::new(Side::Destination, ErrorKind::Invalid, message))
+                Err(TransferError::new(
+                    Side::Destination,
+                    ErrorKind::Invalid,
+                    message,
+                ))
             }
             _ => Ok(()),
         }
     }
 
-    /// Puts `entries` into the list of what refers to `subject`. What others put there stays. One at a time:
-    /// the list is read, and written as a whole.
-    async fn list(&self, repository: &str, subject: &Digest, entries: &[Value]) -> Result<(), TransferError> {
+    /// Puts `entries` into the list of what refers to `subject`. What others put there stays. One
+    /// at a time: the list is read, and written as a whole.
+    async fn list(
+        &self,
+        repository: &str,
+        subject: &Digest,
+        entries: &[Value],
+    ) -> Result<(), TransferError> {
         let tag = referrers_tag(subject);
         let turn = self.turn(repository, &tag);
         let _turn = turn.lock().await;
         let old = self.session.referrers_list(repository, subject).await;
-        let old = old.map_err(TransferError::destination)?.map(|raw| raw.bytes);
-        let invalid = |error: String| TransferError::new(Side::Destination, ErrorKind::Invalid, error);
-        let merged = merge_referrers(old.as_deref(), entries).map_err(|error| invalid(error.to_string()))?;
+        let old = old
+            .map_err(TransferError::destination)?
+            .map(|raw| raw.bytes);
+        let invalid =
+            |error: String| TransferError::new(Side::Destination, ErrorKind::Invalid, error);
+        let merged =
+            merge_referrers(old.as_deref(), entries).map_err(|error| invalid(error.to_string()))?;
         match merged {
             None => Ok(()),
             Some(bytes) => {
-                let put = self.session.put_manifest(repository, &tag, media_type::OCI_INDEX, bytes.into());
+                let put = self.session.put_manifest(
+                    repository,
+                    &tag,
+                    media_type::OCI_INDEX,
+                    bytes.into(),
+                );
                 put.await.map(drop).map_err(TransferError::destination)
             }
         }
     }
 }
 
-/// Whether all that refers to the entry stands in `repository`: one HEAD for each of cosign's tags, one
-/// list for each subject. `writes` says that the account writes there later in the run.
+/// Whether all that refers to the entry stands in `repository`: one HEAD for each of cosign's tags,
+/// one list for each subject. `writes` says that the account writes there later in the run.
 ///
 /// # Errors
 /// When the registry cannot say.
@@ -118,14 +157,24 @@ pub(super) async fn all_attached(
     writes: bool,
 ) -> Result<bool, Error> {
     let mut subjects: BTreeMap<&Digest, BTreeSet<&Digest>> = BTreeMap::new();
-    for AttachedReferrer { descriptor, tag, subject, .. } in &entry.referrers {
+    for AttachedReferrer {
+        descriptor,
+        tag,
+        subject,
+        ..
+    } in &entry.referrers
+    {
         if let Some(tag) = tag
-            && session.head_manifest(repository, tag, writes).await? != Some(descriptor.digest.clone())
+            && session.head_manifest(repository, tag, writes).await?
+                != Some(descriptor.digest.clone())
         {
             return Ok(false);
         }
         if let Some(subject) = subject {
-            subjects.entry(subject).or_default().insert(&descriptor.digest);
+            subjects
+                .entry(subject)
+                .or_default()
+                .insert(&descriptor.digest);
         }
     }
     for (subject, wanted) in subjects {
@@ -134,14 +183,15 @@ pub(super) async fn all_attached(
             None => match session.referrers_list(repository, subject).await? {
                 Some(list) => {
                     let entries = referrers_in(&list.bytes);
-                    let entries =
-                        entries.map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
+                    let entries = entries
+                        .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
                     entries.into_iter().map(|child| child.descriptor).collect()
                 }
                 None => Vec::new(),
             },
         };
-        let listed: BTreeSet<&Digest> = listed.iter().map(|descriptor| &descriptor.digest).collect();
+        let listed: BTreeSet<&Digest> =
+            listed.iter().map(|descriptor| &descriptor.digest).collect();
         if !wanted.is_subset(&listed) {
             return Ok(false);
         }

@@ -9,7 +9,8 @@ pub(super) fn refuses_children(error: &TransferError) -> bool {
     error.side == Side::Destination && registry::refuses_children(&error.why)
 }
 
-/// Whether the registry may refuse a manifest only because another client delivers the same at this moment.
+/// Whether the registry may refuse a manifest only because another client delivers the same at this
+/// moment.
 pub(super) fn may_be_a_race(error: &TransferError) -> bool {
     error.side == Side::Destination && registry::may_be_a_race(&error.why)
 }
@@ -17,6 +18,11 @@ pub(super) fn may_be_a_race(error: &TransferError) -> bool {
 /// Whether a manifest names URLs of foreign layers.
 pub(super) fn foreign_urls(manifest: &[u8]) -> bool {
     let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();
-    let layers = document.as_ref().and_then(|document| document.get("layers")?.as_array());
-    layers.into_iter().flatten().any(|layer| layer.get("urls").is_some())
+    let layers = document
+        .as_ref()
+        .and_then(|document| document.get("layers")?.as_array());
+    layers
+        .into_iter()
+        .flatten()
+        .any(|layer| layer.get("urls").is_some())
 }

@@ -21,8 +21,8 @@ use landfall_model::{Digest, Mapping, Shard};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Brings everything of `lock`, or this shard of it, from `source` to the destinations of `mapping`. What `source` omits must
-/// stand at the registry.
+/// Brings everything of `lock`, or this shard of it, from `source` to the destinations of
+/// `mapping`. What `source` omits must stand at the registry.
 ///
 /// # Errors
 /// What stops it before the first byte. What fails later is an item of the report.
@@ -38,13 +38,22 @@ pub(crate) async fn push(
     if let Some(collision) = collision(mapping, lock) {
         return Err(Box::new(collision).into());
     }
-    let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
-    session.plain_http_note().into_iter().for_each(|note| sessions.transport().note_once(&note));
+    let session = sessions
+        .destination(&mapping.target().registry)
+        .await
+        .map_err(PushError::Unreachable)?;
+    session
+        .plain_http_note()
+        .into_iter()
+        .for_each(|note| sessions.transport().note_once(&note));
     let all = deliveries(lock, mapping);
     let destinations = by_entry(&all);
     let deliveries = own(all, lock, shard);
     let limits = *sessions.transport().limits();
-    let asked = Asked { parts: options.recheck, writes: true };
+    let asked = Asked {
+        parts: options.recheck,
+        writes: true,
+    };
     let standings = standings(&session, lock, &deliveries, limits.jobs, asked).await;
     if let (Some(Err(error)), true) = (standings.first(), standings.iter().all(Result::is_err)) {
         // Harbor refuses requests about a project that it lacks
@@ -60,8 +69,15 @@ pub(crate) async fn push(
     let uploader = Arc::new(uploader);
     if !todo.is_empty() {
         let (deliveries, standings) = (&deliveries[..], &standings[..]);
-        let preflight =
-            Preflight { uploader: &uploader, lock, deliveries, standings, todo: &todo, omitted, options };
+        let preflight = Preflight {
+            uploader: &uploader,
+            lock,
+            deliveries,
+            standings,
+            todo: &todo,
+            omitted,
+            options,
+        };
         let problems = preflight.problems().await;
         todo = run.settle_problems(problems, todo, options.all_or_nothing);
     }
@@ -77,14 +93,27 @@ pub(crate) async fn push(
     progress.begin("push", todo.len() as u64, bytes);
     let parts = |at: usize| lock.entry(deliveries[at].entry).parts.len() as u64;
     progress.parts(todo.iter().map(|&at| parts(at)).sum());
-    // few at a time, so that what is there is whole when it ends early; more than transfers, as some wait for a blob that
-    // another brings
-    let order = biggest_first(lock, &deliveries, todo).into_iter().map(|at| {
-        let entry = lock.entry(deliveries[at].entry);
-        Underway { at, host: entry.parts.last().map_or("", |top| uploader.source.host(top)).into() }
-    });
+    // few at a time, so that what is there is whole when it ends early; more than transfers, as
+    // some wait for a blob that another brings
+    let order = biggest_first(lock, &deliveries, todo)
+        .into_iter()
+        .map(|at| {
+            let entry = lock.entry(deliveries[at].entry);
+            Underway {
+                at,
+                host: entry
+                    .parts
+                    .last()
+                    .map_or("", |top| uploader.source.host(top))
+                    .into(),
+            }
+        });
     let order: Vec<Underway> = order.collect();
-    let hosts = order.iter().map(|delivery| &delivery.host).collect::<HashSet<_>>().len();
+    let hosts = order
+        .iter()
+        .map(|delivery| &delivery.host)
+        .collect::<HashSet<_>>()
+        .len();
     // a delivery waits for its blobs; those from one host keep none from another waiting
     let per_host = 2 * limits.jobs;
     let watchdog = Watchdog::new(sessions.transport().activity().clone(), limits.stuck);
@@ -96,7 +125,10 @@ pub(crate) async fn push(
                 let entry = lock.entry(delivery.entry);
                 schedule.spawn(slot, async move {
                     let repository = &delivery.destination.repository;
-                    (at, uploader.deliver(&entry, repository, &delivery.tag).await)
+                    (
+                        at,
+                        uploader.deliver(&entry, repository, &delivery.tag).await,
+                    )
                 });
             }
             Step::Done((at, result)) => {
@@ -116,10 +148,20 @@ pub(crate) async fn push(
 /// Why what could be delivered is not.
 const NOT_SENT: &str = "not sent, because others cannot be delivered";
 
-/// What is to be sent at the most: each digest once, less what is known to stand at the registry already.
-async fn bytes_to_send(lock: &Lock, deliveries: &[Delivery], todo: &[usize], uploader: &Uploader) -> u64 {
-    let parts = todo.iter().flat_map(|&at| lock.entry(deliveries[at].entry).parts);
-    let blobs = parts.filter(|part| !part.is_manifest()).map(|part| part.descriptor);
+/// What is to be sent at the most: each digest once, less what is known to stand at the registry
+/// already.
+async fn bytes_to_send(
+    lock: &Lock,
+    deliveries: &[Delivery],
+    todo: &[usize],
+    uploader: &Uploader,
+) -> u64 {
+    let parts = todo
+        .iter()
+        .flat_map(|&at| lock.entry(deliveries[at].entry).parts);
+    let blobs = parts
+        .filter(|part| !part.is_manifest())
+        .map(|part| part.descriptor);
     let blobs: HashMap<_, _> = blobs.map(|blob| (blob.digest, blob.size)).collect();
     let mut bytes = 0;
     for (digest, size) in blobs {
@@ -145,7 +187,9 @@ impl Task for Underway {
 /// How many of these deliveries each entry has.
 fn by_entry(deliveries: &[Delivery]) -> BTreeMap<usize, usize> {
     let mut counts = BTreeMap::new();
-    deliveries.iter().for_each(|delivery| *counts.entry(delivery.entry).or_default() += 1);
+    deliveries
+        .iter()
+        .for_each(|delivery| *counts.entry(delivery.entry).or_default() += 1);
     counts
 }
 
@@ -182,8 +226,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What stands already is done, what could not be asked for failed. Gives the rest, what this account
-    /// may not ask for included: the preflight will tell why.
+    /// What stands already is done, what could not be asked for failed. Gives the rest, what this
+    /// account may not ask for included: the preflight will tell why.
     async fn settle_standing(
         &mut self,
         standings: &[Result<Standing, Error>],
@@ -206,7 +250,9 @@ impl<'a> Run<'a> {
             match present {
                 Some(digest) => {
                     self.results[at] = Some(Ok((Status::Present, digest)));
-                    uploader.stands(entry, &delivery.destination.repository).await;
+                    uploader
+                        .stands(entry, &delivery.destination.repository)
+                        .await;
                 }
                 None => todo.push(at),
             }
@@ -214,7 +260,8 @@ impl<'a> Run<'a> {
         todo
     }
 
-    /// What problems stop failed by them. Where one stops all, the rest was not sent. Gives what is delivered.
+    /// What problems stop failed by them. Where one stops all, the rest was not sent. Gives what is
+    /// delivered.
     fn settle_problems(
         &mut self,
         problems: Vec<Problem>,
@@ -223,12 +270,18 @@ impl<'a> Run<'a> {
     ) -> Vec<usize> {
         let refused = |side, message: &str| TransferError::new(side, ErrorKind::Invalid, message);
         for problem in &problems {
-            let side = if problem.kind == ProblemKind::Content { Side::Source } else { Side::Destination };
+            let side = if problem.kind == ProblemKind::Content {
+                Side::Source
+            } else {
+                Side::Destination
+            };
             for &at in &problem.stops {
                 self.results[at].get_or_insert_with(|| Err(refused(side, &problem.message)));
             }
         }
-        let is_stopped = problems.iter().any(|problem| problem.stops_all(all_or_nothing));
+        let is_stopped = problems
+            .iter()
+            .any(|problem| problem.stops_all(all_or_nothing));
         self.problems = problems;
         if is_stopped {
             for at in std::mem::take(&mut todo) {
@@ -239,8 +292,14 @@ impl<'a> Run<'a> {
         todo
     }
 
-    /// Lists what was delivered, where something was; of several shards the first does. Returns why that failed.
-    async fn list(&self, mapping: &Mapping, uploader: &Uploader, options: Options) -> Option<String> {
+    /// Lists what was delivered, where something was; of several shards the first does. Returns why
+    /// that failed.
+    async fn list(
+        &self,
+        mapping: &Mapping,
+        uploader: &Uploader,
+        options: Options,
+    ) -> Option<String> {
         if !self.shard.is_first() || !self.results.iter().flatten().any(Result::is_ok) {
             return None;
         }
@@ -251,7 +310,11 @@ impl<'a> Run<'a> {
         if let (Some(Ok((_, to))), Ok(Standing::Other(from))) = (&self.results[at], standing) {
             let delivery = &self.deliveries[at];
             let place = format!("{}:{}", delivery.destination.repository, delivery.tag);
-            self.moved.push(Moved { at: place, from: from.clone(), to: to.clone() });
+            self.moved.push(Moved {
+                at: place,
+                from: from.clone(),
+                to: to.clone(),
+            });
         }
     }
 
@@ -259,11 +322,16 @@ impl<'a> Run<'a> {
         let message = stuck.unwrap_or_else(|| "its delivery ended without a result".to_owned());
         for result in self.results.iter_mut().filter(|result| result.is_none()) {
             let message = message.clone();
-            *result = Some(Err(TransferError::new(Side::Destination, ErrorKind::Local, message)));
+            *result = Some(Err(TransferError::new(
+                Side::Destination,
+                ErrorKind::Local,
+                message,
+            )));
         }
     }
 
-    /// The items that this shard tells of: those with a delivery of its own, and of an only shard all.
+    /// The items that this shard tells of: those with a delivery of its own, and of an only shard
+    /// all.
     fn own_items(&self, items: Vec<Item>) -> Vec<Item> {
         if self.shard.is_only() {
             return items;
@@ -272,7 +340,8 @@ impl<'a> Run<'a> {
         let told = items.into_iter().enumerate().filter_map(|(at, mut item)| {
             let (own, all) = (own.get(&at)?, self.destinations.get(&at)?);
             if own < all {
-                let part = || format!("{own} of its {all} destinations; other shards have the rest");
+                let part =
+                    || format!("{own} of its {all} destinations; other shards have the rest");
                 item.reason.get_or_insert_with(part);
             }
             Some(item)
@@ -311,7 +380,8 @@ impl<'a> Run<'a> {
                 }
                 Some(Err(error)) => {
                     item.status = Status::Failed;
-                    item.reason.get_or_insert_with(|| format!("{}: {error}", error.side));
+                    item.reason
+                        .get_or_insert_with(|| format!("{}: {error}", error.side));
                 }
                 None if item.status != Status::Failed => {
                     item.status = Status::Skipped;
@@ -340,6 +410,14 @@ impl<'a> Run<'a> {
         let (needed_bytes, unlisted) = (self.needed_bytes, self.unlisted);
         let mut moved = self.moved;
         moved.sort_by(|a, b| a.at.cmp(&b.at));
-        Pushed { items, problems: self.problems, moved, trimmed: replaced, unlisted, needed_bytes, receipt }
+        Pushed {
+            items,
+            problems: self.problems,
+            moved,
+            trimmed: replaced,
+            unlisted,
+            needed_bytes,
+            receipt,
+        }
     }
 }

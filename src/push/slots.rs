@@ -1,9 +1,10 @@
-//! Slots for uploads of blobs. Most slots go to the upload of the biggest blob that waits, and some to that of the
-//! smallest. Uploads that come at the same moment are weighed together, at the first slot too.
+//! Slots for uploads of blobs. Most slots go to the upload of the biggest blob that waits, and some
+//! to that of the smallest. Uploads that come at the same moment are weighed together, at the first
+//! slot too.
 //!
-//! A big blob that begins late is waited for at the end. A small one is limited by the delay of the network and the work
-//! of the registry and not by bandwidth: all of them at the end would leave the network idle, so some go beside the big
-//! ones.
+//! A big blob that begins late is waited for at the end. A small one is limited by the delay of the
+//! network and the work of the registry and not by bandwidth: all of them at the end would leave
+//! the network idle, so some go beside the big ones.
 
 use landfall_content::HostLoad;
 use landfall_http::Lend;
@@ -46,7 +47,8 @@ enum Priority {
     Smallest,
 }
 
-/// The right to one upload. It goes to the next one when dropped, and is lent while the upload waits for its source.
+/// The right to one upload. It goes to the next one when dropped, and is lent while the upload
+/// waits for its source.
 pub(super) struct UploadSlot {
     pool: Arc<Pool>,
     /// `None` while it is lent, and afterwards if no other was free.
@@ -73,8 +75,15 @@ impl State {
             Some(*key)
         };
         let first = match priority {
-            Priority::Biggest => self.waiting.iter().rev().find_map(|(key, waiting)| pick(key, waiting)),
-            Priority::Smallest => self.waiting.iter().find_map(|(key, waiting)| pick(key, waiting)),
+            Priority::Biggest => self
+                .waiting
+                .iter()
+                .rev()
+                .find_map(|(key, waiting)| pick(key, waiting)),
+            Priority::Smallest => self
+                .waiting
+                .iter()
+                .find_map(|(key, waiting)| pick(key, waiting)),
         };
         self.waiting.remove(&first.or(later)?)
     }
@@ -84,10 +93,24 @@ impl UploadSlots {
     /// `slots` slots, at least one.
     pub(super) fn new(slots: usize) -> UploadSlots {
         let slots = slots.max(1);
-        let priority = |at| if at % SMALLEST_FIRST == 0 { Priority::Smallest } else { Priority::Biggest };
+        let priority = |at| {
+            if at % SMALLEST_FIRST == 0 {
+                Priority::Smallest
+            } else {
+                Priority::Biggest
+            }
+        };
         let free = (1..=slots).rev().map(priority).collect();
-        let state = Mutex::new(State { free, waiting: BTreeMap::new(), next: u64::MAX });
-        UploadSlots(Arc::new(Pool { state, hosts: HostLoad::default(), per_host: slots }))
+        let state = Mutex::new(State {
+            free,
+            waiting: BTreeMap::new(),
+            next: u64::MAX,
+        });
+        UploadSlots(Arc::new(Pool {
+            state,
+            hosts: HostLoad::default(),
+            per_host: slots,
+        }))
     }
 
     /// Waits for a slot for a blob of `size` bytes that `host` has.
@@ -97,14 +120,22 @@ impl UploadSlots {
             let mut state = locked(&self.0.state);
             let number = state.next;
             state.next -= 1;
-            state.waiting.insert((size, number), Waiting { slot, host: host.clone() });
+            state.waiting.insert(
+                (size, number),
+                Waiting {
+                    slot,
+                    host: host.clone(),
+                },
+            );
             given
         };
         // tasks that were spawned together all come before the first of them goes on
         tokio::task::yield_now().await;
         dispatch(&self.0);
         // an upload stays among the waiting until the slot is given
-        given.await.unwrap_or_else(|_| unreachable!("a slot is given to every upload that waits"))
+        given
+            .await
+            .unwrap_or_else(|_| unreachable!("a slot is given to every upload that waits"))
     }
 }
 
@@ -113,14 +144,20 @@ fn dispatch(pool: &Arc<Pool>) {
     loop {
         let (waiting, slot) = {
             let mut state = locked(&pool.state);
-            let Some(priority) = state.free.pop() else { return };
+            let Some(priority) = state.free.pop() else {
+                return;
+            };
             let Some(waiting) = state.next(priority, pool) else {
                 state.free.push(priority);
                 return;
             };
             pool.hosts.begin(&waiting.host);
             let held = Mutex::new(Some(priority));
-            let slot = UploadSlot { pool: pool.clone(), held, host: waiting.host.clone() };
+            let slot = UploadSlot {
+                pool: pool.clone(),
+                held,
+                host: waiting.host.clone(),
+            };
             (waiting, slot)
         };
         // a slot that nobody takes any more is dropped here, and so given to the next
@@ -175,8 +212,10 @@ mod tests {
         for _ in 0..count {
             held.push(slots.acquire(0, &HERE).await);
         }
-        let mut waiting: Vec<_> =
-            sizes.iter().map(|&size| (size, Box::pin(slots.acquire(size, &HERE)))).collect();
+        let mut waiting: Vec<_> = sizes
+            .iter()
+            .map(|&size| (size, Box::pin(slots.acquire(size, &HERE))))
+            .collect();
         for (_, wait) in &mut waiting {
             assert!(comes(wait).is_none());
         }
@@ -184,8 +223,14 @@ mod tests {
         let mut slot = held.remove(at);
         while !waiting.is_empty() {
             drop(slot);
-            let mut taken = waiting.iter_mut().map(|(_, wait)| wait.as_mut().now_or_never());
-            let found = taken.by_ref().enumerate().find_map(|(at, slot)| Some((at, slot?))).unwrap();
+            let mut taken = waiting
+                .iter_mut()
+                .map(|(_, wait)| wait.as_mut().now_or_never());
+            let found = taken
+                .by_ref()
+                .enumerate()
+                .find_map(|(at, slot)| Some((at, slot?)))
+                .unwrap();
             drop(taken);
             slot = found.1;
             order.push(waiting.remove(found.0).0);
@@ -222,7 +267,9 @@ mod tests {
     async fn who_has_gone_is_passed_over_and_every_slot_comes_back() {
         let slots = UploadSlots::new(2);
         let (first, second) = (slots.acquire(1, &HERE).await, slots.acquire(1, &HERE).await);
-        let mut waiting: Vec<_> = [3, 9, 3, 5].map(|size| Box::pin(slots.acquire(size, &HERE))).into();
+        let mut waiting: Vec<_> = [3, 9, 3, 5]
+            .map(|size| Box::pin(slots.acquire(size, &HERE)))
+            .into();
         for wait in &mut waiting {
             assert!(comes(wait).is_none());
         }
@@ -242,12 +289,17 @@ mod tests {
         let slots = UploadSlots::new(2);
         let (sick, well): (Arc<str>, Arc<str>) = ("sick".into(), "well".into());
         let (first, second) = (slots.acquire(9, &sick).await, slots.acquire(9, &sick).await);
-        let mut others =
-            [(8, &sick), (1, &well), (2, &well)].map(|(size, host)| Box::pin(slots.acquire(size, host)));
-        others.iter_mut().for_each(|other| assert!(comes(other).is_none()));
+        let mut others = [(8, &sick), (1, &well), (2, &well)]
+            .map(|(size, host)| Box::pin(slots.acquire(size, host)));
+        others
+            .iter_mut()
+            .for_each(|other| assert!(comes(other).is_none()));
         first.lend();
         second.lend();
-        assert!(others[0].as_mut().now_or_never().is_none(), "two of a host at the most");
+        assert!(
+            others[0].as_mut().now_or_never().is_none(),
+            "two of a host at the most"
+        );
         let taken = [1, 2].map(|at| others[at].as_mut().now_or_never().unwrap());
         first.reclaim();
         assert_eq!(locked(&slots.0.state).free.len(), 0);
@@ -255,6 +307,10 @@ mod tests {
         drop(taken);
         assert!(others[0].as_mut().now_or_never().is_some());
         drop((second, others));
-        assert_eq!(locked(&slots.0.state).free.len(), 2, "every slot comes back, and none twice");
+        assert_eq!(
+            locked(&slots.0.state).free.len(),
+            2,
+            "every slot comes back, and none twice"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! How a registry stands beside a lock: one HEAD for each destination tag, and what was asked for beyond that.
+//! How a registry stands beside a lock: one HEAD for each destination tag, and what was asked for
+//! beyond that.
 
 use super::error::PushError;
 use super::plan::{Asked, Delivery, Standing, deliveries, standings};
@@ -54,8 +55,8 @@ pub(crate) struct Stands {
     pub(crate) why: Option<String>,
 }
 
-/// Asks the registry of `mapping` how each destination of `lock` stands; with `parts` for every manifest and blob of it
-/// too, and with `foreign` which other tags its repositories have.
+/// Asks the registry of `mapping` how each destination of `lock` stands; with `parts` for every
+/// manifest and blob of it too, and with `foreign` which other tags its repositories have.
 ///
 /// # Errors
 /// When the registry cannot be reached, or says nothing at all.
@@ -65,14 +66,30 @@ pub(crate) async fn status(
     sessions: &Sessions,
     (parts, foreign): (bool, bool),
 ) -> Result<Vec<Stands>, PushError> {
-    let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
+    let session = sessions
+        .destination(&mapping.target().registry)
+        .await
+        .map_err(PushError::Unreachable)?;
     let (deliveries, limits) = (deliveries(lock, mapping), sessions.transport().limits());
-    let found = standings(&session, lock, &deliveries, limits.jobs, Asked { parts, writes: false }).await;
+    let found = standings(
+        &session,
+        lock,
+        &deliveries,
+        limits.jobs,
+        Asked {
+            parts,
+            writes: false,
+        },
+    )
+    .await;
     if let (Some(Err(error)), true) = (found.first(), found.iter().all(Result::is_err)) {
         return Err(PushError::Unreachable(error.clone()));
     }
-    let mut stands: Vec<Stands> =
-        deliveries.iter().zip(found).map(|(delivery, found)| told(lock, delivery, found)).collect();
+    let mut stands: Vec<Stands> = deliveries
+        .iter()
+        .zip(found)
+        .map(|(delivery, found)| told(lock, delivery, found))
+        .collect();
     if foreign {
         stands.extend(others(&session, lock, &deliveries, limits).await);
     }
@@ -100,17 +117,26 @@ fn told(lock: &Lock, delivery: &Delivery, found: Result<Standing, Error>) -> Sta
 }
 
 /// The tags of the lock's repositories that the lock puts nowhere: one list a repository.
-async fn others(session: &Session, lock: &Lock, deliveries: &[Delivery], limits: &Limits) -> Vec<Stands> {
+async fn others(
+    session: &Session,
+    lock: &Lock,
+    deliveries: &[Delivery],
+    limits: &Limits,
+) -> Vec<Stands> {
     let mut own: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for delivery in deliveries {
         let tags = own.entry(&delivery.destination.repository).or_default();
         tags.insert(delivery.tag.clone());
-        let referring = lock.item(delivery.entry).map(|item| item.referrer_tags()).unwrap_or_default();
+        let referring = lock
+            .item(delivery.entry)
+            .map(|item| item.referrer_tags())
+            .unwrap_or_default();
         tags.extend(referring.into_iter().map(|(tag, _)| tag.to_owned()));
     }
     let repositories: Vec<&str> = own.keys().copied().collect();
-    let asking =
-        side_by_side(repositories.len(), limits.jobs, |at| session.tags(repositories[at], limits.pages));
+    let asking = side_by_side(repositories.len(), limits.jobs, |at| {
+        session.tags(repositories[at], limits.pages)
+    });
     let answers = asking.await;
     let bare = |state, at: String, why| Stands {
         state,
@@ -129,14 +155,20 @@ async fn others(session: &Session, lock: &Lock, deliveries: &[Delivery], limits:
                     !own[repository].contains(tag)
                         && !tagged_subject(tag).is_some_and(|subject| subject.is_list)
                 });
-                found.extend(tags.map(|tag| bare(State::Foreign, format!("{repository}:{tag}"), None)));
+                found.extend(
+                    tags.map(|tag| bare(State::Foreign, format!("{repository}:{tag}"), None)),
+                );
             }
             Ok(None) => {
                 let why = "the registry does not list its tags".to_owned();
                 found.push(bare(State::Unknown, repository.to_owned(), Some(why)));
             }
             Err(error) => {
-                found.push(bare(State::Unknown, repository.to_owned(), Some(error.to_string())));
+                found.push(bare(
+                    State::Unknown,
+                    repository.to_owned(),
+                    Some(error.to_string()),
+                ));
             }
         }
     }

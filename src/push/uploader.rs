@@ -1,4 +1,5 @@
-//! What all deliveries of a run share: the registry, the source, whose turn it is, and what was learned.
+//! What all deliveries of a run share: the registry, the source, whose turn it is, and what was
+//! learned.
 
 use super::names::project;
 use super::options::Options;
@@ -13,7 +14,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Held while a manifest is written; says of one that was whether the registry lists it as a referrer.
+/// Held while a manifest is written; says of one that was whether the registry lists it as a
+/// referrer.
 type ManifestTurn = Arc<tokio::sync::Mutex<Option<bool>>>;
 
 /// The repositories in which a digest stands; held by whoever brings it to one.
@@ -29,7 +31,10 @@ pub(super) struct Place {
 impl Place {
     /// Where it was sent, mounted or asked for.
     pub(super) fn sure(repository: &Arc<str>) -> Place {
-        Place { repository: repository.clone(), is_sure: true }
+        Place {
+            repository: repository.clone(),
+            is_sure: true,
+        }
     }
 }
 
@@ -104,7 +109,10 @@ impl Uploader {
     pub(super) fn forget(&self, repository: &str, reference: &str) {
         let mut turns = locked(&self.turns);
         let key = (repository.to_owned(), reference.to_owned());
-        if turns.get(&key).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+        if turns
+            .get(&key)
+            .is_some_and(|turn| Arc::strong_count(turn) == 1)
+        {
             turns.remove(&key);
         }
     }
@@ -112,21 +120,30 @@ impl Uploader {
     /// The turn to write what stands at a tag or digest, and what came of the last one.
     pub(super) fn turn(&self, repository: &str, reference: &str) -> ManifestTurn {
         let mut turns = locked(&self.turns);
-        turns.entry((repository.to_owned(), reference.to_owned())).or_default().clone()
+        turns
+            .entry((repository.to_owned(), reference.to_owned()))
+            .or_default()
+            .clone()
     }
 
     /// The blobs of an entry that stands whole in `repository` can be mounted from there.
     pub(super) async fn stands(&self, entry: &Entry, repository: &str) {
         let repository: Arc<str> = repository.into();
         for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
-            let place = Place { is_sure: self.rechecked, ..Place::sure(&repository) };
+            let place = Place {
+                is_sure: self.rechecked,
+                ..Place::sure(&repository)
+            };
             self.known(&part.descriptor.digest).lock().await.push(place);
         }
     }
 
     /// The blob was asked for in `repository`, and can be mounted from there.
     pub(super) async fn stands_in(&self, digest: &Digest, repository: &Arc<str>) {
-        self.known(digest).lock().await.push(Place::sure(repository));
+        self.known(digest)
+            .lock()
+            .await
+            .push(Place::sure(repository));
     }
 
     /// Where each digest surely stands, for the receipt. Nothing is known afterwards.
@@ -150,29 +167,45 @@ impl Uploader {
     /// Damage stops what is not delivered yet.
     pub(super) fn is_sound(&self) -> Result<(), TransferError> {
         let damaged = locked(&self.damaged);
-        let Some(first) = &*damaged else { return Ok(()) };
+        let Some(first) = &*damaged else {
+            return Ok(());
+        };
         let message = format!(
             "not sent: the content of {first} is damaged; --allow-partial sends what is whole, and `landfall verify` \
              tells what is not"
         );
-        Err(TransferError::new(Side::Destination, ErrorKind::Invalid, message))
+        Err(TransferError::new(
+            Side::Destination,
+            ErrorKind::Invalid,
+            message,
+        ))
     }
 
-    /// Notes that the registry has no room for more in the project of `repository`, where it said so of `item`.
+    /// Notes that the registry has no room for more in the project of `repository`, where it said
+    /// so of `item`.
     pub(super) fn note_quota(&self, error: &TransferError, repository: &str, item: &str) {
         if error.side == Side::Destination && is_quota(error.why.kind, &error.why.codes) {
-            locked(&self.full).entry(project(repository).to_owned()).or_insert_with(|| item.to_owned());
+            locked(&self.full)
+                .entry(project(repository).to_owned())
+                .or_insert_with(|| item.to_owned());
         }
     }
 
-    /// A quota refusal is final for its project: what is whole there stays, and nothing more is tried.
+    /// A quota refusal is final for its project: what is whole there stays, and nothing more is
+    /// tried.
     pub(super) fn has_room(&self, repository: &str) -> Result<(), TransferError> {
         let full = locked(&self.full);
-        let Some(first) = full.get(project(repository)) else { return Ok(()) };
+        let Some(first) = full.get(project(repository)) else {
+            return Ok(());
+        };
         let message = format!(
             "not sent: '{}' has no room for more, as was said of {first}; raise its quota and run it again",
             project(repository)
         );
-        Err(TransferError::new(Side::Destination, ErrorKind::Invalid, message))
+        Err(TransferError::new(
+            Side::Destination,
+            ErrorKind::Invalid,
+            message,
+        ))
     }
 }

@@ -52,8 +52,8 @@ macro_rules! wishes {
         }
 
         impl Asker<'_> {
-            /// Whether all that `names` name can be locked as `wanted` wants it; `old` is the last lock. Else the first that
-            /// cannot, and why.
+            /// Whether all that `names` name can be locked as `wanted` wants it; `old` is the last
+            /// lock. Else the first that cannot, and why.
             pub(super) async fn can_lock(
                 &self,
                 wanted: &Wanted,
@@ -98,7 +98,10 @@ fn wish<K: ItemKind>(wish: &K::Wish) -> Wish {
 
 impl Asker<'_> {
     pub(super) fn new(resolver: &Resolver) -> Asker<'_> {
-        Asker { resolver, answers: BTreeMap::new() }
+        Asker {
+            resolver,
+            answers: BTreeMap::new(),
+        }
     }
 
     /// What upstream said; `None` where it was not asked.
@@ -106,10 +109,16 @@ impl Asker<'_> {
         self.answers.get(&(wish.kind, wish.name.clone()))
     }
 
-    async fn ask_kind<K: ItemKind + Sync>(&mut self, wishes: &[K::Wish], names: &BTreeSet<(Kind, String)>) {
+    async fn ask_kind<K: ItemKind + Sync>(
+        &mut self,
+        wishes: &[K::Wish],
+        names: &BTreeSet<(Kind, String)>,
+    ) {
         let open: Vec<&K::Wish> = wishes
             .iter()
-            .filter(|wish| names.contains(&key::<K>(wish)) && !self.answers.contains_key(&key::<K>(wish)))
+            .filter(|wish| {
+                names.contains(&key::<K>(wish)) && !self.answers.contains_key(&key::<K>(wish))
+            })
             .collect();
         let resolver = self.resolver;
         let host = |at: usize| host_in(&K::wished(open[at]).to_string()).to_owned();

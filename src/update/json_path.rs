@@ -23,7 +23,10 @@ enum Step<'a> {
 pub(super) fn texts_at(document: &Value, path: &str) -> Result<Vec<String>, NoPath> {
     let mut found = vec![document.clone()];
     for step in steps(path).ok_or_else(|| NoPath(path.to_owned()))? {
-        found = found.into_iter().flat_map(|value| follow(value, &step)).collect();
+        found = found
+            .into_iter()
+            .flat_map(|value| follow(value, &step))
+            .collect();
     }
     let text = |value: Value| match value {
         Value::String(text) => Some(text),
@@ -37,10 +40,13 @@ fn follow(value: Value, step: &Step<'_>) -> Vec<Value> {
     match (step, value) {
         (Step::Key(key), Value::Object(mut members)) => members.remove(*key).into_iter().collect(),
         (Step::Each, Value::Array(elements)) => elements,
-        (Step::At(at), Value::Array(mut elements)) if *at < elements.len() => vec![elements.swap_remove(*at)],
-        (Step::Keys, Value::Object(members)) => {
-            members.into_iter().map(|(key, _)| Value::String(key)).collect()
+        (Step::At(at), Value::Array(mut elements)) if *at < elements.len() => {
+            vec![elements.swap_remove(*at)]
         }
+        (Step::Keys, Value::Object(members)) => members
+            .into_iter()
+            .map(|(key, _)| Value::String(key))
+            .collect(),
         _ => Vec::new(),
     }
 }
@@ -83,7 +89,8 @@ mod tests {
     #[test]
     fn a_path_leads_to_texts() {
         let releases = json!([{"tag_name": "v2", "n": 1.5}, {"tag_name": "v1"}, {"draft": true}]);
-        let nested = json!({"a": {"b": [{"v": "1"}, {"v": "2"}]}, "versions": {"1.0": {}, "1.1": {}}});
+        let nested =
+            json!({"a": {"b": [{"v": "1"}, {"v": "2"}]}, "versions": {"1.0": {}, "1.1": {}}});
         for (document, path, found) in [
             (&releases, "[].tag_name", &["v2", "v1"][..]),
             (&releases, "[1].tag_name", &["v1"]),

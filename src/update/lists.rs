@@ -22,7 +22,9 @@ impl Run<'_> {
             let text = match self.list(&source.url).await {
                 Ok(text) => text,
                 Err(cause) => {
-                    self.updated.failed.push(failed(Kind::File, source.url, &cause));
+                    self.updated
+                        .failed
+                        .push(failed(Kind::File, source.url, &cause));
                     continue;
                 }
             };
@@ -34,14 +36,25 @@ impl Run<'_> {
             edited.insert(source.path, text.clone());
             match self.load(&edited) {
                 Err(error) => {
-                    let cause = Cause::from(format!("the new list cannot be used: {}", first_line(&error)));
-                    self.updated.failed.push(failed(Kind::File, source.url, &cause));
+                    let cause = Cause::from(format!(
+                        "the new list cannot be used: {}",
+                        first_line(&error)
+                    ));
+                    self.updated
+                        .failed
+                        .push(failed(Kind::File, source.url, &cause));
                 }
                 Ok(wanted) => {
-                    let items = fresh(&self.updated.wanted, &wanted).into_iter().map(|wish| wish.name);
+                    let items = fresh(&self.updated.wanted, &wanted)
+                        .into_iter()
+                        .map(|wish| wish.name);
                     let digest = |text: &str| Digest::sha256(text.as_bytes()).to_string();
                     self.updated.moves.push(Move {
-                        at: Location { file: name.clone(), line: 1, column: 1 },
+                        at: Location {
+                            file: name.clone(),
+                            line: 1,
+                            column: 1,
+                        },
                         name,
                         policy: "list".into(),
                         from: digest(&old),
@@ -63,10 +76,12 @@ impl Run<'_> {
             return known.clone();
         }
         let resolver = self.asker.resolver;
-        let fetched = match resolver.small_file(url, resolver.limits().document_bytes, None).await {
-            Ok(bytes) => {
-                String::from_utf8(bytes.to_vec()).map_err(|_| Cause::from("the list is no UTF-8 text"))
-            }
+        let fetched = match resolver
+            .small_file(url, resolver.limits().document_bytes, None)
+            .await
+        {
+            Ok(bytes) => String::from_utf8(bytes.to_vec())
+                .map_err(|_| Cause::from("the list is no UTF-8 text")),
             Err(error) => Err(error.into()),
         };
         self.lists.insert(url.to_owned(), fetched.clone());
@@ -80,10 +95,15 @@ impl Run<'_> {
         }
         let told = |error: Error| Refusal::Held(first_line(&error));
         for source in list_sources(self.asked.paths, edited).map_err(told)? {
-            let text = self.list(&source.url).await.map_err(|cause| match cause.is_gone {
-                true => Refusal::Held(format!("upstream does not have the list {}", source.url)),
-                false => Refusal::Unasked(failed(Kind::File, &source.url, &cause)),
-            })?;
+            let text = self
+                .list(&source.url)
+                .await
+                .map_err(|cause| match cause.is_gone {
+                    true => {
+                        Refusal::Held(format!("upstream does not have the list {}", source.url))
+                    }
+                    false => Refusal::Unasked(failed(Kind::File, &source.url, &cause)),
+                })?;
             if text_of(&source.path, edited).map_err(told)? != text {
                 edited.insert(source.path, text);
             }

@@ -20,8 +20,14 @@ impl NamePattern {
     pub(crate) fn matches(&self, name: &str) -> bool {
         let mut pieces = self.0.split('*');
         let first = pieces.next().unwrap_or_default();
-        let Some(mut rest) = name.strip_prefix(first) else { return false };
-        let Some(last) = self.0.contains('*').then(|| pieces.next_back().unwrap_or_default()) else {
+        let Some(mut rest) = name.strip_prefix(first) else {
+            return false;
+        };
+        let Some(last) = self
+            .0
+            .contains('*')
+            .then(|| pieces.next_back().unwrap_or_default())
+        else {
             return rest.is_empty();
         };
         for piece in pieces {
@@ -41,13 +47,21 @@ mod tests {
     #[test]
     fn a_star_stands_for_any_text() {
         let matches = |pattern: &str, name| NamePattern(pattern.into()).matches(name);
-        for (pattern, name) in
-            [("cni", "cni"), ("*", "x"), ("quay.io/*", "quay.io/a:1"), ("*/a:*", "q/a:1"), ("a*b*c", "axbyc")]
-        {
+        for (pattern, name) in [
+            ("cni", "cni"),
+            ("*", "x"),
+            ("quay.io/*", "quay.io/a:1"),
+            ("*/a:*", "q/a:1"),
+            ("a*b*c", "axbyc"),
+        ] {
             assert!(matches(pattern, name), "{pattern} {name}");
         }
-        for (pattern, name) in [("cni", "cni2"), ("quay.io/*", "x.quay.io/a"), ("a*b*c", "acb"), ("a*a", "a")]
-        {
+        for (pattern, name) in [
+            ("cni", "cni2"),
+            ("quay.io/*", "x.quay.io/a"),
+            ("a*b*c", "acb"),
+            ("a*a", "a"),
+        ] {
             assert!(!matches(pattern, name), "{pattern} {name}");
         }
     }

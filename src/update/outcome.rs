@@ -1,4 +1,5 @@
-//! What came of an update: versions that moved, what holds them back, what upstream says of the rest.
+//! What came of an update: versions that moved, what holds them back, what upstream says of the
+//! rest.
 
 use super::asker::{Wish, wishes};
 use landfall_item::manifest::{Edited, Wanted};
@@ -46,7 +47,8 @@ pub(crate) struct Held {
     pub(crate) why: String,
 }
 
-/// What upstream says of an item whose version did not move: it moved (another digest, or another size of a file), or is gone.
+/// What upstream says of an item whose version did not move: it moved (another digest, or another
+/// size of a file), or is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Noticed {
     /// What kind of item it is.
@@ -89,7 +91,11 @@ pub(crate) struct Updated {
 impl Updated {
     /// Whether something is newer, moved or gone.
     pub(crate) fn has_news(&self) -> bool {
-        !self.noticed.is_empty() || self.moves.iter().any(|one| one.to.is_some() || !one.held.is_empty())
+        !self.noticed.is_empty()
+            || self
+                .moves
+                .iter()
+                .any(|one| one.to.is_some() || !one.held.is_empty())
     }
 
     /// One for each thing that is wanted, and what could not be asked: for a report without a lock.
@@ -97,11 +103,25 @@ impl Updated {
         let mut items: Vec<Item> = wishes(&self.wanted)
             .into_iter()
             .map(|Wish { kind, name, .. }| {
-                let gone =
-                    self.noticed.iter().any(|one| one.is_gone() && (one.item, one.name()) == (kind, &*name));
+                let gone = self
+                    .noticed
+                    .iter()
+                    .any(|one| one.is_gone() && (one.item, one.name()) == (kind, &*name));
                 let reason = gone.then(|| "upstream does not have it any more".to_owned());
-                let status = if gone { Status::Missing } else { Status::Present };
-                Item { kind, name, digest: None, bytes: None, packages: 0, status, reason }
+                let status = if gone {
+                    Status::Missing
+                } else {
+                    Status::Present
+                };
+                Item {
+                    kind,
+                    name,
+                    digest: None,
+                    bytes: None,
+                    packages: 0,
+                    status,
+                    reason,
+                }
             })
             .collect();
         self.fail(&mut items);
@@ -111,7 +131,10 @@ impl Updated {
     /// Puts what could not be asked among `items`.
     pub(crate) fn fail(&self, items: &mut Vec<Item>) {
         for failed in &self.failed {
-            match items.iter_mut().find(|item| (item.kind, &item.name) == (failed.kind, &failed.name)) {
+            match items
+                .iter_mut()
+                .find(|item| (item.kind, &item.name) == (failed.kind, &failed.name))
+            {
                 Some(item) => (item.status, item.reason) = (Status::Failed, failed.reason.clone()),
                 None => items.push(failed.clone()),
             }

@@ -12,14 +12,22 @@ impl Run<'_> {
         let mut candidates = BTreeMap::new();
         let numbered: Vec<(usize, &Slot)> = slots.iter().enumerate().collect();
         for entry in numbered.chunk_by(|(_, one), (_, other)| one.is_beside(other)) {
-            let wanted: Vec<(usize, &Slot, &PackageVersions)> = entry.iter().filter_map(wanted).collect();
-            let Some((.., first)) = wanted.first() else { continue };
-            let pins: BTreeSet<PinnedPackage> = wanted.iter().map(|(_, slot, of)| pin(slot, of)).collect();
+            let wanted: Vec<(usize, &Slot, &PackageVersions)> =
+                entry.iter().filter_map(wanted).collect();
+            let Some((.., first)) = wanted.first() else {
+                continue;
+            };
+            let pins: BTreeSet<PinnedPackage> =
+                wanted.iter().map(|(_, slot, of)| pin(slot, of)).collect();
             let found = newer_packages(self.asker.resolver, &first.machine, pins).await;
             for (at, slot, of) in wanted {
                 let newer = found.clone().and_then(|mut found| {
-                    let newer = found.remove(&pin(slot, of)).unwrap_or_else(|| Ok(Vec::new()));
-                    newer.and_then(|newer| allowed(slot, of, newer)).map_err(Cause::from)
+                    let newer = found
+                        .remove(&pin(slot, of))
+                        .unwrap_or_else(|| Ok(Vec::new()));
+                    newer
+                        .and_then(|newer| allowed(slot, of, newer))
+                        .map_err(Cause::from)
                 });
                 candidates.insert(at, newer);
             }
@@ -37,7 +45,13 @@ fn wanted<'s>((at, slot): &(usize, &'s Slot)) -> Option<(usize, &'s Slot, &'s Pa
 }
 
 /// The whole version that stands there.
-fn current(slot: &Slot, PackageVersions { around: (before, after), .. }: &PackageVersions) -> String {
+fn current(
+    slot: &Slot,
+    PackageVersions {
+        around: (before, after),
+        ..
+    }: &PackageVersions,
+) -> String {
     [before, slot.current.as_str(), after].concat()
 }
 
@@ -45,16 +59,35 @@ fn pin(slot: &Slot, of: &PackageVersions) -> PinnedPackage {
     (of.package.clone(), current(slot, of))
 }
 
-/// Those of `found` that the policy allows, and that differ from what stands there in the version that moves alone.
-fn allowed(slot: &Slot, of: &PackageVersions, found: Vec<OfferedVersion>) -> Result<Vec<Candidate>, String> {
+/// Those of `found` that the policy allows, and that differ from what stands there in the version
+/// that moves alone.
+fn allowed(
+    slot: &Slot,
+    of: &PackageVersions,
+    found: Vec<OfferedVersion>,
+) -> Result<Vec<Candidate>, String> {
     let (whole, (before, after)) = (current(slot, of), &of.around);
     let standing = (whole.as_str(), of.machine.upstream_version(&whole));
     let allowed = slot.policy.allowed_packages(standing, found, |one| {
-        (one.version.as_str(), of.machine.upstream_version(&one.version))
+        (
+            one.version.as_str(),
+            of.machine.upstream_version(&one.version),
+        )
     });
     let own = |one: OfferedVersion| {
-        let version = one.version.strip_prefix(before.as_str())?.strip_suffix(after.as_str())?.to_owned();
-        Some(Candidate { version, source: Some(one.source) })
+        let version = one
+            .version
+            .strip_prefix(before.as_str())?
+            .strip_suffix(after.as_str())?
+            .to_owned();
+        Some(Candidate {
+            version,
+            source: Some(one.source),
+        })
     };
-    Ok(allowed.map_err(|error| error.to_string())?.into_iter().filter_map(own).collect())
+    Ok(allowed
+        .map_err(|error| error.to_string())?
+        .into_iter()
+        .filter_map(own)
+        .collect())
 }

@@ -14,11 +14,17 @@ impl Run<'_> {
     /// Asks about everything that did not move.
     pub(super) async fn look_at_the_rest(&mut self) -> Result<(), Error> {
         let wanted = self.updated.wanted.clone();
-        let accepted: BTreeSet<(Kind, &str)> =
-            wanted.missing.iter().map(|lost| (lost.kind, lost.name.as_str())).collect();
+        let accepted: BTreeSet<(Kind, &str)> = wanted
+            .missing
+            .iter()
+            .map(|lost| (lost.kind, lost.name.as_str()))
+            .collect();
         let mut rest = wishes(&wanted);
         rest.retain(|wish| {
-            let without_tag = wish.tagged.as_ref().map_or_else(|| wish.name.clone(), ImageRef::name);
+            let without_tag = wish
+                .tagged
+                .as_ref()
+                .map_or_else(|| wish.name.clone(), ImageRef::name);
             !accepted.contains(&(wish.kind, wish.name.as_str()))
                 && self.asker.answer(wish).is_none()
                 && self.is_asked(&[&wish.name, &without_tag])
@@ -31,7 +37,9 @@ impl Run<'_> {
             let stand = match (self.asker.answer(&wish), self.listed(&wish)) {
                 (Some(Ok(stand)), _) => stand.clone(),
                 (Some(Err(cause)), _) => {
-                    self.updated.failed.push(failed(wish.kind, &wish.name, cause));
+                    self.updated
+                        .failed
+                        .push(failed(wish.kind, &wish.name, cause));
                     continue;
                 }
                 (None, Some(stand)) => stand,
@@ -40,7 +48,12 @@ impl Run<'_> {
             let locked = locked.get(&(wish.kind, wish.name.clone()));
             self.notice(&wish, &stand, locked);
         }
-        if self.updated.noticed.iter().any(|noticed| noticed.notice.taken) {
+        if self
+            .updated
+            .noticed
+            .iter()
+            .any(|noticed| noticed.notice.taken)
+        {
             self.updated.wanted = self.load(&self.updated.edited)?;
         }
         Ok(())
@@ -54,24 +67,43 @@ impl Run<'_> {
         let image = wish.tagged.as_ref()?;
         let tags = self.asker.resolver.listed_tags(image)?;
         Some(match tags.contains(image.tag.as_deref()?) {
-            true => Stand::There { digest: None, size: None },
+            true => Stand::There {
+                digest: None,
+                size: None,
+            },
             false => Stand::Gone,
         })
     }
 
     /// Compares what stands upstream with what is demanded or locked.
     fn notice(&mut self, wish: &Wish, stand: &Stand, locked: Option<&(Digest, Option<u64>)>) {
-        let Wish { kind, name, demanded, .. } = wish;
-        let from = demanded.as_ref().map(|(digest, _)| digest).or(locked.map(|(digest, _)| digest)).cloned();
+        let Wish {
+            kind,
+            name,
+            demanded,
+            ..
+        } = wish;
+        let from = demanded
+            .as_ref()
+            .map(|(digest, _)| digest)
+            .or(locked.map(|(digest, _)| digest))
+            .cloned();
         let notice = match stand {
             Stand::Gone => Notice::gone(name),
-            Stand::There { digest: Some(digest), .. } if from.as_ref().is_some_and(|from| from != digest) => {
+            Stand::There {
+                digest: Some(digest),
+                ..
+            } if from.as_ref().is_some_and(|from| from != digest) => {
                 let takes = wish.policy.as_deref() == Some("digest");
                 let taken = match demanded {
                     Some(_) if takes => {
                         let demanded = demand(&mut self.updated.edited, wish, Some(digest));
                         if let Err(Refusal::Held(why)) = &demanded {
-                            self.updated.failed.push(failed(*kind, name, &Cause::from(why.as_str())));
+                            self.updated.failed.push(failed(
+                                *kind,
+                                name,
+                                &Cause::from(why.as_str()),
+                            ));
                         }
                         demanded.unwrap_or(false)
                     }
@@ -80,16 +112,22 @@ impl Run<'_> {
                 if taken {
                     self.updated.relock.insert((*kind, name.clone()));
                 }
-                Notice { taken, ..Notice::moved(name, from, Some(digest.clone())) }
+                Notice {
+                    taken,
+                    ..Notice::moved(name, from, Some(digest.clone()))
+                }
             }
-            Stand::There { size: Some(size), .. }
-                if locked.is_some_and(|(_, old)| old.is_some_and(|old| old != *size)) =>
-            {
+            Stand::There {
+                size: Some(size), ..
+            } if locked.is_some_and(|(_, old)| old.is_some_and(|old| old != *size)) => {
                 Notice::moved(name, from, None)
             }
             Stand::There { .. } => return,
         };
-        self.updated.noticed.push(Noticed { item: *kind, notice });
+        self.updated.noticed.push(Noticed {
+            item: *kind,
+            notice,
+        });
     }
 }
 
@@ -97,7 +135,10 @@ impl Run<'_> {
 fn locked(lock: &Lock) -> BTreeMap<(Kind, String), (Digest, Option<u64>)> {
     let item = |item: &dyn LockedItem| {
         let size = item.files().first().map(|file| file.size);
-        ((item.kind(), item.name().into_owned()), (item.digest().clone(), size))
+        (
+            (item.kind(), item.name().into_owned()),
+            (item.digest().clone(), size),
+        )
     };
     lock.items().map(item).collect()
 }

@@ -17,11 +17,25 @@ pub(crate) async fn update(asked: &Asked<'_>, resolver: &Resolver) -> Result<Upd
     let wanted = load_edited(asked.paths, asked.platforms, &Edited::new())?;
     let lists = list_sources(asked.paths, &Edited::new())?;
     let has_lists = !lists.is_empty();
-    let files = manifest_files(asked.paths)?.into_iter().chain(lists.into_iter().map(|list| list.path));
+    let files = manifest_files(asked.paths)?
+        .into_iter()
+        .chain(lists.into_iter().map(|list| list.path));
     let before = files.map(|path| (path.clone(), digest_of(&path))).collect();
-    let updated = Updated { before, wanted, ..Updated::default() };
-    let mut run = Run { asked, asker: Asker::new(resolver), lists: BTreeMap::new(), has_lists, updated };
-    resolver.progress().begin("update", wishes(&run.updated.wanted).len() as u64, 0);
+    let updated = Updated {
+        before,
+        wanted,
+        ..Updated::default()
+    };
+    let mut run = Run {
+        asked,
+        asker: Asker::new(resolver),
+        lists: BTreeMap::new(),
+        has_lists,
+        updated,
+    };
+    resolver
+        .progress()
+        .begin("update", wishes(&run.updated.wanted).len() as u64, 0);
     run.replace_lists().await?;
     run.move_versions().await?;
     run.look_at_the_rest().await?;

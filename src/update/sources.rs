@@ -1,4 +1,5 @@
-//! Where versions come from: the tags of a repository, a text, a JSON document, the index of a chart repository.
+//! Where versions come from: the tags of a repository, a text, a JSON document, the index of a
+//! chart repository.
 
 use super::json_path::texts_at;
 use landfall_item::manifest::Versions;
@@ -18,7 +19,8 @@ pub(super) async fn versions(resolver: &Resolver, from: &Versions) -> Result<Vec
                     image.name()
                 ))
             })?;
-            let version = |tag: &String| Some(tag.strip_prefix(before)?.strip_suffix(after)?.to_owned());
+            let version =
+                |tag: &String| Some(tag.strip_prefix(before)?.strip_suffix(after)?.to_owned());
             tags.iter().filter_map(version).collect()
         }
         Versions::Chart(from) => chart_versions(resolver, &from.repo, &from.chart).await?,
@@ -26,7 +28,10 @@ pub(super) async fn versions(resolver: &Resolver, from: &Versions) -> Result<Vec
         // see `packages`
         Versions::Packages(_) => Vec::new(),
     };
-    Ok(found.into_iter().filter(|version| is_version(version)).collect())
+    Ok(found
+        .into_iter()
+        .filter(|version| is_version(version))
+        .collect())
 }
 
 /// Whether a text can be a version that is written into a manifest as it is.
@@ -39,15 +44,20 @@ async fn in_document(resolver: &Resolver, from: &VersionsFrom) -> Result<Vec<Str
     let limits = resolver.limits();
     match from {
         VersionsFrom::Text(url) => {
-            let bytes = resolver.small_file(url, limits.document_bytes, None).await?;
+            let bytes = resolver
+                .small_file(url, limits.document_bytes, None)
+                .await?;
             let text = String::from_utf8_lossy(&bytes);
             Ok(text.lines().map(|line| line.trim().to_owned()).collect())
         }
         VersionsFrom::Json(json) => {
-            let bytes = resolver.small_file(&json.url, limits.archive_bytes as usize, None).await?;
+            let bytes = resolver
+                .small_file(&json.url, limits.archive_bytes as usize, None)
+                .await?;
             let document = serde_json::from_slice(&bytes)
                 .map_err(|error| Cause::from(format!("{} is no JSON: {error}", json.url)))?;
-            let found = texts_at(&document, &json.path).map_err(|error| Cause::from(error.to_string()))?;
+            let found =
+                texts_at(&document, &json.path).map_err(|error| Cause::from(error.to_string()))?;
             match found.is_empty() {
                 true => Err(format!("{} has nothing at `{}`", json.url, json.path).into()),
                 false => Ok(found),
@@ -60,7 +70,10 @@ async fn in_document(resolver: &Resolver, from: &VersionsFrom) -> Result<Vec<Str
 /// `version` with or without a `v` at its start, as `current` has it.
 pub(super) fn written_like(current: &str, version: &str) -> String {
     let digits = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
-    match (current.strip_prefix('v').is_some_and(digits), version.strip_prefix('v')) {
+    match (
+        current.strip_prefix('v').is_some_and(digits),
+        version.strip_prefix('v'),
+    ) {
         (true, None) if digits(version) => format!("v{version}"),
         (false, Some(bare)) if digits(current) && digits(bare) => bare.to_owned(),
         _ => version.to_owned(),

@@ -56,14 +56,25 @@ impl From<String> for Refusal {
 /// An item that could not be asked for.
 pub(super) fn failed(kind: Kind, name: impl Into<String>, cause: &Cause) -> Item {
     let (name, reason) = (name.into(), Some(cause.told.clone()));
-    Item { kind, name, digest: None, bytes: None, packages: 0, status: Status::Failed, reason }
+    Item {
+        kind,
+        name,
+        digest: None,
+        bytes: None,
+        packages: 0,
+        status: Status::Failed,
+        reason,
+    }
 }
 
 impl Run<'_> {
     /// Whether something with one of these names is asked for.
     pub(super) fn is_asked(&self, names: &[&str]) -> bool {
         let only = self.asked.only;
-        only.is_empty() || only.iter().any(|pattern| names.iter().any(|name| pattern.matches(name)))
+        only.is_empty()
+            || only
+                .iter()
+                .any(|pattern| names.iter().any(|name| pattern.matches(name)))
     }
 
     /// What the manifests want with these texts.
@@ -72,9 +83,16 @@ impl Run<'_> {
     }
 }
 
-/// Writes the digest that upstream has into the manifest, where that demands another one. Returns whether it did.
-pub(super) fn demand(edited: &mut Edited, wish: &Wish, digest: Option<&Digest>) -> Result<bool, Refusal> {
-    let Some((old, at)) = &wish.demanded else { return Ok(false) };
+/// Writes the digest that upstream has into the manifest, where that demands another one. Returns
+/// whether it did.
+pub(super) fn demand(
+    edited: &mut Edited,
+    wish: &Wish,
+    digest: Option<&Digest>,
+) -> Result<bool, Refusal> {
+    let Some((old, at)) = &wish.demanded else {
+        return Ok(false);
+    };
     match digest {
         Some(new) if new == old => Ok(false),
         Some(new) => {
@@ -93,7 +111,10 @@ pub(super) fn demand(edited: &mut Edited, wish: &Wish, digest: Option<&Digest>) 
 
 /// What `new` wants that `old` does not.
 pub(super) fn fresh(old: &Wanted, new: &Wanted) -> Vec<Wish> {
-    let had: BTreeSet<(Kind, String)> = wishes(old).into_iter().map(|wish| (wish.kind, wish.name)).collect();
+    let had: BTreeSet<(Kind, String)> = wishes(old)
+        .into_iter()
+        .map(|wish| (wish.kind, wish.name))
+        .collect();
     let mut fresh = wishes(new);
     fresh.retain(|wish| !had.contains(&(wish.kind, wish.name.clone())));
     fresh
@@ -101,5 +122,10 @@ pub(super) fn fresh(old: &Wanted, new: &Wanted) -> Vec<Wish> {
 
 /// The first line of an error: its place and what is wrong.
 pub(super) fn first_line(error: &Error) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
+    error
+        .to_string()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }

@@ -60,9 +60,11 @@ impl Run<'_> {
             if stuck.len() < entry.len() && self.move_together(&stuck).await {
                 alone.retain(|moved| !stuck.iter().any(|(slot, _)| slot.at == moved.at));
             }
-            self.updated
-                .moves
-                .extend(alone.into_iter().filter(|one| one.to.is_some() || !one.held.is_empty()));
+            self.updated.moves.extend(
+                alone
+                    .into_iter()
+                    .filter(|one| one.to.is_some() || !one.held.is_empty()),
+            );
         }
         Ok(())
     }
@@ -75,13 +77,23 @@ impl Run<'_> {
             if let Some(candidates) = packages.get(&at) {
                 return candidates.clone();
             }
-            let found = found[at].clone()?.into_iter().map(|version| match &slot.versions {
-                Ok(Versions::Document(_)) => written_like(&slot.current, &version),
-                _ => version,
-            });
+            let found = found[at]
+                .clone()?
+                .into_iter()
+                .map(|version| match &slot.versions {
+                    Ok(Versions::Document(_)) => written_like(&slot.current, &version),
+                    _ => version,
+                });
             let newer = slot.policy.newer(&slot.current, found);
-            let newer = newer.map_err(|error| Cause::from(error.to_string()))?.into_iter();
-            Ok(newer.map(|version| Candidate { version, source: None }).collect())
+            let newer = newer
+                .map_err(|error| Cause::from(error.to_string()))?
+                .into_iter();
+            Ok(newer
+                .map(|version| Candidate {
+                    version,
+                    source: None,
+                })
+                .collect())
         };
         slots.iter().enumerate().map(of).collect()
     }
@@ -102,45 +114,60 @@ impl Run<'_> {
         };
         let at_once = resolver.limits().jobs;
         let asking = side_by_side_by_host(sources.len(), at_once, host, async |at: usize| {
-            (sources[at].0.clone(), versions(resolver, sources[at].1).await)
+            (
+                sources[at].0.clone(),
+                versions(resolver, sources[at].1).await,
+            )
         });
         let found: BTreeMap<String, _> = asking.await.into_iter().collect();
         let of = |slot: &Slot| match &slot.versions {
-            Ok(from) if is_listed(&from) => {
-                found.get(&format!("{from:?}")).cloned().unwrap_or_else(|| Ok(Vec::new()))
-            }
+            Ok(from) if is_listed(&from) => found
+                .get(&format!("{from:?}"))
+                .cloned()
+                .unwrap_or_else(|| Ok(Vec::new())),
             Ok(_) => Ok(Vec::new()),
             Err(why) => Err(Cause::from(why.as_str())),
         };
         slots.iter().map(of).collect()
     }
 
-    /// Moves these versions of one entry to the newest at once, if there are several: packages may need each other in one
-    /// version. Returns whether that is done.
+    /// Moves these versions of one entry to the newest at once, if there are several: packages may
+    /// need each other in one version. Returns whether that is done.
     async fn move_together(&mut self, entry: &[(&Slot, Vec<Candidate>)]) -> bool {
-        let newest: Vec<(&Slot, &Candidate)> =
-            entry.iter().filter_map(|(slot, candidates)| Some((*slot, candidates.first()?))).collect();
+        let newest: Vec<(&Slot, &Candidate)> = entry
+            .iter()
+            .filter_map(|(slot, candidates)| Some((*slot, candidates.first()?)))
+            .collect();
         if newest.len() < 2 {
             return false;
         }
-        let Ok(items) = self.take(&newest).await else { return false };
+        let Ok(items) = self.take(&newest).await else {
+            return false;
+        };
         for (slot, candidate) in newest {
-            let moved = Move { items: items.clone(), ..stays(slot) };
+            let moved = Move {
+                items: items.clone(),
+                ..stays(slot)
+            };
             self.updated.moves.push(to(moved, candidate));
         }
         true
     }
 
-    /// Moves one version to the first of `candidates` that can be taken, of the newest ones: a source may list any number, and
-    /// each costs requests.
+    /// Moves one version to the first of `candidates` that can be taken, of the newest ones: a
+    /// source may list any number, and each costs requests.
     async fn move_version(&mut self, slot: &Slot, candidates: &[Candidate]) -> Move {
         let mut moved = stays(slot);
         let most = self.asker.resolver.limits().candidates;
         for (tried, candidate) in candidates.iter().enumerate() {
             if tried == most {
                 let left = candidates.len() - tried;
-                let why = format!("not tried, as the {most} newest cannot be taken ({left} are left)");
-                moved.held.push(Held { version: candidate.version.clone(), why });
+                let why =
+                    format!("not tried, as the {most} newest cannot be taken ({left} are left)");
+                moved.held.push(Held {
+                    version: candidate.version.clone(),
+                    why,
+                });
                 break;
             }
             match self.take(&[(slot, candidate)]).await {
@@ -149,7 +176,10 @@ impl Run<'_> {
                     break;
                 }
                 Err(Refusal::Held(why)) => {
-                    moved.held.push(Held { version: candidate.version.clone(), why });
+                    moved.held.push(Held {
+                        version: candidate.version.clone(),
+                        why,
+                    });
                 }
                 Err(Refusal::Unasked(item)) => {
                     self.updated.failed.push(item);
@@ -160,13 +190,17 @@ impl Run<'_> {
         moved
     }
 
-    /// Takes these versions, if upstream has all items that use them. Returns the items that are new.
+    /// Takes these versions, if upstream has all items that use them. Returns the items that are
+    /// new.
     async fn take(&mut self, moves: &[(&Slot, &Candidate)]) -> Result<Vec<String>, Refusal> {
         let told = |error: Error| Refusal::Held(first_line(&error));
         let mut edited = self.updated.edited.clone();
         for (slot, Candidate { version, .. }) in moves {
             if slot.others.iter().any(|other| other == version) {
-                return Err(Refusal::Held(format!("it is a value of `{}` already", slot.name)));
+                return Err(Refusal::Held(format!(
+                    "it is a value of `{}` already",
+                    slot.name
+                )));
             }
             let text = text_of(&slot.file, &edited).map_err(told)?;
             edited.insert(slot.file.clone(), set_version(&text, slot, version)?);
@@ -174,16 +208,26 @@ impl Run<'_> {
         self.follow_lists(&mut edited).await?;
         let mut wanted = self.load(&edited).map_err(told)?;
         let fresh = fresh(&self.updated.wanted, &wanted);
-        let names = fresh.iter().map(|wish| (wish.kind, wish.name.clone())).collect();
+        let names = fresh
+            .iter()
+            .map(|wish| (wish.kind, wish.name.clone()))
+            .collect();
         self.asker.ask(&wanted, &names).await;
         let mut has_digests = false;
         for wish in &fresh {
-            let accepted =
-                wanted.missing.iter().any(|lost| (lost.kind, &lost.name) == (wish.kind, &wish.name));
+            let accepted = wanted
+                .missing
+                .iter()
+                .any(|lost| (lost.kind, &lost.name) == (wish.kind, &wish.name));
             match self.asker.answer(wish) {
-                Some(Err(cause)) => return Err(Refusal::Unasked(failed(wish.kind, &wish.name, cause))),
+                Some(Err(cause)) => {
+                    return Err(Refusal::Unasked(failed(wish.kind, &wish.name, cause)));
+                }
                 Some(Ok(Stand::Gone)) if !accepted => {
-                    return Err(Refusal::Held(format!("upstream does not have {} {}", wish.kind, wish.name)));
+                    return Err(Refusal::Held(format!(
+                        "upstream does not have {} {}",
+                        wish.kind, wish.name
+                    )));
                 }
                 Some(Ok(Stand::There { digest, .. })) => {
                     has_digests |= demand(&mut edited, wish, digest.as_ref())?;
@@ -200,8 +244,15 @@ impl Run<'_> {
             true => Refusal::Unasked(failed(kind, name, &cause)),
             false => Refusal::Held(format!("{name}: {}", cause.told)),
         })?;
-        let chosen = chosen.into_iter().filter(|name| !names.contains(name)).map(|(_, name)| name);
-        let items = fresh.into_iter().map(|wish| wish.name).chain(chosen).collect();
+        let chosen = chosen
+            .into_iter()
+            .filter(|name| !names.contains(name))
+            .map(|(_, name)| name);
+        let items = fresh
+            .into_iter()
+            .map(|wish| wish.name)
+            .chain(chosen)
+            .collect();
         (self.updated.edited, self.updated.wanted) = (edited, wanted);
         Ok(items)
     }
@@ -223,5 +274,9 @@ fn stays(slot: &Slot) -> Move {
 
 /// The same, moved.
 fn to(moved: Move, candidate: &Candidate) -> Move {
-    Move { to: Some(candidate.version.clone()), source: candidate.source.clone(), ..moved }
+    Move {
+        to: Some(candidate.version.clone()),
+        source: candidate.source.clone(),
+        ..moved
+    }
 }

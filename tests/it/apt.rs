@@ -1,4 +1,5 @@
-//! Packages of apt: from a signed repository to a lock, a bundle, a registry, a server and a folder, and from there to apt.
+//! Packages of apt: from a signed repository to a lock, a bundle, a registry, a server and a
+//! folder, and from there to apt.
 
 use crate::support::apt::{Apt, AptUpstream, Deb, deb, files};
 use crate::support::charts::{Signer, told};
@@ -39,24 +40,46 @@ fn packages_go_all_the_way_with_what_they_need() {
     let place = &up.place;
     up.wants("stable", "app", ", base: none");
     up.lock(0, &[]);
-    let all = ["app 1.0-1", "app-data 2~rc1", "base-files 12", "libapp2 1:1.2+b1", "mta-b 1", "tool 3"];
+    let all = [
+        "app 1.0-1",
+        "app-data 2~rc1",
+        "base-files 12",
+        "libapp2 1:1.2+b1",
+        "mta-b 1",
+        "tool 3",
+    ];
     assert_eq!(up.locked(), all);
     let lock = place.read("landfall.lock");
-    assert!(lock.contains(&format!("- name: apt:{}/dists/stable\n", up.url())), "{lock}");
-    assert!(lock.contains("dists/stable/main/i18n/Translation-en.xz"), "{lock}");
+    assert!(
+        lock.contains(&format!("- name: apt:{}/dists/stable\n", up.url())),
+        "{lock}"
+    );
+    assert!(
+        lock.contains("dists/stable/main/i18n/Translation-en.xz"),
+        "{lock}"
+    );
 
     // what is unchanged is asked for by nobody, and what `--refresh` asks for has not moved
     let before = up.server.requests("\"");
     up.lock(0, &[]);
     assert_eq!(up.server.requests("\""), before);
     let refreshed = up.lock(0, &["--refresh"]);
-    assert_eq!((refreshed["totals"]["present"].as_u64(), place.read("landfall.lock")), (Some(1), lock));
+    assert_eq!(
+        (
+            refreshed["totals"]["present"].as_u64(),
+            place.read("landfall.lock")
+        ),
+        (Some(1), lock)
+    );
 
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
     place.ok(&["verify", "b", "--lock", "landfall.lock"]);
     let listed = place.ok(&["ls", "b"]);
-    assert!(listed.contains("1 set of 6 packages") && listed.contains("/dists/stable"), "{listed}");
+    assert!(
+        listed.contains("1 set of 6 packages") && listed.contains("/dists/stable"),
+        "{listed}"
+    );
 
     // the registry holds them, and a server offers them from there
     let there = own_registry();
@@ -66,28 +89,54 @@ fn packages_go_all_the_way_with_what_they_need() {
     let host = up.server.address.clone();
     let deb = format!("{host}/r/pool/stable/libapp2_1.2%2bb1_amd64.deb");
     let bytes = place.read_bytes("up/r/pool/stable/libapp2_1.2+b1_amd64.deb");
-    for (arguments, what) in [(vec!["b"], "a bundle"), (vec!["--from", there.address.as_str()], "a registry")]
-    {
+    for (arguments, what) in [
+        (vec!["b"], "a bundle"),
+        (vec!["--from", there.address.as_str()], "a registry"),
+    ] {
         let server = landfall_serve(place, &arguments);
         let get = |at: &str| request("GET", &server.address, at, &[], b"");
         for folder in ["apt", "files"] {
             assert_eq!(get(&format!("/{folder}/{deb}")).body, bytes, "{what}");
         }
-        let by_host =
-            request("GET", &server.address, "/r/pool/stable/tool_3_amd64.deb", &[("Host", &host)], b"");
+        let by_host = request(
+            "GET",
+            &server.address,
+            "/r/pool/stable/tool_3_amd64.deb",
+            &[("Host", &host)],
+            b"",
+        );
         assert_eq!(by_host.status, 200, "{what}");
-        assert_eq!(get(&format!("/apt/{host}/r/pool/stable/extra_1_amd64.deb")).status, 404);
+        assert_eq!(
+            get(&format!("/apt/{host}/r/pool/stable/extra_1_amd64.deb")).status,
+            404
+        );
 
         // apt takes them from there alone, under the key of the repository
         let key = place.path("key.asc");
-        let source =
-            format!("deb [signed-by={}] http://{}/apt/{host}/r stable main\n", key.display(), server.address);
+        let source = format!(
+            "deb [signed-by={}] http://{}/apt/{host}/r stable main\n",
+            key.display(),
+            server.address
+        );
         let apt = Apt::new(place, &format!("apt-{}", arguments.len()), &source, "");
         run(&mut apt.get(place, &["update"]));
         assert_eq!(apt.simulate(place, false, &["app"]).unwrap(), all);
-        run(&mut apt.get(place, &["install", "--yes", "--download-only", "--no-install-recommends", "app"]));
+        run(&mut apt.get(
+            place,
+            &[
+                "install",
+                "--yes",
+                "--download-only",
+                "--no-install-recommends",
+                "app",
+            ],
+        ));
         let fetched = files(&apt.root.join("cache/archives"));
-        assert_eq!(fetched.iter().filter(|name| name.ends_with(".deb")).count(), all.len(), "{fetched:?}");
+        assert_eq!(
+            fetched.iter().filter(|name| name.ends_with(".deb")).count(),
+            all.len(),
+            "{fetched:?}"
+        );
     }
 
     // and so does a folder
@@ -110,22 +159,41 @@ fn a_flat_repository_and_what_machines_have_besides() {
     up.build(
         "core:/v1.30/deb",
         &[
-            deb("kubelet", "1.30.1-1.1", "Depends: kubernetes-cni (>= 1.2), libc6 (>= 2.34), mount\n"),
+            deb(
+                "kubelet",
+                "1.30.1-1.1",
+                "Depends: kubernetes-cni (>= 1.2), libc6 (>= 2.34), mount\n",
+            ),
             deb("kubernetes-cni", "1.4.0-1.1", ""),
         ],
     );
     up.flat("core:/v1.30/deb", "");
     let url = format!("{}/core:/v1.30/deb", up.url());
-    up.manifest(&format!("url: '{url}', suite: /, key: key.asc, install: ['kubelet=1.30.1-*']"));
+    up.manifest(&format!(
+        "url: '{url}', suite: /, key: key.asc, install: ['kubelet=1.30.1-*']"
+    ));
     let report = up.lock(0, &[]);
-    assert_eq!(up.locked(), ["kubelet 1.30.1-1.1", "kubernetes-cni 1.4.0-1.1"], "{report}");
+    assert_eq!(
+        up.locked(),
+        ["kubelet 1.30.1-1.1", "kubernetes-cni 1.4.0-1.1"],
+        "{report}"
+    );
     let lock = place.read("landfall.lock");
-    assert!(lock.contains("  expected:\n  - \"libc6 (>= 2.34)\"\n  - mount\n"), "{lock}");
+    assert!(
+        lock.contains("  expected:\n  - \"libc6 (>= 2.34)\"\n  - mount\n"),
+        "{lock}"
+    );
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
     let server = landfall_serve(place, &["b"]);
-    let at = format!("http://{}/apt/{}/r/core:/v1.30/deb", server.address, up.server.address);
-    let source = format!("deb [signed-by={}] {at} /\n", place.path("key.asc").display());
+    let at = format!(
+        "http://{}/apt/{}/r/core:/v1.30/deb",
+        server.address, up.server.address
+    );
+    let source = format!(
+        "deb [signed-by={}] {at} /\n",
+        place.path("key.asc").display()
+    );
     let status = "Package: libc6\nStatus: install ok installed\nVersion: 2.36\nArchitecture: amd64\nMaintainer: n\n\n\
                   Package: mount\nStatus: install ok installed\nVersion: 1\nArchitecture: amd64\nMaintainer: n\n\n";
     let apt = Apt::new(place, "apt", &source, status);
@@ -133,10 +201,15 @@ fn a_flat_repository_and_what_machines_have_besides() {
     run(&mut apt.get(place, &["install", "--yes", "--download-only", "kubelet"]));
 
     // with a base that has not what is needed, it is refused with the reason
-    up.manifest(&format!("url: '{url}', suite: /, key: key.asc, install: [kubelet], base: none"));
+    up.manifest(&format!(
+        "url: '{url}', suite: /, key: key.asc, install: [kubelet], base: none"
+    ));
     let refused = up.lock(1, &["--lock", "none.lock"]);
     let why = refused["items"][0]["reason"].as_str().unwrap();
-    assert!(why.contains("kubelet 1.30.1-1.1 needs libc6 (>= 2.34), which no source offers"), "{why}");
+    assert!(
+        why.contains("kubelet 1.30.1-1.1 needs libc6 (>= 2.34), which no source offers"),
+        "{why}"
+    );
 }
 
 #[test]
@@ -156,7 +229,11 @@ fn what_is_installed_gives_way_to_what_is_asked_for() {
         ],
     );
     up.suite("stable", "");
-    let source = format!("deb [signed-by={}] {} stable main\n", place.path("key.asc").display(), up.url());
+    let source = format!(
+        "deb [signed-by={}] {} stable main\n",
+        place.path("key.asc").display(),
+        up.url()
+    );
     let installed = |name: &str, version: &str, rest: &str| {
         format!(
             "Package: {name}\nStatus: install ok installed\nVersion: {version}\nArchitecture: amd64\n\
@@ -165,23 +242,32 @@ fn what_is_installed_gives_way_to_what_is_asked_for() {
     };
     // of what is installed upstream has a newer version, or the same one
     for version in ["252.38", "252.39"] {
-        let status = installed("timesyncd", version, daemon) + &installed("vital", "1", "Essential: yes\n");
+        let status =
+            installed("timesyncd", version, daemon) + &installed("vital", "1", "Essential: yes\n");
         place.write("status", &status);
         let apt = Apt::new(place, &format!("apt-{version}"), &source, &status);
         run(&mut apt.get(place, &["update"]));
         for asked in ["chrony", "needs-chrony", "old-style"] {
             up.wants("stable", asked, ", base: {status: status}");
             up.lock(0, &[]);
-            assert_eq!(up.locked(), apt.simulate(place, false, &[asked]).unwrap(), "{asked} {version}");
+            assert_eq!(
+                up.locked(),
+                apt.simulate(place, false, &[asked]).unwrap(),
+                "{asked} {version}"
+            );
         }
         up.wants("stable", "vital-style", ", base: {status: status}");
         let refused = up.lock(1, &["--lock", "refused.lock"]);
-        assert_eq!(refused["items"][0]["reason"], "vital-style 1 must not be beside vital");
+        assert_eq!(
+            refused["items"][0]["reason"],
+            "vital-style 1 must not be beside vital"
+        );
         apt.simulate(place, false, &["vital-style"]).unwrap_err();
     }
 }
 
-/// What is refused of the suite `stable` after `spoil` has been at it, and that nothing is locked or replaced.
+/// What is refused of the suite `stable` after `spoil` has been at it, and that nothing is locked
+/// or replaced.
 fn refused(up: &AptUpstream, what: &str, spoil: impl FnOnce(&std::path::Path)) -> String {
     let (root, kept) = (up.place.path("up/r/dists/stable"), up.place.path("kept"));
     let copy = |from: &std::path::Path, to: &std::path::Path| {
@@ -236,9 +322,16 @@ fn hostile_repositories_are_refused_and_nothing_is_kept() {
     // the release and its signature
     let why = refused(&up, "changed", |root| {
         let text = fs::read_to_string(root.join("InRelease")).unwrap();
-        fs::write(root.join("InRelease"), text.replace("Suite: stable", "Suite: stabla")).unwrap();
+        fs::write(
+            root.join("InRelease"),
+            text.replace("Suite: stable", "Suite: stabla"),
+        )
+        .unwrap();
     });
-    assert!(why.contains("InRelease: it has no valid signature by"), "{why}");
+    assert!(
+        why.contains("InRelease: it has no valid signature by"),
+        "{why}"
+    );
     let why = refused(&up, "another key", |root| {
         let other = Signer::new(&up.place, "other");
         let text = fs::read_to_string(root.join("Release")).unwrap();
@@ -251,26 +344,45 @@ fn hostile_repositories_are_refused_and_nothing_is_kept() {
         fs::remove_file(root.join("InRelease")).unwrap();
         fs::write(root.join("Release.gpg"), other.detached(&text)).unwrap();
     });
-    assert!(why.contains("Release.gpg: it has no valid signature by"), "{why}");
+    assert!(
+        why.contains("Release.gpg: it has no valid signature by"),
+        "{why}"
+    );
     let why = refused(&up, "weak", |_| {
         signed(&up, &|text| text.split("SHA1:").next().unwrap().to_owned());
     });
     assert!(why.contains("only MD5 or SHA-1"), "{why}");
     let why = refused(&up, "expired", |_| {
-        signed(&up, &|text| format!("Valid-Until: Sat, 01 Jan 2022 00:00:00 UTC\n{text}"));
+        signed(&up, &|text| {
+            format!("Valid-Until: Sat, 01 Jan 2022 00:00:00 UTC\n{text}")
+        });
     });
     assert!(why.contains("was good until 2022-01-01T00:00:00Z"), "{why}");
     // the index, which its signer made so
     let bad_index = |what: &str, spoil: &dyn Fn(&str) -> String| {
         refused(&up, what, |root| {
             let text = fs::read_to_string(root.join("main/binary-amd64/Packages")).unwrap();
-            up.index("dists/stable/main/binary-amd64", "Packages", spoil(&text).as_bytes());
-            up.release("dists/stable", "Suite: stable\nComponents: main\nArchitectures: amd64\n");
+            up.index(
+                "dists/stable/main/binary-amd64",
+                "Packages",
+                spoil(&text).as_bytes(),
+            );
+            up.release(
+                "dists/stable",
+                "Suite: stable\nComponents: main\nArchitectures: amd64\n",
+            );
         })
     };
-    let why = bad_index("leads out", &|text| text.replace("pool/stable/tool_3", "../../etc/tool_3"));
-    assert!(why.contains("as '../../etc/tool_3_amd64.deb'") && why.contains("which is refused"), "{why}");
-    let why = bad_index("absolute", &|text| text.replace("pool/stable/tool_3", "/etc/tool_3"));
+    let why = bad_index("leads out", &|text| {
+        text.replace("pool/stable/tool_3", "../../etc/tool_3")
+    });
+    assert!(
+        why.contains("as '../../etc/tool_3_amd64.deb'") && why.contains("which is refused"),
+        "{why}"
+    );
+    let why = bad_index("absolute", &|text| {
+        text.replace("pool/stable/tool_3", "/etc/tool_3")
+    });
     assert!(why.contains("as '/etc/tool_3_amd64.deb'"), "{why}");
     let without_sums = |text: &str| {
         let lines = text.lines().filter(|line| !line.starts_with("SHA"));
@@ -282,9 +394,16 @@ fn hostile_repositories_are_refused_and_nothing_is_kept() {
     let why = refused(&up, "bomb", |root| {
         let folder = root.join("main/binary-amd64");
         let plain = fs::read(folder.join("Packages")).unwrap();
-        up.index("dists/stable/main/binary-amd64", "Packages", &vec![b'\n'; 64 << 20]);
+        up.index(
+            "dists/stable/main/binary-amd64",
+            "Packages",
+            &vec![b'\n'; 64 << 20],
+        );
         fs::write(folder.join("Packages"), plain).unwrap();
-        up.release("dists/stable", "Suite: stable\nComponents: main\nArchitectures: amd64\n");
+        up.release(
+            "dists/stable",
+            "Suite: stable\nComponents: main\nArchitectures: amd64\n",
+        );
     });
     assert!(why.contains("Packages.xz unpacks to more than"), "{why}");
 
@@ -297,7 +416,8 @@ fn hostile_repositories_are_refused_and_nothing_is_kept() {
     let pulled = up.place.json(1, &["pull"]);
     let why = told(&pulled);
     assert!(
-        why.contains("/pool/stable/tool_3_amd64.deb: source: ") && why.contains("`landfall lock --refresh`"),
+        why.contains("/pool/stable/tool_3_amd64.deb: source: ")
+            && why.contains("`landfall lock --refresh`"),
         "{why}"
     );
 }
@@ -305,13 +425,20 @@ fn hostile_repositories_are_refused_and_nothing_is_kept() {
 #[test]
 fn sets_of_one_source_read_it_once_and_none_takes_an_older_release_for_a_newer_one() {
     let Some(up) = upstream() else { return };
-    let source = format!("url: '{}', suite: stable, components: [main], key: key.asc", up.url());
+    let source = format!(
+        "url: '{}', suite: stable, components: [main], key: key.asc",
+        up.url()
+    );
     let set = |name: &str| format!("- apt: {{name: {name}, {source}, install: [{name}]}}\n");
     let head = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n";
-    up.place.write("m.yaml", format!("{head}{}{}", set("extra"), set("tool")));
+    up.place
+        .write("m.yaml", format!("{head}{}{}", set("extra"), set("tool")));
     up.suite("stable", "Date: Sat, 14 Nov 2026 00:00:00 UTC\n");
     let old = up.place.read_bytes("up/r/dists/stable/InRelease");
-    up.suite("stable", "Date: Sun, 15 Nov 2026 00:00:00 UTC\nValid-Until: Fri, 01 Jan 2100 00:00:00 UTC\n");
+    up.suite(
+        "stable",
+        "Date: Sun, 15 Nov 2026 00:00:00 UTC\nValid-Until: Fri, 01 Jan 2100 00:00:00 UTC\n",
+    );
     up.lock(0, &[]);
     assert_eq!(up.server.requests("GET /r/dists/stable/InRelease "), 1);
     assert_eq!(up.locked(), ["extra 1", "tool 3"]);
@@ -323,33 +450,77 @@ fn sets_of_one_source_read_it_once_and_none_takes_an_older_release_for_a_newer_o
     up.place.write("up/r/dists/stable/InRelease", old);
     let refreshed = up.lock(1, &["--refresh"]);
     let older = "older than the lock's of 2026-11-15T00:00:00Z";
-    let reasons = refreshed["items"].as_array().unwrap().iter().map(|item| item["reason"].to_string());
-    assert_eq!(reasons.filter(|why| why.contains(older)).count(), 2, "{refreshed}");
-    assert!(up.place.read("landfall.lock").contains("date: \"2026-11-15T00:00:00Z\""));
+    let reasons = refreshed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["reason"].to_string());
+    assert_eq!(
+        reasons.filter(|why| why.contains(older)).count(),
+        2,
+        "{refreshed}"
+    );
+    assert!(
+        up.place
+            .read("landfall.lock")
+            .contains("date: \"2026-11-15T00:00:00Z\"")
+    );
 }
 
 #[test]
 fn rendered_sources_are_the_only_ones_and_take_what_is_carried() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
-    up.suite("stable", "Valid-Until: Fri, 01 Jan 2100 00:00:00 UTC\nAcquire-By-Hash: yes\n");
+    up.suite(
+        "stable",
+        "Valid-Until: Fri, 01 Jan 2100 00:00:00 UTC\nAcquire-By-Hash: yes\n",
+    );
     up.wants("stable", "app", ", base: none");
     up.lock(0, &[]);
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
     let server = landfall_serve(place, &["b"]);
     let url = format!("url=http://{}/apt", server.address);
-    place.ok(&["render", "apt", "--bundle", "b", "--to", "172.20.0.2:5000", "--set", &url, "-o", "node"]);
+    place.ok(&[
+        "render",
+        "apt",
+        "--bundle",
+        "b",
+        "--to",
+        "172.20.0.2:5000",
+        "--set",
+        &url,
+        "-o",
+        "node",
+    ]);
     let sources = place.read("node/etc/apt/landfall.sources.d/landfall.sources");
     assert!(sources.contains("\nCheck-Valid-Until: no\n"), "{sources}");
     let settings = place.read("node/etc/apt/apt.conf.d/99landfall");
-    assert!(settings.contains("Dir::Etc::sourceparts \"/etc/apt/landfall.sources.d\";"), "{settings}");
-    assert!(settings.contains("APT::Install-Recommends \"false\";"), "{settings}");
+    assert!(
+        settings.contains("Dir::Etc::sourceparts \"/etc/apt/landfall.sources.d\";"),
+        "{settings}"
+    );
+    assert!(
+        settings.contains("APT::Install-Recommends \"false\";"),
+        "{settings}"
+    );
     // on the machine the folder is its root
-    let here = sources.replace("Signed-By: /", &format!("Signed-By: {}/", place.path("node").display()));
+    let here = sources.replace(
+        "Signed-By: /",
+        &format!("Signed-By: {}/", place.path("node").display()),
+    );
     let apt = Apt::new(place, "apt", &here, "");
     run(&mut apt.get(place, &["update"]));
-    run(&mut apt.get(place, &["install", "--yes", "--download-only", "--no-install-recommends", "app"]));
+    run(&mut apt.get(
+        place,
+        &[
+            "install",
+            "--yes",
+            "--download-only",
+            "--no-install-recommends",
+            "app",
+        ],
+    ));
     // a file server of the site does as well, and the machine may keep its sources
     place.write("site.yaml", "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"172.20.0.2:5000\"}\nfiles: http://172.20.0.2:8080/files\n");
     place.ok(&[
@@ -365,7 +536,10 @@ fn rendered_sources_are_the_only_ones_and_take_what_is_carried() {
         "beside",
     ]);
     let sources = place.read("beside/etc/apt/sources.list.d/landfall.sources");
-    assert!(sources.contains("\nURIs: http://172.20.0.2:8080/files/127.0.0.1:"), "{sources}");
+    assert!(
+        sources.contains("\nURIs: http://172.20.0.2:8080/files/127.0.0.1:"),
+        "{sources}"
+    );
 }
 
 #[test]
@@ -383,21 +557,58 @@ fn a_node_is_tried_in_thought_before_the_trip() {
     // what it has is not asked for, and what is older is replaced
     place.write(
         "node",
-        status(&[("tool", "3", "Multi-Arch: allowed\n"), ("libapp2", "1.1", "Multi-Arch: same\n")]),
+        status(&[
+            ("tool", "3", "Multi-Arch: allowed\n"),
+            ("libapp2", "1.1", "Multi-Arch: same\n"),
+        ]),
     );
-    let told = place.json(0, &["doctor", "packages", "--status", "node", "--lock", "landfall.lock"]);
-    let names: Vec<&str> =
-        told["items"].as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect();
-    assert!(names.contains(&"libapp2 1:1.2+b1") && names.contains(&"app 1.0-1"), "{told}");
-    assert!(!names.iter().any(|name| name.starts_with("tool ")), "{told}");
-    assert_eq!(told["replaced"], serde_json::json!(["libapp2 1.1 → 1:1.2+b1"]), "{told}");
+    let told = place.json(
+        0,
+        &[
+            "doctor",
+            "packages",
+            "--status",
+            "node",
+            "--lock",
+            "landfall.lock",
+        ],
+    );
+    let names: Vec<&str> = told["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["name"].as_str().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"libapp2 1:1.2+b1") && names.contains(&"app 1.0-1"),
+        "{told}"
+    );
+    assert!(
+        !names.iter().any(|name| name.starts_with("tool ")),
+        "{told}"
+    );
+    assert_eq!(
+        told["replaced"],
+        serde_json::json!(["libapp2 1.1 → 1:1.2+b1"]),
+        "{told}"
+    );
     // a node on which apt chooses something that is not carried: it has what another provider needs
     place.write(
         "node",
-        status(&[("mta-a", "0", "Provides: mailer\n"), ("needy", "1", "Depends: mta-a (>= 1)\n")]),
+        status(&[
+            ("mta-a", "0", "Provides: mailer\n"),
+            ("needy", "1", "Depends: mta-a (>= 1)\n"),
+        ]),
     );
     let ok = place.json(0, &["doctor", "packages", "--status", "node"]);
-    assert!(ok["items"].as_array().unwrap().iter().all(|item| item["status"] == "present"), "{ok}");
+    assert!(
+        ok["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|item| item["status"] == "present"),
+        "{ok}"
+    );
     // the lock was made for machines that have all that is needed, and this one has not
     up.wants("stable", "app", ", base: {status: node}");
     let full = [
@@ -409,10 +620,23 @@ fn a_node_is_tried_in_thought_before_the_trip() {
     ];
     place.write("node", status(&full));
     up.lock(0, &["--lock", "small.lock"]);
-    assert_eq!(crate::support::apt::locked(&place.read("small.lock")), ["app 1.0-1"]);
+    assert_eq!(
+        crate::support::apt::locked(&place.read("small.lock")),
+        ["app 1.0-1"]
+    );
     place.ok(&["pull", "--lock", "small.lock"]);
     place.write("bare", status(&[("base-files", "12", "")]));
-    let told = place.json(4, &["doctor", "packages", "--status", "bare", "--lock", "small.lock"]);
+    let told = place.json(
+        4,
+        &[
+            "doctor",
+            "packages",
+            "--status",
+            "bare",
+            "--lock",
+            "small.lock",
+        ],
+    );
     let missing: Vec<&str> = told["items"]
         .as_array()
         .unwrap()
@@ -421,14 +645,20 @@ fn a_node_is_tried_in_thought_before_the_trip() {
         .map(|item| item["name"].as_str().unwrap())
         .collect();
     assert_eq!(missing.len(), 4, "{told}");
-    assert!(missing.contains(&"libapp2 1:1.2+b1") && missing.contains(&"tool 3"), "{told}");
+    assert!(
+        missing.contains(&"libapp2 1:1.2+b1") && missing.contains(&"tool 3"),
+        "{told}"
+    );
 }
 
 #[test]
 fn a_carried_package_is_not_taken_for_one_of_another_architecture() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
-    let foreign = |name, fields| Deb { arch: "i386", ..deb(name, "1", fields) };
+    let foreign = |name, fields| Deb {
+        arch: "i386",
+        ..deb(name, "1", fields)
+    };
     up.build(
         "pool/stable",
         &[
@@ -443,22 +673,34 @@ fn a_carried_package_is_not_taken_for_one_of_another_architecture() {
         format!("Package: {name}\nStatus: install ok installed\nVersion: 1\nArchitecture: {arch}\n")
     };
     place.write("node", status("libx", "i386") + "Multi-Arch: same\n\n");
-    up.wants("stable", "app, 'game:i386'", ", architectures: [amd64, i386], base: {status: node}");
+    up.wants(
+        "stable",
+        "app, 'game:i386'",
+        ", architectures: [amd64, i386], base: {status: node}",
+    );
     up.lock(0, &[]);
     assert_eq!(up.locked(), ["app 1", "game 1", "libx 1"]);
     place.ok(&["pull"]);
     place.write("bare", status("dpkg", "amd64") + "\n");
     let told = place.json(4, &["doctor", "packages", "--status", "bare"]);
-    let missing = told["items"].as_array().unwrap().iter().filter(|item| item["status"] == "missing");
+    let missing = told["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|item| item["status"] == "missing");
     let missing: Vec<&str> = missing.map(|item| item["name"].as_str().unwrap()).collect();
     assert_eq!(missing, ["libx:i386 1"], "{told}");
 }
 
-/// What the programs of a machine make apt ask for, as apt-file, command-not-found and appstream configure it.
+/// What the programs of a machine make apt ask for, as apt-file, command-not-found and appstream
+/// configure it.
 const TARGETS: [(&str, &str); 3] = [
     ("Contents-deb", "$(COMPONENT)/Contents-$(ARCHITECTURE)"),
     ("CNF", "$(COMPONENT)/cnf/Commands-$(NATIVE_ARCHITECTURE)"),
-    ("DEP-11", "$(COMPONENT)/dep11/Components-$(NATIVE_ARCHITECTURE).yml"),
+    (
+        "DEP-11",
+        "$(COMPONENT)/dep11/Components-$(NATIVE_ARCHITECTURE).yml",
+    ),
 ];
 
 #[test]
@@ -469,17 +711,28 @@ fn indexes_that_programs_of_a_machine_want_are_carried_by_the_names_of_apts_targ
     for arch in ["amd64", "all", "i386"] {
         up.index(folder, &format!("Contents-{arch}"), b"bin/app admin/app\n");
     }
-    up.index(&format!("{folder}/i18n"), "Translation-de", b"Package: none\n");
+    up.index(
+        &format!("{folder}/i18n"),
+        "Translation-de",
+        b"Package: none\n",
+    );
     up.index(&format!("{folder}/cnf"), "Commands-amd64", b"name: app\n");
-    up.index(&format!("{folder}/dep11"), "Components-amd64.yml", b"---\nFile: DEP-11\n");
+    up.index(
+        &format!("{folder}/dep11"),
+        "Components-amd64.yml",
+        b"---\nFile: DEP-11\n",
+    );
     up.suite("stable", "Acquire-By-Hash: yes\n");
 
     let wants = |more: &str| up.wants("stable", "app", &format!(", base: none{more}"));
     let indexes = || {
         let lock = place.read("landfall.lock");
-        let paths =
-            lock.lines().filter_map(|line| line.trim_end_matches('"').split_once(" dists/stable/main/"));
-        let names = paths.map(|(_, path)| path.to_owned()).filter(|path| !path.starts_with("binary-"));
+        let paths = lock
+            .lines()
+            .filter_map(|line| line.trim_end_matches('"').split_once(" dists/stable/main/"));
+        let names = paths
+            .map(|(_, path)| path.to_owned())
+            .filter(|path| !path.starts_with("binary-"));
         names.collect::<Vec<_>>().join(" ")
     };
     let target = |(name, path): (&str, &str)| {
@@ -489,16 +742,24 @@ fn indexes_that_programs_of_a_machine_want_are_carried_by_the_names_of_apts_targ
             format!("{key}ShortDescription=of {name}"),
             format!("{key}Description=of {name}"),
         ];
-        options.into_iter().flat_map(|option| ["-o".to_owned(), option]).collect::<Vec<_>>()
+        options
+            .into_iter()
+            .flat_map(|option| ["-o".to_owned(), option])
+            .collect::<Vec<_>>()
     };
     // an apt with these programs, and with one source of `server`
     let update = |name: &str, source: &str| {
         let apt = Apt::new(place, name, source, "");
         let mut get = apt.get(place, &["update", "--error-on=any"]);
-        get.args(["-o", "Acquire::Languages=de,en"]).args(TARGETS.into_iter().flat_map(target));
+        get.args(["-o", "Acquire::Languages=de,en"])
+            .args(TARGETS.into_iter().flat_map(target));
         let output = get.output().unwrap();
         let lists = files(&apt.root.join("state/lists")).join(" ");
-        (output.status.success(), lists, String::from_utf8_lossy(&output.stderr).into_owned())
+        (
+            output.status.success(),
+            lists,
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
     };
     let offered = |index: &str| {
         place.ok(&["pull"]);
@@ -523,14 +784,30 @@ fn indexes_that_programs_of_a_machine_want_are_carried_by_the_names_of_apts_targ
     // the rendered sources keep it from asking
     let rendered = |out: &str, server: &str| {
         let url = format!("url=http://{server}/apt");
-        place.ok(&["render", "apt", "--to", "r.test:5000", "--set", &url, "-o", out]);
-        let sources = place.read(&format!("{out}/etc/apt/landfall.sources.d/landfall.sources"));
+        place.ok(&[
+            "render",
+            "apt",
+            "--to",
+            "r.test:5000",
+            "--set",
+            &url,
+            "-o",
+            out,
+        ]);
+        let sources = place.read(&format!(
+            "{out}/etc/apt/landfall.sources.d/landfall.sources"
+        ));
         let key = format!("Signed-By: {}\n", place.path("key.asc").display());
-        let lines = sources.lines().filter(|line| !line.starts_with("Signed-By: "));
+        let lines = sources
+            .lines()
+            .filter(|line| !line.starts_with("Signed-By: "));
         lines.map(|line| format!("{line}\n")).collect::<String>() + &key
     };
     let (is_good, lists, told) = update("apt-rendered", &rendered("r1", &server.address));
-    assert!(is_good && lists.contains("Packages") && !lists.contains("Contents"), "{lists} {told}");
+    assert!(
+        is_good && lists.contains("Packages") && !lists.contains("Contents"),
+        "{lists} {told}"
+    );
 
     // what is asked for is carried, and a lock that has not got it is no longer what is wanted
     wants(", targets: [DEP-11, CNF, Contents-deb, DEP-11-icons, Translation-de, Translation-en]");
@@ -551,15 +828,26 @@ fn indexes_that_programs_of_a_machine_want_are_carried_by_the_names_of_apts_targ
     for (at, source) in sources.iter().enumerate() {
         let (is_good, lists, told) = update(&format!("apt-with-{at}"), source);
         assert!(is_good, "{told}");
-        for name in ["Contents-amd64", "Translation-de", "Commands-amd64", "Components-amd64.yml"] {
+        for name in [
+            "Contents-amd64",
+            "Translation-de",
+            "Commands-amd64",
+            "Components-amd64.yml",
+        ] {
             assert!(lists.contains(name), "{name}: {lists}");
         }
     }
 
     wants(", targets: [dep11]");
     let told = up.lock(2, &[]).to_string();
-    assert!(told.contains("`dep11` is no target of apt") && told.contains("Contents-deb"), "{told}");
+    assert!(
+        told.contains("`dep11` is no target of apt") && told.contains("Contents-deb"),
+        "{told}"
+    );
     wants(", targets: [CNF], index: trimmed");
     let told = up.lock(2, &[]).to_string();
-    assert!(told.contains("has packages and descriptions alone"), "{told}");
+    assert!(
+        told.contains("has packages and descriptions alone"),
+        "{told}"
+    );
 }

@@ -3,11 +3,16 @@
 use crate::support::apt::{Apt, AptUpstream, deb};
 use crate::support::run;
 
-/// A repository of the packages in `packages`, its apt with the status `status`, and a manifest's words for that machine.
+/// A repository of the packages in `packages`, its apt with the status `status`, and a manifest's
+/// words for that machine.
 fn machine(up: &AptUpstream, packages: &[crate::support::apt::Deb<'_>], status: &str) -> Apt {
     up.build("pool/stable", packages);
     up.suite("stable", "");
-    let source = format!("deb [signed-by={}] {} stable main\n", up.place.path("key.asc").display(), up.url());
+    let source = format!(
+        "deb [signed-by={}] {} stable main\n",
+        up.place.path("key.asc").display(),
+        up.url()
+    );
     up.place.write("status", status);
     let apt = Apt::new(&up.place, "apt", &source, status);
     run(&mut apt.get(&up.place, &["update"]));
@@ -30,7 +35,13 @@ fn what_is_asked_for_first_decides_for_what_follows() {
         ],
         "",
     );
-    let lxc_first = ["docker.io 1", "iptables 1", "libedit2 1", "lxc 1", "nftables 1"];
+    let lxc_first = [
+        "docker.io 1",
+        "iptables 1",
+        "libedit2 1",
+        "lxc 1",
+        "nftables 1",
+    ];
     let docker_first = ["docker.io 1", "iptables 1", "lxc 1"];
     for (asked, chosen) in [
         (["lxc", "docker.io"], &lxc_first[..]),
@@ -42,28 +53,61 @@ fn what_is_asked_for_first_decides_for_what_follows() {
         up.lock(0, &[]);
         assert_eq!(up.locked(), chosen, "{asked:?}");
         let words: Vec<&str> = asked.iter().flat_map(|text| text.split(", ")).collect();
-        assert_eq!(apt.simulate(place, false, &words).unwrap(), chosen, "{asked:?}");
+        assert_eq!(
+            apt.simulate(place, false, &words).unwrap(),
+            chosen,
+            "{asked:?}"
+        );
     }
     // the node that is tried in thought asks in this order too
     up.wants("stable", "lxc, docker.io", ", base: none");
     up.lock(0, &[]);
     place.ok(&["pull"]);
-    place.write("bare", "Package: dpkg\nStatus: install ok installed\nVersion: 1\nArchitecture: amd64\n\n");
-    let told = place.json(0, &["doctor", "packages", "--status", "bare", "--lock", "landfall.lock"]);
-    assert_eq!(told["items"].as_array().unwrap().len(), lxc_first.len(), "{told}");
+    place.write(
+        "bare",
+        "Package: dpkg\nStatus: install ok installed\nVersion: 1\nArchitecture: amd64\n\n",
+    );
+    let told = place.json(
+        0,
+        &[
+            "doctor",
+            "packages",
+            "--status",
+            "bare",
+            "--lock",
+            "landfall.lock",
+        ],
+    );
+    assert_eq!(
+        told["items"].as_array().unwrap().len(),
+        lxc_first.len(),
+        "{told}"
+    );
 
     // entries of one name in several files ask in the order of the files
-    let source = format!("url: '{}', suite: stable, components: [main], key: key.asc, base: none", up.url());
+    let source = format!(
+        "url: '{}', suite: stable, components: [main], key: key.asc, base: none",
+        up.url()
+    );
     let head = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n";
     for install in ["lxc", "docker.io"] {
         let entry = format!("- apt: {{name: n, {source}, install: [{install}]}}\n");
         place.write(&format!("{install}.yaml"), format!("{head}{entry}"));
     }
-    for (files, chosen) in [(["lxc", "docker.io"], &lxc_first[..]), (["docker.io", "lxc"], &docker_first[..])]
-    {
+    for (files, chosen) in [
+        (["lxc", "docker.io"], &lxc_first[..]),
+        (["docker.io", "lxc"], &docker_first[..]),
+    ] {
         let [first, second] = files.map(|name| format!("{name}.yaml"));
-        place.json(0, &["lock", "-f", &first, "-f", &second, "--lock", "joined.lock"]);
-        assert_eq!(crate::support::apt::locked(&place.read("joined.lock")), chosen, "{files:?}");
+        place.json(
+            0,
+            &["lock", "-f", &first, "-f", &second, "--lock", "joined.lock"],
+        );
+        assert_eq!(
+            crate::support::apt::locked(&place.read("joined.lock")),
+            chosen,
+            "{files:?}"
+        );
     }
 }
 
@@ -89,17 +133,37 @@ fn what_cannot_be_installed_is_told_with_all_its_reasons() {
     );
     up.build("pool/back", &[deb("library", "2", "")]);
     up.suite("back", "NotAutomatic: yes\n");
-    let source =
-        |suite: &str| format!("{{url: '{}', suite: {suite}, components: [main], key: key.asc}}", up.url());
-    let sources = format!("base: none, sources: [{}, {}]", source("stable"), source("back"));
+    let source = |suite: &str| {
+        format!(
+            "{{url: '{}', suite: {suite}, components: [main], key: key.asc}}",
+            up.url()
+        )
+    };
+    let sources = format!(
+        "base: none, sources: [{}, {}]",
+        source("stable"),
+        source("back")
+    );
     let refused = |install: &str| {
         up.manifest(&format!("name: n, {sources}, install: [{install}]"));
-        up.lock(1, &["--lock", "refused.lock"])["items"][0]["reason"].as_str().unwrap().to_owned()
+        up.lock(1, &["--lock", "refused.lock"])["items"][0]["reason"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     for (install, why) in [
-        ("mailer", "mailer is a virtual package, which mta-a, mta-b provide; ask for one of them"),
-        ("script", "script 1 needs tool:any, and the sources have tool 1"),
-        ("'tool:any'", "no source has tool with `Multi-Arch: allowed`; ask for tool"),
+        (
+            "mailer",
+            "mailer is a virtual package, which mta-a, mta-b provide; ask for one of them",
+        ),
+        (
+            "script",
+            "script 1 needs tool:any, and the sources have tool 1",
+        ),
+        (
+            "'tool:any'",
+            "no source has tool with `Multi-Arch: allowed`; ask for tool",
+        ),
         (
             "either",
             "either 1 needs left | right, which could be left or right; \
@@ -115,7 +179,9 @@ fn what_cannot_be_installed_is_told_with_all_its_reasons() {
         assert_eq!(refused(install), why);
     }
     // what is told to ask for helps, and `:any` is what apt takes for it
-    up.manifest(&format!("name: n, {sources}, install: [new-style, library=2]"));
+    up.manifest(&format!(
+        "name: n, {sources}, install: [new-style, library=2]"
+    ));
     up.lock(0, &[]);
     assert_eq!(up.locked(), ["library 2", "new-style 1"]);
     up.wants("stable", "'python3:any'", ", base: none");
@@ -139,7 +205,12 @@ fn a_flat_repository_is_named_as_apts_sources_name_it() {
             up.url()
         ));
     };
-    for (url, suite) in [("/flat", "./"), ("/flat", "/"), ("", "./flat/"), ("", "flat/")] {
+    for (url, suite) in [
+        ("/flat", "./"),
+        ("/flat", "/"),
+        ("", "./flat/"),
+        ("", "flat/"),
+    ] {
         wants(url, suite);
         up.lock(0, &["--refresh"]);
         assert_eq!(up.locked(), ["app 1"], "{suite}");
@@ -147,5 +218,8 @@ fn a_flat_repository_is_named_as_apts_sources_name_it() {
     }
     wants("/flat", ".");
     let told = up.lock(2, &[]).to_string();
-    assert!(told.contains("`.` is no suite") && told.contains("`/` for the URL itself"), "{told}");
+    assert!(
+        told.contains("`.` is no suite") && told.contains("`/` for the URL itself"),
+        "{told}"
+    );
 }

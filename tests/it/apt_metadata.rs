@@ -9,12 +9,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Copies the folder `from` of `up` to `to`.
 fn copy(up: &AptUpstream, from: &str, to: &str) {
-    run(Command::new("cp").arg("-a").arg(up.place.path(from)).arg(up.place.path(to)));
+    run(Command::new("cp")
+        .arg("-a")
+        .arg(up.place.path(from))
+        .arg(up.place.path(to)));
 }
 
 /// A manifest of the suite `stable` at `url`.
 fn wants(up: &AptUpstream, url: &str, more: &str) {
-    up.manifest(&format!("url: '{url}', suite: stable, components: [main], key: key.asc, {more}"));
+    up.manifest(&format!(
+        "url: '{url}', suite: stable, components: [main], key: key.asc, {more}"
+    ));
 }
 
 #[test]
@@ -24,10 +29,16 @@ fn replaced_metadata_is_in_the_store_of_the_lock_and_another_store_is_told() {
     up.build("pool/stable", &[deb("app", "1", "")]);
     up.suite("stable", "Date: Sat, 14 Nov 2026 00:00:00 UTC\n");
     up.wants("stable", "app", ", base: none");
-    let locking = place.command().args(["lock", "-f", "m.yaml"]).output().unwrap();
-    let note =
-        "replaces its metadata when it changes, and names no snapshots: pull with the store of this lock";
-    assert!(String::from_utf8_lossy(&locking.stderr).contains(note), "{locking:?}");
+    let locking = place
+        .command()
+        .args(["lock", "-f", "m.yaml"])
+        .output()
+        .unwrap();
+    let note = "replaces its metadata when it changes, and names no snapshots: pull with the store of this lock";
+    assert!(
+        String::from_utf8_lossy(&locking.stderr).contains(note),
+        "{locking:?}"
+    );
 
     // nothing but the release is signed anew
     up.suite("stable", "Date: Sun, 15 Nov 2026 00:00:00 UTC\n");
@@ -51,11 +62,16 @@ fn what_a_repository_replaced_comes_from_its_snapshot() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     // at every time the snapshots have what is in `kept`
-    let middle = Middle::new(&up.server.address, |asked| match asked.target.strip_prefix("/snapshots/") {
-        Some(rest) => Turn::As(format!("/kept/{}", rest.split_once('/').unwrap().1)),
-        None => Turn::Pass,
+    let middle = Middle::new(&up.server.address, |asked| {
+        match asked.target.strip_prefix("/snapshots/") {
+            Some(rest) => Turn::As(format!("/kept/{}", rest.split_once('/').unwrap().1)),
+            None => Turn::Pass,
+        }
     });
-    up.build("pool/stable", &[deb("app", "1", "Depends: lib\n"), deb("lib", "1", "")]);
+    up.build(
+        "pool/stable",
+        &[deb("app", "1", "Depends: lib\n"), deb("lib", "1", "")],
+    );
     let more = format!(
         "Date: Sat, 14 Nov 2026 00:00:00 UTC\nAcquire-By-Hash: yes\n\
          Snapshots: http://{}/snapshots/@SNAPSHOTID@/\n",
@@ -63,15 +79,28 @@ fn what_a_repository_replaced_comes_from_its_snapshot() {
     );
     up.suite("stable", &more);
     copy(&up, "up/r", "up/kept");
-    wants(&up, &format!("http://{}/r", middle.address), "install: [app], base: none");
+    wants(
+        &up,
+        &format!("http://{}/r", middle.address),
+        "install: [app], base: none",
+    );
     up.lock(0, &[]);
     let lock = place.read("landfall.lock");
     // the time half an hour after its date, so that all machines lock the same
-    let snapshot = format!("    snapshot: http://{}/snapshots/20261114T003000Z\n", middle.address);
+    let snapshot = format!(
+        "    snapshot: http://{}/snapshots/20261114T003000Z\n",
+        middle.address
+    );
     assert!(lock.contains(&snapshot), "{lock}");
     let asked = middle.count("GET", "/snapshots/");
     up.lock(0, &["--refresh"]);
-    assert_eq!((place.read("landfall.lock"), middle.count("GET", "/snapshots/")), (lock, asked));
+    assert_eq!(
+        (
+            place.read("landfall.lock"),
+            middle.count("GET", "/snapshots/")
+        ),
+        (lock, asked)
+    );
 
     // all of it is replaced: the release, the indexes under their digests, a package
     run(Command::new("rm")
@@ -82,13 +111,31 @@ fn what_a_repository_replaced_comes_from_its_snapshot() {
     place.ok(&["pull", "--store", "other"]);
     place.ok(&["pack", "--store", "other", "-o", "b"]);
     place.ok(&["verify", "b", "--lock", "landfall.lock"]);
-    assert_eq!(middle.count("GET", "/snapshots/20261114T003000Z/pool/stable/app_1_amd64.deb"), 1);
-    assert_eq!(middle.count("GET", "/snapshots/20261114T003000Z/pool/stable/lib_1_amd64.deb"), 0);
+    assert_eq!(
+        middle.count(
+            "GET",
+            "/snapshots/20261114T003000Z/pool/stable/app_1_amd64.deb"
+        ),
+        1
+    );
+    assert_eq!(
+        middle.count(
+            "GET",
+            "/snapshots/20261114T003000Z/pool/stable/lib_1_amd64.deb"
+        ),
+        0
+    );
     // what neither has is told of both
     run(Command::new("rm").arg(place.path("up/kept/pool/stable/app_1_amd64.deb")));
     let why = told(&place.json(1, &["pull", "--store", "third"]));
-    assert!(why.contains("/r/pool/stable/app_1_amd64.deb: source: "), "{why}");
-    assert!(why.contains("/snapshots/20261114T003000Z/pool/stable/app_1_amd64.deb: "), "{why}");
+    assert!(
+        why.contains("/r/pool/stable/app_1_amd64.deb: source: "),
+        "{why}"
+    );
+    assert!(
+        why.contains("/snapshots/20261114T003000Z/pool/stable/app_1_amd64.deb: "),
+        "{why}"
+    );
 }
 
 #[test]
@@ -103,27 +150,42 @@ fn a_mirror_that_changes_while_it_is_read_is_read_again() {
     let behind = up.server.address.clone();
     let first = |names: &'static [&'static str], times: usize| {
         let asked = AtomicUsize::new(0);
-        Middle::new(&behind, move |request| match request.target.strip_prefix("/r/") {
-            Some(rest) if names.iter().any(|name| rest.ends_with(name)) => {
-                match asked.fetch_add(1, Ordering::Relaxed) < times {
-                    true => Turn::As(format!("/old/{rest}")),
-                    false => Turn::Pass,
+        Middle::new(&behind, move |request| {
+            match request.target.strip_prefix("/r/") {
+                Some(rest) if names.iter().any(|name| rest.ends_with(name)) => {
+                    match asked.fetch_add(1, Ordering::Relaxed) < times {
+                        true => Turn::As(format!("/old/{rest}")),
+                        false => Turn::Pass,
+                    }
                 }
+                _ => Turn::Pass,
             }
-            _ => Turn::Pass,
         })
     };
     let lock = |middle: &Middle, exit: i32, name: &str| {
-        wants(&up, &format!("http://{}/r", middle.address), "install: [app], base: none");
+        wants(
+            &up,
+            &format!("http://{}/r", middle.address),
+            "install: [app], base: none",
+        );
         let name = format!("{name}.lock");
-        let report = up.lock(exit, &["--lock", &name, "--store", &format!("{name}.store")]);
-        (report, std::fs::read_to_string(place.path(&name)).unwrap_or_default())
+        let report = up.lock(
+            exit,
+            &["--lock", &name, "--store", &format!("{name}.store")],
+        );
+        (
+            report,
+            std::fs::read_to_string(place.path(&name)).unwrap_or_default(),
+        )
     };
     // the release is the old one when it is read first
     let middle = first(&["/InRelease"], 1);
     let (_, text) = lock(&middle, 0, "inrelease");
     assert_eq!(
-        (crate::support::apt::locked(&text), middle.count("GET", "/InRelease")),
+        (
+            crate::support::apt::locked(&text),
+            middle.count("GET", "/InRelease")
+        ),
         (vec!["app 2".into()], 2)
     );
     // one that stays wrong is not read for ever
@@ -136,10 +198,20 @@ fn a_mirror_that_changes_while_it_is_read_is_read_again() {
     let middle = first(&["/Release"], 1);
     let (_, text) = lock(&middle, 0, "release");
     assert_eq!(
-        (crate::support::apt::locked(&text), middle.count("GET", "/Release ")),
+        (
+            crate::support::apt::locked(&text),
+            middle.count("GET", "/Release ")
+        ),
         (vec!["app 2".into()], 0)
     );
-    assert_eq!(middle.asked().iter().filter(|asked| asked.target.ends_with("/Release")).count(), 2);
+    assert_eq!(
+        middle
+            .asked()
+            .iter()
+            .filter(|asked| asked.target.ends_with("/Release"))
+            .count(),
+        2
+    );
     // and one that is not signed at all
     std::fs::remove_file(place.path("up/r/dists/stable/Release.gpg")).unwrap();
     let (report, _) = lock(&first(&["/Release"], 0), 1, "unsigned");
@@ -160,14 +232,27 @@ fn an_entry_that_fails_keeps_its_pin_though_its_text_is_another_now() {
         format!("- apt: {{name: {name}, {source}, key: {key}, base: none, install: [{install}]}}\n")
     };
     let head = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n";
-    place.write("m.yaml", format!("{head}{}{}", entry("a", "key.asc", "app"), entry("b", "key.asc", "tool")));
+    place.write(
+        "m.yaml",
+        format!(
+            "{head}{}{}",
+            entry("a", "key.asc", "app"),
+            entry("b", "key.asc", "tool")
+        ),
+    );
     up.lock(0, &[]);
     let before = place.read("landfall.lock");
-    let changed = format!("{head}{}{}", entry("a", "key.asc", "app, gone"), entry("b", "key.asc", "tool"));
+    let changed = format!(
+        "{head}{}{}",
+        entry("a", "key.asc", "app, gone"),
+        entry("b", "key.asc", "tool")
+    );
     place.write("m.yaml", changed);
     let why = told(&up.lock(3, &[]));
     assert!(
-        why.contains("no source has gone; it was locked for another text of its entry; the old pin is kept"),
+        why.contains(
+            "no source has gone; it was locked for another text of its entry; the old pin is kept"
+        ),
         "{why}"
     );
     assert_eq!(place.read("landfall.lock"), before);
@@ -176,7 +261,11 @@ fn an_entry_that_fails_keeps_its_pin_though_its_text_is_another_now() {
     place.write("other.asc", other.public());
     place.write(
         "m.yaml",
-        format!("{head}{}{}", entry("a", "other.asc", "app"), entry("b", "key.asc", "tool")),
+        format!(
+            "{head}{}{}",
+            entry("a", "other.asc", "app"),
+            entry("b", "key.asc", "tool")
+        ),
     );
     up.lock(3, &[]);
     assert_eq!(up.locked(), ["tool 1"]);

@@ -48,7 +48,10 @@ pub fn place() -> Place {
     let lost = "missing: [{kind: image, name: 'quay.io/gone/a:v1', reason: removed, until: 9999-01-31},\n\
                 {kind: image, name: 'quay.io/gone/b:v1', reason: removed, until: 2020-01-31}]\n\
                 unresolved: [{kind: image, name: 'quay.io/gone/c:v1', cause: '404'}]\n";
-    place.write("landfall.lock", format!("version: 1\nimages:\n{}{files}{lost}", images.concat()));
+    place.write(
+        "landfall.lock",
+        format!("version: 1\nimages:\n{}{files}{lost}", images.concat()),
+    );
     place.write("site.yaml", SITE);
     place
 }
@@ -58,9 +61,22 @@ fn told(report: &Value, list: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line = |one: &Value| {
         let file = text(&one["file"]);
-        let file = if file == "f.yaml" { String::new() } else { format!("{file}:") };
-        let why = if one["why"].is_null() { text(&one["item"]) } else { text(&one["why"]) };
-        format!("{file}{}:{} {} | {why}", one["line"], one["column"], text(&one["reference"]))
+        let file = if file == "f.yaml" {
+            String::new()
+        } else {
+            format!("{file}:")
+        };
+        let why = if one["why"].is_null() {
+            text(&one["item"])
+        } else {
+            text(&one["why"])
+        };
+        format!(
+            "{file}{}:{} {} | {why}",
+            one["line"],
+            one["column"],
+            text(&one["reference"])
+        )
     };
     report[list].as_array().unwrap().iter().map(line).collect()
 }
@@ -118,8 +134,12 @@ fn documents_inside_of_documents() {
                 run.sh: |\n    echo quay.io/x/no:1\nmetadata:\n  annotations:\n    pod: '{\"image\": \"quay.io/x/c:1\"}'\n    \
                 kubectl.kubernetes.io/last-applied-configuration: '{\"image\": \"quay.io/x/old:1\"}'\n";
     let report = audit(4, text);
-    let paths: Vec<&str> =
-        report["missing"].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect();
+    let paths: Vec<&str> = report["missing"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["path"].as_str().unwrap())
+        .collect();
     assert_eq!(
         paths,
         [
@@ -128,10 +148,19 @@ fn documents_inside_of_documents() {
             "metadata.annotations.pod.image",
         ]
     );
-    assert_eq!(told(&report, "missing")[0], "5:14 quay.io/x/a:1 | not in the lock");
+    assert_eq!(
+        told(&report, "missing")[0],
+        "5:14 quay.io/x/a:1 | not in the lock"
+    );
     // to any depth that is honest
     let deep = (0..40).fold("image: quay.io/x/a:1\n".to_owned(), |inner, _| {
-        format!("a: |\n{}", inner.lines().map(|line| format!(" {line}\n")).collect::<String>())
+        format!(
+            "a: |\n{}",
+            inner
+                .lines()
+                .map(|line| format!(" {line}\n"))
+                .collect::<String>()
+        )
     });
     assert_eq!(told(&audit(0, &deep), "missing"), Vec::<String>::new());
 }
@@ -150,7 +179,10 @@ fn literals_in_calls_of_templates() {
             format!("5:24 quay.io/x/c:1 | {new}"),
         ]
     );
-    assert_eq!(told(&report, "held"), ["6:19 docker.io/library/nginx:1.27 | docker.io/library/nginx:1.27"]);
+    assert_eq!(
+        told(&report, "held"),
+        ["6:19 docker.io/library/nginx:1.27 | docker.io/library/nginx:1.27"]
+    );
     assert_eq!(told(&report, "undecided").len(), 1, "{report}");
 }
 
@@ -197,7 +229,10 @@ data:
         ]
     );
     let undecided = told(&report, "undecided");
-    assert!(undecided[0].starts_with("13:14 {{ .y }} |"), "{undecided:?}");
+    assert!(
+        undecided[0].starts_with("13:14 {{ .y }} |"),
+        "{undecided:?}"
+    );
     assert!(
         undecided[1].starts_with("20:17 quay.io/x/script:1 | not in the lock; it is a word"),
         "{undecided:?}"
@@ -215,14 +250,21 @@ fn encoded_texts_scripts_and_prefixes() {
     let report = audit(4, &text);
     let references = |list: &str| -> Vec<String> {
         let all = report[list].as_array().unwrap().iter();
-        all.map(|one| one["reference"].as_str().unwrap().to_owned()).collect()
+        all.map(|one| one["reference"].as_str().unwrap().to_owned())
+            .collect()
     };
     let held = references("held");
-    assert!(held.iter().any(|one| one.starts_with("nginx:1.27 (base64")), "{held:?}");
+    assert!(
+        held.iter().any(|one| one.starts_with("nginx:1.27 (base64")),
+        "{held:?}"
+    );
     assert!(held.contains(&IMAGES[4].to_owned()), "{held:?}");
     let missing = references("missing");
     assert_eq!(missing.len(), 2, "{missing:?}");
-    assert!(missing[0].starts_with("quay.io/x/hidden:1 (base64"), "{missing:?}");
+    assert!(
+        missing[0].starts_with("quay.io/x/hidden:1 (base64"),
+        "{missing:?}"
+    );
     assert_eq!(missing[1], "quay.io/prometheus/node-exporter:v2");
 }
 
@@ -251,7 +293,10 @@ chart: {repository: 'https://charts.example/x', version: 1.0.0}
 words: [nginx, redis, 'a:b', quay.io/a/b]
 ";
     let report = audit(0, quiet);
-    assert_eq!((told(&report, "missing"), told(&report, "undecided")), (vec![], vec![]));
+    assert_eq!(
+        (told(&report, "missing"), told(&report, "undecided")),
+        (vec![], vec![])
+    );
 }
 
 #[test]
@@ -265,10 +310,19 @@ fn names_at_the_destination_are_mapped_back() {
     );
     let report = audit(4, &text);
     let held = told(&report, "held");
-    let items: Vec<&str> = held.iter().map(|line| line.split(" | ").nth(1).unwrap()).collect();
-    assert_eq!(items, [IMAGES[0], IMAGES[2], IMAGES[5], IMAGES[2], IMAGES[1]]);
+    let items: Vec<&str> = held
+        .iter()
+        .map(|line| line.split(" | ").nth(1).unwrap())
+        .collect();
+    assert_eq!(
+        items,
+        [IMAGES[0], IMAGES[2], IMAGES[5], IMAGES[2], IMAGES[1]]
+    );
     assert_eq!(report["missing"][0]["name"], "docker.io/library/nginx:1.28");
-    assert_eq!(report["missing"][1]["why"], "nothing locked goes to this name");
+    assert_eq!(
+        report["missing"][1]["why"],
+        "nothing locked goes to this name"
+    );
     assert_eq!(report["missing"][1]["name"], Value::Null);
 }
 
@@ -288,7 +342,10 @@ fn losses_and_placeholders_are_told_apart() {
     );
     let undecided = told(&report, "undecided");
     assert_eq!(undecided.len(), 5, "{undecided:?}");
-    assert_eq!(undecided[0], "2:10 quay.io/gone/a:v1 | it is a loss accepted until 9999-01-31: removed");
+    assert_eq!(
+        undecided[0],
+        "2:10 quay.io/gone/a:v1 | it is a loss accepted until 9999-01-31: removed"
+    );
     assert!(undecided[1].contains("placeholder") && undecided[2].contains("placeholder"));
     assert!(undecided[3].contains("no image reference") && undecided[4].contains("any word"));
 }
@@ -314,7 +371,8 @@ script: |
             format!(
                 "4:11 https://dl.k8s.io/release/v1.34.0/bin/linux/amd64/kubelet | the lock has {kubelet}"
             ),
-            "7:8 http://172.20.0.2:8080/files/example.com/tool | no locked file goes to this URL".into(),
+            "7:8 http://172.20.0.2:8080/files/example.com/tool | no locked file goes to this URL"
+                .into(),
         ]
     );
     assert_eq!(report["missing"][1]["url"], "https://example.com/tool");
@@ -339,7 +397,10 @@ fn dockerfiles_compose_templates_and_lists() {
         "a:\n{{- if .x }}\n  image: \"{{ .Values.i }}\"\n  - image: quay.io/x/fixed:1 # c\n{{ end }}\n",
     );
     place.write("t/notes.md", "image: quay.io/x/notes:1\n");
-    place.write("images.txt", "# one a line\nnginx:1.27\nquay.io/x/list:1   # new\n");
+    place.write(
+        "images.txt",
+        "# one a line\nnginx:1.27\nquay.io/x/list:1   # new\n",
+    );
     let report = place.json(4, &["audit", "t", "images.txt"]);
     assert_eq!(
         told(&report, "missing"),
@@ -359,11 +420,23 @@ fn dockerfiles_compose_templates_and_lists() {
 /// What `landfall ARGS` says to `input` on stdin.
 fn piped(place: &Place, args: &[&str], input: &str) -> (Option<i32>, String) {
     let mut command = place.command();
-    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
-    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    (
+        output.status.code(),
+        String::from_utf8(output.stdout).unwrap(),
+    )
 }
 
 #[test]
@@ -374,7 +447,10 @@ fn the_pods_of_a_cluster_by_what_runs() {
             "status": {"containerStatuses": [{"image": image, "imageID": id}]}})
     };
     let nginx = format!("docker.io/library/nginx@{}", digest(IMAGES[0]));
-    let moved = format!("docker-pullable://quay.io/kubermatic/kubermatic@{}", digest("moved"));
+    let moved = format!(
+        "docker-pullable://quay.io/kubermatic/kubermatic@{}",
+        digest("moved")
+    );
     let floating = format!("quay.io/x/app@{}", digest("app"));
     let config = |name: &str| Digest::sha256(format!("config of {name}").as_bytes()).to_string();
     let items = [
@@ -387,39 +463,72 @@ fn the_pods_of_a_cluster_by_what_runs() {
         pod("172.20.0.2:5000/kubernetes/pause:3.1", ""),
     ];
     let dump = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
-    let args = ["audit", "-", "--site", "site.yaml", "--missing", "missing.yaml", "--output", "json"];
+    let args = [
+        "audit",
+        "-",
+        "--site",
+        "site.yaml",
+        "--missing",
+        "missing.yaml",
+        "--output",
+        "json",
+    ];
     let (code, text) = piped(&place, &args, &dump);
     assert_eq!(code, Some(4));
     let report: Value = serde_json::from_str(&text).unwrap();
     let references = |list: &str| -> Vec<String> {
         let all = report[list].as_array().unwrap().iter();
-        all.map(|one| one["reference"].as_str().unwrap().to_owned()).collect()
+        all.map(|one| one["reference"].as_str().unwrap().to_owned())
+            .collect()
     };
     let moved = format!("quay.io/kubermatic/kubermatic:v2.26.2@{}", digest("moved"));
     let floating = format!("quay.io/x/app:latest@{}", digest("app"));
-    assert_eq!(references("missing"), [moved.clone(), "quay.io/x/app:latest".into(), floating]);
-    assert!(report["missing"][0]["why"].as_str().unwrap().contains("the lock has v2.26.2 as sha256:"));
+    assert_eq!(
+        references("missing"),
+        [moved.clone(), "quay.io/x/app:latest".into(), floating]
+    );
+    assert!(
+        report["missing"][0]["why"]
+            .as_str()
+            .unwrap()
+            .contains("the lock has v2.26.2 as sha256:")
+    );
     assert_eq!(references("undecided").len(), 1);
     assert_eq!(references("held").len(), 9);
     // the digest that runs pins what its tag does not
     let manifest = place.read("missing.yaml");
     assert!(manifest.contains(&format!("  - {moved}  #")), "{manifest}");
-    assert!(manifest.contains(&format!("  - quay.io/x/app@{}  #", digest("app"))), "{manifest}");
-    assert!(manifest.contains("  # - quay.io/x/app:latest  # <stdin>"), "{manifest}");
+    assert!(
+        manifest.contains(&format!("  - quay.io/x/app@{}  #", digest("app"))),
+        "{manifest}"
+    );
+    assert!(
+        manifest.contains("  # - quay.io/x/app:latest  # <stdin>"),
+        "{manifest}"
+    );
     let (code, text) = piped(&place, &["audit", "-"], "nginx:1.27\nquay.io/x/y:1\n");
     assert_eq!(code, Some(4));
-    assert!(text.starts_with("<stdin>:2:1: missing quay.io/x/y:1: not in the lock\n"), "{text}");
+    assert!(
+        text.starts_with("<stdin>:2:1: missing quay.io/x/y:1: not in the lock\n"),
+        "{text}"
+    );
 }
 
 #[test]
 fn charts_are_read_as_charts() {
     let place = place();
-    place.write("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\nappVersion: 2.42.0\n");
+    place.write(
+        "c/Chart.yaml",
+        "apiVersion: v2\nname: c\nversion: 1.0.0\nappVersion: 2.42.0\n",
+    );
     place.write(
         "c/values.yaml",
         "image: {repository: ghcr.io/dexidp/dex, tag: ''}\nsub:\n  image: {tag: v1.9.0}\noff: {enabled: false}\n",
     );
-    place.write("c/charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n");
+    place.write(
+        "c/charts/sub/Chart.yaml",
+        "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
+    );
     place.write(
         "c/charts/sub/values.yaml",
         "image:\n  repository: quay.io/prometheus/node-exporter\n  tag: v0\n",
@@ -429,14 +538,26 @@ fn charts_are_read_as_charts() {
     assert_eq!(
         held,
         [
-            format!("c/values.yaml:1:21 ghcr.io/dexidp/dex:v2.42.0 | {}", IMAGES[1]),
-            format!("c/charts/sub/values.yaml:2:15 quay.io/prometheus/node-exporter:v1.9.0 | {}", IMAGES[4]),
+            format!(
+                "c/values.yaml:1:21 ghcr.io/dexidp/dex:v2.42.0 | {}",
+                IMAGES[1]
+            ),
+            format!(
+                "c/charts/sub/values.yaml:2:15 quay.io/prometheus/node-exporter:v1.9.0 | {}",
+                IMAGES[4]
+            ),
         ]
     );
     place.write("c/charts/sub/values.yaml", "a: [\n");
     place.write("f.yaml", "image: nginx:1.27\n");
     let report = place.json(3, &["audit", "c", "f.yaml"]);
-    assert!(report["unread"][0]["why"].as_str().unwrap().contains("sub/values.yaml:2:1"), "{report}");
+    assert!(
+        report["unread"][0]["why"]
+            .as_str()
+            .unwrap()
+            .contains("sub/values.yaml:2:1"),
+        "{report}"
+    );
     place.json(1, &["audit", "c"]);
 }
 
@@ -449,7 +570,10 @@ fn what_is_missing_can_be_locked_and_is_then_held() {
     let upstream = own_registry();
     let images = Images::new(place.path("layout"));
     for (name, seed) in [("app", 1), ("other", 2)] {
-        let image = images.image("linux/amd64", &[images.layer(&[("app", &noise(seed, 3000))])]);
+        let image = images.image(
+            "linux/amd64",
+            &[images.layer(&[("app", &noise(seed, 3000))])],
+        );
         images.push(&upstream.address, &format!("q/{name}"), "v1", &image);
     }
     let site = format!(
@@ -458,21 +582,51 @@ fn what_is_missing_can_be_locked_and_is_then_held() {
     );
     place.write("site.yaml", site);
     place.write("landfall.lock", "version: 1\n");
-    place.write("d.yaml", "containers:\n- image: quay.test/q/app:v1\n- image: quay.test/q/other:latest\n");
+    place.write(
+        "d.yaml",
+        "containers:\n- image: quay.test/q/app:v1\n- image: quay.test/q/other:latest\n",
+    );
     let site = ["--site", "site.yaml", "--store", "store"];
-    place.json(4, &[&["audit", "d.yaml", "--missing", "more.yaml"][..], &site].concat());
-    place.ok(&[&["lock", "-f", "more.yaml", "--lock", "more.lock"][..], &site].concat());
-    let report = place.json(4, &[&["audit", "d.yaml", "--lock", "more.lock"][..], &site].concat());
-    assert_eq!(told(&report, "held"), ["d.yaml:2:10 quay.test/q/app:v1 | quay.test/q/app:v1"]);
+    place.json(
+        4,
+        &[&["audit", "d.yaml", "--missing", "more.yaml"][..], &site].concat(),
+    );
+    place.ok(&[
+        &["lock", "-f", "more.yaml", "--lock", "more.lock"][..],
+        &site,
+    ]
+    .concat());
+    let report = place.json(
+        4,
+        &[&["audit", "d.yaml", "--lock", "more.lock"][..], &site].concat(),
+    );
+    assert_eq!(
+        told(&report, "held"),
+        ["d.yaml:2:10 quay.test/q/app:v1 | quay.test/q/app:v1"]
+    );
     assert_eq!(told(&report, "missing").len(), 1);
 
-    // the registry is asked too: at first it has nothing, then all, then a tag that moved and a lost child
+    // the registry is asked too: at first it has nothing, then all, then a tag that moved and a
+    // lost child
     let registry = own_registry();
-    let ask = ["audit", "--registry", &registry.address, "--lock", "more.lock"];
+    let ask = [
+        "audit",
+        "--registry",
+        &registry.address,
+        "--lock",
+        "more.lock",
+    ];
     let report = place.json(4, &[&ask[..], &site].concat());
     let lack = &report["lacking"][0];
-    assert_eq!((&lack["item"], &lack["why"]), (&"quay.test/q/app:v1".into(), &"it is not there".into()));
-    place.ok(&[&["mirror", "--lock", "more.lock", "--to", &registry.address][..], &site].concat());
+    assert_eq!(
+        (&lack["item"], &lack["why"]),
+        (&"quay.test/q/app:v1".into(), &"it is not there".into())
+    );
+    place.ok(&[
+        &["mirror", "--lock", "more.lock", "--to", &registry.address][..],
+        &site,
+    ]
+    .concat());
     let report = place.json(0, &[&ask[..], &site].concat());
     assert_eq!(report["lacking"], serde_json::json!([]));
     let other = images.image("linux/arm64", &[images.layer(&[("app", &noise(3, 3000))])]);
@@ -481,11 +635,20 @@ fn what_is_missing_can_be_locked_and_is_then_held() {
     let moved = format!("the tag stands at {}", other["digest"].as_str().unwrap());
     assert_eq!(report["lacking"][0]["why"], moved.as_str());
     let digest = lack["digest"].as_str().unwrap();
-    let gone = http::request("DELETE", &registry.address, &format!("/v2/q/app/manifests/{digest}"), &[], b"");
+    let gone = http::request(
+        "DELETE",
+        &registry.address,
+        &format!("/v2/q/app/manifests/{digest}"),
+        &[],
+        b"",
+    );
     assert_eq!(gone.status, 202);
     let report = place.json(4, &[&ask[..], &site].concat());
     assert_eq!(
-        (&report["lacking"][0]["digest"], report["lacking"].as_array().unwrap().len()),
+        (
+            &report["lacking"][0]["digest"],
+            report["lacking"].as_array().unwrap().len()
+        ),
         (&digest.into(), 2)
     );
 }

@@ -1,5 +1,5 @@
-//! Machines take the carried version of a package, and not a newer one that the signed index names: by the files of
-//! `render apt` and `render yum`, asked of apt and dnf themselves.
+//! Machines take the carried version of a package, and not a newer one that the signed index names:
+//! by the files of `render apt` and `render yum`, asked of apt and dnf themselves.
 
 use crate::support::apt::{Apt, AptUpstream, deb};
 use crate::support::yum::{YumUpstream, dnf};
@@ -9,7 +9,10 @@ use std::process::Output;
 
 /// The rendered sources, with the paths of the keys in the folder `node`.
 fn sources(place: &Place, path: &str) -> String {
-    place.read(path).replace("Signed-By: /", &format!("Signed-By: {}/", place.path("node").display()))
+    place.read(path).replace(
+        "Signed-By: /",
+        &format!("Signed-By: {}/", place.path("node").display()),
+    )
 }
 
 fn said(output: &Output) -> String {
@@ -57,33 +60,55 @@ fn apt_takes_the_pinned_version_and_sees_nothing_that_is_not_carried() {
 
     let preferences = "etc/apt/preferences.d/landfall.pref";
     let prefer = |apt: &Apt, from: &str| {
-        fs::copy(place.path(format!("{from}/{preferences}")), apt.root.join("etc/preferences/landfall.pref"))
-            .unwrap();
+        fs::copy(
+            place.path(format!("{from}/{preferences}")),
+            apt.root.join("etc/preferences/landfall.pref"),
+        )
+        .unwrap();
     };
     let apt = Apt::new(place, "apt", &written, "");
     prefer(&apt, "node");
     run(&mut apt.get(place, &["update"]));
-    assert_eq!(apt.simulate(place, false, &["app"]).unwrap(), ["app 1:1.0+b1~x", "lib 1"]);
+    assert_eq!(
+        apt.simulate(place, false, &["app"]).unwrap(),
+        ["app 1:1.0+b1~x", "lib 1"]
+    );
     run(&mut apt.get(place, &install));
     let told = said(&get(&apt, &["install", "--simulate", "other"]));
     assert!(told.contains("no installation candidate"), "{told}");
 
     // a newer version that is installed stays, and an older one goes up to what is carried
     let status = |version: &str| {
-        format!("Package: lib\nStatus: install ok installed\nVersion: {version}\nArchitecture: amd64\n")
+        format!(
+            "Package: lib\nStatus: install ok installed\nVersion: {version}\nArchitecture: amd64\n"
+        )
     };
-    for (installed, expected) in [("0.5", &["app 1:1.0+b1~x", "lib 1"][..]), ("3", &["app 1:1.0+b1~x"])] {
+    for (installed, expected) in [
+        ("0.5", &["app 1:1.0+b1~x", "lib 1"][..]),
+        ("3", &["app 1:1.0+b1~x"]),
+    ] {
         fs::write(apt.root.join("status"), status(installed)).unwrap();
-        assert_eq!(apt.simulate(place, false, &["app", "lib"]).unwrap(), expected, "{installed}");
+        assert_eq!(
+            apt.simulate(place, false, &["app", "lib"]).unwrap(),
+            expected,
+            "{installed}"
+        );
     }
 
     // beside other sources nothing is hidden: they may be at the same host
     place.ok(&[&render[..], &["-o", "beside", "--set", "others=stay"]].concat());
-    assert!(!place.read(&format!("beside/{preferences}")).contains("Pin-Priority: -1"));
+    assert!(
+        !place
+            .read(&format!("beside/{preferences}"))
+            .contains("Pin-Priority: -1")
+    );
     let beside = Apt::new(place, "apt-beside", &written, "");
     prefer(&beside, "beside");
     run(&mut beside.get(place, &["update"]));
-    assert_eq!(beside.simulate(place, false, &["app"]).unwrap(), ["app 1:1.0+b1~x", "lib 1"]);
+    assert_eq!(
+        beside.simulate(place, false, &["app"]).unwrap(),
+        ["app 1:1.0+b1~x", "lib 1"]
+    );
 }
 
 #[test]
@@ -91,8 +116,18 @@ fn dnf_takes_the_pinned_version_and_sees_nothing_that_is_not_carried() {
     let Some(up) = YumUpstream::new() else { return };
     let place = &up.place;
     up.build(&[
-        ("app", "1", "Epoch: 2\nRequires: lib >= 1\n", &["/usr/share/app/app"]),
-        ("app", "2", "Epoch: 2\nRequires: lib >= 1\n", &["/usr/share/app/app"]),
+        (
+            "app",
+            "1",
+            "Epoch: 2\nRequires: lib >= 1\n",
+            &["/usr/share/app/app"],
+        ),
+        (
+            "app",
+            "2",
+            "Epoch: 2\nRequires: lib >= 1\n",
+            &["/usr/share/app/app"],
+        ),
         ("lib", "1", "", &["/usr/share/lib/lib"]),
         ("lib", "2", "", &["/usr/share/lib/lib"]),
         ("other", "1", "", &["/usr/share/other/other"]),
@@ -103,28 +138,71 @@ fn dnf_takes_the_pinned_version_and_sees_nothing_that_is_not_carried() {
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
     let server = landfall_serve(place, &["b"]);
-    let site = format!("apiVersion: landfall/v1\nkind: Site\nfiles: 'http://{}'\n", server.address);
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nfiles: 'http://{}'\n",
+        server.address
+    );
     place.write("site.yaml", site);
-    place.ok(&["render", "yum", "--site", "site.yaml", "--to", "r.test", "-o", "node"]);
+    place.ok(&[
+        "render",
+        "yum",
+        "--site",
+        "site.yaml",
+        "--to",
+        "r.test",
+        "-o",
+        "node",
+    ]);
     let repositories = place.path("node/etc/yum.repos.d");
-    let file = fs::read_dir(&repositories).unwrap().next().unwrap().unwrap().path();
+    let file = fs::read_dir(&repositories)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     let keys = format!("file://{}/etc/", place.path("node").display());
-    let text = fs::read_to_string(&file).unwrap().replace("file:///etc/", &keys);
-    assert!(text.ends_with("includepkgs=\n app-2:1-1.noarch\n lib-1-1.noarch\n"), "{text}");
+    let text = fs::read_to_string(&file)
+        .unwrap()
+        .replace("file:///etc/", &keys);
+    assert!(
+        text.ends_with("includepkgs=\n app-2:1-1.noarch\n lib-1-1.noarch\n"),
+        "{text}"
+    );
     let ask = |name: &str, text: &str, words: &[&str]| {
         fs::write(&file, text).unwrap();
         let mut dnf = dnf(place, name, "file:///nowhere", "enabled=0\n");
         dnf.arg(format!("--setopt=reposdir={}", repositories.display()));
-        dnf.args(["--assumeyes", "install"]).args(words).output().unwrap()
+        dnf.args(["--assumeyes", "install"])
+            .args(words)
+            .output()
+            .unwrap()
     };
     // without the list dnf takes the newest of the metadata, which is not carried
-    let without = ask("plain", text.split("includepkgs=").next().unwrap(), &["app"]);
-    assert!(!without.status.success() && said(&without).contains("404"), "{}", said(&without));
+    let without = ask(
+        "plain",
+        text.split("includepkgs=").next().unwrap(),
+        &["app"],
+    );
+    assert!(
+        !without.status.success() && said(&without).contains("404"),
+        "{}",
+        said(&without)
+    );
 
     let with = ask("carried", &text, &["app"]);
     assert!(with.status.success(), "{}", said(&with));
-    assert_eq!(fs::read_to_string(place.path("carried/root/usr/share/app/app")).unwrap(), "app 1\n");
-    assert_eq!(fs::read_to_string(place.path("carried/root/usr/share/lib/lib")).unwrap(), "lib 1\n");
+    assert_eq!(
+        fs::read_to_string(place.path("carried/root/usr/share/app/app")).unwrap(),
+        "app 1\n"
+    );
+    assert_eq!(
+        fs::read_to_string(place.path("carried/root/usr/share/lib/lib")).unwrap(),
+        "lib 1\n"
+    );
     let other = ask("other", &text, &["other"]);
-    assert!(!other.status.success() && !said(&other).contains("404"), "{}", said(&other));
+    assert!(
+        !other.status.success() && !said(&other).contains("404"),
+        "{}",
+        said(&other)
+    );
 }

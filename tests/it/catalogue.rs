@@ -1,4 +1,5 @@
-//! The manifests that landfall ships, by their table: each is written, locks against a stand-in, and renders.
+//! The manifests that landfall ships, by their table: each is written, locks against a stand-in,
+//! and renders.
 
 use crate::support::charts::{Chart, HELM_CHART, HELM_CONFIG};
 use crate::support::faults::{Content, Faults};
@@ -21,8 +22,14 @@ fn systems(place: &Place) -> Vec<Value> {
 
 /// The manifests of a system in its folder; the site is no manifest.
 fn manifests(system: &Value, folder: &Path) -> Vec<PathBuf> {
-    let files = system["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap());
-    let names = files.map(|file| file.split_once('/').unwrap().1).filter(|name| *name != "site.yaml");
+    let files = system["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file.as_str().unwrap());
+    let names = files
+        .map(|file| file.split_once('/').unwrap().1)
+        .filter(|name| *name != "site.yaml");
     names.map(|name| folder.join(name)).collect()
 }
 
@@ -47,8 +54,10 @@ fn add(content: &mut Content, wanted: &Wanted) {
             true => vec!["linux/amd64".into()],
             false => image.platforms.iter().map(ToString::to_string).collect(),
         };
-        let children: Vec<Value> =
-            platforms.iter().map(|platform| content.image(&repository, platform, &[(7, 64)])).collect();
+        let children: Vec<Value> = platforms
+            .iter()
+            .map(|platform| content.image(&repository, platform, &[(7, 64)]))
+            .collect();
         let index = content.index(&repository, &children);
         content.tag(&repository, image.name.tag.as_ref().unwrap(), &index);
     }
@@ -56,9 +65,15 @@ fn add(content: &mut Content, wanted: &Wanted) {
         let path = |url: &str| format!("/files/{}", url.split_once("://").unwrap().1);
         let bytes = file.url.as_bytes().to_vec();
         let sum = sha256(&bytes).replace("sha256:", "");
-        if let Some(sidecar) = file.checksum.as_ref().map(ToString::to_string).filter(|at| at.contains("://"))
+        if let Some(sidecar) = file
+            .checksum
+            .as_ref()
+            .map(ToString::to_string)
+            .filter(|at| at.contains("://"))
         {
-            content.files.insert(path(&sidecar), format!("{sum}\n").into_bytes().into());
+            content
+                .files
+                .insert(path(&sidecar), format!("{sum}\n").into_bytes().into());
         }
         content.files.insert(path(&file.url), bytes.into());
     }
@@ -73,15 +88,19 @@ fn add(content: &mut Content, wanted: &Wanted) {
                 name.version,
                 made.file()
             );
-            content.files.insert(format!("{folder}/index.yaml"), index.into_bytes().into());
-            content.files.insert(format!("{folder}/{}", made.file()), made.archive.clone().into());
+            content
+                .files
+                .insert(format!("{folder}/index.yaml"), index.into_bytes().into());
+            content.files.insert(
+                format!("{folder}/{}", made.file()),
+                made.archive.clone().into(),
+            );
             continue;
         }
         let repository = format!("{}/{}", reference.registry, reference.repository);
         let config = content.blob(&repository, HELM_CONFIG, b"{}".to_vec());
         let layer = content.blob(&repository, HELM_CHART, made.archive.clone());
-        let document =
-            json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": [layer]});
+        let document = json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": [layer]});
         let manifest = content.manifest(&repository, OCI_MANIFEST, &document);
         content.tag(&repository, reference.tag.as_ref().unwrap(), &manifest);
     }
@@ -90,23 +109,51 @@ fn add(content: &mut Content, wanted: &Wanted) {
 /// The hosts that the items come from, each with its folder at the stand-in.
 fn hosts(wanted: &Wanted) -> BTreeMap<String, String> {
     let images = wanted.images.iter().map(|image| &image.name.registry);
-    let host = |url: &str| url.split("://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    let host = |url: &str| {
+        url.split("://")
+            .nth(1)
+            .unwrap()
+            .split('/')
+            .next()
+            .unwrap()
+            .to_owned()
+    };
     let files = wanted.files.iter().map(|file| host(&file.url));
     let files = files.map(|host| (host.clone(), format!("files/{host}")));
-    let charts = wanted.charts.iter().map(|chart| match &chart.name.repository {
-        Some(repository) => (host(repository), format!("files/{}", host(repository))),
-        None => (chart.name.reference.registry.clone(), chart.name.reference.registry.clone()),
-    });
-    let sources = wanted.packages.iter().flat_map(|wish| &wish.sources).map(|source| host(&source.url));
+    let charts = wanted
+        .charts
+        .iter()
+        .map(|chart| match &chart.name.repository {
+            Some(repository) => (host(repository), format!("files/{}", host(repository))),
+            None => (
+                chart.name.reference.registry.clone(),
+                chart.name.reference.registry.clone(),
+            ),
+        });
+    let sources = wanted
+        .packages
+        .iter()
+        .flat_map(|wish| &wish.sources)
+        .map(|source| host(&source.url));
     let packages = sources.map(|host| (host.clone(), format!("files/{host}")));
-    images.map(|host| (host.clone(), host.clone())).chain(files).chain(charts).chain(packages).collect()
+    images
+        .map(|host| (host.clone(), host.clone()))
+        .chain(files)
+        .chain(charts)
+        .chain(packages)
+        .collect()
 }
 
 /// A site of the connected side, at which each host is a folder of the stand-in.
 fn mirrors(wanted: &Wanted, up: &Faults) -> String {
     let mirrors: String = hosts(wanted)
         .iter()
-        .map(|(host, folder)| format!("  \"{host}\": {{mirror: \"http://{}/{folder}\"}}\n", up.address))
+        .map(|(host, folder)| {
+            format!(
+                "  \"{host}\": {{mirror: \"http://{}/{folder}\"}}\n",
+                up.address
+            )
+        })
         .collect();
     format!("apiVersion: landfall/v1\nkind: Site\nupstreams:\n{mirrors}")
 }
@@ -117,20 +164,37 @@ fn documented(system: &Value, registry: &str) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(page).unwrap();
     let example = text.split("## ").next().unwrap();
     let commands = example.lines().filter_map(|line| {
-        let line = line.strip_prefix("$ ").or_else(|| line.strip_prefix("    "))?;
-        line.strip_prefix("landfall ").filter(|command| command.contains("rke2") || *command == "pull")
+        let line = line
+            .strip_prefix("$ ")
+            .or_else(|| line.strip_prefix("    "))?;
+        line.strip_prefix("landfall ")
+            .filter(|command| command.contains("rke2") || *command == "pull")
     });
-    let (name, platform) = (system["name"].as_str().unwrap(), system["platform"].as_str().unwrap());
+    let (name, platform) = (
+        system["name"].as_str().unwrap(),
+        system["platform"].as_str().unwrap(),
+    );
     let words = |command: &str| {
-        let command = command.replace("render rke2 ", &format!("render {platform} ")).replace("rke2", name);
-        command.replace("registry.corp.test:5000", registry).split(' ').map(str::to_owned).collect()
+        let command = command
+            .replace("render rke2 ", &format!("render {platform} "))
+            .replace("rke2", name);
+        command
+            .replace("registry.corp.test:5000", registry)
+            .split(' ')
+            .map(str::to_owned)
+            .collect()
     };
     commands.map(words).collect()
 }
 
 #[test]
 fn every_system_goes_from_init_to_nodes_by_the_documented_commands() {
-    if !["gzip"].iter().chain(&apt::PROGRAMS).chain(&yum::PROGRAMS).all(|program| need(&[program])) {
+    if !["gzip"]
+        .iter()
+        .chain(&apt::PROGRAMS)
+        .chain(&yum::PROGRAMS)
+        .all(|program| need(&[program]))
+    {
         return;
     }
     for system in systems(&Place::new()) {
@@ -140,9 +204,15 @@ fn every_system_goes_from_init_to_nodes_by_the_documented_commands() {
         assert!((6..10).contains(&commands.len()), "{commands:?}");
         let (init, rest) = commands.split_first().unwrap();
         let told = place.ok(&init.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(told.ends_with(&format!("next: landfall lock -f {name}\n")), "{told}");
+        assert!(
+            told.ends_with(&format!("next: landfall lock -f {name}\n")),
+            "{told}"
+        );
         for edit in system["edit"].as_array().unwrap() {
-            assert!(told.contains(&format!("edit {}\n", edit.as_str().unwrap())), "{told}");
+            assert!(
+                told.contains(&format!("edit {}\n", edit.as_str().unwrap())),
+                "{told}"
+            );
         }
         for file in manifests(&system, &place.path(name)) {
             let text = without_pins(&std::fs::read_to_string(&file).unwrap());
@@ -153,7 +223,8 @@ fn every_system_goes_from_init_to_nodes_by_the_documented_commands() {
             place.write("giantswarm/proxy-account", "user:password\n");
         }
         let packages = PackageStandIn::new(&place.path(name));
-        let wanted = load_manifests(&[place.path(name)]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let wanted =
+            load_manifests(&[place.path(name)]).unwrap_or_else(|error| panic!("{name}: {error}"));
         let up = stand_in(&wanted);
         if let Some(packages) = &packages {
             let folder = packages.make(&wanted);
@@ -162,21 +233,35 @@ fn every_system_goes_from_init_to_nodes_by_the_documented_commands() {
         let connected = place.write("up.yaml", mirrors(&wanted, &up));
         for command in rest {
             let mut landfall = place.command();
-            landfall.args(command).args(["--output", "json", "--progress", "none"]);
+            landfall
+                .args(command)
+                .args(["--output", "json", "--progress", "none"]);
             let ran = landfall.env("LANDFALL_SITE", &connected).output().unwrap();
-            let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-            assert!(ran.status.success(), "{name}: landfall {}\n{out}\n{err}", command.join(" "));
+            let (out, err) = (
+                String::from_utf8_lossy(&ran.stdout),
+                String::from_utf8_lossy(&ran.stderr),
+            );
+            assert!(
+                ran.status.success(),
+                "{name}: landfall {}\n{out}\n{err}",
+                command.join(" ")
+            );
             if matches!(&*command[0], "lock" | "pull" | "push") {
                 let told: Value = serde_json::from_str(&out).unwrap();
-                let items =
-                    wanted.images.len() + wanted.files.len() + wanted.charts.len() + wanted.packages.len();
+                let items = wanted.images.len()
+                    + wanted.files.len()
+                    + wanted.charts.len()
+                    + wanted.packages.len();
                 // what `lock` had to fetch is there when `pull` begins
                 let count = |status: &str| told["totals"][status].as_u64().unwrap();
                 let good = count("done") + count("present");
                 assert_eq!(good, items as u64, "{name}: {}", command[0]);
             }
         }
-        assert!(place.path("nodes").read_dir().unwrap().next().is_some(), "{name}: nothing was rendered");
+        assert!(
+            place.path("nodes").read_dir().unwrap().next().is_some(),
+            "{name}: nothing was rendered"
+        );
 
         let site = format!("{name}/site.yaml");
         let egress = place.json(0, &["egress", "--site", &site]);
@@ -187,7 +272,11 @@ fn every_system_goes_from_init_to_nodes_by_the_documented_commands() {
             .map(|host| host["host"].as_str().unwrap())
             .collect();
         for endpoint in &wanted.endpoints {
-            assert!(told.contains(endpoint.host.as_str()), "{name}: {} of {told:?}", endpoint.host);
+            assert!(
+                told.contains(endpoint.host.as_str()),
+                "{name}: {} of {told:?}",
+                endpoint.host
+            );
         }
         assert!(told.len() >= hosts(&wanted).len(), "{name}: {told:?}");
     }
@@ -198,15 +287,27 @@ fn bumped(version: &str) -> String {
     let end = version.find('+').unwrap_or(version.len());
     let (head, build) = version.split_at(end);
     let at = head.rfind('.').unwrap() + 1;
-    format!("{}{}{build}", &head[..at], head[at..].parse::<u64>().unwrap() + 1)
+    format!(
+        "{}{}{build}",
+        &head[..at],
+        head[at..].parse::<u64>().unwrap() + 1
+    )
 }
 
-/// The lines of a manifest that give a version with a policy: the version, and where newer ones are looked for.
+/// The lines of a manifest that give a version with a policy: the version, and where newer ones are
+/// looked for.
 fn policies(text: &str) -> Vec<(String, Value)> {
     let document: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
-    let vars = document.get("vars").and_then(serde_yaml::Value::as_mapping).into_iter().flatten();
+    let vars = document
+        .get("vars")
+        .and_then(serde_yaml::Value::as_mapping)
+        .into_iter()
+        .flatten();
     let moving = vars.filter_map(|(_, var)| {
-        Some((var.get("value")?.as_str()?.to_owned(), serde_json::to_value(var.get("from")?).unwrap()))
+        Some((
+            var.get("value")?.as_str()?.to_owned(),
+            serde_json::to_value(var.get("from")?).unwrap(),
+        ))
     });
     moving.collect()
 }
@@ -228,11 +329,15 @@ fn an_update_moves_the_versions_of_the_catalogue_and_leaves_every_other_byte() {
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
             for (version, from) in policies(&text) {
                 let source = from["url"].as_str().or(from.as_str()).unwrap();
-                let forms = [format!("value: {version},"), format!("value: \"{version}\",")];
+                let forms = [
+                    format!("value: {version},"),
+                    format!("value: \"{version}\","),
+                ];
                 let is_it = |line: &String| {
                     line.contains(source) && forms.iter().any(|form| line.contains(form.as_str()))
                 };
-                let mut moving: Vec<&mut String> = lines.iter_mut().filter(|line| is_it(line)).collect();
+                let mut moving: Vec<&mut String> =
+                    lines.iter_mut().filter(|line| is_it(line)).collect();
                 assert_eq!(moving.len(), 1, "{name}: {version}");
                 *moving[0] = moving[0].replacen(&version, &bumped(&version), 1);
                 let answer = match (from["url"].as_str(), from["path"].as_str()) {
@@ -251,37 +356,73 @@ fn an_update_moves_the_versions_of_the_catalogue_and_leaves_every_other_byte() {
             }
             expected.insert(file, lines.join("\n") + "\n");
         }
-        if expected.iter().all(|(file, newer)| std::fs::read_to_string(file).unwrap() == *newer) {
+        if expected
+            .iter()
+            .all(|(file, newer)| std::fs::read_to_string(file).unwrap() == *newer)
+        {
             continue;
         }
         let old = load_manifests(&[place.path(name)]).unwrap();
         let ahead = Place::new();
         for (file, newer) in &expected {
-            ahead.write(&format!("{name}/{}", file.file_name().unwrap().to_str().unwrap()), newer);
+            ahead.write(
+                &format!("{name}/{}", file.file_name().unwrap().to_str().unwrap()),
+                newer,
+            );
         }
-        let new = load_manifests(&[ahead.path(name)]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let new =
+            load_manifests(&[ahead.path(name)]).unwrap_or_else(|error| panic!("{name}: {error}"));
         let up = stand_in(&old);
         let mut site = mirrors(&old, &up);
         up.content(|content| {
             add(content, &new);
             for (url, answer) in &sources {
                 let path = url.split_once("://").unwrap().1;
-                content.files.insert(format!("/files/{path}"), answer.clone().into_bytes().into());
+                content
+                    .files
+                    .insert(format!("/files/{path}"), answer.clone().into_bytes().into());
             }
         });
         let known = hosts(&old);
-        let others: BTreeSet<&str> = sources.keys().map(|url| url.split('/').nth(2).unwrap()).collect();
+        let others: BTreeSet<&str> = sources
+            .keys()
+            .map(|url| url.split('/').nth(2).unwrap())
+            .collect();
         for host in others.into_iter().filter(|host| !known.contains_key(*host)) {
-            site += &format!("  \"{host}\": {{mirror: \"http://{}/files/{host}\"}}\n", up.address);
+            site += &format!(
+                "  \"{host}\": {{mirror: \"http://{}/files/{host}\"}}\n",
+                up.address
+            );
         }
         place.write("up.yaml", site);
-        place.json(0, &["update", "-f", name, "--site", "up.yaml", "--store", "store"]);
+        place.json(
+            0,
+            &[
+                "update", "-f", name, "--site", "up.yaml", "--store", "store",
+            ],
+        );
         for (file, newer) in expected {
-            assert_eq!(std::fs::read_to_string(&file).unwrap(), newer, "{name}: {}", file.display());
+            assert_eq!(
+                std::fs::read_to_string(&file).unwrap(),
+                newer,
+                "{name}: {}",
+                file.display()
+            );
         }
     }
     let moved: Vec<&str> = moved.iter().map(String::as_str).collect();
-    assert_eq!(moved, ["giantswarm", "k3s", "kubeadm", "kubeone", "kubermatic", "monitoring", "network"]);
+    assert_eq!(
+        moved,
+        [
+            "giantswarm",
+            "k3s",
+            "kubeadm",
+            "kubeone",
+            "kubermatic",
+            "monitoring",
+            "network"
+        ]
+    );
 }
 
 #[test]
@@ -298,7 +439,12 @@ fn the_table_of_the_documents_has_every_shipped_manifest_and_its_numbers() {
     let mut seen = BTreeSet::new();
     for system in systems(&place) {
         for path in manifests(&system, Path::new("")) {
-            let folder = system["files"][0].as_str().unwrap().split_once('/').unwrap().0;
+            let folder = system["files"][0]
+                .as_str()
+                .unwrap()
+                .split_once('/')
+                .unwrap()
+                .0;
             let file = format!("{folder}/{}", path.display());
             if !seen.insert(file.clone()) {
                 continue;
@@ -306,21 +452,49 @@ fn the_table_of_the_documents_has_every_shipped_manifest_and_its_numbers() {
             let text = std::fs::read_to_string(root.join("manifests").join(&file)).unwrap();
             let copy = place.write(&file, &text);
             put_keys(copy.parent().unwrap(), &text, KEY);
-            let wanted =
-                load_manifests(std::slice::from_ref(&copy)).unwrap_or_else(|error| panic!("{error}"));
-            let row = rows.get(file.as_str()).unwrap_or_else(|| panic!("{file} has no row"));
-            let packages = wanted.packages.iter().flat_map(|wish| &wish.install).collect::<BTreeSet<_>>();
-            let Wanted { images, files, endpoints, charts, .. } = &wanted;
-            let numbers = [images.len(), files.len(), endpoints.len(), charts.len(), packages.len()];
-            assert_eq!(row[1..6], numbers.map(|number| number.to_string()), "{file}");
+            let wanted = load_manifests(std::slice::from_ref(&copy))
+                .unwrap_or_else(|error| panic!("{error}"));
+            let row = rows
+                .get(file.as_str())
+                .unwrap_or_else(|| panic!("{file} has no row"));
+            let packages = wanted
+                .packages
+                .iter()
+                .flat_map(|wish| &wish.install)
+                .collect::<BTreeSet<_>>();
+            let Wanted {
+                images,
+                files,
+                endpoints,
+                charts,
+                ..
+            } = &wanted;
+            let numbers = [
+                images.len(),
+                files.len(),
+                endpoints.len(),
+                charts.len(),
+                packages.len(),
+            ];
+            assert_eq!(
+                row[1..6],
+                numbers.map(|number| number.to_string()),
+                "{file}"
+            );
             // each says where its pins come from, and how it is made anew
             let head = text.split("\napiVersion:").next().unwrap();
             let says = |words: &[&str]| words.iter().any(|words| head.contains(words));
             assert!(
-                says(&["Where the versions come from", "Sources, with the date of each"]),
+                says(&[
+                    "Where the versions come from",
+                    "Sources, with the date of each"
+                ]),
                 "{file}: {head}"
             );
-            assert!(says(&["anew", "renews", "It was read by", "To make"]), "{file}: {head}");
+            assert!(
+                says(&["anew", "renews", "It was read by", "To make"]),
+                "{file}: {head}"
+            );
             assert!(row.len() > 7 && row[6].contains("20"), "{file}: {row:?}");
         }
     }
@@ -329,13 +503,36 @@ fn the_table_of_the_documents_has_every_shipped_manifest_and_its_numbers() {
 #[test]
 fn init_takes_an_address_and_leaves_what_is_there() {
     let place = Place::new();
-    place.ok(&["init", "--from", "kubeadm", "-o", "k", "--to", "mirror.test:5000/team"]);
-    assert!(place.read("k/site.yaml").contains("  address: mirror.test:5000/team        # yours"));
-    let again = place.landfall().args(["init", "--from", "k3s", "-o", "k"]).assert().code(2);
+    place.ok(&[
+        "init",
+        "--from",
+        "kubeadm",
+        "-o",
+        "k",
+        "--to",
+        "mirror.test:5000/team",
+    ]);
+    assert!(
+        place
+            .read("k/site.yaml")
+            .contains("  address: mirror.test:5000/team        # yours")
+    );
+    let again = place
+        .landfall()
+        .args(["init", "--from", "k3s", "-o", "k"])
+        .assert()
+        .code(2);
     let told = String::from_utf8_lossy(&again.get_output().stderr).into_owned();
-    assert!(told.contains("there is a k/site.yaml already") && !place.path("k/k3s.yaml").exists(), "{told}");
+    assert!(
+        told.contains("there is a k/site.yaml already") && !place.path("k/k3s.yaml").exists(),
+        "{told}"
+    );
     let shown = place.ok(&["init", "--from", "rke2", "-o", "r", "--dry-run"]);
     assert!(shown.contains("--- r/rke2.yaml\n") && !place.path("r").exists());
-    let unknown = place.landfall().args(["init", "--from", "plan9"]).assert().code(2);
+    let unknown = place
+        .landfall()
+        .args(["init", "--from", "plan9"])
+        .assert()
+        .code(2);
     assert!(String::from_utf8_lossy(&unknown.get_output().stderr).contains("kubermatic"));
 }

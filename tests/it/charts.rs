@@ -1,4 +1,5 @@
-//! Charts: from registries and HTTP repositories to a lock, a bundle, a registry and a repository again.
+//! Charts: from registries and HTTP repositories to a lock, a bundle, a registry and a repository
+//! again.
 
 use crate::support::charts::{Chart, HELM_CONFIG, Signer, Upstream, told};
 use crate::support::http::{ACCEPT, request};
@@ -10,36 +11,68 @@ use serde_json::{Value, json};
 fn charts_of_both_sources_go_all_the_way() {
     let up = Upstream::new();
     let place = &up.place;
-    let app = Chart::new("app", "1.2.3+b", "description: \"a: b\"\n", &[("values.yaml", "a: 1\n")]);
-    let app = Chart { provenance: Some(b"signed\n".to_vec()), ..app };
+    let app = Chart::new(
+        "app",
+        "1.2.3+b",
+        "description: \"a: b\"\n",
+        &[("values.yaml", "a: 1\n")],
+    );
+    let app = Chart {
+        provenance: Some(b"signed\n".to_vec()),
+        ..app
+    };
     up.repository(std::slice::from_ref(&app));
     let more = Chart::new("more", "2.0.0", "", &[("values.yaml", "b: 1\n")]);
-    let more = Chart { provenance: Some(b"signed too\n".to_vec()), ..more };
+    let more = Chart {
+        provenance: Some(b"signed too\n".to_vec()),
+        ..more
+    };
     let manifest = more.push(&up.images, &up.registry.address, "team/charts/more");
     let oci = format!("oci://{}/team/charts/more:2.0.0", up.registry.address);
-    up.manifest(&json!([oci, {"repo": up.repo(), "name": "app", "version": "1.2.3+b"}]), "");
+    up.manifest(
+        &json!([oci, {"repo": up.repo(), "name": "app", "version": "1.2.3+b"}]),
+        "",
+    );
     up.lock(0, &[]);
     let lock = place.read("landfall.lock");
     let name = format!("helm+{}/app:1.2.3+b", up.repo());
-    assert!(lock.contains(&format!("- name: {name}\n  digest: {}\n", app.digest())), "{lock}");
     assert!(
-        lock.contains(&format!("- name: {oci}\n  digest: {}\n", manifest["digest"].as_str().unwrap())),
+        lock.contains(&format!("- name: {name}\n  digest: {}\n", app.digest())),
         "{lock}"
     );
-    assert!(lock.contains("\n  provenance: {url: ") && lock.contains("\n  appVersion: \"9.1\"\n"), "{lock}");
+    assert!(
+        lock.contains(&format!(
+            "- name: {oci}\n  digest: {}\n",
+            manifest["digest"].as_str().unwrap()
+        )),
+        "{lock}"
+    );
+    assert!(
+        lock.contains("\n  provenance: {url: ") && lock.contains("\n  appVersion: \"9.1\"\n"),
+        "{lock}"
+    );
 
     // what is unchanged is asked for by nobody, and what `--refresh` asks for has not moved
     let before = up.requests();
     up.lock(0, &[]);
     assert_eq!(up.requests(), before);
     let refreshed = up.lock(0, &["--refresh"]);
-    assert_eq!((refreshed["totals"]["present"].as_u64(), place.read("landfall.lock")), (Some(2), lock));
+    assert_eq!(
+        (
+            refreshed["totals"]["present"].as_u64(),
+            place.read("landfall.lock")
+        ),
+        (Some(2), lock)
+    );
 
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
     place.ok(&["verify", "b", "--lock", "landfall.lock"]);
     let listed = place.ok(&["ls", "b"]);
-    assert!(listed.contains("2 charts") && listed.contains(&name), "{listed}");
+    assert!(
+        listed.contains("2 charts") && listed.contains(&name),
+        "{listed}"
+    );
 
     // the registry has them as Helm expects them
     let there = own_registry();
@@ -49,11 +82,21 @@ fn charts_of_both_sources_go_all_the_way() {
     let wrapped = got("/v2/charts/app/manifests/1.2.3_b").json();
     assert_eq!(wrapped["config"]["mediaType"], HELM_CONFIG);
     assert_eq!(wrapped["layers"][0]["digest"], app.digest());
-    let config =
-        got(&format!("/v2/charts/app/blobs/{}", wrapped["config"]["digest"].as_str().unwrap())).json();
-    assert_eq!(config, json!({"name": "app", "version": "1.2.3+b", "apiVersion": "v2", "appVersion": "9.1"}));
+    let config = got(&format!(
+        "/v2/charts/app/blobs/{}",
+        wrapped["config"]["digest"].as_str().unwrap()
+    ))
+    .json();
+    assert_eq!(
+        config,
+        json!({"name": "app", "version": "1.2.3+b", "apiVersion": "v2", "appVersion": "9.1"})
+    );
     let carried = got("/v2/team/charts/more/manifests/2.0.0").body;
-    assert_eq!(carried, up.images.bytes(manifest["digest"].as_str().unwrap()), "byte for byte");
+    assert_eq!(
+        carried,
+        up.images.bytes(manifest["digest"].as_str().unwrap()),
+        "byte for byte"
+    );
     let again = place.json(0, &["push", "b", "--to", &there.address]);
     assert_eq!(again["totals"]["present"], 2, "{again}");
 
@@ -68,7 +111,10 @@ fn charts_of_both_sources_go_all_the_way() {
         (&json!("app-1.2.3+b.tgz"), &json!("a: b")),
         "{index}"
     );
-    assert_eq!(format!("sha256:{}", entry["digest"].as_str().unwrap()), app.digest());
+    assert_eq!(
+        format!("sha256:{}", entry["digest"].as_str().unwrap()),
+        app.digest()
+    );
     for (file, content) in [
         ("app-1.2.3+b.tgz", &app.archive),
         ("app-1.2.3%2Bb.tgz.prov", app.provenance.as_ref().unwrap()),
@@ -112,11 +158,27 @@ fn a_hostile_repository_is_refused_and_a_moved_archive_not_taken_silently() {
         up.place.write("up/charts/index.yaml", text);
     };
     for (from, to, why) in [
-        ("- app-1.0.0.tgz", "- file:///etc/passwd", "which nothing can be fetched from"),
-        ("- app-1.0.0.tgz", "- https://u:p@h/app.tgz", "which nothing can be fetched from"),
+        (
+            "- app-1.0.0.tgz",
+            "- file:///etc/passwd",
+            "which nothing can be fetched from",
+        ),
+        (
+            "- app-1.0.0.tgz",
+            "- https://u:p@h/app.tgz",
+            "which nothing can be fetched from",
+        ),
         ("digest: ", "digest: 00", "a digest that is none"),
-        ("entries:\n", "entries: [[[[\n", "this is no index of charts"),
-        ("version: 1.0.0", "version: v1.0.0", "calls this version v1.0.0"),
+        (
+            "entries:\n",
+            "entries: [[[[\n",
+            "this is no index of charts",
+        ),
+        (
+            "version: 1.0.0",
+            "version: v1.0.0",
+            "calls this version v1.0.0",
+        ),
         ("  app:\n", "  other:\n", "upstream does not have it"),
     ] {
         up.repository(std::slice::from_ref(&app));
@@ -129,7 +191,10 @@ fn a_hostile_repository_is_refused_and_a_moved_archive_not_taken_silently() {
     let other = Chart::new("app", "9.9.9", "", &[]);
     up.place.write("up/charts/app-1.0.0.tgz", &other.archive);
     assert!(told(&up.lock(1, &[])).contains("names another digest"));
-    up.repository(&[Chart { version: "1.0.0".into(), ..other.clone() }]);
+    up.repository(&[Chart {
+        version: "1.0.0".into(),
+        ..other.clone()
+    }]);
     assert!(told(&up.lock(1, &[])).contains("says that it is app 9.9.9"));
 
     up.repository(std::slice::from_ref(&app));
@@ -137,7 +202,10 @@ fn a_hostile_repository_is_refused_and_a_moved_archive_not_taken_silently() {
     let moved = Chart::new("app", "1.0.0", "", &[("values.yaml", "new: 1\n")]);
     up.repository(std::slice::from_ref(&moved));
     up.lock(0, &[]);
-    assert!(up.place.read("landfall.lock").contains(&app.digest()), "kept");
+    assert!(
+        up.place.read("landfall.lock").contains(&app.digest()),
+        "kept"
+    );
     assert_eq!(up.lock(4, &["--check"])["changes"][0]["kind"], "chart");
     up.lock(0, &["--refresh"]);
     assert!(up.place.read("landfall.lock").contains(&moved.digest()));
@@ -157,8 +225,7 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
     let (repo, registry) = (up.repo(), &up.registry.address);
     let oci = format!("oci://{registry}/charts/app:1.0.0");
     let demand = |key: &str| {
-        let chart =
-            json!([{"repo": repo, "name": "app", "version": "1.0.0", "key": key}, {"ref": oci, "key": key}]);
+        let chart = json!([{"repo": repo, "name": "app", "version": "1.0.0", "key": key}, {"ref": oci, "key": key}]);
         up.manifest(&chart, "");
     };
     let publish = |chart: &Chart| {
@@ -168,7 +235,13 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
     publish(&app);
     demand("keys/other.gpg");
     let report = up.lock(1, &[]);
-    assert_eq!(told(&report).matches("another key made it, or the text was changed").count(), 2, "{report}");
+    assert_eq!(
+        told(&report)
+            .matches("another key made it, or the text was changed")
+            .count(),
+        2,
+        "{report}"
+    );
     demand("keys/maker.asc");
     up.lock(0, &[]);
     let lock = place.read("landfall.lock");
@@ -182,17 +255,34 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
 
     std::fs::remove_file(place.path("landfall.lock")).unwrap();
     demand("keys/maker.asc");
-    let changed =
-        Chart { provenance: app.provenance.clone(), ..Chart::new("app", "1.0.0", "", &[("x", "y")]) };
+    let changed = Chart {
+        provenance: app.provenance.clone(),
+        ..Chart::new("app", "1.0.0", "", &[("x", "y")])
+    };
     publish(&changed);
     let report = up.lock(1, &[]);
-    assert_eq!(told(&report).matches("signed for another archive").count(), 2, "{report}");
-    publish(&Chart { provenance: None, ..app });
+    assert_eq!(
+        told(&report).matches("signed for another archive").count(),
+        2,
+        "{report}"
+    );
+    publish(&Chart {
+        provenance: None,
+        ..app
+    });
     std::fs::remove_file(place.path("up/charts/app-1.0.0.tgz.prov")).unwrap();
-    assert_eq!(told(&up.lock(1, &[])).matches("it has no provenance").count(), 2);
+    assert_eq!(
+        told(&up.lock(1, &[]))
+            .matches("it has no provenance")
+            .count(),
+        2
+    );
     demand("keys/none.asc");
     let wrong = up.lock(2, &[])["error"]["message"].to_string();
-    assert!(wrong.contains("m.yaml:") && wrong.contains("cannot read keys/none.asc"), "{wrong}");
+    assert!(
+        wrong.contains("m.yaml:") && wrong.contains("cannot read keys/none.asc"),
+        "{wrong}"
+    );
 }
 
 #[test]
@@ -204,34 +294,52 @@ fn dependencies_that_the_archive_lacks_are_locked_too() {
          repository: \"oci://{registry}/charts\"}}\n- {{name: inside, version: 1.x}}\n",
         up.repo()
     );
-    let inside = [("charts/inside/Chart.yaml", "apiVersion: v2\nname: inside\nversion: 1.0.0\n")];
+    let inside = [(
+        "charts/inside/Chart.yaml",
+        "apiVersion: v2\nname: inside\nversion: 1.0.0\n",
+    )];
     let app = Chart::new("app", "1.0.0", &dependencies, &inside);
     let redis = ["1.2.0", "1.2.5", "1.3.0"].map(|version| Chart::new("redis", version, "", &[]));
     up.repository(&[&[app][..], &redis].concat());
     for version in ["1.9.0", "2.0.0", "2.4.0-rc.1", "2.3.1"] {
         Chart::new("common", version, "", &[]).push(&up.images, registry, "charts/common");
     }
-    up.manifest(&json!([{"repo": up.repo(), "name": "app", "version": "1.0.0"}]), "");
+    up.manifest(
+        &json!([{"repo": up.repo(), "name": "app", "version": "1.0.0"}]),
+        "",
+    );
     up.lock(0, &[]);
     let lock = up.place.read("landfall.lock");
-    let (redis, common) =
-        (format!("helm+{}/redis:1.2.5", up.repo()), format!("oci://{registry}/charts/common:2.3.1"));
+    let (redis, common) = (
+        format!("helm+{}/redis:1.2.5", up.repo()),
+        format!("oci://{registry}/charts/common:2.3.1"),
+    );
     for name in [redis, common] {
         assert!(
-            lock.contains(&format!("\n- name: {name}\n")) && lock.contains(&format!("\n  - {name}\n")),
+            lock.contains(&format!("\n- name: {name}\n"))
+                && lock.contains(&format!("\n  - {name}\n")),
             "{lock}"
         );
     }
     assert_eq!(lock.matches("\n- name: ").count(), 3, "{lock}");
     let before = up.requests();
     up.lock(0, &[]);
-    assert_eq!((up.requests(), up.place.read("landfall.lock")), (before, lock));
+    assert_eq!(
+        (up.requests(), up.place.read("landfall.lock")),
+        (before, lock)
+    );
 
     let lost = "dependencies: [{name: gone, version: 1.x, repository: \"@mine\"}]\n";
     up.repository(&[Chart::new("app", "2.0.0", lost, &[])]);
-    up.manifest(&json!([{"repo": up.repo(), "name": "app", "version": "2.0.0"}]), "");
+    up.manifest(
+        &json!([{"repo": up.repo(), "name": "app", "version": "2.0.0"}]),
+        "",
+    );
     let report = up.lock(1, &[]);
-    assert!(told(&report).contains("its dependency gone 1.x of '@mine'"), "{report}");
+    assert!(
+        told(&report).contains("its dependency gone 1.x of '@mine'"),
+        "{report}"
+    );
 }
 
 #[test]
@@ -270,12 +378,23 @@ fn the_images_of_a_chart_enter_the_lock_with_their_origin() {
         ("values.yaml", &*values),
         ("templates/d.yaml", &*template),
         ("crds/c.yaml", &*crd),
-        ("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n"),
+        (
+            "charts/sub/Chart.yaml",
+            "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
+        ),
         ("charts/sub/values.yaml", &*sub),
-        ("charts/off/Chart.yaml", "apiVersion: v2\nname: off\nversion: 1.0.0\n"),
+        (
+            "charts/off/Chart.yaml",
+            "apiVersion: v2\nname: off\nversion: 1.0.0\n",
+        ),
         ("charts/off/values.yaml", &*off),
     ];
-    up.repository(&[Chart::new("app", "1.0.0", &format!("{said}{dependencies}"), &files)]);
+    up.repository(&[Chart::new(
+        "app",
+        "1.0.0",
+        &format!("{said}{dependencies}"),
+        &files,
+    )]);
     let mine = format!("extra: {{image: {{repository: \"{registry}/x/on\", tag: \"6\"}}}}\n");
     up.place.write("mine.yaml", mine);
     let chart = json!([{"repo": up.repo(), "name": "app", "version": "1.0.0", "images": "discover", "values": ["mine.yaml"]}]);
@@ -290,19 +409,37 @@ fn the_images_of_a_chart_enter_the_lock_with_their_origin() {
         ("x/arg:5", "app/templates/d.yaml:2:"),
         ("x/on:6", "app/values.yaml:4:"),
     ] {
-        let found = lock.lines().find(|line| line.contains(&format!("{{name: \"{registry}/{name}\", at: ")));
-        assert!(found.is_some_and(|line| line.contains(at)), "{name} at {at}: {found:?}\n{lock}");
-        assert!(lock.contains(&format!("\n- name: \"{registry}/{name}\"\n")), "{name}\n{lock}");
+        let found = lock
+            .lines()
+            .find(|line| line.contains(&format!("{{name: \"{registry}/{name}\", at: ")));
+        assert!(
+            found.is_some_and(|line| line.contains(at)),
+            "{name} at {at}: {found:?}\n{lock}"
+        );
+        assert!(
+            lock.contains(&format!("\n- name: \"{registry}/{name}\"\n")),
+            "{name}\n{lock}"
+        );
     }
-    assert_eq!(lock.matches("\n- name: ").count(), 7, "six images and the chart\n{lock}");
+    assert_eq!(
+        lock.matches("\n- name: ").count(),
+        7,
+        "six images and the chart\n{lock}"
+    );
     assert!(
         lock.contains("{reference: \"{{ .Values.nowhere.image }}\", at: app/templates/d.yaml:4:"),
         "{lock}"
     );
-    assert_eq!(report["open"][0]["reference"], "{{ .Values.nowhere.image }}", "{report}");
+    assert_eq!(
+        report["open"][0]["reference"], "{{ .Values.nowhere.image }}",
+        "{report}"
+    );
     let before = up.requests();
     up.lock(0, &[]);
-    assert_eq!((up.requests(), up.place.read("landfall.lock")), (before, lock));
+    assert_eq!(
+        (up.requests(), up.place.read("landfall.lock")),
+        (before, lock)
+    );
 }
 
 #[test]
@@ -324,7 +461,11 @@ fn a_locked_chart_is_known_to_audits_and_taken_by_its_name() {
 
     let argo = format!("{registry}/charts");
     let sources = [
-        ("argo", json!({"source": {"repoURL": repo, "chart": "app", "targetRevision": "1.0.0"}}), "held"),
+        (
+            "argo",
+            json!({"source": {"repoURL": repo, "chart": "app", "targetRevision": "1.0.0"}}),
+            "held",
+        ),
         (
             "argo-oci",
             json!({"sources": [{"repoURL": argo, "chart": "more", "targetRevision": "2.0.0"}]}),
@@ -345,24 +486,58 @@ fn a_locked_chart_is_known_to_audits_and_taken_by_its_name() {
             json!({"chart": {"spec": {"chart": "app", "version": "1.0.0", "sourceRef": {"name": "r"}}}}),
             "held",
         ),
-        ("flux-oci", json!({"url": format!("{oci}/more"), "ref": {"tag": "2.0.0"}}), "held"),
-        ("k3s", json!({"repo": repo, "chart": "gone", "version": "1.0.0"}), "missing"),
+        (
+            "flux-oci",
+            json!({"url": format!("{oci}/more"), "ref": {"tag": "2.0.0"}}),
+            "held",
+        ),
+        (
+            "k3s",
+            json!({"repo": repo, "chart": "gone", "version": "1.0.0"}),
+            "missing",
+        ),
     ];
     for (name, spec, status) in sources {
-        place.write("app.yaml", json!({"kind": "Application", "spec": spec}).to_string());
+        place.write(
+            "app.yaml",
+            json!({"kind": "Application", "spec": spec}).to_string(),
+        );
         let exit = if status == "missing" { 4 } else { 0 };
         let report = place.json(exit, &["audit", "app.yaml", "--lock", "landfall.lock"]);
         let found: Vec<&str> = ["held", "missing", "undecided"]
             .into_iter()
-            .filter(|status| report[*status].as_array().is_some_and(|found| !found.is_empty()))
+            .filter(|status| {
+                report[*status]
+                    .as_array()
+                    .is_some_and(|found| !found.is_empty())
+            })
             .collect();
         assert_eq!(found, [status], "{name}: {report}");
     }
 
-    let overlay =
-        place.ok(&["render", "helm-values", "app", "--to", "172.20.0.2:5000", "--lock", "landfall.lock"]);
-    assert!(overlay.contains("repository: 172.20.0.2:5000/x/app"), "{overlay}");
-    place.ok(&["rewrite", "app:1.0.0", "--to", "172.20.0.2:5000", "--lock", "landfall.lock", "-o", "new"]);
+    let overlay = place.ok(&[
+        "render",
+        "helm-values",
+        "app",
+        "--to",
+        "172.20.0.2:5000",
+        "--lock",
+        "landfall.lock",
+    ]);
+    assert!(
+        overlay.contains("repository: 172.20.0.2:5000/x/app"),
+        "{overlay}"
+    );
+    place.ok(&[
+        "rewrite",
+        "app:1.0.0",
+        "--to",
+        "172.20.0.2:5000",
+        "--lock",
+        "landfall.lock",
+        "-o",
+        "new",
+    ]);
     let new = std::fs::read(place.path("new/app-1.0.0.tgz")).unwrap();
     let text = String::from_utf8(crate::support::run(place.clean("tar").args([
         "-xzOf",
@@ -370,7 +545,23 @@ fn a_locked_chart_is_known_to_audits_and_taken_by_its_name() {
         "app/values.yaml",
     ])));
     assert!(new != app.archive && text.unwrap().contains("172.20.0.2:5000/x/app"));
-    let refused =
-        place.json(2, &["rewrite", "app", "-i", "--to", "172.20.0.2:5000", "--lock", "landfall.lock"]);
-    assert!(refused["error"]["message"].as_str().unwrap().contains("stays as it is"), "{refused}");
+    let refused = place.json(
+        2,
+        &[
+            "rewrite",
+            "app",
+            "-i",
+            "--to",
+            "172.20.0.2:5000",
+            "--lock",
+            "landfall.lock",
+        ],
+    );
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("stays as it is"),
+        "{refused}"
+    );
 }

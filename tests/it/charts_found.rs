@@ -1,5 +1,6 @@
-//! The images that `images: discover` finds in real charts: `LANDFALL_HELM_CHARTS=DIR` names a folder of charts, with their
-//! dependencies in `charts/`, and helm says what each runs by its defaults.
+//! The images that `images: discover` finds in real charts: `LANDFALL_HELM_CHARTS=DIR` names a
+//! folder of charts, with their dependencies in `charts/`, and helm says what each runs by its
+//! defaults.
 
 use crate::support::charts::{Chart, repository};
 use crate::support::helm::{command, helm};
@@ -13,12 +14,19 @@ use std::path::{Path, PathBuf};
 #[test]
 fn what_is_found_in_real_charts() {
     let Some(folder) = std::env::var_os("LANDFALL_HELM_CHARTS") else {
-        skip("charts_found::what_is_found_in_real_charts", "LANDFALL_HELM_CHARTS names no folder");
+        skip(
+            "charts_found::what_is_found_in_real_charts",
+            "LANDFALL_HELM_CHARTS names no folder",
+        );
         return;
     };
     let Some(helm) = helm() else { return };
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut charts: Vec<PathBuf> = entries.filter(|path| path.join("Chart.yaml").is_file()).collect();
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut charts: Vec<PathBuf> = entries
+        .filter(|path| path.join("Chart.yaml").is_file())
+        .collect();
     charts.sort();
     let (mut ran, mut hit, mut found_all, mut count, mut silent) = (0, 0, 0, 0, Vec::new());
     for chart in &charts {
@@ -40,7 +48,12 @@ fn what_is_found_in_real_charts() {
         if hits < truth.len() && open == 0 {
             silent.push(name);
         }
-        (ran, hit, found_all, count) = (ran + truth.len(), hit + hits, found_all + found.len(), count + 1);
+        (ran, hit, found_all, count) = (
+            ran + truth.len(),
+            hit + hits,
+            found_all + found.len(),
+            count + 1,
+        );
     }
     println!(
         "{count} charts: {hit} of {ran} images that helm renders are found; {found_all} are found in all"
@@ -52,24 +65,57 @@ fn what_is_found_in_real_charts() {
 /// The images that helm renders by the chart's defaults, and the packed chart.
 fn rendered(place: &Place, helm: &Path, chart: &Path) -> Option<(BTreeSet<String>, Chart)> {
     let mut template = command(place, helm);
-    template.args(["template", "x"]).arg(chart).args(["--kube-version", "1.34.0", "--include-crds"]);
+    template.args(["template", "x"]).arg(chart).args([
+        "--kube-version",
+        "1.34.0",
+        "--include-crds",
+    ]);
     let output = template.output().unwrap();
     output.status.success().then_some(())?;
     let text = String::from_utf8(output.stdout).unwrap();
-    let words = text.lines().filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("image:"));
-    let image = |word: &str| word.trim().trim_matches(['"', '\'']).parse::<ImageRef>().ok();
-    let truth = words.filter_map(image).filter(ImageRef::is_pinned).map(|image| image.to_string());
+    let words = text
+        .lines()
+        .filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("image:"));
+    let image = |word: &str| {
+        word.trim()
+            .trim_matches(['"', '\''])
+            .parse::<ImageRef>()
+            .ok()
+    };
+    let truth = words
+        .filter_map(image)
+        .filter(ImageRef::is_pinned)
+        .map(|image| image.to_string());
     let truth: BTreeSet<String> = truth.collect();
-    run(command(place, helm).arg("package").arg(chart).args(["-d", "packed"]));
-    let archive = std::fs::read_dir(place.path("packed")).unwrap().next()?.unwrap();
+    run(command(place, helm)
+        .arg("package")
+        .arg(chart)
+        .args(["-d", "packed"]));
+    let archive = std::fs::read_dir(place.path("packed"))
+        .unwrap()
+        .next()?
+        .unwrap();
     let file = archive.file_name().into_string().unwrap();
-    let yaml =
-        String::from_utf8(run(command(place, helm).args(["show", "chart"]).arg(archive.path()))).unwrap();
-    let says =
-        |key: &str| yaml.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim().trim_matches('"');
+    let yaml = String::from_utf8(run(command(place, helm)
+        .args(["show", "chart"])
+        .arg(archive.path())))
+    .unwrap();
+    let says = |key: &str| {
+        yaml.lines()
+            .find_map(|line| line.strip_prefix(key))
+            .unwrap()
+            .trim()
+            .trim_matches('"')
+    };
     let chart = Chart::new(says("name:"), says("version:"), "", &[]);
     assert_eq!(file, chart.file());
-    Some((truth, Chart { archive: std::fs::read(archive.path()).unwrap(), ..chart }))
+    Some((
+        truth,
+        Chart {
+            archive: std::fs::read(archive.path()).unwrap(),
+            ..chart
+        },
+    ))
 }
 
 /// The images that landfall finds, and how many references stay open.
@@ -87,9 +133,16 @@ fn discovered(place: &Place, chart: Chart) -> (BTreeSet<String>, usize) {
         "site.yaml",
         "apiVersion: landfall/v1\nkind: Site\nproxy: {http: \"http://127.0.0.1:9\", https: \"http://127.0.0.1:9\", noProxy: {installation: [127.0.0.0/8]}}\n",
     );
-    let _ = place.command().args(["lock", "-f", "m.yaml", "--site", "site.yaml"]).output().unwrap();
+    let _ = place
+        .command()
+        .args(["lock", "-f", "m.yaml", "--site", "site.yaml"])
+        .output()
+        .unwrap();
     let lock = place.read("landfall.lock");
-    let lines = |start: &'static str| lock.lines().filter_map(move |line| line.strip_prefix(start));
+    let lines = |start: &'static str| {
+        lock.lines()
+            .filter_map(move |line| line.strip_prefix(start))
+    };
     let found = lines("  - {name: ")
         .filter_map(|line| Some(line.split_once(", at: ")?.0.trim_matches('"').to_owned()));
     (found.collect(), lines("  - {reference: ").count())

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 /// What each host of a list is needed for, by its port.
 fn hosts(report: &Value) -> BTreeMap<String, String> {
     let rows = report["egress"]["hosts"].as_array().unwrap().iter();
-    rows.map(|row| (row["port"].to_string(), row["why"].to_string())).collect()
+    rows.map(|row| (row["port"].to_string(), row["why"].to_string()))
+        .collect()
 }
 
 fn port(address: &str) -> &str {
@@ -23,32 +24,57 @@ fn an_index_that_sends_to_a_registry_is_followed() {
     let up = Upstream::new();
     let (place, registry) = (&up.place, &up.registry.address);
     let app = Chart::new("app", "1.2.3+b", "", &[("values.yaml", "a: 1\n")]);
-    let app = Chart { provenance: Some(b"signed\n".to_vec()), ..app };
+    let app = Chart {
+        provenance: Some(b"signed\n".to_vec()),
+        ..app
+    };
     let manifest = app.push(&up.images, registry, "kept/app");
     up.repository(std::slice::from_ref(&app));
     let index = place.read("up/charts/index.yaml");
     place.write(
         "up/charts/index.yaml",
-        index.replace("- app-1.2.3+b.tgz", &format!("- oci://{registry}/kept/app:1.2.3+b")),
+        index.replace(
+            "- app-1.2.3+b.tgz",
+            &format!("- oci://{registry}/kept/app:1.2.3+b"),
+        ),
     );
-    up.manifest(&json!([{"repo": up.repo(), "name": "app", "version": "1.2.3+b"}]), "");
+    up.manifest(
+        &json!([{"repo": up.repo(), "name": "app", "version": "1.2.3+b"}]),
+        "",
+    );
     up.lock(0, &[]);
     let lock = place.read("landfall.lock");
     let digest = manifest["digest"].as_str().unwrap();
     assert!(
-        lock.contains(&format!("- name: helm+{}/app:1.2.3+b\n  digest: {digest}\n", up.repo())),
+        lock.contains(&format!(
+            "- name: helm+{}/app:1.2.3+b\n  digest: {digest}\n",
+            up.repo()
+        )),
         "{lock}"
     );
     let needed = hosts(&place.json(0, &["egress", "--store", "empty"]));
     let (files, images) = (&needed[port(&up.files.address)], &needed[port(registry)]);
-    assert!(files.contains("indexes of charts of") && images.contains("images of"), "{needed:?}");
+    assert!(
+        files.contains("indexes of charts of") && images.contains("images of"),
+        "{needed:?}"
+    );
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
     let there = own_registry();
     place.ok(&["push", "b", "--to", &there.address]);
     let at = "/v2/charts/app/manifests/1.2.3_b";
-    let there = request("GET", &there.address, at, &[("Accept", crate::support::http::ACCEPT)], b"");
-    assert_eq!(there.body, up.images.bytes(digest), "byte for byte, where the repository's charts go");
+    let there = request(
+        "GET",
+        &there.address,
+        at,
+        &[("Accept", crate::support::http::ACCEPT)],
+        b"",
+    );
+    assert_eq!(
+        there.body,
+        up.images.bytes(digest),
+        "byte for byte, where the repository's charts go"
+    );
     let server = landfall_serve(place, &["b"]);
     let got = |path: &str| request("GET", &server.address, path, &[], b"").body;
     assert_eq!(got("/charts/app-1.2.3%2Bb.tgz"), app.archive);
@@ -59,17 +85,31 @@ fn an_index_that_sends_to_a_registry_is_followed() {
 fn an_account_goes_to_the_repository_that_it_is_for_and_to_no_other_host() {
     let up = Upstream::new();
     let place = &up.place;
-    let guarded = Middle::new(&up.files.address, |asked| match asked.header("authorization") {
-        // u:p
-        Some("Basic dTpw") => Turn::Pass,
-        _ => Turn::Answer(401, vec![("WWW-Authenticate".into(), "Basic realm=\"x\"".into())], String::new()),
+    let guarded = Middle::new(&up.files.address, |asked| {
+        match asked.header("authorization") {
+            // u:p
+            Some("Basic dTpw") => Turn::Pass,
+            _ => Turn::Answer(
+                401,
+                vec![("WWW-Authenticate".into(), "Basic realm=\"x\"".into())],
+                String::new(),
+            ),
+        }
     });
     let other = Middle::new(&up.files.address, |_| Turn::Pass);
     let app = Chart::new("app", "1.0.0", "", &[]);
-    let app = Chart { provenance: Some(b"signed\n".to_vec()), ..app };
+    let app = Chart {
+        provenance: Some(b"signed\n".to_vec()),
+        ..app
+    };
     let more = Chart::new("more", "2.0.0", "", &[]);
     repository(place, "up/charts", "", std::slice::from_ref(&app));
-    repository(place, "up/far", &format!("http://{}/far/", other.address), std::slice::from_ref(&more));
+    repository(
+        place,
+        "up/far",
+        &format!("http://{}/far/", other.address),
+        std::slice::from_ref(&more),
+    );
     let (at, account) = (&guarded.address, place.write("account", "u:p\n"));
     for (name, plain) in [("site.yaml", true), ("secure.yaml", false)] {
         let site = json!({"apiVersion": "landfall/v1", "kind": "Site",
@@ -84,7 +124,9 @@ fn an_account_goes_to_the_repository_that_it_is_for_and_to_no_other_host() {
     up.lock(1, &["--site", "secure.yaml"]);
     let before = guarded.asked();
     assert!(
-        before.iter().all(|asked| asked.header("authorization").is_none()),
+        before
+            .iter()
+            .all(|asked| asked.header("authorization").is_none()),
         "not over http unless that is said"
     );
     up.lock(0, &["--site", "site.yaml"]);
@@ -93,7 +135,10 @@ fn an_account_goes_to_the_repository_that_it_is_for_and_to_no_other_host() {
     assert!(place.ok(&["ls", "b"]).contains("2 charts"));
     let asked = other.asked();
     assert!(
-        !asked.is_empty() && asked.iter().all(|asked| asked.header("authorization").is_none()),
+        !asked.is_empty()
+            && asked
+                .iter()
+                .all(|asked| asked.header("authorization").is_none()),
         "{asked:?}"
     );
     assert!(!place.read("landfall.lock").contains("u:p"));
@@ -103,8 +148,10 @@ fn an_account_goes_to_the_repository_that_it_is_for_and_to_no_other_host() {
 fn the_hosts_of_index_and_archive_are_listed_and_probed() {
     let up = Upstream::new();
     let place = &up.place;
-    let (index, archives) =
-        (Middle::new(&up.files.address, |_| Turn::Pass), Middle::new(&up.files.address, |_| Turn::Pass));
+    let (index, archives) = (
+        Middle::new(&up.files.address, |_| Turn::Pass),
+        Middle::new(&up.files.address, |_| Turn::Pass),
+    );
     let app = Chart::new("app", "1.0.0", "", &[]);
     repository(
         place,
@@ -113,14 +160,29 @@ fn the_hosts_of_index_and_archive_are_listed_and_probed() {
         std::slice::from_ref(&app),
     );
     let repo = format!("http://{}/charts", index.address);
-    up.manifest(&json!([{"repo": repo, "name": "app", "version": "1.0.0"}]), "");
+    up.manifest(
+        &json!([{"repo": repo, "name": "app", "version": "1.0.0"}]),
+        "",
+    );
     up.lock(0, &[]);
     let needed = hosts(&place.json(0, &["egress", "--store", "empty"]));
-    assert!(needed[port(&index.address)].contains("indexes of charts of"), "{needed:?}");
-    assert!(needed[port(&archives.address)].contains("files of"), "{needed:?}");
-    let before = [index.count("GET", "index.yaml"), archives.count("GET", "app-1.0.0.tgz")];
+    assert!(
+        needed[port(&index.address)].contains("indexes of charts of"),
+        "{needed:?}"
+    );
+    assert!(
+        needed[port(&archives.address)].contains("files of"),
+        "{needed:?}"
+    );
+    let before = [
+        index.count("GET", "index.yaml"),
+        archives.count("GET", "app-1.0.0.tgz"),
+    ];
     let probed = place.json(0, &["egress", "--probe"]);
-    let after = [index.count("GET", "index.yaml"), archives.count("GET", "app-1.0.0.tgz")];
+    let after = [
+        index.count("GET", "index.yaml"),
+        archives.count("GET", "app-1.0.0.tgz"),
+    ];
     assert_eq!(after, before.map(|count| count + 1), "{probed}");
 }
 
@@ -130,7 +192,10 @@ fn a_newer_chart_is_told_by_diff_and_the_old_one_swept() {
     let place = &up.place;
     let version = |version: &str| {
         let chart = Chart::new("app", version, "", &[("values.yaml", version)]);
-        Chart { provenance: Some(format!("signed {version}\n").into_bytes()), ..chart }
+        Chart {
+            provenance: Some(format!("signed {version}\n").into_bytes()),
+            ..chart
+        }
     };
     let (old, new) = (version("1.0.0"), version("1.1.0"));
     up.repository(&[old.clone(), new.clone()]);
@@ -143,14 +208,18 @@ fn a_newer_chart_is_told_by_diff_and_the_old_one_swept() {
     let name = |chart: &Chart| format!("helm+{}/app:{}", up.repo(), chart.version);
     let report = place.json(0, &["diff", "old.lock", "new.lock"]);
     let changes = report["changes"].as_array().unwrap();
-    assert!(changes.iter().all(|change| change["kind"] == "chart"), "{report}");
+    assert!(
+        changes.iter().all(|change| change["kind"] == "chart"),
+        "{report}"
+    );
     let told = place.ok(&["diff", "old.lock", "new.lock"]);
     assert!(told.contains("1.0.0") && told.contains("1.1.0"), "{told}");
     assert!(report.to_string().contains(&name(&new)), "{report}");
 
     let swept = place.json(0, &["gc", "--lock", "new.lock"]);
     let removed = swept["removed"].to_string();
-    let provenance = |chart: &Chart| crate::support::images::sha256(chart.provenance.as_ref().unwrap());
+    let provenance =
+        |chart: &Chart| crate::support::images::sha256(chart.provenance.as_ref().unwrap());
     for gone in [old.digest(), provenance(&old)] {
         assert!(removed.contains(&gone), "{gone}: {swept}");
     }
@@ -161,8 +230,14 @@ fn a_newer_chart_is_told_by_diff_and_the_old_one_swept() {
     place.ok(&["pack", "--lock", "new.lock", "-o", "b"]);
     place.ok(&["verify", "b", "--lock", "new.lock"]);
     let listed = place.json(0, &["ls", "b"]).to_string();
-    assert!(listed.contains(&name(&new)) && !listed.contains(&name(&old)), "{listed}");
-    assert_eq!(place.json(4, &["verify", "b", "--lock", "old.lock"])["status"], "refused");
+    assert!(
+        listed.contains(&name(&new)) && !listed.contains(&name(&old)),
+        "{listed}"
+    );
+    assert_eq!(
+        place.json(4, &["verify", "b", "--lock", "old.lock"])["status"],
+        "refused"
+    );
 }
 
 #[test]
@@ -184,12 +259,21 @@ fn what_a_helper_makes_of_no_value_is_open() {
         ("templates/p.yaml", template),
     ];
     up.repository(&[Chart::new("app", "1.0.0", "", &files)]);
-    up.manifest(&json!([{"repo": up.repo(), "name": "app", "version": "1.0.0", "images": "discover"}]), "");
+    up.manifest(
+        &json!([{"repo": up.repo(), "name": "app", "version": "1.0.0", "images": "discover"}]),
+        "",
+    );
     let report = up.lock(0, &[]);
     let open = report["open"].as_array().unwrap();
     assert_eq!(open.len(), 1, "{report}");
-    assert_eq!(open[0]["reference"], "{{ template \"app.image\" . }}", "{report}");
+    assert_eq!(
+        open[0]["reference"], "{{ template \"app.image\" . }}",
+        "{report}"
+    );
     assert_eq!(open[0]["at"], "app/templates/_pod.tpl:3:10", "{report}");
     let lock = place.read("landfall.lock");
-    assert!(lock.contains(&format!("{repository}:{tag}")) && !lock.contains("x/made"), "{lock}");
+    assert!(
+        lock.contains(&format!("{repository}:{tag}")) && !lock.contains("x/made"),
+        "{lock}"
+    );
 }

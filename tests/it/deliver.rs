@@ -1,5 +1,5 @@
-//! Delivering to registries that differ: what is found before the first byte, bodies in chunks, quotas,
-//! immutable tags.
+//! Delivering to registries that differ: what is found before the first byte, bodies in chunks,
+//! quotas, immutable tags.
 
 use crate::support::harbor::Harbor;
 use crate::support::images::{OCI_ZSTD, noise, tarball};
@@ -27,7 +27,8 @@ pub(crate) fn stored(names: &[(&str, usize)]) -> Stored {
     let place = Place::new();
     let upstream = own_registry();
     let images = Images::new(place.path("layout"));
-    let mut manifest = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages:\n".to_owned();
+    let mut manifest =
+        "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages:\n".to_owned();
     let mut list = Vec::new();
     for (seed, (name, size)) in names.iter().enumerate() {
         let content = tarball(&[("data", &noise(seed as u64 + 1, *size))]);
@@ -39,7 +40,12 @@ pub(crate) fn stored(names: &[(&str, usize)]) -> Stored {
     place.write("m.yaml", manifest);
     place.ok(&["lock", "-f", "m.yaml", "--store", "store"]);
     place.ok(&["pull", "--store", "store"]);
-    Stored { place, upstream, images, list }
+    Stored {
+        place,
+        upstream,
+        images,
+        list,
+    }
 }
 
 impl Stored {
@@ -49,13 +55,21 @@ impl Stored {
 
     pub(crate) fn push(&self, exit: i32, to: &str, more: &[&str]) -> Value {
         let host = to.split('/').next().unwrap();
-        self.place
-            .json(exit, &[&["push", "--store", "store", "--to", to, "--plain-http", host], more].concat())
+        self.place.json(
+            exit,
+            &[
+                &["push", "--store", "store", "--to", to, "--plain-http", host],
+                more,
+            ]
+            .concat(),
+        )
     }
 }
 
 pub(crate) fn stands(address: &str, repository: &str) -> Option<String> {
-    http::manifest(address, repository, "v1").header("docker-content-digest").map(str::to_owned)
+    http::manifest(address, repository, "v1")
+        .header("docker-content-digest")
+        .map(str::to_owned)
 }
 
 fn message(report: &Value) -> &str {
@@ -65,7 +79,10 @@ fn message(report: &Value) -> &str {
 /// Lets nobody pass without Basic: what may be done then differs from project to project.
 fn asks_for_an_account(asked: &Asked) -> Option<Turn> {
     asked.header("authorization").is_none().then(|| {
-        let challenge = ("WWW-Authenticate".to_owned(), "Basic realm=\"r\"".to_owned());
+        let challenge = (
+            "WWW-Authenticate".to_owned(),
+            "Basic realm=\"r\"".to_owned(),
+        );
         Turn::Answer(401, vec![challenge], String::new())
     })
 }
@@ -75,15 +92,25 @@ fn everything_in_the_way_is_told_at_once_and_nothing_is_sent() {
     if !need(&NEEDS) {
         return;
     }
-    let stored = stored(&[("four/app", 40), ("one/app", 100), ("three/app", 300), ("two/app", 200)]);
+    let stored = stored(&[
+        ("four/app", 40),
+        ("one/app", 100),
+        ("three/app", 300),
+        ("two/app", 200),
+    ]);
     let (place, images) = (&stored.place, &stored.images);
     let registry = own_registry();
-    let middle = Middle::new(&registry.address, |asked| match asked.is("POST", "/v2/two/app/blobs") {
-        true => Turn::refuse(403, "DENIED", "no pushing here"),
-        false => asks_for_an_account(asked).unwrap_or(Turn::Pass),
+    let middle = Middle::new(&registry.address, |asked| {
+        match asked.is("POST", "/v2/two/app/blobs") {
+            true => Turn::refuse(403, "DENIED", "no pushing here"),
+            false => asks_for_an_account(asked).unwrap_or(Turn::Pass),
+        }
     });
     let to = &middle.address;
-    place.write("home/.docker/config.json", json!({"auths": {to: {"auth": "dTpw"}}}).to_string());
+    place.write(
+        "home/.docker/config.json",
+        json!({"auths": {to: {"auth": "dTpw"}}}).to_string(),
+    );
     let other = images.image("linux/amd64", &[images.layer(&[("other", b"x")])]);
     images.push(&registry.address, "one/app", "v1", &other);
     let upstream = &stored.upstream.address;
@@ -110,21 +137,47 @@ fn everything_in_the_way_is_told_at_once_and_nothing_is_sent() {
     }
     assert!(text.matches("255 is the most").count() == 2, "{text}");
     let problems = report["problems"].as_array().unwrap();
-    let kinds: Vec<&str> = problems.iter().map(|problem| problem["kind"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> = problems
+        .iter()
+        .map(|problem| problem["kind"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["name", "name", "rights", "tag"]);
-    assert_eq!((&problems[3]["stands"], &problems[3]["wanted"]), (&other.into(), &stored.digest(1).into()));
-    assert!(report["items"].as_array().unwrap().iter().all(|item| item["status"] == "failed"), "{report:#}");
+    assert_eq!(
+        (&problems[3]["stands"], &problems[3]["wanted"]),
+        (&other.into(), &stored.digest(1).into())
+    );
+    assert!(
+        report["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|item| item["status"] == "failed"),
+        "{report:#}"
+    );
     assert_eq!((middle.count("PUT", ""), middle.count("PATCH", "")), (0, 0));
 
     // one thing is left; what stands there already makes it exit 3
     images.push(&registry.address, "three/app", "v1", &stored.list[2]);
     let report = stored.push(3, to, &["--move-tags"]);
     let text = message(&report);
-    assert!(text.contains("one thing is in the way") && text.contains("no pushing here"), "{text}");
-    let statuses: Vec<&Value> =
-        report["items"].as_array().unwrap().iter().map(|item| &item["status"]).collect();
+    assert!(
+        text.contains("one thing is in the way") && text.contains("no pushing here"),
+        "{text}"
+    );
+    let statuses: Vec<&Value> = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| &item["status"])
+        .collect();
     assert_eq!(statuses, ["failed", "failed", "present", "failed"]);
-    assert!(report["items"][0]["reason"].as_str().unwrap().contains("not sent"), "{report:#}");
+    assert!(
+        report["items"][0]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("not sent"),
+        "{report:#}"
+    );
     assert_eq!(middle.count("PUT", ""), 0);
 }
 
@@ -135,12 +188,23 @@ fn a_warm_push_asks_once_for_each_tag_and_a_moved_tag_is_reported() {
     }
     let stored = stored(&[("one/app", 100), ("two/app", 200)]);
     let registry = own_registry();
-    let other = stored.images.image("linux/amd64", &[stored.images.layer(&[("other", b"x")])]);
-    stored.images.push(&registry.address, "one/app", "v1", &other);
+    let other = stored
+        .images
+        .image("linux/amd64", &[stored.images.layer(&[("other", b"x")])]);
+    stored
+        .images
+        .push(&registry.address, "one/app", "v1", &other);
     let report = stored.push(0, &registry.address, &["--move-tags"]);
     let moved = &report["moved"][0];
-    assert_eq!((&moved["from"], &moved["to"]), (&other["digest"], &stored.digest(0).into()), "{report:#}");
-    assert_eq!(stands(&registry.address, "one/app").unwrap(), stored.digest(0));
+    assert_eq!(
+        (&moved["from"], &moved["to"]),
+        (&other["digest"], &stored.digest(0).into()),
+        "{report:#}"
+    );
+    assert_eq!(
+        stands(&registry.address, "one/app").unwrap(),
+        stored.digest(0)
+    );
     let report = stored.push(0, &registry.address, &[]);
     assert_eq!(report["totals"]["requests"], 2, "{report:#}");
 }
@@ -153,15 +217,29 @@ fn harbor_projects_are_told_and_made() {
     let stored = stored(&[("one/app", 100), ("one/b", 100), ("two/app", 200)]);
     let registry = own_registry();
     let harbor = Harbor::new(&registry.address, &[]);
-    stored.place.write("home/.docker/config.json", harbor.auth_file());
+    stored
+        .place
+        .write("home/.docker/config.json", harbor.auth_file());
     let report = stored.push(1, harbor.address(), &[]);
     let text = message(&report);
-    assert!(text.contains("no project 'one'") && text.contains("(stops 2 deliveries)"), "{text}");
-    assert!(text.contains("no project 'two'") && text.contains("--create-projects"), "{text}");
+    assert!(
+        text.contains("no project 'one'") && text.contains("(stops 2 deliveries)"),
+        "{text}"
+    );
+    assert!(
+        text.contains("no project 'two'") && text.contains("--create-projects"),
+        "{text}"
+    );
     assert_eq!(harbor.middle.count("POST", ""), 0);
     stored.push(0, harbor.address(), &["--create-projects"]);
-    assert_eq!(harbor.projects().into_keys().collect::<Vec<_>>(), ["one", "two"]);
-    assert_eq!(stands(&registry.address, "one/b").unwrap(), stored.digest(1));
+    assert_eq!(
+        harbor.projects().into_keys().collect::<Vec<_>>(),
+        ["one", "two"]
+    );
+    assert_eq!(
+        stands(&registry.address, "one/b").unwrap(),
+        stored.digest(1)
+    );
     // a repository without a project
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: {}\n  paths: {{\"{}/two/app\": pause}}\n",
@@ -170,7 +248,11 @@ fn harbor_projects_are_told_and_made() {
     );
     stored.place.write("site.yaml", site);
     let report = stored.push(3, harbor.address(), &["--site", "site.yaml"]);
-    assert!(message(&report).contains("Harbor wants PROJECT/NAME"), "{}", message(&report));
+    assert!(
+        message(&report).contains("Harbor wants PROJECT/NAME"),
+        "{}",
+        message(&report)
+    );
 }
 
 #[test]
@@ -181,10 +263,15 @@ fn harbor_quotas_are_read_before_and_final_when_met() {
     let stored = stored(&[("one/a", 1000), ("one/b", 300_000), ("two/app", 200)]);
     let registry = own_registry();
     let harbor = Harbor::new(&registry.address, &[("one", 200_000, 100), ("two", -1, 0)]);
-    stored.place.write("home/.docker/config.json", harbor.auth_file());
+    stored
+        .place
+        .write("home/.docker/config.json", harbor.auth_file());
     let report = stored.push(1, harbor.address(), &[]);
     let text = message(&report);
-    assert!(text.contains("the project 'one' needs 302 kB, and has 200 kB left"), "{text}");
+    assert!(
+        text.contains("the project 'one' needs 302 kB, and has 200 kB left"),
+        "{text}"
+    );
     assert_eq!(harbor.middle.count("PUT", ""), 0);
 }
 
@@ -195,15 +282,21 @@ fn a_quota_refusal_is_final_for_its_project() {
     }
     // nothing can be known before; the room is met on the way
     let names: Vec<(String, usize)> = (10..30).map(|n| (format!("one/app{n}"), 1000)).collect();
-    let mut names: Vec<(&str, usize)> = names.iter().map(|(name, size)| (name.as_str(), *size)).collect();
+    let mut names: Vec<(&str, usize)> = names
+        .iter()
+        .map(|(name, size)| (name.as_str(), *size))
+        .collect();
     names.push(("two/app", 1000));
     let stored = stored(&names);
     let registry = own_registry();
     let left = AtomicUsize::new(9000);
     let middle = Middle::new(&registry.address, move |asked| {
         let body = asked.is("PUT", "/v2/one/") && asked.target.contains("/blobs/uploads/");
-        let room =
-            || left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(asked.length));
+        let room = || {
+            left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+                left.checked_sub(asked.length)
+            })
+        };
         match body && room().is_err() {
             true => Turn::refuse(403, "DENIED", "Quota exceeded when processing the request"),
             false => Turn::Pass,
@@ -211,17 +304,42 @@ fn a_quota_refusal_is_final_for_its_project() {
     });
     let report = stored.push(3, &middle.address, &["--jobs", "2"]);
     let items = report["items"].as_array().unwrap();
-    let done: Vec<&Value> = items.iter().filter(|item| item["status"] == "done").collect();
-    assert!(done.iter().any(|item| item["name"].as_str().unwrap().contains("two/app")), "{report:#}");
+    let done: Vec<&Value> = items
+        .iter()
+        .filter(|item| item["status"] == "done")
+        .collect();
+    assert!(
+        done.iter()
+            .any(|item| item["name"].as_str().unwrap().contains("two/app")),
+        "{report:#}"
+    );
     assert!(done.len() > 2, "{report:#}");
     for (at, item) in items.iter().enumerate() {
-        let repository = item["name"].as_str().unwrap().split_once('/').unwrap().1.trim_end_matches(":v1");
+        let repository = item["name"]
+            .as_str()
+            .unwrap()
+            .split_once('/')
+            .unwrap()
+            .1
+            .trim_end_matches(":v1");
         let expected = (item["status"] == "done").then(|| stored.digest(at).to_owned());
-        assert_eq!(stands(&registry.address, repository), expected, "{repository}");
+        assert_eq!(
+            stands(&registry.address, repository),
+            expected,
+            "{repository}"
+        );
     }
-    assert!(items[19]["reason"].as_str().unwrap().contains("has no room for more"), "{report:#}");
+    assert!(
+        items[19]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("has no room for more"),
+        "{report:#}"
+    );
     // those that were on their way found it out for themselves; nobody asked after that
-    let refused = items.iter().filter(|item| item["reason"].as_str().is_some_and(|r| r.contains("403")));
+    let refused = items
+        .iter()
+        .filter(|item| item["reason"].as_str().is_some_and(|r| r.contains("403")));
     assert!(refused.count() <= 2, "{report:#}");
 }
 
@@ -235,35 +353,66 @@ fn a_refused_or_cut_body_goes_in_chunks() {
         let registry = own_registry();
         // 201 as from ECR with a Range that is stale, 204 as from GCR
         let patches = AtomicUsize::new(0);
-        let middle = Middle::new(&registry.address, move |asked| match asked.method.as_str() {
-            "PUT" | "PATCH" if asked.length > 16 * MIB && cut => Turn::CutAt(5 * MIB),
-            "PUT" | "PATCH" if asked.length > 16 * MIB => Turn::status(413),
-            "PATCH" => {
-                let status = [201, 204, 202][patches.fetch_add(1, Ordering::SeqCst) % 3];
-                Turn::Change(Box::new(move |response| {
-                    assert_eq!(response.status, 202, "{}", response.text());
-                    response.status = status;
-                    response.headers.retain(|(name, _)| name != "range");
-                    response.headers.push(("range".into(), "0-0".into()));
-                }))
+        let middle = Middle::new(&registry.address, move |asked| {
+            match asked.method.as_str() {
+                "PUT" | "PATCH" if asked.length > 16 * MIB && cut => Turn::CutAt(5 * MIB),
+                "PUT" | "PATCH" if asked.length > 16 * MIB => Turn::status(413),
+                "PATCH" => {
+                    let status = [201, 204, 202][patches.fetch_add(1, Ordering::SeqCst) % 3];
+                    Turn::Change(Box::new(move |response| {
+                        assert_eq!(response.status, 202, "{}", response.text());
+                        response.status = status;
+                        response.headers.retain(|(name, _)| name != "range");
+                        response.headers.push(("range".into(), "0-0".into()));
+                    }))
+                }
+                _ => Turn::Pass,
             }
-            _ => Turn::Pass,
         });
         let run = stored.place.command();
         let mut run = run;
-        run.args(["push", "--store", "store", "--to", &middle.address, "--jobs", "1", "--progress", "plain"]);
+        run.args([
+            "push",
+            "--store",
+            "store",
+            "--to",
+            &middle.address,
+            "--jobs",
+            "1",
+            "--progress",
+            "plain",
+        ]);
         run.args(["--plain-http", &middle.address]);
         let output = run.output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{told}");
-        let why = if cut { "cuts off twice at one place" } else { "refuses (413)" };
-        assert!(told.contains(why) && told.contains("in chunks of 16 MiB"), "{told}");
+        let why = if cut {
+            "cuts off twice at one place"
+        } else {
+            "refuses (413)"
+        };
+        assert!(
+            told.contains(why) && told.contains("in chunks of 16 MiB"),
+            "{told}"
+        );
         for (at, repository) in ["big/app", "big/other"].into_iter().enumerate() {
-            assert_eq!(stands(&registry.address, repository).unwrap(), stored.digest(at));
+            assert_eq!(
+                stands(&registry.address, repository).unwrap(),
+                stored.digest(at)
+            );
         }
-        // the second blob goes in chunks at once: 3 and 2 of them, the biggest tries being those of the first
-        let large = middle.asked().iter().filter(|asked| asked.length > 16 * MIB).count();
-        assert_eq!((middle.count("PATCH", ""), large), (5, if cut { 2 } else { 1 }), "{told}");
+        // the second blob goes in chunks at once: 3 and 2 of them, the biggest tries being those of
+        // the first
+        let large = middle
+            .asked()
+            .iter()
+            .filter(|asked| asked.length > 16 * MIB)
+            .count();
+        assert_eq!(
+            (middle.count("PATCH", ""), large),
+            (5, if cut { 2 } else { 1 }),
+            "{told}"
+        );
     }
 }
 
@@ -275,17 +424,30 @@ fn chunks_are_as_long_as_the_registry_asks() {
     let stored = stored(&[("big/app", 36 * MIB)]);
     let registry = own_registry();
     let refused = AtomicUsize::new(0);
-    let middle = Middle::new(&registry.address, move |asked| match asked.method.as_str() {
-        "PUT" if asked.length > MIB && refused.fetch_add(1, Ordering::SeqCst) == 0 => Turn::status(413),
-        "POST" => Turn::Change(Box::new(|response| {
-            response.headers.push(("oci-chunk-min-length".into(), (20 * MIB).to_string()));
-        })),
-        _ => Turn::Pass,
+    let middle = Middle::new(&registry.address, move |asked| {
+        match asked.method.as_str() {
+            "PUT" if asked.length > MIB && refused.fetch_add(1, Ordering::SeqCst) == 0 => {
+                Turn::status(413)
+            }
+            "POST" => Turn::Change(Box::new(|response| {
+                response
+                    .headers
+                    .push(("oci-chunk-min-length".into(), (20 * MIB).to_string()));
+            })),
+            _ => Turn::Pass,
+        }
     });
     stored.push(0, &middle.address, &["--jobs", "1"]);
-    let lengths: Vec<usize> =
-        middle.asked().iter().filter(|asked| asked.method == "PATCH").map(|asked| asked.length).collect();
-    assert!(matches!(lengths[..], [first, second] if first == 20 * MIB && second < first), "{lengths:?}");
+    let lengths: Vec<usize> = middle
+        .asked()
+        .iter()
+        .filter(|asked| asked.method == "PATCH")
+        .map(|asked| asked.length)
+        .collect();
+    assert!(
+        matches!(lengths[..], [first, second] if first == 20 * MIB && second < first),
+        "{lengths:?}"
+    );
 }
 
 #[test]
@@ -301,7 +463,10 @@ fn a_body_that_no_chunk_fits_names_the_limit() {
     });
     let report = stored.push(1, &middle.address, &[]);
     let reason = report["items"][0]["reason"].as_str().unwrap();
-    assert!(reason.contains("413") && reason.contains("takes no body of 3 MiB"), "{reason}");
+    assert!(
+        reason.contains("413") && reason.contains("takes no body of 3 MiB"),
+        "{reason}"
+    );
     assert!(reason.contains("client_max_body_size"), "{reason}");
 }
 
@@ -318,7 +483,9 @@ fn registries_that_refuse_mounts_or_hide_what_is_missing() {
             let head = asked.method == "HEAD";
             match asked.is("POST", "mount=") {
                 // it knows no mounts, and opens an upload
-                true if mount == 202 => Turn::As(asked.target.split('?').next().unwrap().to_owned()),
+                true if mount == 202 => {
+                    Turn::As(asked.target.split('?').next().unwrap().to_owned())
+                }
                 true => Turn::status(mount),
                 // Artifactory and others say 403 for what is not there
                 false if head => Turn::Change(Box::new(|response| {
@@ -336,13 +503,22 @@ fn registries_that_refuse_mounts_or_hide_what_is_missing() {
         );
         stored.place.write("site.yaml", site);
         stored.push(0, &middle.address, &["--site", "site.yaml"]);
-        assert_eq!(stands(&registry.address, "three/app").unwrap(), stored.digest(0), "{mount}");
+        assert_eq!(
+            stands(&registry.address, "three/app").unwrap(),
+            stored.digest(0),
+            "{mount}"
+        );
         assert!(middle.count("POST", "mount=") > 0);
         // what is there is not sent again, whether or not a mount could tell
         for repository in ["one/app", "two/app", "three/app"] {
-            let manifest =
-                format!("/v2/{repository}/manifests/{}", stands(&registry.address, repository).unwrap());
-            assert_eq!(http::request("DELETE", &registry.address, &manifest, &[], b"").status, 202);
+            let manifest = format!(
+                "/v2/{repository}/manifests/{}",
+                stands(&registry.address, repository).unwrap()
+            );
+            assert_eq!(
+                http::request("DELETE", &registry.address, &manifest, &[], b"").status,
+                202
+            );
         }
         let before = middle.count("PUT", "/blobs/");
         stored.push(0, &middle.address, &["--site", "site.yaml"]);
@@ -366,16 +542,28 @@ fn an_immutable_tag_that_stands_right_is_no_failure() {
     let middle = Middle::new(&registry.address, move |asked| {
         let tag = asked.target.ends_with("/manifests/v1");
         match asked.method.as_str() {
-            "HEAD" if tag && hidden.lock().unwrap().insert(asked.target.clone()) => Turn::status(404),
+            "HEAD" if tag && hidden.lock().unwrap().insert(asked.target.clone()) => {
+                Turn::status(404)
+            }
             "PUT" if tag => Turn::refuse(412, "PRECONDITION", "configured as immutable"),
             _ => Turn::Pass,
         }
     });
     let report = stored.push(3, &middle.address, &[]);
-    let statuses: Vec<&Value> =
-        report["items"].as_array().unwrap().iter().map(|item| &item["status"]).collect();
+    let statuses: Vec<&Value> = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| &item["status"])
+        .collect();
     assert_eq!(statuses, ["done", "failed"], "{report:#}");
-    assert!(report["items"][1]["reason"].as_str().unwrap().contains("configured as immutable"), "{report:#}");
+    assert!(
+        report["items"][1]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("configured as immutable"),
+        "{report:#}"
+    );
 }
 
 #[test]
@@ -386,10 +574,18 @@ fn a_repository_that_must_be_made_first_is_told() {
     let stored = stored(&[("one/app", 100)]);
     let registry = own_registry();
     let middle = Middle::new(&registry.address, |asked| match asked.method.as_str() {
-        "POST" => Turn::refuse(404, "NAME_UNKNOWN", "The repository with name 'one/app' does not exist"),
+        "POST" => Turn::refuse(
+            404,
+            "NAME_UNKNOWN",
+            "The repository with name 'one/app' does not exist",
+        ),
         _ => Turn::Pass,
     });
     let report = stored.push(1, &middle.address, &[]);
     assert_eq!(report["problems"][0]["kind"], "repository", "{report:#}");
-    assert!(message(&report).contains("makes none by itself"), "{}", message(&report));
+    assert!(
+        message(&report).contains("makes none by itself"),
+        "{}",
+        message(&report)
+    );
 }

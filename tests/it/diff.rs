@@ -1,4 +1,5 @@
-//! How locks, bundles and receipts differ: versions up and down, new signatures and hosts, and as Markdown.
+//! How locks, bundles and receipts differ: versions up and down, new signatures and hosts, and as
+//! Markdown.
 
 use crate::support::images::sha256;
 use crate::support::peers::own_registry;
@@ -24,7 +25,11 @@ fn lock(images: &[(String, u32, usize)]) -> String {
             text += "  referrers:\n";
         }
         for at in 0..*signed {
-            let tag = format!("sha256-{}.{}", &digest("top")["sha256:".len()..], ["sig", "att", "sbom"][at]);
+            let tag = format!(
+                "sha256-{}.{}",
+                &digest("top")["sha256:".len()..],
+                ["sig", "att", "sbom"][at]
+            );
             let _ = writeln!(
                 text,
                 "  - {{digest: {}, size: 5, mediaType: application/vnd.oci.image.manifest.v1+json, tag: {tag}}}",
@@ -36,11 +41,20 @@ fn lock(images: &[(String, u32, usize)]) -> String {
 }
 
 fn images(of: &[(&str, u32, usize)]) -> String {
-    lock(&of.iter().map(|(name, seed, signed)| ((*name).to_owned(), *seed, *signed)).collect::<Vec<_>>())
+    lock(
+        &of.iter()
+            .map(|(name, seed, signed)| ((*name).to_owned(), *seed, *signed))
+            .collect::<Vec<_>>(),
+    )
 }
 
 fn change<'a>(report: &'a Value, name: &str) -> &'a Value {
-    report["changes"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap()
+    report["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["name"] == name)
+        .unwrap()
 }
 
 #[test]
@@ -65,13 +79,32 @@ fn versions_signatures_and_hosts_are_told() {
     let report = place.json(0, &["diff", "old.lock", "new.lock"]);
     let up = change(&report, "q.test/up:v1.10.0");
     assert_eq!(
-        (&up["change"], &up["replaces"], &up["version"], &up["newBytes"]),
-        (&json!("added"), &json!("q.test/up:v1.9.0"), &json!("up"), &json!(1014))
+        (
+            &up["change"],
+            &up["replaces"],
+            &up["version"],
+            &up["newBytes"]
+        ),
+        (
+            &json!("added"),
+            &json!("q.test/up:v1.9.0"),
+            &json!("up"),
+            &json!(1014)
+        )
     );
-    assert_eq!(change(&report, "q.test/up:v1.9.0")["replacedBy"], "q.test/up:v1.10.0");
+    assert_eq!(
+        change(&report, "q.test/up:v1.9.0")["replacedBy"],
+        "q.test/up:v1.10.0"
+    );
     assert_eq!(change(&report, "q.test/down:1.10")["version"], "down");
     assert_eq!(change(&report, "q.test/moved:1")["change"], "moved");
-    assert_eq!(change(&report, "q.test/signed:1")["newReferrers"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        change(&report, "q.test/signed:1")["newReferrers"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     let hosts = report["hostChanges"].as_array().unwrap();
     assert_eq!(
         (hosts.len(), &hosts[0]["host"], &hosts[0]["change"]),
@@ -91,7 +124,10 @@ fn versions_signatures_and_hosts_are_told() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let markdown = place.ok(&["diff", "old.lock", "new.lock", "--output", "markdown"]);
-    assert!(markdown.starts_with("**6 changes: 1 moved, 1 up"), "{markdown}");
+    assert!(
+        markdown.starts_with("**6 changes: 1 moved, 1 up"),
+        "{markdown}"
+    );
     for part in [
         "<summary>Moved: the same name, another digest: 1</summary>",
         "| `q.test/up:v1.9.0` | `q.test/up:v1.10.0` | 1.0 kB |",
@@ -101,21 +137,34 @@ fn versions_signatures_and_hosts_are_told() {
         assert!(markdown.contains(part), "{part}: {markdown}");
     }
     let same = place.ok(&["diff", "old.lock", "old.lock", "--output", "markdown"]);
-    assert!(same.starts_with("**0 changes; ") && !same.contains("<details>"), "{same}");
+    assert!(
+        same.starts_with("**0 changes; ") && !same.contains("<details>"),
+        "{same}"
+    );
 }
 
 #[test]
 fn markdown_of_five_thousand_items_fits_a_pull_request() {
     let place = Place::new();
     let locked = |version: &str, seed| {
-        let one = |at: u32| (format!("registry.test/some/team/application-{at:04}:{version}"), at + seed, 1);
+        let one = |at: u32| {
+            (
+                format!("registry.test/some/team/application-{at:04}:{version}"),
+                at + seed,
+                1,
+            )
+        };
         lock(&(0..5000).map(one).collect::<Vec<_>>())
     };
     place.write("old.lock", locked("v1.9.0", 0));
     place.write("new.lock", locked("v1.10.0", 10_000));
     let markdown = place.ok(&["diff", "old.lock", "new.lock", "--output", "markdown"]);
     assert!(markdown.len() < 60_000, "{}", markdown.len());
-    assert!(markdown.contains("<summary>Newer versions: 5000</summary>"), "{}", &markdown[..500]);
+    assert!(
+        markdown.contains("<summary>Newer versions: 5000</summary>"),
+        "{}",
+        &markdown[..500]
+    );
     assert!(markdown.contains(" more; `--output json` has all of them"));
 }
 
@@ -129,17 +178,45 @@ fn a_receipt_is_a_side_as_good_as_a_lock() {
     let base = images.layer(&[("base", &crate::support::images::noise(1, 40_000))]);
     for (tag, seed) in [("v1.9", 2), ("v1.10", 3)] {
         let own = images.layer(&[("own", &crate::support::images::noise(seed, 5000))]);
-        images.push(&upstream.address, "app", tag, &images.image("linux/amd64", &[base.clone(), own]));
+        images.push(
+            &upstream.address,
+            "app",
+            tag,
+            &images.image("linux/amd64", &[base.clone(), own]),
+        );
         let manifest = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages: ";
-        place.write("m.yaml", format!("{manifest}[\"{}/app:{tag}\"]\n", upstream.address));
-        place.ok(&["lock", "-f", "m.yaml", "--lock", &format!("{tag}.lock"), "--store", "store"]);
+        place.write(
+            "m.yaml",
+            format!("{manifest}[\"{}/app:{tag}\"]\n", upstream.address),
+        );
+        place.ok(&[
+            "lock",
+            "-f",
+            "m.yaml",
+            "--lock",
+            &format!("{tag}.lock"),
+            "--store",
+            "store",
+        ]);
     }
     place.ok(&["pull", "--lock", "v1.9.lock", "--store", "store"]);
-    let push =
-        ["push", "--lock", "v1.9.lock", "--store", "store", "--to", &far.address, "--receipt", "r.json"];
+    let push = [
+        "push",
+        "--lock",
+        "v1.9.lock",
+        "--store",
+        "store",
+        "--to",
+        &far.address,
+        "--receipt",
+        "r.json",
+    ];
     place.ok(&push);
     let same = place.json(0, &["diff", "r.json", "v1.9.lock"]);
-    assert_eq!((&same["changes"], &same["old"]["of"]), (&json!([]), &json!("receipt")));
+    assert_eq!(
+        (&same["changes"], &same["old"]["of"]),
+        (&json!([]), &json!("receipt"))
+    );
     let report = place.json(0, &["diff", "r.json", "v1.10.lock"]);
     let name = format!("{}/app:v1.10", upstream.address);
     assert_eq!(change(&report, &name)["version"], "up");
@@ -149,6 +226,12 @@ fn a_receipt_is_a_side_as_good_as_a_lock() {
     // and the other way round: nobody knows the bytes of what only a receipt has
     let back = place.json(0, &["diff", "v1.10.lock", "r.json"]);
     let name = format!("{}/app:v1.9", upstream.address);
-    assert_eq!((&change(&back, &name)["version"], back["new"].get("bytes")), (&json!("down"), None));
-    assert_eq!(place.json(0, &["diff", "r.json", "r.json"])["changes"], json!([]));
+    assert_eq!(
+        (&change(&back, &name)["version"], back["new"].get("bytes")),
+        (&json!("down"), None)
+    );
+    assert_eq!(
+        place.json(0, &["diff", "r.json", "r.json"])["changes"],
+        json!([])
+    );
 }

@@ -19,10 +19,22 @@ fn what_can_be_no_image_is_not_drafted() {
 #[test]
 fn discover_drafts_a_manifest_with_helm_and_without() {
     let place = place();
-    place.write("t/d.yaml", "containers:\n- image: quay.io/x/a:1\n- image: nginx\n");
-    place.write("t/c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n");
-    place.write("t/c/values.yaml", "image: {repository: quay.io/x/default, tag: v1}\n");
-    place.write("t/c/templates/p.yaml", "image: \"{{ .Values.image.repository }}\"\n");
+    place.write(
+        "t/d.yaml",
+        "containers:\n- image: quay.io/x/a:1\n- image: nginx\n",
+    );
+    place.write(
+        "t/c/Chart.yaml",
+        "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+    );
+    place.write(
+        "t/c/values.yaml",
+        "image: {repository: quay.io/x/default, tag: v1}\n",
+    );
+    place.write(
+        "t/c/templates/p.yaml",
+        "image: \"{{ .Values.image.repository }}\"\n",
+    );
     place.write("mine.yaml", "image: {tag: v2}\n");
     let text = place.ok(&["discover", "t", "--name", "mine"]);
     let statically = "\
@@ -40,14 +52,25 @@ images:
 ";
     assert_eq!(text, statically);
     let refused = place.json(2, &["discover", "t", "-f", "mine.yaml"]);
-    assert!(refused["error"]["message"].as_str().unwrap().contains("no helm on PATH"), "{refused}");
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("no helm on PATH"),
+        "{refused}"
+    );
 
     // a stand-in: no helm is needed to build and test landfall
     let helm = place.write("bin/helm", "#!/bin/sh\necho \"$*\" >> \"$HOME/asked\"\nprintf 'containers:\\n- image: quay.io/x/rendered:v2\\n'\n");
     std::fs::set_permissions(&helm, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:/usr/bin:/bin", place.path("bin").display());
     let run = |args: &[&str]| {
-        let output = place.command().env("PATH", &path).args(args).output().unwrap();
+        let output = place
+            .command()
+            .env("PATH", &path)
+            .args(args)
+            .output()
+            .unwrap();
         (
             output.status.code(),
             String::from_utf8(output.stdout).unwrap(),
@@ -56,15 +79,29 @@ images:
     };
     let (code, text, told) = run(&["discover", "t", "-f", "mine.yaml"]);
     assert_eq!(code, Some(0), "{told}");
-    assert!(text.contains("\n  - quay.io/x/rendered:v2  # t/c (rendered):2\n"), "{text}");
+    assert!(
+        text.contains("\n  - quay.io/x/rendered:v2  # t/c (rendered):2\n"),
+        "{text}"
+    );
     assert!(!text.contains("default") && !text.contains("{{"), "{text}");
-    assert_eq!(place.read("home/asked"), "template landfall t/c --include-crds --values mine.yaml\n");
-    assert_eq!(run(&["discover", "t", "--no-helm", "--name", "mine"]).1, statically);
-    place.write("bin/helm", "#!/bin/sh\necho 'Error: no repository' >&2\nexit 1\n");
+    assert_eq!(
+        place.read("home/asked"),
+        "template landfall t/c --include-crds --values mine.yaml\n"
+    );
+    assert_eq!(
+        run(&["discover", "t", "--no-helm", "--name", "mine"]).1,
+        statically
+    );
+    place.write(
+        "bin/helm",
+        "#!/bin/sh\necho 'Error: no repository' >&2\nexit 1\n",
+    );
     let (code, text, told) = run(&["discover", "t", "--name", "mine"]);
     assert_eq!((code, text.as_str()), (Some(3), statically));
     assert!(
-        told.contains("helm cannot render it, so that its defaults were read: Error: no repository"),
+        told.contains(
+            "helm cannot render it, so that its defaults were read: Error: no repository"
+        ),
         "{told}"
     );
 }
@@ -99,11 +136,19 @@ fn discover_reads_a_cluster_and_the_lists_of_a_node_from_stdin() {
         (
             "crictl",
             crictl,
-            vec![format!("quay.io/x/bare@{digest}"), format!("registry.k8s.io/pause:3.9@{digest}")],
+            vec![
+                format!("quay.io/x/bare@{digest}"),
+                format!("registry.k8s.io/pause:3.9@{digest}"),
+            ],
         ),
         ("ctr", ctr, vec![format!("quay.io/x/app:v1@{digest}")]),
     ] {
-        let ran = place.landfall().args(["discover", "-"]).write_stdin(text).assert().code(0);
+        let ran = place
+            .landfall()
+            .args(["discover", "-"])
+            .write_stdin(text)
+            .assert()
+            .code(0);
         let draft = String::from_utf8_lossy(&ran.get_output().stdout).into_owned();
         let entries: Vec<&str> = draft
             .lines()
@@ -146,8 +191,17 @@ files:
 ";
     assert_eq!(draft, expected);
     let report = place.json(0, &["discover", "nodes", "--no-helm"]);
-    assert_eq!(report["packages"][0]["name"], "containerd.io=1.7.24-1", "{report:#}");
+    assert_eq!(
+        report["packages"][0]["name"], "containerd.io=1.7.24-1",
+        "{report:#}"
+    );
     // the draft is a manifest as it is
     let draft = place.write("draft.yaml", draft);
-    assert_eq!(crate::support::library::load_manifests(&[draft]).unwrap().files.len(), 2);
+    assert_eq!(
+        crate::support::library::load_manifests(&[draft])
+            .unwrap()
+            .files
+            .len(),
+        2
+    );
 }

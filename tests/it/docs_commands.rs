@@ -1,11 +1,13 @@
-//! The commands of landfall in the tables of docs/coming-from.md run, from top to bottom, section by section.
+//! The commands of landfall in the tables of docs/coming-from.md run, from top to bottom, section
+//! by section.
 
 use crate::support::Place;
 use crate::support::faults::{Content, Faults};
 use crate::support::images::tarball;
 use std::path::Path;
 
-/// The commands of landfall in each section: the second cells of its table, each command between backticks.
+/// The commands of landfall in each section: the second cells of its table, each command between
+/// backticks.
 fn sections() -> Vec<(String, Vec<String>)> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/coming-from.md");
     let text = std::fs::read_to_string(page).unwrap();
@@ -13,7 +15,10 @@ fn sections() -> Vec<(String, Vec<String>)> {
         let rows = part.lines().filter(|line| line.starts_with("| ")).skip(1);
         let cells = rows.filter_map(|row| row.split(" | ").nth(1));
         let spans = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
-        let commands = spans.filter(|span| span.starts_with("landfall ")).map(str::to_owned).collect();
+        let commands = spans
+            .filter(|span| span.starts_with("landfall "))
+            .map(str::to_owned)
+            .collect();
         (part.lines().next().unwrap().to_owned(), commands)
     };
     text.split("\n## ")
@@ -35,11 +40,20 @@ fn files(section: &str) -> &'static [(&'static str, &'static str)] {
                 "zarf.yaml",
                 "kind: ZarfPackageConfig\nmetadata: {name: z}\ncomponents: [{name: c, images: ['IMAGE']}]\n",
             ),
-            ("pod.yaml", "kind: Pod\nspec: {containers: [{name: a, image: 'IMAGE'}]}\n"),
+            (
+                "pod.yaml",
+                "kind: Pod\nspec: {containers: [{name: a, image: 'IMAGE'}]}\n",
+            ),
         ],
         "oc-mirror" => &[
-            ("isc.yaml", "kind: ImageSetConfiguration\nmirror: {additionalImages: [{name: 'IMAGE'}]}\n"),
-            ("mapping.txt", "docker://IMAGE=docker://mirror.test/team/app:v1\n"),
+            (
+                "isc.yaml",
+                "kind: ImageSetConfiguration\nmirror: {additionalImages: [{name: 'IMAGE'}]}\n",
+            ),
+            (
+                "mapping.txt",
+                "docker://IMAGE=docker://mirror.test/team/app:v1\n",
+            ),
         ],
         "skopeo" => &[("sync.yml", "'ADDRESS': {images: {team/app: ['v1']}}\n")],
         "KKP's installer" => &[
@@ -47,13 +61,17 @@ fn files(section: &str) -> &'static [(&'static str, &'static str)] {
                 "kkp.log",
                 "{\"msg\": \"Image found\", \"source-image\": \"IMAGE\"}\n{\"msg\": \"Finished\", \"all-image-count\": 1}\n",
             ),
-            ("pod.yaml", "kind: Pod\nspec: {containers: [{name: a, image: 'IMAGE'}]}\n"),
+            (
+                "pod.yaml",
+                "kind: Pod\nspec: {containers: [{name: a, image: 'IMAGE'}]}\n",
+            ),
         ],
         other => panic!("docs/coming-from.md has a section '{other}' that no test knows"),
     }
 }
 
-/// What a test cannot run to its end: a server, and an export of files where a list of images has none.
+/// What a test cannot run to its end: a server, and an export of files where a list of images has
+/// none.
 const NOT_RUN: [&str; 2] = ["landfall serve ", "landfall export files "];
 
 #[test]
@@ -68,14 +86,24 @@ fn the_commands_for_people_of_other_tools_run() {
     for (section, commands) in sections {
         let (place, down) = (Place::new(), Faults::new(Content::default()));
         for (name, text) in files(&section) {
-            place.write(name, text.replace("IMAGE", &image).replace("ADDRESS", &up.address));
+            place.write(
+                name,
+                text.replace("IMAGE", &image)
+                    .replace("ADDRESS", &up.address),
+            );
         }
         place.write(
             "site.yaml",
-            format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: '{}'}}\n", down.address),
+            format!(
+                "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: '{}'}}\n",
+                down.address
+            ),
         );
         // in the shape of a Hauler archive: a layout, here an empty one
-        place.write("haul.tar.zst", tarball(&[("index.json", br#"{"manifests": []}"#)]));
+        place.write(
+            "haul.tar.zst",
+            tarball(&[("index.json", br#"{"manifests": []}"#)]),
+        );
         std::fs::create_dir(place.path("media")).unwrap();
         let mut ran = 0;
         for command in &commands {

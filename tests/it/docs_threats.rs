@@ -7,7 +7,10 @@ fn every_row_of_the_threat_model_names_tests_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("docs/threat-model.md")).unwrap();
     let (mut rows, mut gone) = (0, Vec::new());
-    for row in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| lie |")) {
+    for row in page
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| lie |"))
+    {
         rows += 1;
         let tests = row.trim_end_matches([' ', '|']).rsplit('|').next().unwrap();
         let (mut source, mut named) = (String::new(), 0);
@@ -17,8 +20,8 @@ fn every_row_of_the_threat_model_names_tests_that_exist() {
             } else {
                 named += 1;
                 // a fuzz target is a test by the name of the target
-                let is_there =
-                    source.contains(&format!("fn {text}(")) || source.contains(&format!("    {text},"));
+                let is_there = source.contains(&format!("fn {text}("))
+                    || source.contains(&format!("    {text},"));
                 if !is_there {
                     gone.push(format!("{text}, in: {row}"));
                 }

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A registry with a token realm and a host for its blobs, each at an address of its own, and a file server.
+/// A registry with a token realm and a host for its blobs, each at an address of its own, and a
+/// file server.
 struct Upstream {
     place: Place,
     front: Middle,
@@ -32,11 +33,15 @@ impl Upstream {
         let files = file_server(&place.path("www"));
         let closed = Arc::new(AtomicBool::new(false));
         let is_closed = closed.clone();
-        let cdn = Middle::new(&registry.address, move |_| match is_closed.load(Ordering::Relaxed) {
-            true => Turn::status(403),
-            false => Turn::Pass,
+        let cdn = Middle::new(&registry.address, move |_| {
+            match is_closed.load(Ordering::Relaxed) {
+                true => Turn::status(403),
+                false => Turn::Pass,
+            }
         });
-        let realm = Middle::new("", |_| Turn::Answer(200, Vec::new(), r#"{"token": "good"}"#.into()));
+        let realm = Middle::new("", |_| {
+            Turn::Answer(200, Vec::new(), r#"{"token": "good"}"#.into())
+        });
         let (realm_at, cdn_at) = (realm.address.clone(), cdn.address.clone());
         let front = Middle::new(&registry.address, move |asked| {
             let redirect = format!("http://{cdn_at}{}?sig=hush", asked.target);
@@ -55,7 +60,15 @@ impl Upstream {
                 Some(_) => Turn::Pass,
             }
         });
-        let upstream = Upstream { place, front, realm, cdn, files, closed, _registry: registry };
+        let upstream = Upstream {
+            place,
+            front,
+            realm,
+            cdn,
+            files,
+            closed,
+            _registry: registry,
+        };
         upstream.manifest("");
         upstream
     }
@@ -65,7 +78,10 @@ impl Upstream {
         let (registry, files) = (&self.front.address, &self.files.address);
         let endpoints =
             "endpoints: [{host: ec2.test, port: 443, why: machines, from: [seed-cluster-node]}]\n";
-        let items = format!("images: [\"{registry}/app:v1\"]\n{endpoints}{}", more.replace("FILES", files));
+        let items = format!(
+            "images: [\"{registry}/app:v1\"]\n{endpoints}{}",
+            more.replace("FILES", files)
+        );
         self.place.write("m.yaml", format!("{head}{items}"));
     }
 
@@ -85,10 +101,21 @@ fn hosts(report: &Value) -> BTreeMap<String, (String, String)> {
     let rows = report["egress"]["hosts"].as_array().unwrap();
     let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
     let why = |row: &Value| {
-        row["why"].as_array().unwrap().iter().map(|why| why.as_str().unwrap()).collect::<Vec<_>>().join("; ")
+        row["why"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|why| why.as_str().unwrap())
+            .collect::<Vec<_>>()
+            .join("; ")
     };
     rows.iter()
-        .map(|row| (format!("{}:{}", text(row, "host"), row["port"]), (text(row, "known"), why(row))))
+        .map(|row| {
+            (
+                format!("{}:{}", text(row, "host"), row["port"]),
+                (text(row, "known"), why(row)),
+            )
+        })
         .collect()
 }
 
@@ -99,24 +126,49 @@ fn hosts_are_predicted_then_observed_by_lock_and_then_by_pull() {
     }
     let up = Upstream::new().locked();
     let of = |address: &str| format!("127.0.0.1:{}", address.split(':').nth(1).unwrap());
-    let (front, realm, cdn) = (of(&up.front.address), of(&up.realm.address), of(&up.cdn.address));
+    let (front, realm, cdn) = (
+        of(&up.front.address),
+        of(&up.realm.address),
+        of(&up.cdn.address),
+    );
     let known = |known: &str, why: String| (known.to_owned(), why);
-    let endpoint = ("ec2.test:443".to_owned(), known("declared", "machines".into()));
+    let endpoint = (
+        "ec2.test:443".to_owned(),
+        known("declared", "machines".into()),
+    );
 
     let before = up.run(0, "empty", &["egress"]);
     let images = format!("images of {front}");
     assert_eq!(
         hosts(&before),
-        [endpoint.clone(), (front.clone(), known("predicted", images.clone()))].into()
+        [
+            endpoint.clone(),
+            (front.clone(), known("predicted", images.clone()))
+        ]
+        .into()
     );
-    assert!(before["egress"]["notes"][0].as_str().unwrap().contains("no run with this store has asked it"));
+    assert!(
+        before["egress"]["notes"][0]
+            .as_str()
+            .unwrap()
+            .contains("no run with this store has asked it")
+    );
     assert_eq!(before["totals"]["requests"], 0);
 
     let after_lock = up.run(0, "store", &["egress"]);
-    let tokens = (realm.clone(), known("observed", format!("tokens of {front}")));
-    let mut expected = BTreeMap::from([endpoint, (front.clone(), known("observed", images)), tokens]);
+    let tokens = (
+        realm.clone(),
+        known("observed", format!("tokens of {front}")),
+    );
+    let mut expected =
+        BTreeMap::from([endpoint, (front.clone(), known("observed", images)), tokens]);
     assert_eq!(hosts(&after_lock), expected);
-    assert!(after_lock["egress"]["notes"][0].as_str().unwrap().contains("only `lock` has asked it"));
+    assert!(
+        after_lock["egress"]["notes"][0]
+            .as_str()
+            .unwrap()
+            .contains("only `lock` has asked it")
+    );
 
     up.run(0, "store", &["pull"]);
     let after_pull = up.run(0, "store", &["egress"]);
@@ -125,9 +177,15 @@ fn hosts_are_predicted_then_observed_by_lock_and_then_by_pull() {
     assert_eq!(after_pull["egress"]["notes"], serde_json::json!([]));
     // a second pull asks nobody, and takes nothing from what is known
     up.run(0, "store", &["pull"]);
-    assert_eq!(up.run(0, "store", &["egress"])["egress"], after_pull["egress"]);
+    assert_eq!(
+        up.run(0, "store", &["egress"])["egress"],
+        after_pull["egress"]
+    );
     assert!(!up.place.read("store/.landfall/egress").contains("hush"));
-    assert!(!up.place.read("landfall.lock").contains(&realm), "a lock names no realm");
+    assert!(
+        !up.place.read("landfall.lock").contains(&realm),
+        "a lock names no realm"
+    );
 }
 
 #[test]
@@ -136,22 +194,37 @@ fn a_comparison_shows_what_a_refresh_adds() {
         return;
     }
     let up = Upstream::new().locked();
-    let list = up.place.ok(&["egress", "--format", "json", "--store", "store"]);
+    let list = up
+        .place
+        .ok(&["egress", "--format", "json", "--store", "store"]);
     up.place.write("old.json", list);
     std::fs::rename(up.place.path("landfall.lock"), up.place.path("old.lock")).unwrap();
     up.manifest("files: [{url: 'http://FILES/tool'}]\n");
-    let moved = up.place.read("m.yaml").replace("host: ec2.test", "host: s3.test");
+    let moved = up
+        .place
+        .read("m.yaml")
+        .replace("host: ec2.test", "host: s3.test");
     up.place.write("m.yaml", moved);
     up.run(0, "store", &["lock", "-f", "m.yaml"]);
     for old in ["old.lock", "old.json"] {
         let report = up.run(0, "store", &["egress", "--diff", old]);
         let rows = report["egress"]["hosts"].as_array().unwrap();
-        let changes: Vec<String> =
-            rows.iter().map(|row| format!("{} {}", row["change"], row["host"])).collect();
-        let expected = ["\"added\" \"127.0.0.1\"", "\"removed\" \"ec2.test\"", "\"added\" \"s3.test\""];
+        let changes: Vec<String> = rows
+            .iter()
+            .map(|row| format!("{} {}", row["change"], row["host"]))
+            .collect();
+        let expected = [
+            "\"added\" \"127.0.0.1\"",
+            "\"removed\" \"ec2.test\"",
+            "\"added\" \"s3.test\"",
+        ];
         assert_eq!(changes, expected, "{old}: {report:#}");
     }
-    up.run(2, "store", &["egress", "--diff", "old.lock", "--format", "squid"]);
+    up.run(
+        2,
+        "store",
+        &["egress", "--diff", "old.lock", "--format", "squid"],
+    );
 }
 
 #[test]
@@ -168,10 +241,18 @@ fn a_probe_goes_through_redirects_and_on_after_refusals() {
         let rows = report["egress"]["hosts"].as_array().unwrap();
         let row = rows.iter().find(|row| row["port"] == port);
         let row = row.unwrap_or_else(|| panic!("{address} is not in {report:#}"));
-        (row["known"].as_str().unwrap().to_owned(), row["reach"].as_str().unwrap_or("").to_owned())
+        (
+            row["known"].as_str().unwrap().to_owned(),
+            row["reach"].as_str().unwrap_or("").to_owned(),
+        )
     };
     let reached = ("observed".to_owned(), "reached".to_owned());
-    for address in [&up.front.address, &up.realm.address, &up.cdn.address, &up.files.address] {
+    for address in [
+        &up.front.address,
+        &up.realm.address,
+        &up.cdn.address,
+        &up.files.address,
+    ] {
         assert_eq!(found(&report, address), reached, "{report:#}");
     }
     assert_eq!(up.cdn.count("GET", "/blobs/"), 1, "one blob, once");
@@ -183,12 +264,20 @@ fn a_probe_goes_through_redirects_and_on_after_refusals() {
     assert_eq!(report["status"], "refused");
     assert_eq!(found(&report, &up.cdn.address).1, "refused", "{report:#}");
     assert_eq!(found(&report, &up.front.address).1, "reached");
-    assert_eq!(found(&report, &up.files.address).1, "reached", "a refusal ends one host alone");
+    assert_eq!(
+        found(&report, &up.files.address).1,
+        "reached",
+        "a refusal ends one host alone"
+    );
     let notes = report["egress"]["notes"].to_string();
-    assert!(notes.contains("does not let it on") && !report.to_string().contains("hush"), "{report:#}");
+    assert!(
+        notes.contains("does not let it on") && !report.to_string().contains("hush"),
+        "{report:#}"
+    );
 }
 
-/// squid reads the rules of every kind of host that can be in a list, without an error or a warning.
+/// squid reads the rules of every kind of host that can be in a list, without an error or a
+/// warning.
 #[test]
 fn squid_reads_the_rules_of_hosts_of_every_kind() {
     if !need(&["squid"]) {
@@ -220,21 +309,30 @@ fn squid_reads_the_rules_of_hosts_of_every_kind() {
     place.json(0, &["lock", "-f", "m.yaml", "--store", "store"]);
     let rules = place.ok(&["egress", "--format", "squid", "--store", "store"]);
     let at = place.dir().display();
-    let head =
-        format!("http_port 127.0.0.1:3128\npid_filename none\ncoredump_dir {at}\ncache_log {at}/cache.log\n");
+    let head = format!(
+        "http_port 127.0.0.1:3128\npid_filename none\ncoredump_dir {at}\ncache_log {at}/cache.log\n"
+    );
     place.write("squid.conf", head + &rules);
-    let run = place.clean("squid").args(["-k", "parse", "-f", "squid.conf"]).output().unwrap();
+    let run = place
+        .clean("squid")
+        .args(["-k", "parse", "-f", "squid.conf"])
+        .output()
+        .unwrap();
     let told = String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success(), "{told}\n{rules}");
     for word in ["FATAL", "ERROR", "WARNING"] {
         assert!(!told.contains(word), "{told}\n{rules}");
     }
-    let read = told.lines().filter(|line| line.contains("Processing: ")).count();
+    let read = told
+        .lines()
+        .filter(|line| line.contains("Processing: "))
+        .count();
     let written = rules.lines().filter(|line| !line.starts_with('#')).count();
     assert_eq!(read, written + 4, "{told}\n{rules}");
 }
 
-/// A file host that is an endpoint of some machines keeps their roles, beside that of landfall itself.
+/// A file host that is an endpoint of some machines keeps their roles, beside that of landfall
+/// itself.
 #[test]
 fn a_host_of_the_lock_keeps_the_roles_of_its_endpoint() {
     if !need(&["gzip"]) {
@@ -245,15 +343,26 @@ fn a_host_of_the_lock_keeps_the_roles_of_its_endpoint() {
     let port: u16 = port.parse().unwrap();
     let rows = |from: &str| {
         let files = format!("files: [{{url: 'http://{host}:{port}/tool'}}]\n");
-        let endpoints = format!("endpoints: [{{host: '{host}', port: {port}, why: updates{from}}}]\n");
-        up.place.write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\n{files}{endpoints}"));
-        up.place.json(0, &["lock", "-f", "m.yaml", "--store", "store"]);
+        let endpoints =
+            format!("endpoints: [{{host: '{host}', port: {port}, why: updates{from}}}]\n");
+        up.place.write(
+            "m.yaml",
+            format!("apiVersion: landfall/v1\nkind: Manifest\n{files}{endpoints}"),
+        );
+        up.place
+            .json(0, &["lock", "-f", "m.yaml", "--store", "store"]);
         let report = up.place.json(0, &["egress", "--store", "store"]);
         let rows = report["egress"]["hosts"].as_array().unwrap().clone();
-        rows.into_iter().find(|row| row["host"] == host && row["port"] == port).unwrap()
+        rows.into_iter()
+            .find(|row| row["host"] == host && row["port"] == port)
+            .unwrap()
     };
     let row = rows(", from: [user-cluster-node, kkp-user]");
-    assert_eq!(row["from"], serde_json::json!(["kkp-user", "landfall", "user-cluster-node"]), "{row:#}");
+    assert_eq!(
+        row["from"],
+        serde_json::json!(["kkp-user", "landfall", "user-cluster-node"]),
+        "{row:#}"
+    );
     assert_eq!(row["why"].as_array().unwrap().len(), 2, "{row:#}");
     assert_eq!(rows("").get("from"), None, "all machines may");
 }

@@ -3,20 +3,31 @@
 use crate::support::faults::{Fault, On, Rig, What};
 use std::fs;
 
-/// The verb and its arguments, the exit code, the status of the JSON document, and what is there afterwards (`+name`), or
-/// is not (`-name`).
+/// The verb and its arguments, the exit code, the status of the JSON document, and what is there
+/// afterwards (`+name`), or is not (`-name`).
 type Row<'a> = (&'a str, i32, &'a str, &'a [&'a str]);
 
 fn check(rig: &Rig, situation: &str, rows: &[Row<'_>]) {
     for (line, exit, status, files) in rows {
-        let line = line.replace("UP", &rig.up.address).replace("DOWN", &rig.down.address);
-        let plain = ["--plain-http", &rig.up.address, "--plain-http", &rig.down.address];
+        let line = line
+            .replace("UP", &rig.up.address)
+            .replace("DOWN", &rig.down.address);
+        let plain = [
+            "--plain-http",
+            &rig.up.address,
+            "--plain-http",
+            &rig.down.address,
+        ];
         let args: Vec<&str> = line.split(' ').chain(plain).collect();
         let report = rig.place.json(*exit, &args);
         assert_eq!(report["status"], *status, "{situation}: {line}: {report:#}");
         for file in *files {
             let (is_there, name) = (file.starts_with('+'), &file[1..]);
-            assert_eq!(rig.place.path(name).exists(), is_there, "{situation}: {line}: {name}");
+            assert_eq!(
+                rig.place.path(name).exists(),
+                is_there,
+                "{situation}: {line}: {name}"
+            );
         }
     }
 }
@@ -26,9 +37,15 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
     let rig = Rig::new();
     rig.arm([]);
     let place = &rig.place;
-    place.write("app.yaml", format!("image: {}/team/app:v1\n", rig.up.address));
+    place.write(
+        "app.yaml",
+        format!("image: {}/team/app:v1\n", rig.up.address),
+    );
     place.write("other.yaml", "image: quay.io/not/carried:1\n");
-    place.write("bad/app.yaml", format!("image: {}/team/app:v1\n", rig.up.address));
+    place.write(
+        "bad/app.yaml",
+        format!("image: {}/team/app:v1\n", rig.up.address),
+    );
     place.write("bad/not-utf8.yaml", b"image: \xff\n");
     place.write("signers", "");
     let locked = place.read("landfall.lock");
@@ -37,17 +54,42 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
         &rig,
         "all is well",
         &[
-            ("lock -f m.yaml --lock new.lock --store s-new", 0, "done", &["+new.lock"]),
+            (
+                "lock -f m.yaml --lock new.lock --store s-new",
+                0,
+                "done",
+                &["+new.lock"],
+            ),
             ("lock --check -f m.yaml --store s-new", 0, "done", &[]),
             ("pull --store s-new", 0, "done", &[]),
-            ("pull --bundle new.bundle --store s-new", 0, "done", &["+new.bundle"]),
+            (
+                "pull --bundle new.bundle --store s-new",
+                0,
+                "done",
+                &["+new.bundle"],
+            ),
             ("pack -o whole --store s-new", 0, "done", &["+whole"]),
-            ("pack -o split --volume-size 60000 --store s-new", 0, "done", &["+split.0001"]),
+            (
+                "pack -o split --volume-size 60000 --store s-new",
+                0,
+                "done",
+                &["+split.0001"],
+            ),
             ("verify whole", 0, "done", &[]),
             ("push whole --to DOWN", 0, "done", &[]),
-            ("mirror --lock landfall.lock --to DOWN/mirrored", 0, "done", &[]),
+            (
+                "mirror --lock landfall.lock --to DOWN/mirrored",
+                0,
+                "done",
+                &[],
+            ),
             ("export files whole -o files", 0, "done", &["+files"]),
-            ("export images whole -o images.tar", 0, "done", &["+images.tar"]),
+            (
+                "export images whole -o images.tar",
+                0,
+                "done",
+                &["+images.tar"],
+            ),
             ("ls whole", 0, "done", &[]),
             ("diff landfall.lock whole", 0, "done", &[]),
             ("rewrite app.yaml --bundle whole --to DOWN", 0, "done", &[]),
@@ -61,17 +103,32 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
         "an input file is not there",
         &[
             ("lock -f nowhere.yaml", 2, "failed", &[]),
-            ("lock -f m.yaml --check --lock nowhere.lock", 2, "failed", &[]),
+            (
+                "lock -f m.yaml --check --lock nowhere.lock",
+                2,
+                "failed",
+                &[],
+            ),
             ("pull --lock nowhere.lock", 2, "failed", &[]),
             ("pack --lock nowhere.lock -o b", 2, "failed", &["-b"]),
             ("push --lock nowhere.lock --to DOWN", 2, "failed", &[]),
             ("mirror --lock nowhere.lock --to DOWN", 2, "failed", &[]),
-            ("rewrite nowhere.yaml --bundle whole --to DOWN", 2, "failed", &[]),
+            (
+                "rewrite nowhere.yaml --bundle whole --to DOWN",
+                2,
+                "failed",
+                &[],
+            ),
             ("audit nowhere.yaml --bundle whole", 2, "failed", &[]),
             ("discover nowhere.yaml", 2, "failed", &[]),
             ("diff nowhere landfall.lock", 2, "failed", &[]),
             ("ls nowhere", 2, "failed", &[]),
-            ("pack -o b --since nowhere --store s-new", 2, "failed", &["-b"]),
+            (
+                "pack -o b --since nowhere --store s-new",
+                2,
+                "failed",
+                &["-b"],
+            ),
             ("verify nowhere", 2, "failed", &[]),
             ("push nowhere --to DOWN", 2, "failed", &[]),
             ("serve nowhere", 2, "failed", &[]),
@@ -80,11 +137,31 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
             ("sbom nowhere", 2, "failed", &[]),
             ("gc --bundle nowhere --store s-new", 2, "failed", &[]),
             ("status --bundle nowhere --registry DOWN", 2, "failed", &[]),
-            ("rewrite app.yaml --bundle nowhere --to DOWN", 2, "failed", &[]),
+            (
+                "rewrite app.yaml --bundle nowhere --to DOWN",
+                2,
+                "failed",
+                &[],
+            ),
             ("audit app.yaml --bundle nowhere", 2, "failed", &[]),
-            ("render containerd --bundle nowhere --to DOWN -o none", 2, "failed", &["-none"]),
-            ("export files --bundle nowhere -o none", 2, "failed", &["-none"]),
-            ("export images --bundle nowhere -o none", 2, "failed", &["-none"]),
+            (
+                "render containerd --bundle nowhere --to DOWN -o none",
+                2,
+                "failed",
+                &["-none"],
+            ),
+            (
+                "export files --bundle nowhere -o none",
+                2,
+                "failed",
+                &["-none"],
+            ),
+            (
+                "export images --bundle nowhere -o none",
+                2,
+                "failed",
+                &["-none"],
+            ),
             ("doctor nowhere.yaml", 2, "failed", &[]),
         ],
     );
@@ -112,7 +189,12 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
         &rig,
         "a check says no",
         &[
-            ("rewrite app.yaml --bundle whole --to DOWN --check", 4, "refused", &[]),
+            (
+                "rewrite app.yaml --bundle whole --to DOWN --check",
+                4,
+                "refused",
+                &[],
+            ),
             ("audit other.yaml --bundle whole", 4, "refused", &[]),
         ],
     );
@@ -126,11 +208,21 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
                 "partial",
                 &["+out/app.yaml", "-out/not-utf8.yaml"],
             ),
-            ("rewrite bad/not-utf8.yaml --bundle whole --to DOWN", 1, "failed", &[]),
+            (
+                "rewrite bad/not-utf8.yaml --bundle whole --to DOWN",
+                1,
+                "failed",
+                &[],
+            ),
             ("audit bad --bundle whole", 3, "partial", &[]),
             ("audit bad/not-utf8.yaml --bundle whole", 1, "failed", &[]),
             ("discover bad -o part.yaml", 3, "partial", &["+part.yaml"]),
-            ("discover bad/not-utf8.yaml -o none.yaml", 1, "failed", &["-none.yaml"]),
+            (
+                "discover bad/not-utf8.yaml -o none.yaml",
+                1,
+                "failed",
+                &["-none.yaml"],
+            ),
         ],
     );
 
@@ -141,17 +233,52 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
         &rig,
         "one item fails",
         &[
-            ("lock -f m.yaml --lock part.lock --store s-part", 3, "partial", &["+part.lock"]),
+            (
+                "lock -f m.yaml --lock part.lock --store s-part",
+                3,
+                "partial",
+                &["+part.lock"],
+            ),
             ("pull --store s-part", 3, "partial", &[]),
-            ("pull --bundle part.bundle --store s-other", 3, "partial", &["-part.bundle"]),
-            ("pack -o refused --store s-part", 3, "refused", &["-refused"]),
-            ("pack -o part --store s-part --allow-partial", 3, "partial", &["+part"]),
-            ("pack -o part --lock part.lock --store s-part", 3, "refused", &[]),
+            (
+                "pull --bundle part.bundle --store s-other",
+                3,
+                "partial",
+                &["-part.bundle"],
+            ),
+            (
+                "pack -o refused --store s-part",
+                3,
+                "refused",
+                &["-refused"],
+            ),
+            (
+                "pack -o part --store s-part --allow-partial",
+                3,
+                "partial",
+                &["+part"],
+            ),
+            (
+                "pack -o part --lock part.lock --store s-part",
+                3,
+                "refused",
+                &[],
+            ),
             ("verify part", 4, "refused", &[]),
             ("verify part --allow-partial", 0, "done", &[]),
             ("push part --to DOWN/part", 4, "refused", &[]),
-            ("push part --to DOWN/part --allow-partial", 3, "partial", &[]),
-            ("export images --lock landfall.lock --store s-part -o none", 1, "failed", &["-none"]),
+            (
+                "push part --to DOWN/part --allow-partial",
+                3,
+                "partial",
+                &[],
+            ),
+            (
+                "export images --lock landfall.lock --store s-part -o none",
+                1,
+                "failed",
+                &["-none"],
+            ),
             (
                 "export images --lock landfall.lock --store s-part -o some.tar --allow-partial",
                 3,
@@ -162,38 +289,78 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
     );
     rig.arm([]);
     let app = ("team/app".to_owned(), "v1".to_owned());
-    let tool = rig.up.content(|content| content.tags[&("team/tool".to_owned(), "v1".to_owned())].clone());
+    let tool = rig
+        .up
+        .content(|content| content.tags[&("team/tool".to_owned(), "v1".to_owned())].clone());
     let moved = |content: &mut crate::support::faults::Content| {
         let manifest = content.manifests[&("team/tool".to_owned(), tool.clone())].clone();
-        content.manifests.insert(("team/app".into(), tool.clone()), manifest);
+        content
+            .manifests
+            .insert(("team/app".into(), tool.clone()), manifest);
         content.tags.insert(app.clone(), tool.clone()).unwrap()
     };
     let old = rig.up.content(moved);
-    check(&rig, "a tag moved upstream", &[("lock --check -f m.yaml --store s-new", 4, "refused", &[])]);
-    rig.up.content(|content| content.tags.insert(app.clone(), old));
+    check(
+        &rig,
+        "a tag moved upstream",
+        &[("lock --check -f m.yaml --store s-new", 4, "refused", &[])],
+    );
+    rig.up
+        .content(|content| content.tags.insert(app.clone(), old));
 
-    let none =
-        [On::Manifest, On::ManifestHead, On::Blob, On::File].map(|on| Fault::always(on, What::Status(403)));
+    let none = [On::Manifest, On::ManifestHead, On::Blob, On::File]
+        .map(|on| Fault::always(on, What::Status(403)));
     rig.arm(none);
     check(
         &rig,
         "everything fails",
         &[
-            ("lock -f m.yaml --lock none.lock --store s-none", 1, "failed", &["-none.lock"]),
+            (
+                "lock -f m.yaml --lock none.lock --store s-none",
+                1,
+                "failed",
+                &["-none.lock"],
+            ),
             ("lock -f m.yaml --refresh --store s-none", 1, "failed", &[]),
             ("lock --check -f m.yaml --store s-none", 1, "failed", &[]),
             ("pull --store s-none", 1, "failed", &[]),
-            ("pull --bundle none.bundle --store s-none", 1, "failed", &["-none.bundle"]),
+            (
+                "pull --bundle none.bundle --store s-none",
+                1,
+                "failed",
+                &["-none.bundle"],
+            ),
             ("pack -o none --store s-none", 3, "refused", &["-none"]),
-            ("pack -o none --store s-none --allow-partial", 1, "failed", &["-none"]),
-            ("export files --lock landfall.lock --store s-none -o none", 1, "failed", &[]),
-            ("mirror --lock landfall.lock --to DOWN/none", 1, "failed", &[]),
+            (
+                "pack -o none --store s-none --allow-partial",
+                1,
+                "failed",
+                &["-none"],
+            ),
+            (
+                "export files --lock landfall.lock --store s-none -o none",
+                1,
+                "failed",
+                &[],
+            ),
+            (
+                "mirror --lock landfall.lock --to DOWN/none",
+                1,
+                "failed",
+                &[],
+            ),
             ("push whole --to 127.0.0.1:9", 1, "failed", &[]),
         ],
     );
     // neither a lock that has less nor one that has nothing replaces what is there
-    let images = format!("images: [{0}/team/app:v2, {0}/team/tool:v2]", rig.up.address);
-    place.write("new.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\n{images}\n"));
+    let images = format!(
+        "images: [{0}/team/app:v2, {0}/team/tool:v2]",
+        rig.up.address
+    );
+    place.write(
+        "new.yaml",
+        format!("apiVersion: landfall/v1\nkind: Manifest\n{images}\n"),
+    );
     check(
         &rig,
         "nothing of another manifest resolves",
@@ -207,13 +374,30 @@ fn a_refusal_to_pack_is_told_from_a_partial_bundle() {
     let rig = Rig::new();
     rig.arm([Fault::always(On::Manifest, What::Status(404)).at("team/tool")]);
     let said = |args: &str| {
-        let output = rig.place.landfall().args(args.split(' ')).assert().code(3).get_output().clone();
-        let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        let output = rig
+            .place
+            .landfall()
+            .args(args.split(' '))
+            .assert()
+            .code(3)
+            .get_output()
+            .clone();
+        let said =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         said.concat()
     };
-    said(&format!("pull --store s-part --plain-http {}", rig.up.address));
+    said(&format!(
+        "pull --store s-part --plain-http {}",
+        rig.up.address
+    ));
     let refused = said("pack -o b --store s-part");
-    assert!(refused.starts_with("landfall: refused: 1 item would be missing from the bundle"), "{refused}");
+    assert!(
+        refused.starts_with("landfall: refused: 1 item would be missing from the bundle"),
+        "{refused}"
+    );
     let packed = said("pack -o b --store s-part --allow-partial");
-    assert!(packed.starts_with("packed ") && packed.contains("so the bundle is partial"), "{packed}");
+    assert!(
+        packed.starts_with("packed ") && packed.contains("so the bundle is partial"),
+        "{packed}"
+    );
 }

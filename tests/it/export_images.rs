@@ -34,7 +34,10 @@ pub(crate) fn members(bytes: &[u8]) -> (Vec<String>, BTreeMap<String, Vec<u8>>) 
         let mut content = Vec::new();
         entry.read_to_end(&mut content).unwrap();
         order.push(name.clone());
-        assert!(all.insert(name.clone(), content).is_none(), "{name} is there twice");
+        assert!(
+            all.insert(name.clone(), content).is_none(),
+            "{name} is there twice"
+        );
     }
     (order, all)
 }
@@ -50,15 +53,28 @@ impl Site {
         };
         let amd64 = image("linux/amd64", "app");
         let attestation = images.attestation(&amd64);
-        let app =
-            images.index(&[amd64, image("linux/arm64", "app"), image("linux/s390x", "app"), attestation]);
+        let app = images.index(&[
+            amd64,
+            image("linux/arm64", "app"),
+            image("linux/s390x", "app"),
+            attestation,
+        ]);
         let tool = images.index(&[image("linux/amd64", "tool"), image("linux/arm64", "tool")]);
-        let plain = images
-            .docker_image("linux/amd64", &[images.docker_layer(&[("bin/app", b"plain for linux/amd64")])]);
+        let plain = images.docker_image(
+            "linux/amd64",
+            &[images.docker_layer(&[("bin/app", b"plain for linux/amd64")])],
+        );
         for (name, descriptor) in [("app", &app), ("tool", &tool), ("plain", &plain)] {
             images.push(&upstream.address, &format!("team/{name}"), "v1", descriptor);
         }
-        let site = Site { place, images, upstream, app, tool, plain };
+        let site = Site {
+            place,
+            images,
+            upstream,
+            app,
+            tool,
+            plain,
+        };
         site.lock(&format!(
             "- REG/team/app:v1\n- REG/team/tool@{}\n- {{ref: REG/team/plain:v1, platforms: [linux/amd64]}}\n",
             site.tool["digest"].as_str().unwrap()
@@ -79,12 +95,18 @@ impl Site {
     }
 
     pub(crate) fn export(&self, exit: i32, args: &[&str]) -> Value {
-        self.place.json(exit, &[&["export", "images", "--store", "store"], args].concat())
+        self.place.json(
+            exit,
+            &[&["export", "images", "--store", "store"], args].concat(),
+        )
     }
 
     /// The message of an export that ends with this code.
     fn refused(&self, exit: i32, args: &[&str]) -> String {
-        self.export(exit, args)["error"]["message"].as_str().unwrap().to_owned()
+        self.export(exit, args)["error"]["message"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     /// What the archive at `name` has, and its `index.json`: what each name stands at.
@@ -92,8 +114,13 @@ impl Site {
         let (_, files) = members(&self.place.read_bytes(name));
         let index: Value = serde_json::from_slice(&files["index.json"]).unwrap();
         let named = index["manifests"].as_array().unwrap().iter().map(|entry| {
-            let name = entry["annotations"]["io.containerd.image.name"].as_str().unwrap();
-            assert_eq!(entry["annotations"]["org.opencontainers.image.ref.name"], name);
+            let name = entry["annotations"]["io.containerd.image.name"]
+                .as_str()
+                .unwrap();
+            assert_eq!(
+                entry["annotations"]["org.opencontainers.image.ref.name"],
+                name
+            );
             (name.to_owned(), entry.clone())
         });
         let named = named.collect();
@@ -108,13 +135,21 @@ impl Site {
 /// Everything below a manifest of an archive, which must all be there.
 fn closure(files: &BTreeMap<String, Vec<u8>>, digest: &str) -> BTreeSet<String> {
     let path = format!("blobs/{}", digest.replace(':', "/"));
-    let bytes = files.get(&path).unwrap_or_else(|| panic!("{digest} is not in the archive"));
+    let bytes = files
+        .get(&path)
+        .unwrap_or_else(|| panic!("{digest} is not in the archive"));
     assert_eq!(sha256(bytes), digest);
     let mut all = BTreeSet::from([path]);
     let document: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let lists = [&document["manifests"], &document["layers"]];
-    let children = lists.into_iter().filter_map(Value::as_array).flatten().chain(document.get("config"));
-    let children: Vec<_> = children.filter_map(|child| child["digest"].as_str()).collect();
+    let children = lists
+        .into_iter()
+        .filter_map(Value::as_array)
+        .flatten()
+        .chain(document.get("config"));
+    let children: Vec<_> = children
+        .filter_map(|child| child["digest"].as_str())
+        .collect();
     all.extend(children.into_iter().flat_map(|child| closure(files, child)));
     all
 }
@@ -135,7 +170,11 @@ fn an_archive_has_every_name_and_no_index_has_a_hole() {
     let mut wanted = BTreeSet::new();
     for registry in [site.upstream.address.as_str(), "172.20.0.2:5000/pre"] {
         let tag = format!("digest-{}", &tool["sha256:".len()..][..12]);
-        for (name, tag, digest) in [("app", "v1", app), ("tool", &tag, tool), ("plain", "v1", plain)] {
+        for (name, tag, digest) in [
+            ("app", "v1", app),
+            ("tool", &tag, tool),
+            ("plain", "v1", plain),
+        ] {
             wanted.insert(format!("{registry}/team/{name}:{tag}"));
             wanted.insert(format!("{registry}/team/{name}@{digest}"));
         }
@@ -143,18 +182,30 @@ fn an_archive_has_every_name_and_no_index_has_a_hole() {
     assert_eq!(named.keys().cloned().collect::<BTreeSet<_>>(), wanted);
     // what is whole stays byte for byte; what the lock leaves out is gone from its index
     assert_eq!(digest(&named[&site.reg("team/plain:v1")]), plain);
-    assert_eq!(digest(&named[&site.reg(&format!("team/tool@{tool}"))]), tool);
+    assert_eq!(
+        digest(&named[&site.reg(&format!("team/tool@{tool}"))]),
+        tool
+    );
     let trimmed = digest(&named["172.20.0.2:5000/pre/team/app:v1"]);
     let trims = json!([{"name": site.reg("team/app:v1"), "from": app, "to": trimmed}]);
     assert_eq!(report["trimmed"], trims);
-    assert!(site.place.read("landfall.lock").contains(&format!("trimmed: {{digest: {trimmed}")));
+    assert!(
+        site.place
+            .read("landfall.lock")
+            .contains(&format!("trimmed: {{digest: {trimmed}"))
+    );
     // nothing is lacking, and nothing is there that no name needs
-    let mut needed: BTreeSet<String> =
-        named.values().flat_map(|entry| closure(&files, digest(entry))).collect();
+    let mut needed: BTreeSet<String> = named
+        .values()
+        .flat_map(|entry| closure(&files, digest(entry)))
+        .collect();
     needed.extend(["oci-layout", "index.json"].map(str::to_owned));
     assert_eq!(files.keys().cloned().collect::<BTreeSet<_>>(), needed);
     let bytes = site.place.read_bytes("images.tar").len();
-    assert_eq!((&report["archive"]["bytes"], &report["archive"]["format"]), (&json!(bytes), &json!("oci")));
+    assert_eq!(
+        (&report["archive"]["bytes"], &report["archive"]["format"]),
+        (&json!(bytes), &json!("oci"))
+    );
 }
 
 #[test]
@@ -166,12 +217,28 @@ fn a_platform_takes_its_part_of_every_image_and_no_more() {
     site.lock("- REG/team/app:v1\n- REG/team/tool:v1\n");
     site.export(0, &["-o", "all.tar"]);
     site.export(0, &["-o", "one.tar", "--platform", "linux/arm64"]);
-    site.export(0, &["-o", "both.tar", "--platform", "linux/arm64", "--platform", "linux/amd64"]);
-    assert_eq!(site.place.read_bytes("both.tar"), site.place.read_bytes("all.tar"));
+    site.export(
+        0,
+        &[
+            "-o",
+            "both.tar",
+            "--platform",
+            "linux/arm64",
+            "--platform",
+            "linux/amd64",
+        ],
+    );
+    assert_eq!(
+        site.place.read_bytes("both.tar"),
+        site.place.read_bytes("all.tar")
+    );
     let (files, named) = site.archive("one.tar");
     for name in ["team/app:v1", "team/tool:v1"] {
         let index: Value = serde_json::from_slice(
-            &files[&format!("blobs/{}", digest(&named[&site.reg(name)]).replace(':', "/"))],
+            &files[&format!(
+                "blobs/{}",
+                digest(&named[&site.reg(name)]).replace(':', "/")
+            )],
         )
         .unwrap();
         let platforms: Vec<_> = index["manifests"].as_array().unwrap().iter().collect();
@@ -179,9 +246,15 @@ fn a_platform_takes_its_part_of_every_image_and_no_more() {
         assert_eq!(platforms[0]["platform"]["architecture"], "arm64");
     }
     let text = |name| String::from_utf8_lossy(&site.place.read_bytes(name)).into_owned();
-    assert!(text("all.tar").contains("unknown") && !text("one.tar").contains("unknown"), "the attestation");
+    assert!(
+        text("all.tar").contains("unknown") && !text("one.tar").contains("unknown"),
+        "the attestation"
+    );
     let said = site.refused(2, &["-o", "no.tar", "--platform", "linux/riscv64"]);
-    for part in ["team/app:v1: it has no linux/riscv64, only linux/amd64, linux/arm64", "team/tool:v1"] {
+    for part in [
+        "team/app:v1: it has no linux/riscv64, only linux/amd64, linux/arm64",
+        "team/tool:v1",
+    ] {
         assert!(said.contains(part), "{said}");
     }
     assert!(!site.place.path("no.tar").exists());
@@ -194,41 +267,82 @@ fn a_docker_archive_has_one_platform_and_refuses_what_docker_cannot_take() {
     }
     let site = Site::new();
     let said = site.refused(2, &["-o", "no.tar", "--format", "docker"]);
-    for part in ["choose it with --platform", "--format oci", "team/app:v1: linux/amd64, linux/arm64"] {
+    for part in [
+        "choose it with --platform",
+        "--format oci",
+        "team/app:v1: linux/amd64, linux/arm64",
+    ] {
         assert!(said.contains(part), "{said}");
     }
     assert!(!said.contains("plain"), "{said}");
-    site.export(0, &["-o", "d.tar", "--format", "docker", "--platform", "linux/amd64", "--to", "r.example"]);
+    site.export(
+        0,
+        &[
+            "-o",
+            "d.tar",
+            "--format",
+            "docker",
+            "--platform",
+            "linux/amd64",
+            "--to",
+            "r.example",
+        ],
+    );
     let (files, named) = site.archive("d.tar");
     let saved: Vec<Value> = serde_json::from_slice(&files["manifest.json"]).unwrap();
     assert_eq!(saved.len(), 3);
     let app = &saved[0];
-    assert_eq!(app["RepoTags"], json!([site.reg("team/app:v1"), "r.example/team/app:v1"]));
-    assert_eq!(app["Layers"].as_array().unwrap().len(), 3, "a layer that is there twice is named twice");
+    assert_eq!(
+        app["RepoTags"],
+        json!([site.reg("team/app:v1"), "r.example/team/app:v1"])
+    );
+    assert_eq!(
+        app["Layers"].as_array().unwrap().len(),
+        3,
+        "a layer that is there twice is named twice"
+    );
     let manifest = &named["r.example/team/app:v1"];
     let below = closure(&files, digest(manifest));
-    let layers = app["Layers"].as_array().unwrap().iter().chain([&app["Config"]]);
-    assert!(layers.clone().all(|path| below.contains(path.as_str().unwrap())));
+    let layers = app["Layers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .chain([&app["Config"]]);
+    assert!(
+        layers
+            .clone()
+            .all(|path| below.contains(path.as_str().unwrap()))
+    );
     let config: Value = serde_json::from_slice(&files[app["Config"].as_str().unwrap()]).unwrap();
     assert_eq!(config["architecture"], "amd64");
 
     let layer = site.images.zstd_layer(&[("bin/app", b"x")]);
     let zstd = site.images.image("linux/amd64", &[layer]);
-    site.images.push(&site.upstream.address, "team/zstd", "v1", &zstd);
+    site.images
+        .push(&site.upstream.address, "team/zstd", "v1", &zstd);
     let artifact = site.images.artifact("application/x.test", b"hello", None);
-    site.images.push(&site.upstream.address, "team/artifact", "v1", &artifact);
+    site.images
+        .push(&site.upstream.address, "team/artifact", "v1", &artifact);
     site.lock(
         "- {ref: REG/team/plain:v1, platforms: [linux/amd64]}\n- {ref: REG/team/zstd:v1, platforms: [linux/amd64]}\n\
          - REG/team/artifact:v1\n",
     );
     let said = site.refused(2, &["-o", "no.tar", "--format", "docker"]);
-    for part in ["team/zstd:v1: ", OCI_ZSTD, "team/artifact:v1: it is no container image", "--format oci"] {
+    for part in [
+        "team/zstd:v1: ",
+        OCI_ZSTD,
+        "team/artifact:v1: it is no container image",
+        "--format oci",
+    ] {
         assert!(said.contains(part), "{said}");
     }
     assert!(!said.contains("plain"), "{said}");
     site.export(0, &["-o", "oci.tar", "--platform", "linux/amd64"]);
     let said = site.refused(2, &["-o", "no.tar", "--platform", "linux/arm64"]);
-    assert!(said.contains("team/plain:v1: it has no linux/arm64, only linux/amd64"), "{said}");
+    assert!(
+        said.contains("team/plain:v1: it has no linux/arm64, only linux/amd64"),
+        "{said}"
+    );
     assert!(!site.place.path("no.tar").exists());
 }
 
@@ -238,19 +352,39 @@ fn the_bytes_follow_from_the_lock_wherever_the_content_comes_from() {
         return;
     }
     let site = Site::new();
-    site.place.ok(&["pack", "-o", "B.tar.zst", "--store", "store"]);
-    site.place.ok(&["pack", "-o", "V", "--volume-size", "60000", "--store", "store"]);
+    site.place
+        .ok(&["pack", "-o", "B.tar.zst", "--store", "store"]);
+    site.place.ok(&[
+        "pack",
+        "-o",
+        "V",
+        "--volume-size",
+        "60000",
+        "--store",
+        "store",
+    ]);
     let lock = site.place.read("landfall.lock");
     for (format, more) in [("oci", &[][..]), ("docker", &["--platform", "linux/amd64"])] {
         let args = [&["--format", format], more].concat();
         site.export(0, &[&["-o", "store.tar"], &args[..]].concat());
         let wanted = site.place.read_bytes("store.tar");
-        for from in [&["B.tar.zst"][..], &["--bundle", "B.tar.zst"], &["V"], &["--lock", "landfall.lock"]] {
+        for from in [
+            &["B.tar.zst"][..],
+            &["--bundle", "B.tar.zst"],
+            &["V"],
+            &["--lock", "landfall.lock"],
+        ] {
             site.export(0, &[from, &["-o", "again.tar"], &args[..]].concat());
-            assert!(site.place.read_bytes("again.tar") == wanted, "{from:?} {format}");
+            assert!(
+                site.place.read_bytes("again.tar") == wanted,
+                "{from:?} {format}"
+            );
         }
         let mut piped = site.place.command();
-        piped.args(["export", "images", "B.tar.zst", "-o", "-"]).args(&args).stderr(Stdio::piped());
+        piped
+            .args(["export", "images", "B.tar.zst", "-o", "-"])
+            .args(&args)
+            .stderr(Stdio::piped());
         let piped = piped.output().unwrap();
         assert!(piped.status.success() && piped.stdout == wanted, "{format}");
         assert!(String::from_utf8_lossy(&piped.stderr).contains("exported 3 images"));
@@ -259,12 +393,16 @@ fn the_bytes_follow_from_the_lock_wherever_the_content_comes_from() {
     site.lock("- REG/team/app:v1\n");
     site.place.ok(&["pack", "-o", "base", "--store", "store"]);
     fs::write(site.place.path("landfall.lock"), lock).unwrap();
-    site.place.ok(&["pack", "-o", "delta", "--since", "base", "--store", "store"]);
+    site.place
+        .ok(&["pack", "-o", "delta", "--since", "base", "--store", "store"]);
     let said = site.refused(4, &["delta", "-o", "delta.tar"]);
     assert!(said.contains("is a delta"), "{said}");
     site.export(0, &["delta", "--base", "base", "-o", "delta.tar"]);
     site.export(0, &["-o", "store.tar"]);
-    assert_eq!(site.place.read_bytes("delta.tar"), site.place.read_bytes("store.tar"));
+    assert_eq!(
+        site.place.read_bytes("delta.tar"),
+        site.place.read_bytes("store.tar")
+    );
     let said = site.refused(2, &["-o", "-"]);
     assert!(said.contains("--report FILE"), "{said}");
 }
@@ -280,30 +418,51 @@ fn an_archive_comes_whole_or_not_at_all() {
     assert_eq!(report["archive"]["path"], "images/landfall-images.tar");
     fs::write(site.place.path("old.tar"), "old").unwrap();
     std::os::unix::fs::symlink("old.tar", site.place.path("link.tar")).unwrap();
-    for (out, why) in
-        [("link.tar", "a symbolic link"), ("/dev/null", "a device"), ("no/where.tar", "No such file")]
-    {
+    for (out, why) in [
+        ("link.tar", "a symbolic link"),
+        ("/dev/null", "a device"),
+        ("no/where.tar", "No such file"),
+    ] {
         let said = site.refused(1, &["-o", out]);
         assert!(said.contains(why) && said.contains(out), "{said}");
     }
-    assert!(site.refused(2, &["-o", "images.tar.zst"]).contains("plain tar"));
-    assert!(site.export(0, &["-o", "dry.tar", "--dry-run"])["archive"]["bytes"].as_u64().unwrap() > 1000);
+    assert!(
+        site.refused(2, &["-o", "images.tar.zst"])
+            .contains("plain tar")
+    );
+    assert!(
+        site.export(0, &["-o", "dry.tar", "--dry-run"])["archive"]["bytes"]
+            .as_u64()
+            .unwrap()
+            > 1000
+    );
 
     // a layer that is gone, and one that is damaged
     let (files, _) = site.archive("images/landfall-images.tar");
-    let layer =
-        files.keys().find(|path| path.starts_with("blobs/") && files[*path].starts_with(&[0x1f, 0x8b]));
+    let layer = files
+        .keys()
+        .find(|path| path.starts_with("blobs/") && files[*path].starts_with(&[0x1f, 0x8b]));
     let layer = site.place.path("store").join(layer.unwrap());
     let content = fs::read(&layer).unwrap();
     fs::remove_file(&layer).unwrap();
     let report = site.export(1, &["-o", "old.tar"]);
     let said = report["error"]["message"].as_str().unwrap();
-    assert!(said.contains("nothing was written") && said.contains("is not there"), "{said}");
-    let missing: Vec<_> =
-        report["items"].as_array().unwrap().iter().filter(|item| item["status"] == "missing").collect();
+    assert!(
+        said.contains("nothing was written") && said.contains("is not there"),
+        "{said}"
+    );
+    let missing: Vec<_> = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|item| item["status"] == "missing")
+        .collect();
     assert!(!missing.is_empty() && missing.len() < 3, "{report}");
     let report = site.export(3, &["-o", "partial.tar", "--allow-partial"]);
-    assert_eq!(report["archive"]["images"].as_array().unwrap().len(), 3 - missing.len());
+    assert_eq!(
+        report["archive"]["images"].as_array().unwrap().len(),
+        3 - missing.len()
+    );
     fs::write(&layer, noise(1, content.len())).unwrap();
     let said = site.refused(1, &["-o", "old.tar"]);
     assert!(said.contains("damaged"), "{said}");
@@ -318,8 +477,7 @@ fn an_interrupted_export_leaves_no_file() {
     let place = Place::new();
     let store = Images::new(place.path("store"));
     // a hole, which takes minutes to hash
-    let layer =
-        json!({"mediaType": OCI_GZIP, "digest": format!("sha256:{}", "0".repeat(64)), "size": 1u64 << 38});
+    let layer = json!({"mediaType": OCI_GZIP, "digest": format!("sha256:{}", "0".repeat(64)), "size": 1u64 << 38});
     let config = store.blob(OCI_CONFIG, br#"{"os":"linux","architecture":"amd64"}"#);
     let manifest =
         json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": [layer]});

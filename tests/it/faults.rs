@@ -1,18 +1,22 @@
-//! A network that fails in every way we know: each fault ends in the same bytes, or in an error that says
-//! what is wrong. The registry that misbehaves is our own (`support/faults`).
+//! A network that fails in every way we know: each fault ends in the same bytes, or in an error
+//! that says what is wrong. The registry that misbehaves is our own (`support/faults`).
 
 use crate::support::faults::{Auth, Content, Fault, Later, On, Rig, Settings, What, quick};
 use crate::support::library::{Item, Limits, Status};
 use std::time::{Duration, Instant};
 
 fn done(items: &[Item]) -> bool {
-    items.iter().all(|item| matches!(item.status, Status::Done | Status::Present))
+    items
+        .iter()
+        .all(|item| matches!(item.status, Status::Done | Status::Present))
 }
 
 /// The reason of the first item that failed.
 fn reason(items: &[Item]) -> String {
     let failed = items.iter().find(|item| item.status == Status::Failed);
-    failed.and_then(|item| item.reason.clone()).unwrap_or_default()
+    failed
+        .and_then(|item| item.reason.clone())
+        .unwrap_or_default()
 }
 
 /// Pulls under each of these faults into a store of its own: everything must be as without them.
@@ -28,12 +32,16 @@ fn pulled(cases: &[(&str, Vec<Fault>)]) -> Rig {
     rig
 }
 
-/// Pulls under this fault, which must fail some item with these words. Then without it: all must be well.
+/// Pulls under this fault, which must fail some item with these words. Then without it: all must be
+/// well.
 fn refused(rig: &Rig, name: &str, fault: Fault, words: &[&str]) {
     rig.arm([fault]);
     let items = rig.pull(name);
     let reason = reason(&items);
-    assert!(words.iter().all(|word| reason.contains(word)), "{name}: {reason}");
+    assert!(
+        words.iter().all(|word| reason.contains(word)),
+        "{name}: {reason}"
+    );
     assert!(!done(&items), "{name}");
     rig.arm([]);
     assert!(done(&rig.pull(name)), "{name}: not mended by another run");
@@ -49,24 +57,56 @@ fn bodies_that_break_off_stall_or_come_slowly() {
     let rig = pulled(&[
         ("cut", both(&What::Cut(10_000)).to_vec()),
         ("cut at the head", both(&What::Cut(0)).to_vec()),
-        ("cut again and again", vec![Fault::once(On::Blob, What::Cut(3000)).times(30)]),
-        ("cut manifest", vec![Fault::once(On::Manifest, What::Cut(20)).times(3)]),
-        ("hung up", [On::Blob, On::Manifest, On::File].map(|on| Fault::once(on, What::HangUp)).to_vec()),
+        (
+            "cut again and again",
+            vec![Fault::once(On::Blob, What::Cut(3000)).times(30)],
+        ),
+        (
+            "cut manifest",
+            vec![Fault::once(On::Manifest, What::Cut(20)).times(3)],
+        ),
+        (
+            "hung up",
+            [On::Blob, On::Manifest, On::File]
+                .map(|on| Fault::once(on, What::HangUp))
+                .to_vec(),
+        ),
         ("stalled", both(&What::Stall(5000)).to_vec()),
-        ("nothing at first", both(&What::Hold(Duration::from_millis(1100))).to_vec()),
-        ("held, but not too long", both(&What::Hold(Duration::from_millis(200))).to_vec()),
-        ("slow loris", vec![Fault::once(On::File, What::Drip(1500, Duration::from_millis(60)))]),
+        (
+            "nothing at first",
+            both(&What::Hold(Duration::from_millis(1100))).to_vec(),
+        ),
+        (
+            "held, but not too long",
+            both(&What::Hold(Duration::from_millis(200))).to_vec(),
+        ),
+        (
+            "slow loris",
+            vec![Fault::once(
+                On::File,
+                What::Drip(1500, Duration::from_millis(60)),
+            )],
+        ),
     ]);
     // what was there was not asked for again: each cut goes on at its last byte
     rig.arm([Fault::once(On::Blob, What::Cut(3000)).times(8)]);
     assert!(done(&rig.pull("bytes")));
-    let sent: usize =
-        rig.up.seen().iter().filter(|seen| seen.on == Some(On::Blob)).map(|seen| seen.sent).sum();
+    let sent: usize = rig
+        .up
+        .seen()
+        .iter()
+        .filter(|seen| seen.on == Some(On::Blob))
+        .map(|seen| seen.sent)
+        .sum();
     let blobs = rig.up.content(|content| {
-        let all = content.blobs.iter().map(|((_, digest), bytes)| (digest.clone(), bytes.len()));
+        let all = content
+            .blobs
+            .iter()
+            .map(|((_, digest), bytes)| (digest.clone(), bytes.len()));
         all.collect::<std::collections::BTreeMap<_, _>>()
     });
-    // the empty config of an artifact is never asked for: the file has it too, and there it is computed
+    // the empty config of an artifact is never asked for: the file has it too, and there it is
+    // computed
     let size: usize = blobs.values().filter(|size| **size > 2).sum();
     assert_eq!(sent, size, "{}", rig.up.shown());
 }
@@ -80,18 +120,41 @@ fn ranges_ignored_refused_and_lied_about() {
         ("206 with another start", then(What::RangeShifted)),
         ("206 with bytes of another part", then(What::RangeLies)),
         ("400", then(What::RangeRefused(400))),
-        ("416 with the length of the blob", then(What::RangeRefused(416))),
-        ("files", vec![Fault::once(On::File, What::Cut(50)), Fault::always(On::File, What::RangeShifted)]),
+        (
+            "416 with the length of the blob",
+            then(What::RangeRefused(416)),
+        ),
+        (
+            "files",
+            vec![
+                Fault::once(On::File, What::Cut(50)),
+                Fault::always(On::File, What::RangeShifted),
+            ],
+        ),
     ]);
     // whoever lied is asked for no range again
-    let largest = rig.lock.images[1].blobs.iter().max_by_key(|blob| blob.size).unwrap();
+    let largest = rig.lock.images[1]
+        .blobs
+        .iter()
+        .max_by_key(|blob| blob.size)
+        .unwrap();
     let largest = largest.digest.to_string();
-    for what in [What::RangeShifted, What::RangeLies, What::RangeRefused(400), What::RangeRefused(416)] {
+    for what in [
+        What::RangeShifted,
+        What::RangeLies,
+        What::RangeRefused(400),
+        What::RangeRefused(416),
+    ] {
         let faults = [cut(), Fault::once(On::Blob, what.clone()), cut().times(3)];
         rig.arm(faults.map(|fault| fault.at(&largest)));
         let store = format!("remembered {what:?}");
         assert!(done(&rig.pull(&store)));
-        let ranges = rig.up.seen().iter().filter(|seen| seen.range.is_some()).count();
+        let ranges = rig
+            .up
+            .seen()
+            .iter()
+            .filter(|seen| seen.range.is_some())
+            .count();
         assert_eq!(ranges, 1, "{what:?}:\n{}", rig.up.shown());
         rig.assert_same(&store, &store);
     }
@@ -113,9 +176,22 @@ fn wrong_bytes_are_found_and_named() {
         Fault::always(On::Manifest, What::Corrupt),
         &["the answer is not sha256:"],
     );
-    let gzip = ["Content-Encoding: gzip", "something on the way compresses it"];
-    refused(&rig, "a compressed blob", Fault::always(On::Blob, What::Gzip), &gzip);
-    refused(&rig, "a compressed file", Fault::always(On::File, What::Gzip), &gzip);
+    let gzip = [
+        "Content-Encoding: gzip",
+        "something on the way compresses it",
+    ];
+    refused(
+        &rig,
+        "a compressed blob",
+        Fault::always(On::Blob, What::Gzip),
+        &gzip,
+    );
+    refused(
+        &rig,
+        "a compressed file",
+        Fault::always(On::File, What::Gzip),
+        &gzip,
+    );
 }
 
 #[test]
@@ -123,25 +199,43 @@ fn pages_in_place_of_content_are_named_as_pages() {
     let rig = Rig::new();
     let page = What::Page("Access denied by policy 7");
     for on in [On::Blob, On::Manifest, On::File] {
-        let words = ["an HTML page, titled 'Access denied by policy 7', came in place of", &rig.up.address];
-        refused(&rig, &format!("{on:?}"), Fault::always(on, page.clone()), &words);
+        let words = [
+            "an HTML page, titled 'Access denied by policy 7', came in place of",
+            &rig.up.address,
+        ];
+        refused(
+            &rig,
+            &format!("{on:?}"),
+            Fault::always(on, page.clone()),
+            &words,
+        );
     }
     // lock, where no digest is known beforehand
     for on in [On::Manifest, On::File] {
         rig.arm([Fault::always(on, page.clone())]);
         let locked = rig.resolve(&format!("lock {on:?}"));
-        let why =
-            locked.items.iter().filter_map(|item| item.reason.as_deref()).collect::<Vec<_>>().join("\n");
-        assert!(why.contains("titled 'Access denied by policy 7'"), "{on:?}: {why}");
+        let why = locked
+            .items
+            .iter()
+            .filter_map(|item| item.reason.as_deref())
+            .collect::<Vec<_>>()
+            .join("\n");
+        assert!(
+            why.contains("titled 'Access denied by policy 7'"),
+            "{on:?}: {why}"
+        );
     }
     // push: an upload or a manifest that was swallowed by a page is not taken for delivered
     for on in [On::ManifestHead, On::Begin, On::Upload, On::PutManifest] {
         rig.down.arm([Fault::always(on, page.clone())]);
         rig.up.arm([]);
         let said = match rig.push("first") {
-            Ok(pushed) => {
-                pushed.items.iter().filter_map(|item| item.reason.clone()).collect::<Vec<_>>().join("\n")
-            }
+            Ok(pushed) => pushed
+                .items
+                .iter()
+                .filter_map(|item| item.reason.clone())
+                .collect::<Vec<_>>()
+                .join("\n"),
             Err(error) => error.to_string(),
         };
         assert!(said.contains("an HTML page"), "{on:?}: {said}");
@@ -153,13 +247,28 @@ fn pages_in_place_of_content_are_named_as_pages() {
 
 #[test]
 fn busy_hosts_are_waited_for() {
-    let some =
-        |what: What| [On::Blob, On::Manifest, On::File].map(|on| Fault::once(on, what.clone())).to_vec();
+    let some = |what: What| {
+        [On::Blob, On::Manifest, On::File]
+            .map(|on| Fault::once(on, what.clone()))
+            .to_vec()
+    };
     let mut rig = pulled(&[
         ("429 with seconds", some(What::Busy(429, Later::Seconds(1)))),
-        ("429 with a date", vec![Fault::once(On::File, What::Busy(429, Later::Date(2)))]),
-        ("429 without a word, often", vec![Fault::once(On::Blob, What::Busy(429, Later::Unsaid)).times(9)]),
-        ("503 with seconds", vec![Fault::once(On::Manifest, What::Busy(503, Later::Seconds(1)))]),
+        (
+            "429 with a date",
+            vec![Fault::once(On::File, What::Busy(429, Later::Date(2)))],
+        ),
+        (
+            "429 without a word, often",
+            vec![Fault::once(On::Blob, What::Busy(429, Later::Unsaid)).times(9)],
+        ),
+        (
+            "503 with seconds",
+            vec![Fault::once(
+                On::Manifest,
+                What::Busy(503, Later::Seconds(1)),
+            )],
+        ),
         ("503 without a word", some(What::Busy(503, Later::Unsaid))),
         ("500", some(What::Status(500))),
         ("408", some(What::Status(408))),
@@ -168,11 +277,14 @@ fn busy_hosts_are_waited_for() {
     rig.arm([Fault::once(On::Blob, What::Busy(429, Later::Seconds(1)))]);
     let begun = Instant::now();
     assert!(done(&rig.pull("peace")));
-    assert!(begun.elapsed() >= Duration::from_secs(1), "the wait was cut short");
+    assert!(
+        begun.elapsed() >= Duration::from_secs(1),
+        "the wait was cut short"
+    );
     // however often it says so: it is not given up as a host that only fails is
     let lost_after = std::mem::replace(&mut rig.limits.lost_after, Duration::ZERO);
-    let often =
-        [On::Blob, On::Manifest, On::File].map(|on| Fault::once(on, What::Busy(503, Later::Seconds(1))));
+    let often = [On::Blob, On::Manifest, On::File]
+        .map(|on| Fault::once(on, What::Busy(503, Later::Seconds(1))));
     rig.arm(often.map(|fault| fault.times(8)));
     let items = rig.pull("often");
     assert!(done(&items) && rig.up.met() == 24, "{}", reason(&items));
@@ -181,59 +293,116 @@ fn busy_hosts_are_waited_for() {
     rig.limits.max_wait_secs = 0;
     rig.arm([Fault::always(On::Blob, What::Busy(429, Later::Unsaid))]);
     let why = reason(&rig.pull("never"));
-    for word in
-        ["given up for this run: it has put off every request (429", "--max-wait 0 s", "run it again later"]
-    {
+    for word in [
+        "given up for this run: it has put off every request (429",
+        "--max-wait 0 s",
+        "run it again later",
+    ] {
         assert!(why.contains(word), "{word}: {why}");
     }
     // longer than allowed: the item ends with the time to come back, and nobody asks again
     rig.limits.max_wait_secs = 30;
-    rig.arm([Fault::always(On::Blob, What::Busy(429, Later::Seconds(3600)))]);
+    rig.arm([Fault::always(
+        On::Blob,
+        What::Busy(429, Later::Seconds(3600)),
+    )]);
     let why = reason(&rig.pull("later"));
-    for word in ["asks to come back in 1 h", "longer than --max-wait 30 s", "run it again after", "GMT"] {
+    for word in [
+        "asks to come back in 1 h",
+        "longer than --max-wait 30 s",
+        "run it again after",
+        "GMT",
+    ] {
         assert!(why.contains(word), "{word}: {why}");
     }
-    let asked = rig.up.seen().iter().filter(|seen| seen.on == Some(On::Blob)).count();
-    assert!(asked <= rig.limits.jobs, "those in flight, and no more:\n{}", rig.up.shown());
+    let asked = rig
+        .up
+        .seen()
+        .iter()
+        .filter(|seen| seen.on == Some(On::Blob))
+        .count();
+    assert!(
+        asked <= rig.limits.jobs,
+        "those in flight, and no more:\n{}",
+        rig.up.shown()
+    );
 }
 
 #[test]
 fn statuses_of_content_networks_are_tried_again() {
-    let case = |status| (format!("{status}"), vec![Fault::once(On::Blob, What::Status(status)).times(2)]);
+    let case = |status| {
+        (
+            format!("{status}"),
+            vec![Fault::once(On::Blob, What::Status(status)).times(2)],
+        )
+    };
     let cases = (520..=524).map(case).collect::<Vec<_>>();
-    pulled(&cases.iter().map(|(name, faults)| (&**name, faults.clone())).collect::<Vec<_>>());
+    pulled(
+        &cases
+            .iter()
+            .map(|(name, faults)| (&**name, faults.clone()))
+            .collect::<Vec<_>>(),
+    );
 }
 
 #[test]
 fn a_quota_that_runs_out_ends_what_is_counted_and_nothing_else() {
     let rig = Rig::new();
     rig.arm([]);
-    rig.up.set(Settings { quota: Some(2), ..Settings::default() });
+    rig.up.set(Settings {
+        quota: Some(2),
+        ..Settings::default()
+    });
     let items = rig.pull("quota");
     // each digest of a manifest is one pull: the two images have four
-    let failed: Vec<_> = items.iter().filter(|item| item.status == Status::Failed).collect();
-    assert!(!failed.is_empty() && failed.len() < items.len(), "{items:?}");
+    let failed: Vec<_> = items
+        .iter()
+        .filter(|item| item.status == Status::Failed)
+        .collect();
+    assert!(
+        !failed.is_empty() && failed.len() < items.len(),
+        "{items:?}"
+    );
     for item in failed {
         let why = item.reason.as_deref().unwrap();
-        for word in
-            ["come back in 6 h", "0 of 100 pulls left in 6 h, counted for 192.0.2.7", "run it again after"]
-        {
+        for word in [
+            "come back in 6 h",
+            "0 of 100 pulls left in 6 h, counted for 192.0.2.7",
+            "run it again after",
+        ] {
             assert!(why.contains(word), "{word}: {why}");
         }
     }
     // the blobs are not counted, and are all there
     let blobs = rig.lock.images.iter().flat_map(|image| &image.blobs);
     for blob in blobs {
-        assert!(rig.store("quota").join(blob.digest.layout_path()).exists(), "{}", blob.digest);
+        assert!(
+            rig.store("quota").join(blob.digest.layout_path()).exists(),
+            "{}",
+            blob.digest
+        );
     }
     let notes = rig.notes.lines();
-    let shown: Vec<_> = notes.iter().filter(|line| line.contains("of 100 pulls left in 6 h")).collect();
+    let shown: Vec<_> = notes
+        .iter()
+        .filter(|line| line.contains("of 100 pulls left in 6 h"))
+        .collect();
     assert_eq!(shown.len(), 1, "shown once: {notes:?}");
     rig.up.set(Settings::default());
     rig.arm([]);
     assert!(done(&rig.pull("quota")));
-    let again = rig.up.seen().iter().filter(|seen| seen.on != Some(On::Manifest)).count();
-    assert_eq!(again, 0, "only what was left is asked for:\n{}", rig.up.shown());
+    let again = rig
+        .up
+        .seen()
+        .iter()
+        .filter(|seen| seen.on != Some(On::Manifest))
+        .count();
+    assert_eq!(
+        again,
+        0,
+        "only what was left is asked for:\n{}",
+        rig.up.shown()
+    );
     rig.assert_same("quota", "after the quota");
 }
 
@@ -242,17 +411,47 @@ fn tokens_of_every_kind_and_their_end() {
     let mut rig = Rig::new();
     let forms = [
         ("token", 100, r#"{"token":"TOKEN"}"#),
-        ("access_token only", 100, r#"{"access_token":"TOKEN","expires_in":300}"#),
+        (
+            "access_token only",
+            100,
+            r#"{"access_token":"TOKEN","expires_in":300}"#,
+        ),
         ("expires_in 1", 100, r#"{"token":"TOKEN","expires_in":1}"#),
         ("expires_in 0", 100, r#"{"token":"TOKEN","expires_in":0}"#),
-        ("an empty token beside it", 100, r#"{"token":"","access_token":"TOKEN","expires_in":300}"#),
-        ("expires_in as text", 100, r#"{"token":"TOKEN","expires_in":"300"}"#),
-        ("expires_in as a float", 100, r#"{"token":"TOKEN","expires_in":299.5}"#),
-        ("expires_in of another kind", 100, r#"{"token":"TOKEN","expires_in":[1]}"#),
-        ("401 after two requests", 2, r#"{"token":"TOKEN","expires_in":300}"#),
+        (
+            "an empty token beside it",
+            100,
+            r#"{"token":"","access_token":"TOKEN","expires_in":300}"#,
+        ),
+        (
+            "expires_in as text",
+            100,
+            r#"{"token":"TOKEN","expires_in":"300"}"#,
+        ),
+        (
+            "expires_in as a float",
+            100,
+            r#"{"token":"TOKEN","expires_in":299.5}"#,
+        ),
+        (
+            "expires_in of another kind",
+            100,
+            r#"{"token":"TOKEN","expires_in":[1]}"#,
+        ),
+        (
+            "401 after two requests",
+            2,
+            r#"{"token":"TOKEN","expires_in":300}"#,
+        ),
     ];
     for (name, uses, answer) in forms {
-        rig.up.set(Settings { auth: Some(Auth { uses, answer: answer.into() }), ..Settings::default() });
+        rig.up.set(Settings {
+            auth: Some(Auth {
+                uses,
+                answer: answer.into(),
+            }),
+            ..Settings::default()
+        });
         // one after the other, so that it is known who had a token of two requests
         rig.limits.per_host = if uses > 2 { 12 } else { 1 };
         rig.arm([]);
@@ -260,12 +459,27 @@ fn tokens_of_every_kind_and_their_end() {
         assert!(done(&items), "{name}: {}", reason(&items));
         rig.assert_same(name, name);
     }
-    let auth = Some(Auth { uses: 100, answer: r#"{"token":"TOKEN"}"#.into() });
-    rig.up.set(Settings { auth: auth.clone(), ..Settings::default() });
+    let auth = Some(Auth {
+        uses: 100,
+        answer: r#"{"token":"TOKEN"}"#.into(),
+    });
+    rig.up.set(Settings {
+        auth: auth.clone(),
+        ..Settings::default()
+    });
     for (name, fault) in [
-        ("401 in mid-run", Fault::once(On::Blob, What::Unauthorized).times(2)),
-        ("token server busy", Fault::once(On::Token, What::Status(503)).times(2)),
-        ("token server hangs up", Fault::once(On::Token, What::HangUp).times(2)),
+        (
+            "401 in mid-run",
+            Fault::once(On::Blob, What::Unauthorized).times(2),
+        ),
+        (
+            "token server busy",
+            Fault::once(On::Token, What::Status(503)).times(2),
+        ),
+        (
+            "token server hangs up",
+            Fault::once(On::Token, What::HangUp).times(2),
+        ),
     ] {
         rig.arm([fault]);
         let items = rig.pull(name);
@@ -274,7 +488,11 @@ fn tokens_of_every_kind_and_their_end() {
     }
     let who = rig.up.address.clone();
     for (name, fault, words) in [
-        ("down", Fault::always(On::Token, What::Status(503)), ["its token service", "answered 503"]),
+        (
+            "down",
+            Fault::always(On::Token, What::Status(503)),
+            ["its token service", "answered 503"],
+        ),
         (
             "gone",
             Fault::always(On::Token, What::HangUp),
@@ -285,13 +503,21 @@ fn tokens_of_every_kind_and_their_end() {
             Fault::always(On::Token, What::TokenAnswer("{}")),
             ["its token service", "gave no token"],
         ),
-        ("a page", Fault::always(On::Token, What::Page("Sign in")), ["titled 'Sign in'", "a token for"]),
+        (
+            "a page",
+            Fault::always(On::Token, What::Page("Sign in")),
+            ["titled 'Sign in'", "a token for"],
+        ),
     ] {
         refused(&rig, name, fault, &[&words[..], &[&who]].concat());
     }
     // pushing: a token that runs out while a blob is on its way
-    rig.down.set(Settings { auth, ..Settings::default() });
-    rig.down.arm([Fault::once(On::Upload, What::Unauthorized).times(3)]);
+    rig.down.set(Settings {
+        auth,
+        ..Settings::default()
+    });
+    rig.down
+        .arm([Fault::once(On::Upload, What::Unauthorized).times(3)]);
     let pushed = rig.push("first").unwrap();
     assert!(done(&pushed.items), "{}", reason(&pushed.items));
     rig.assert_arrived("401 in mid-upload");
@@ -301,8 +527,18 @@ fn tokens_of_every_kind_and_their_end() {
 fn what_is_missing_or_forbidden() {
     let rig = Rig::new();
     let manifest = Fault::always(On::Manifest, What::Status(403));
-    refused(&rig, "403", manifest, &["answered 403", "DENIED", "may not read team/"]);
-    refused(&rig, "404", Fault::always(On::Blob, What::Status(404)), &["blob sha256:", "answered 404"]);
+    refused(
+        &rig,
+        "403",
+        manifest,
+        &["answered 403", "DENIED", "may not read team/"],
+    );
+    refused(
+        &rig,
+        "404",
+        Fault::always(On::Blob, What::Status(404)),
+        &["blob sha256:", "answered 404"],
+    );
     // for what is not there yet some registries say 403: the push finds out
     rig.down.arm([
         Fault::always(On::BlobHead, What::Status(403)),
@@ -316,28 +552,60 @@ fn what_is_missing_or_forbidden() {
 fn redirects_to_a_second_host() {
     let rig = Rig::new();
     rig.up.set(Settings {
-        auth: Some(Auth { uses: 100, answer: r#"{"token":"TOKEN"}"#.into() }),
+        auth: Some(Auth {
+            uses: 100,
+            answer: r#"{"token":"TOKEN"}"#.into(),
+        }),
         ..Settings::default()
     });
     let good = || Fault::always(On::Blob, What::Redirect { expired: false });
     for (name, faults) in [
         ("signed URLs", vec![good()]),
-        ("one that has run out", vec![Fault::once(On::Blob, What::Redirect { expired: true }), good()]),
+        (
+            "one that has run out",
+            vec![
+                Fault::once(On::Blob, What::Redirect { expired: true }),
+                good(),
+            ],
+        ),
         // the rest is asked for at the registry, which gives a new URL
-        ("cut there", vec![good(), Fault::once(On::Second, What::Cut(5000)).times(2)]),
+        (
+            "cut there",
+            vec![good(), Fault::once(On::Second, What::Cut(5000)).times(2)],
+        ),
     ] {
         rig.arm(faults);
         let items = rig.pull(name);
         assert!(done(&items), "{name}: {}", reason(&items));
         rig.assert_same(name, name);
         let seen = rig.up.seen();
-        let there: Vec<_> = seen.iter().filter(|seen| seen.on == Some(On::Second)).collect();
-        assert!(!there.is_empty() && there.iter().all(|seen| !seen.authorization), "{name}");
-        let ranges = |on| seen.iter().filter(|seen| seen.on == Some(on) && seen.range.is_some()).count();
-        assert_eq!(ranges(On::Blob), ranges(On::Second), "{name}:\n{}", rig.up.shown());
+        let there: Vec<_> = seen
+            .iter()
+            .filter(|seen| seen.on == Some(On::Second))
+            .collect();
+        assert!(
+            !there.is_empty() && there.iter().all(|seen| !seen.authorization),
+            "{name}"
+        );
+        let ranges = |on| {
+            seen.iter()
+                .filter(|seen| seen.on == Some(on) && seen.range.is_some())
+                .count()
+        };
+        assert_eq!(
+            ranges(On::Blob),
+            ranges(On::Second),
+            "{name}:\n{}",
+            rig.up.shown()
+        );
     }
     let expired = Fault::always(On::Blob, What::Redirect { expired: true });
-    refused(&rig, "always run out", expired, &["answered 403", &rig.up.second]);
+    refused(
+        &rig,
+        "always run out",
+        expired,
+        &["answered 403", &rig.up.second],
+    );
 }
 
 #[test]
@@ -351,14 +619,26 @@ fn a_tag_that_moves_between_requests_is_pinned_once() {
     for round in 0..3 {
         let store = format!("moving {round}");
         let locked = rig.resolve(&store);
-        assert!(locked.lock.unresolved.is_empty(), "{:?}", locked.lock.unresolved);
+        assert!(
+            locked.lock.unresolved.is_empty(),
+            "{:?}",
+            locked.lock.unresolved
+        );
         // whichever it was, the lock is of one piece
         let image = &locked.lock.images[1];
-        let manifest = rig
-            .up
-            .content(|content| content.manifests[&("team/tool".into(), image.digest.to_string())].1.clone());
+        let manifest = rig.up.content(|content| {
+            content.manifests[&("team/tool".into(), image.digest.to_string())]
+                .1
+                .clone()
+        });
         let manifest = String::from_utf8(manifest.to_vec()).unwrap();
-        assert!(image.blobs.iter().all(|blob| manifest.contains(&blob.digest.to_string())), "{image:?}");
+        assert!(
+            image
+                .blobs
+                .iter()
+                .all(|blob| manifest.contains(&blob.digest.to_string())),
+            "{image:?}"
+        );
     }
     // a lock pulls what it names, wherever the tag is now
     assert!(done(&rig.pull("pinned")));
@@ -370,17 +650,46 @@ fn locking_over_a_bad_network() {
     let rig = Rig::new();
     let text = rig.lock.to_text();
     for (name, faults) in [
-        ("cut", [On::Manifest, On::File].map(|on| Fault::once(on, What::Cut(10)).times(2)).to_vec()),
+        (
+            "cut",
+            [On::Manifest, On::File]
+                .map(|on| Fault::once(on, What::Cut(10)).times(2))
+                .to_vec(),
+        ),
         ("stalled", vec![Fault::once(On::Manifest, What::Stall(10))]),
-        ("hung up", [On::Manifest, On::File].map(|on| Fault::once(on, What::HangUp).times(2)).to_vec()),
-        ("busy", vec![Fault::once(On::Manifest, What::Busy(429, Later::Seconds(1)))]),
-        ("a wrong byte", vec![Fault::once(On::Manifest, What::Corrupt).skip(2)]),
-        ("HEAD of a file without a length", vec![Fault::once(On::File, What::NoLength).skip(1)]),
-        ("HEAD of a file refused", vec![Fault::once(On::File, What::Status(405)).skip(1)]),
+        (
+            "hung up",
+            [On::Manifest, On::File]
+                .map(|on| Fault::once(on, What::HangUp).times(2))
+                .to_vec(),
+        ),
+        (
+            "busy",
+            vec![Fault::once(
+                On::Manifest,
+                What::Busy(429, Later::Seconds(1)),
+            )],
+        ),
+        (
+            "a wrong byte",
+            vec![Fault::once(On::Manifest, What::Corrupt).skip(2)],
+        ),
+        (
+            "HEAD of a file without a length",
+            vec![Fault::once(On::File, What::NoLength).skip(1)],
+        ),
+        (
+            "HEAD of a file refused",
+            vec![Fault::once(On::File, What::Status(405)).skip(1)],
+        ),
     ] {
         rig.arm(faults);
         let locked = rig.resolve(name);
-        assert!(locked.lock.unresolved.is_empty(), "{name}: {:?}", locked.items);
+        assert!(
+            locked.lock.unresolved.is_empty(),
+            "{name}: {:?}",
+            locked.items
+        );
         assert_eq!(locked.lock.to_text(), text, "{name}");
         assert!(rig.up.met() > 0, "{name}");
     }
@@ -391,18 +700,43 @@ fn lists_in_pages_null_or_not_at_all() {
     let rig = Rig::new();
     let text = rig.lock.to_text();
     for (name, no_referrers, faults) in [
-        ("tags in pages", false, vec![Fault::always(On::Tags, What::Pages(1))]),
-        ("referrers in pages", false, vec![Fault::always(On::Referrers, What::Pages(1))]),
-        ("tags: null", false, vec![Fault::always(On::Tags, What::NullTags)]),
-        ("no list of tags", false, vec![Fault::always(On::Tags, What::Status(404))]),
-        ("a page for tags", false, vec![Fault::always(On::Tags, What::Page("Portal"))]),
+        (
+            "tags in pages",
+            false,
+            vec![Fault::always(On::Tags, What::Pages(1))],
+        ),
+        (
+            "referrers in pages",
+            false,
+            vec![Fault::always(On::Referrers, What::Pages(1))],
+        ),
+        (
+            "tags: null",
+            false,
+            vec![Fault::always(On::Tags, What::NullTags)],
+        ),
+        (
+            "no list of tags",
+            false,
+            vec![Fault::always(On::Tags, What::Status(404))],
+        ),
+        (
+            "a page for tags",
+            false,
+            vec![Fault::always(On::Tags, What::Page("Portal"))],
+        ),
         (
             "lists cut",
             false,
-            [On::Tags, On::Referrers].map(|on| Fault::once(on, What::Cut(9)).times(2)).to_vec(),
+            [On::Tags, On::Referrers]
+                .map(|on| Fault::once(on, What::Cut(9)).times(2))
+                .to_vec(),
         ),
     ] {
-        rig.up.set(Settings { no_referrers, ..Settings::default() });
+        rig.up.set(Settings {
+            no_referrers,
+            ..Settings::default()
+        });
         rig.arm(faults);
         let locked = rig.resolve(name);
         assert!(rig.up.met() > 0, "{name}");
@@ -412,50 +746,107 @@ fn lists_in_pages_null_or_not_at_all() {
     for what in [What::Status(403), What::Page("Portal")] {
         rig.arm([Fault::always(On::Referrers, what.clone())]);
         let locked = rig.resolve(&format!("{what:?}"));
-        assert_eq!(locked.lock.unresolved.len(), 2, "{what:?}: {:?}", locked.lock.images);
+        assert_eq!(
+            locked.lock.unresolved.len(),
+            2,
+            "{what:?}: {:?}",
+            locked.lock.images
+        );
     }
     // where the registry keeps no list, the pusher does: found again from there
-    for (name, no_referrers, what) in
-        [("no API", true, What::NoLocation), ("no OCI-Subject", false, What::NoSubject)]
-    {
+    for (name, no_referrers, what) in [
+        ("no API", true, What::NoLocation),
+        ("no OCI-Subject", false, What::NoSubject),
+    ] {
         rig.arm([]);
-        rig.down.set(Settings { no_referrers, ..Settings::default() });
+        rig.down.set(Settings {
+            no_referrers,
+            ..Settings::default()
+        });
         rig.down.content(|content| *content = Content::default());
         rig.down.arm([Fault::always(On::PutManifest, what)]);
         assert!(done(&rig.push("first").unwrap().items), "{name}");
         rig.assert_arrived(name);
         let subject = rig.lock.images[1].digest.to_string().replace(':', "-");
         let list = rig.down.content(|content| {
-            let list = content.tags.get(&("team/tool".into(), subject.clone()))?.clone();
-            content.manifests.get(&("team/tool".into(), list)).map(|(_, bytes)| bytes.to_vec())
+            let list = content
+                .tags
+                .get(&("team/tool".into(), subject.clone()))?
+                .clone();
+            content
+                .manifests
+                .get(&("team/tool".into(), list))
+                .map(|(_, bytes)| bytes.to_vec())
         });
-        let list: serde_json::Value = serde_json::from_slice(&list.unwrap_or_default()).unwrap_or_default();
-        assert_eq!(list["manifests"].as_array().map(Vec::len), Some(2), "{name}: {list}");
+        let list: serde_json::Value =
+            serde_json::from_slice(&list.unwrap_or_default()).unwrap_or_default();
+        assert_eq!(
+            list["manifests"].as_array().map(Vec::len),
+            Some(2),
+            "{name}: {list}"
+        );
     }
 }
 
 #[test]
 fn a_blob_over_several_connections() {
     let mut rig = Rig::of(8);
-    let largest = rig.lock.images[1].blobs.iter().max_by_key(|blob| blob.size).unwrap().digest.to_string();
+    let largest = rig.lock.images[1]
+        .blobs
+        .iter()
+        .max_by_key(|blob| blob.size)
+        .unwrap()
+        .digest
+        .to_string();
     // slow enough that helpers are worth it
     let pace = Some((8000, Duration::from_millis(4)));
-    rig.up.set(Settings { pace, ..Settings::default() });
-    rig.limits = Limits { parallel_from: 200_000, parallel_share: 20_000, journal_step: 8000, ..quick() };
+    rig.up.set(Settings {
+        pace,
+        ..Settings::default()
+    });
+    rig.limits = Limits {
+        parallel_from: 200_000,
+        parallel_share: 20_000,
+        journal_step: 8000,
+        ..quick()
+    };
     for (name, faults) in [
         ("as it should be", vec![]),
         ("cut", vec![Fault::once(On::Blob, What::Cut(9000)).times(3)]),
-        ("stalled", vec![Fault::once(On::Blob, What::Stall(9000)).skip(1).times(2)]),
-        ("ranges ignored", vec![Fault::always(On::Blob, What::RangeDropped)]),
-        ("ranges refused", vec![Fault::always(On::Blob, What::RangeRefused(416))]),
-        ("ranges shifted", vec![Fault::always(On::Blob, What::RangeShifted)]),
-        ("ranges that lie", vec![Fault::always(On::Blob, What::RangeLies)]),
-        ("a wrong byte", vec![Fault::once(On::Blob, What::Corrupt).skip(2)]),
+        (
+            "stalled",
+            vec![Fault::once(On::Blob, What::Stall(9000)).skip(1).times(2)],
+        ),
+        (
+            "ranges ignored",
+            vec![Fault::always(On::Blob, What::RangeDropped)],
+        ),
+        (
+            "ranges refused",
+            vec![Fault::always(On::Blob, What::RangeRefused(416))],
+        ),
+        (
+            "ranges shifted",
+            vec![Fault::always(On::Blob, What::RangeShifted)],
+        ),
+        (
+            "ranges that lie",
+            vec![Fault::always(On::Blob, What::RangeLies)],
+        ),
+        (
+            "a wrong byte",
+            vec![Fault::once(On::Blob, What::Corrupt).skip(2)],
+        ),
     ] {
         rig.arm(faults.into_iter().map(|fault| fault.at(&largest)));
         let items = rig.pull(name);
         assert!(done(&items), "{name}: {}", reason(&items));
-        let several = rig.up.seen().iter().filter(|seen| seen.path.ends_with(&largest)).count();
+        let several = rig
+            .up
+            .seen()
+            .iter()
+            .filter(|seen| seen.path.ends_with(&largest))
+            .count();
         assert!(several > 1, "{name}: one connection\n{}", rig.up.shown());
         rig.assert_same(name, name);
     }

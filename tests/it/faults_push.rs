@@ -1,27 +1,41 @@
 //! A far side that fails or answers oddly: each fault ends in the same bytes there.
 
-use crate::support::faults::{Auth, Content, Fault, Later, Location, On, Rig, Seen, Settings, What};
+use crate::support::faults::{
+    Auth, Content, Fault, Later, Location, On, Rig, Seen, Settings, What,
+};
 use crate::support::library::{Item, Status};
 use std::time::Duration;
 
 fn done(items: &[Item]) -> bool {
-    items.iter().all(|item| matches!(item.status, Status::Done | Status::Present))
+    items
+        .iter()
+        .all(|item| matches!(item.status, Status::Done | Status::Present))
 }
 
 /// The reason of the first item that failed.
 fn reason(items: &[Item]) -> String {
     let failed = items.iter().find(|item| item.status == Status::Failed);
-    failed.and_then(|item| item.reason.clone()).unwrap_or_default()
+    failed
+        .and_then(|item| item.reason.clone())
+        .unwrap_or_default()
 }
 
-/// Pushes to a far side that wants a token and has these faults, of which at least so many are met; everything
-/// is there in the end.
+/// Pushes to a far side that wants a token and has these faults, of which at least so many are met;
+/// everything is there in the end.
 fn arrives(name: &str, faults: Vec<Fault>, met: usize) -> Rig {
     let rig = Rig::new();
-    let auth = Auth { uses: 1000, answer: r#"{"token":"TOKEN"}"#.into() };
-    rig.down.set(Settings { auth: Some(auth), ..Settings::default() });
+    let auth = Auth {
+        uses: 1000,
+        answer: r#"{"token":"TOKEN"}"#.into(),
+    };
+    rig.down.set(Settings {
+        auth: Some(auth),
+        ..Settings::default()
+    });
     rig.down.arm(faults);
-    let pushed = rig.push("first").unwrap_or_else(|error| panic!("{name}: {error}"));
+    let pushed = rig
+        .push("first")
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(done(&pushed.items), "{name}: {}", reason(&pushed.items));
     assert!(rig.down.met() >= met, "{name}");
     rig.assert_arrived(name);
@@ -30,44 +44,98 @@ fn arrives(name: &str, faults: Vec<Fault>, met: usize) -> Rig {
 
 #[test]
 fn heads_that_say_little() {
-    for (name, what) in
-        [("405", What::Status(405)), ("no digest", What::NoDigest), ("no length", What::NoLength)]
-    {
+    for (name, what) in [
+        ("405", What::Status(405)),
+        ("no digest", What::NoDigest),
+        ("no length", What::NoLength),
+    ] {
         let rig = Rig::new();
-        rig.down.arm([On::ManifestHead, On::BlobHead].map(|on| Fault::always(on, what.clone())));
+        rig.down
+            .arm([On::ManifestHead, On::BlobHead].map(|on| Fault::always(on, what.clone())));
         assert!(done(&rig.push("first").unwrap().items), "{name}");
         rig.assert_arrived(name);
         // and what stands there is recognised
         let again = rig.push("first").unwrap();
-        assert!(again.items.iter().all(|item| item.status == Status::Present), "{name}: {:?}", again.items);
+        assert!(
+            again
+                .items
+                .iter()
+                .all(|item| item.status == Status::Present),
+            "{name}: {:?}",
+            again.items
+        );
     }
 }
 
 #[test]
 fn uploads_in_every_odd_form() {
     for (name, faults) in [
-        ("Location relative", vec![Fault::always(On::Begin, What::Location(Location::Relative))]),
-        ("Location without a port", vec![Fault::always(On::Begin, What::Location(Location::NoPort))]),
-        ("Location without a scheme", vec![Fault::always(On::Begin, What::Location(Location::NoScheme))]),
-        ("Location of another host", vec![Fault::always(On::Begin, What::Location(Location::OtherHost))]),
-        ("mount 202", vec![Fault::always(On::Begin, What::Mount(202))]),
-        ("mount 401", vec![Fault::always(On::Begin, What::Mount(401))]),
-        ("mount 403", vec![Fault::always(On::Begin, What::Mount(403))]),
-        ("mount 404", vec![Fault::always(On::Begin, What::Mount(404))]),
-        ("mount 400", vec![Fault::always(On::Begin, What::Mount(400))]),
+        (
+            "Location relative",
+            vec![Fault::always(On::Begin, What::Location(Location::Relative))],
+        ),
+        (
+            "Location without a port",
+            vec![Fault::always(On::Begin, What::Location(Location::NoPort))],
+        ),
+        (
+            "Location without a scheme",
+            vec![Fault::always(On::Begin, What::Location(Location::NoScheme))],
+        ),
+        (
+            "Location of another host",
+            vec![Fault::always(
+                On::Begin,
+                What::Location(Location::OtherHost),
+            )],
+        ),
+        (
+            "mount 202",
+            vec![Fault::always(On::Begin, What::Mount(202))],
+        ),
+        (
+            "mount 401",
+            vec![Fault::always(On::Begin, What::Mount(401))],
+        ),
+        (
+            "mount 403",
+            vec![Fault::always(On::Begin, What::Mount(403))],
+        ),
+        (
+            "mount 404",
+            vec![Fault::always(On::Begin, What::Mount(404))],
+        ),
+        (
+            "mount 400",
+            vec![Fault::always(On::Begin, What::Mount(400))],
+        ),
         (
             "201 without Location",
-            [On::Upload, On::PutManifest].map(|on| Fault::always(on, What::NoLocation)).to_vec(),
+            [On::Upload, On::PutManifest]
+                .map(|on| Fault::always(on, What::NoLocation))
+                .to_vec(),
         ),
-        ("cut in mid-upload", vec![Fault::once(On::Upload, What::CutUpload(4000)).times(3)]),
-        ("hung up after an upload", vec![Fault::once(On::Upload, What::HangUp).times(2)]),
+        (
+            "cut in mid-upload",
+            vec![Fault::once(On::Upload, What::CutUpload(4000)).times(3)],
+        ),
+        (
+            "hung up after an upload",
+            vec![Fault::once(On::Upload, What::HangUp).times(2)],
+        ),
         (
             "500",
             [On::Begin, On::Upload, On::PutManifest]
                 .map(|on| Fault::once(on, What::Status(500)).times(2))
                 .to_vec(),
         ),
-        ("no answer to an upload", vec![Fault::once(On::Upload, What::Hold(Duration::from_millis(1500)))]),
+        (
+            "no answer to an upload",
+            vec![Fault::once(
+                On::Upload,
+                What::Hold(Duration::from_millis(1500)),
+            )],
+        ),
         (
             "429",
             [On::Begin, On::Upload, On::PutManifest]
@@ -98,13 +166,31 @@ fn uploads_in_chunks_and_their_odd_answers() {
                 Fault::always(On::Patch, What::TooLarge(3000)),
             ],
         ),
-        ("PATCH 201", vec![large(), Fault::always(On::Patch, What::PatchStatus(201))]),
-        ("PATCH 204", vec![large(), Fault::always(On::Patch, What::PatchStatus(204))]),
-        ("a stale Range", vec![large(), Fault::always(On::Patch, What::StaleRange)]),
+        (
+            "PATCH 201",
+            vec![large(), Fault::always(On::Patch, What::PatchStatus(201))],
+        ),
+        (
+            "PATCH 204",
+            vec![large(), Fault::always(On::Patch, What::PatchStatus(204))],
+        ),
+        (
+            "a stale Range",
+            vec![large(), Fault::always(On::Patch, What::StaleRange)],
+        ),
         ("a chunk cut", vec![large(), cut(On::Patch)]),
-        ("a chunk refused", vec![large(), Fault::once(On::Patch, What::Status(500)).times(2)]),
-        ("a chunk without rights", vec![large(), Fault::once(On::Patch, What::Unauthorized)]),
-        ("whole bodies cut at one place", vec![cut(On::Upload).times(3)]),
+        (
+            "a chunk refused",
+            vec![large(), Fault::once(On::Patch, What::Status(500)).times(2)],
+        ),
+        (
+            "a chunk without rights",
+            vec![large(), Fault::once(On::Patch, What::Unauthorized)],
+        ),
+        (
+            "whole bodies cut at one place",
+            vec![cut(On::Upload).times(3)],
+        ),
     ] {
         arrives(name, faults, 2);
     }
@@ -113,25 +199,45 @@ fn uploads_in_chunks_and_their_odd_answers() {
 #[test]
 fn what_upstream_breaks_off_under_an_upload_is_resumed() {
     for (name, fault, resumes) in [
-        ("cut", Fault::once(On::Blob, What::Cut(3000)).times(12), true),
-        ("stalled", Fault::once(On::Blob, What::Stall(3000)).times(4), true),
+        (
+            "cut",
+            Fault::once(On::Blob, What::Cut(3000)).times(12),
+            true,
+        ),
+        (
+            "stalled",
+            Fault::once(On::Blob, What::Stall(3000)).times(4),
+            true,
+        ),
         ("corrupt", Fault::once(On::Blob, What::Corrupt), false),
     ] {
         for keeps in [false, true] {
             let rig = Rig::new();
             // others are shorter than the byte at which it breaks off
-            let largest = rig.lock.images[1].blobs.iter().max_by_key(|blob| blob.size).unwrap();
+            let largest = rig.lock.images[1]
+                .blobs
+                .iter()
+                .max_by_key(|blob| blob.size)
+                .unwrap();
             rig.arm([fault.clone().at(&largest.digest.to_string())]);
-            let pushed = if keeps { rig.mirror_keeping("kept") } else { rig.mirror() };
+            let pushed = if keeps {
+                rig.mirror_keeping("kept")
+            } else {
+                rig.mirror()
+            };
             let pushed = pushed.unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(done(&pushed.items), "{name}: {}", reason(&pushed.items));
             assert!(rig.up.met() > 0, "{name}");
             rig.assert_arrived(name);
             let (up, down) = (rig.up.seen(), rig.down.seen());
             if resumes {
-                assert!(up.iter().any(|seen| seen.range.is_some()), "{name}\n{}", rig.up.shown());
-                // the upload continued: each that was opened came to its end, the one that was opened to be cancelled
-                // apart
+                assert!(
+                    up.iter().any(|seen| seen.range.is_some()),
+                    "{name}\n{}",
+                    rig.up.shown()
+                );
+                // the upload continued: each that was opened came to its end, the one that was
+                // opened to be cancelled apart
                 let count = |test: &dyn Fn(&&Seen) -> bool| down.iter().filter(test).count();
                 let opened = count(&|seen| seen.on == Some(On::Begin) && seen.status == 202);
                 let ended = count(&|seen| seen.on == Some(On::Upload) && seen.status == 201);
@@ -172,7 +278,11 @@ fn mirror_asks_upstream_no_more_often_than_pull_does() {
         let pull = asked(&|rig| rig.pull("second"));
         let keeping = |rig: &Rig| rig.mirror_keeping("third").unwrap().items;
         for mirror in [asked(&|rig| rig.mirror().unwrap().items), asked(&keeping)] {
-            assert!(mirror > 0 && mirror <= pull, "{name}: mirror {mirror}, pull {pull}\n{}", rig.up.shown());
+            assert!(
+                mirror > 0 && mirror <= pull,
+                "{name}: mirror {mirror}, pull {pull}\n{}",
+                rig.up.shown()
+            );
         }
     }
 }
@@ -183,11 +293,20 @@ fn what_vanished_from_the_registry_is_brought_again_by_a_recheck() {
     let all = rig.push("first").unwrap().receipt.blobs;
     assert!(all.len() > 5, "{all:?}");
     let index = &rig.lock.images[0];
-    let (manifest, blob) = (index.manifests[0].digest.to_string(), index.blobs[0].digest.to_string());
+    let (manifest, blob) = (
+        index.manifests[0].digest.to_string(),
+        index.blobs[0].digest.to_string(),
+    );
     type Loss<'a> = (&'a str, &'a dyn Fn(&mut Content));
     let lose: [Loss<'_>; 3] = [
-        ("a blob", &|content| content.blobs.retain(|(_, digest), _| *digest != blob)),
-        ("a manifest", &|content| content.manifests.retain(|(_, digest), _| *digest != manifest)),
+        ("a blob", &|content| {
+            content.blobs.retain(|(_, digest), _| *digest != blob)
+        }),
+        ("a manifest", &|content| {
+            content
+                .manifests
+                .retain(|(_, digest), _| *digest != manifest)
+        }),
         ("all blobs", &|content| content.blobs.clear()),
     ];
     let address = rig.down.address.clone();
@@ -196,34 +315,79 @@ fn what_vanished_from_the_registry_is_brought_again_by_a_recheck() {
         rig.down.content(lose);
         // a tag at the right digest counts as whole; what nobody asked for is not in the receipt
         let pushed = rig.push("first").unwrap();
-        assert!(pushed.items.iter().all(|item| item.status == Status::Present), "{name}: {:?}", pushed.items);
+        assert!(
+            pushed
+                .items
+                .iter()
+                .all(|item| item.status == Status::Present),
+            "{name}: {:?}",
+            pushed.items
+        );
         assert_eq!(pushed.receipt.blobs.len(), 0, "{name}");
         let audit = |exit, more: &[&str]| {
-            rig.place.json(exit, &[&["audit", "--registry", &address], &at_the_registry[..], more].concat())
+            rig.place.json(
+                exit,
+                &[
+                    &["audit", "--registry", &address],
+                    &at_the_registry[..],
+                    more,
+                ]
+                .concat(),
+            )
         };
         audit(if name == "a manifest" { 4 } else { 0 }, &[]);
         let lacking = audit(4, &["--blobs"])["lacking"].to_string();
-        assert!(lacking.contains(if name == "a manifest" { &manifest } else { &blob }), "{name}: {lacking}");
+        assert!(
+            lacking.contains(if name == "a manifest" {
+                &manifest
+            } else {
+                &blob
+            }),
+            "{name}: {lacking}"
+        );
         // asked for, and brought again
         rig.delivery.recheck = true;
         let pushed = rig.push("first").unwrap();
-        let brought = pushed.items.iter().filter(|item| item.status == Status::Done).count();
-        assert!(done(&pushed.items) && brought > 0, "{name}: {:?}", pushed.items);
+        let brought = pushed
+            .items
+            .iter()
+            .filter(|item| item.status == Status::Done)
+            .count();
+        assert!(
+            done(&pushed.items) && brought > 0,
+            "{name}: {:?}",
+            pushed.items
+        );
         rig.assert_arrived(name);
         assert!(pushed.receipt.blobs.keys().eq(all.keys()), "{name}");
         rig.delivery.recheck = false;
-        rig.place.json(0, &[&["audit", "--registry", &address, "--blobs"], &at_the_registry[..]].concat());
+        rig.place.json(
+            0,
+            &[
+                &["audit", "--registry", &address, "--blobs"],
+                &at_the_registry[..],
+            ]
+            .concat(),
+        );
     }
     // a receipt is written of what was asked for
-    let push = ["push", "--store", "stores/first", "--to", &address, "--receipt", "r.json"];
+    let push = [
+        "push",
+        "--store",
+        "stores/first",
+        "--to",
+        &address,
+        "--receipt",
+        "r.json",
+    ];
     let report = rig.place.json(0, &[&push, &at_the_registry[..]].concat());
     assert_eq!(report["totals"]["done"], 0, "{report}");
     let receipt: serde_json::Value = serde_json::from_str(&rig.place.read("r.json")).unwrap();
     assert_eq!(receipt["blobs"].as_object().unwrap().len(), all.len());
 }
 
-/// A registry may say that it has a blob which another client is only about to finish, or read a manifest that another
-/// one writes.
+/// A registry may say that it has a blob which another client is only about to finish, or read a
+/// manifest that another one writes.
 #[test]
 fn a_manifest_that_is_refused_while_another_client_delivers_it_is_put_once_more() {
     for code in ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"] {
@@ -231,12 +395,25 @@ fn a_manifest_that_is_refused_while_another_client_delivers_it_is_put_once_more(
         let refused = ["/team/app/", "/team/tool/", "/files/"]
             .map(|at| Fault::once(On::PutManifest, What::Refusal(400, code)).at(at));
         let rig = arrives(code, refused.to_vec(), 3);
-        let asked = |on| rig.down.seen().iter().filter(|seen| seen.on == Some(on)).count();
-        assert!(asked(On::BlobHead) > 0 && asked(On::PutManifest) > 3, "{code}: {}", rig.down.shown());
+        let asked = |on| {
+            rig.down
+                .seen()
+                .iter()
+                .filter(|seen| seen.on == Some(on))
+                .count()
+        };
+        assert!(
+            asked(On::BlobHead) > 0 && asked(On::PutManifest) > 3,
+            "{code}: {}",
+            rig.down.shown()
+        );
     }
     // what stays refused is told in the registry's words
     let rig = Rig::new();
-    rig.down.arm([Fault::always(On::PutManifest, What::Refusal(400, "MANIFEST_BLOB_UNKNOWN"))]);
+    rig.down.arm([Fault::always(
+        On::PutManifest,
+        What::Refusal(400, "MANIFEST_BLOB_UNKNOWN"),
+    )]);
     let pushed = rig.push("first").unwrap();
     assert!(!done(&pushed.items) && reason(&pushed.items).contains("MANIFEST_BLOB_UNKNOWN"));
 }

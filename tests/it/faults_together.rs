@@ -1,5 +1,5 @@
-//! Faults that meet all requests in flight at the same moment. A fault at a time finds no two transfers that wait for
-//! each other.
+//! Faults that meet all requests in flight at the same moment. A fault at a time finds no two
+//! transfers that wait for each other.
 
 use crate::support::dice::Dice;
 use crate::support::faults::{Content, Fault, Later, On, Rig, What, quick};
@@ -12,57 +12,87 @@ const IMAGES: usize = 30;
 
 /// As many requests to a host as transfers, so that each of them can meet a fault.
 fn limits(jobs: usize) -> Limits {
-    Limits { jobs, per_host: jobs, ..quick() }
+    Limits {
+        jobs,
+        per_host: jobs,
+        ..quick()
+    }
 }
 
 /// The paths of everything that a kind of request asks for.
 fn paths(content: &Content, on: On) -> Vec<String> {
     match on {
-        On::Blob | On::Begin => content.blobs.keys().map(|(_, digest)| digest.clone()).collect(),
-        _ => content.manifests.keys().map(|(_, digest)| digest.clone()).collect(),
+        On::Blob | On::Begin => content
+            .blobs
+            .keys()
+            .map(|(_, digest)| digest.clone())
+            .collect(),
+        _ => content
+            .manifests
+            .keys()
+            .map(|(_, digest)| digest.clone())
+            .collect(),
     }
 }
 
-/// Each blob or manifest meets the fault at its first requests, so that whatever is in flight breaks together.
+/// Each blob or manifest meets the fault at its first requests, so that whatever is in flight
+/// breaks together.
 fn for_each(content: &Content, on: On, what: &What, times: usize) -> Vec<Fault> {
     let each = paths(content, on).into_iter();
-    each.map(|path| Fault::once(on, what.clone()).at(&path).times(times)).collect()
+    each.map(|path| Fault::once(on, what.clone()).at(&path).times(times))
+        .collect()
 }
 
 fn assert_whole(items: &[Item], story: &str) {
-    let lost = items.iter().find(|item| !matches!(item.status, Status::Done | Status::Present));
+    let lost = items
+        .iter()
+        .find(|item| !matches!(item.status, Status::Done | Status::Present));
     assert!(lost.is_none(), "{story}: {lost:?}");
 }
 
-/// A delivery under faults that may be more than its attempts: what failed says why, and another one does the rest.
+/// A delivery under faults that may be more than its attempts: what failed says why, and another
+/// one does the rest.
 fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed, PushError>) {
     let failed = match deliver() {
-        Ok(pushed) => pushed.items.into_iter().find(|item| item.status == Status::Failed),
+        Ok(pushed) => pushed
+            .items
+            .into_iter()
+            .find(|item| item.status == Status::Failed),
         Err(error) => {
             assert!(!error.to_string().is_empty(), "{story}");
             None
         }
     };
-    let why = failed.as_ref().map(|item| item.reason.as_deref().unwrap_or_default());
+    let why = failed
+        .as_ref()
+        .map(|item| item.reason.as_deref().unwrap_or_default());
     assert!(why != Some(""), "{story}: {failed:?}");
-    assert!(why.is_none_or(|why| !why.contains("wait for each other")), "{story}: {failed:?}");
+    assert!(
+        why.is_none_or(|why| !why.contains("wait for each other")),
+        "{story}: {failed:?}"
+    );
     rig.up.arm([]);
     rig.down.arm([]);
     assert_whole(&deliver().unwrap().items, story);
     rig.assert_arrived(story);
 }
 
-/// Every way on which content is brought, each under the same faults. Those of the upstream pass within the attempts at a
-/// request.
+/// Every way on which content is brought, each under the same faults. Those of the upstream pass
+/// within the attempts at a request.
 fn all_ways(rig: &Rig, name: &str, up: &[Fault], down: &[Fault]) {
-    let (store, story) =
-        (format!("{name}-store"), format!("{name}: {:?} and {:?}", up.first(), down.first()));
+    let (store, story) = (
+        format!("{name}-store"),
+        format!("{name}: {:?} and {:?}", up.first(), down.first()),
+    );
     rig.arm(up.to_vec());
     assert_whole(&rig.pull(&store), &format!("{story}: pull"));
     rig.assert_same(&store, &format!("{story}: pull"));
     rig.arm(up.to_vec());
     let bundle = rig.place.path(format!("{name}.landfall"));
-    assert_whole(&rig.pull_bundle(&bundle), &format!("{story}: pull --bundle"));
+    assert_whole(
+        &rig.pull_bundle(&bundle),
+        &format!("{story}: pull --bundle"),
+    );
     rig.up.arm([]);
     rig.empty_far_side();
     rig.down.arm(down.to_vec());
@@ -73,7 +103,11 @@ fn all_ways(rig: &Rig, name: &str, up: &[Fault], down: &[Fault]) {
         rig.down.arm(down.to_vec());
         let kept = format!("{name}-kept");
         assert_delivered(rig, &format!("{story}: mirror, keeps: {keeps}"), &|| {
-            if keeps { rig.mirror_keeping(&kept) } else { rig.mirror() }
+            if keeps {
+                rig.mirror_keeping(&kept)
+            } else {
+                rig.mirror()
+            }
         });
     }
 }
@@ -83,7 +117,9 @@ fn headers_and_then_a_reset_of_every_request_in_flight() {
     let mut rig = Rig::of_images(IMAGES);
     for jobs in [1, 2, 12, 50] {
         rig.limits = limits(jobs);
-        let up = rig.up.content(|content| for_each(content, On::Blob, &What::Cut(0), 1));
+        let up = rig
+            .up
+            .content(|content| for_each(content, On::Blob, &What::Cut(0), 1));
         all_ways(&rig, &format!("reset-{jobs}"), &up, &[]);
     }
 }
@@ -91,16 +127,28 @@ fn headers_and_then_a_reset_of_every_request_in_flight() {
 #[test]
 fn a_host_that_breaks_off_every_body_is_given_up_for_all_its_items() {
     let mut rig = Rig::of_images(IMAGES);
-    rig.limits = Limits { lost_after: std::time::Duration::ZERO, progress: 200, ..limits(12) };
+    rig.limits = Limits {
+        lost_after: std::time::Duration::ZERO,
+        progress: 200,
+        ..limits(12)
+    };
     let ended = |rig: &Rig, store: &str| -> (usize, usize) {
         let items = rig.pull(store);
         let failed = items.iter().filter_map(|item| item.reason.as_deref());
-        (failed.filter(|why| why.contains("given up for this run: ")).count(), rig.up.met())
+        (
+            failed
+                .filter(|why| why.contains("given up for this run: "))
+                .count(),
+            rig.up.met(),
+        )
     };
     for what in [What::Cut(100), What::Stall(100)] {
         rig.arm([Fault::always(On::Blob, what.clone())]);
         let (given_up, asked) = ended(&rig, &format!("{what:?}"));
-        assert!(given_up > IMAGES / 2 && asked < IMAGES * 3 * 3, "{what:?}: {given_up} of {asked}");
+        assert!(
+            given_up > IMAGES / 2 && asked < IMAGES * 3 * 3,
+            "{what:?}: {given_up} of {asked}"
+        );
     }
     // a poor line that brings something new each time is no such host
     rig.limits.jobs = 4;
@@ -114,7 +162,9 @@ fn uploads_that_break_together_with_their_sources() {
     let mut rig = Rig::of_images(IMAGES);
     for jobs in [1, 2, 12] {
         rig.limits = limits(jobs);
-        let up = rig.up.content(|content| for_each(content, On::Blob, &What::Cut(1000), 2));
+        let up = rig
+            .up
+            .content(|content| for_each(content, On::Blob, &What::Cut(1000), 2));
         let down = [Fault::once(On::Upload, What::CutUpload(500)).times(jobs)];
         all_ways(&rig, &format!("both-{jobs}"), &up, &down);
     }
@@ -122,7 +172,8 @@ fn uploads_that_break_together_with_their_sources() {
 
 /// What may go wrong with all requests of a kind at once, and passes.
 fn storm(dice: &mut Dice) -> What {
-    // less than the smallest body has: a server that has sent all of it would keep its connection open
+    // less than the smallest body has: a server that has sent all of it would keep its connection
+    // open
     let at = dice.pick(&[0, 1, 100]);
     match dice.roll(6) {
         0 | 1 => What::Cut(dice.pick(&[0, 1, 100, 3000])),
@@ -156,7 +207,11 @@ fn seeded_storms() {
                         up
                     });
                     let on = dice.pick(&[On::Begin, On::Upload, On::PutManifest]);
-                    let what = dice.pick(&[What::HangUp, What::Status(502), What::Busy(429, Later::Unsaid)]);
+                    let what = dice.pick(&[
+                        What::HangUp,
+                        What::Status(502),
+                        What::Busy(429, Later::Unsaid),
+                    ]);
                     let down = [Fault::once(on, what).times(dice.roll(rig.limits.jobs + 1))];
                     all_ways(&rig, &format!("storm-{number}"), &up, &down);
                 }

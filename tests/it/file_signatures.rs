@@ -1,4 +1,5 @@
-//! Signatures beside files: carried as they are, and checked with a given key when the file is locked.
+//! Signatures beside files: carried as they are, and checked with a given key when the file is
+//! locked.
 
 use crate::support::images::sha256;
 use crate::support::peers::{Server, file_server};
@@ -25,8 +26,14 @@ impl Signed {
     fn new(content: &[u8]) -> Signed {
         let place = Place::new();
         place.write("www/tool", content);
-        place.write("www/SHA256SUMS", format!("{}  tool\n", sha256(content).replace("sha256:", "")));
-        place.write("www/tool.pem", "-----BEGIN CERTIFICATE-----\nMAo=\n-----END CERTIFICATE-----\n");
+        place.write(
+            "www/SHA256SUMS",
+            format!("{}  tool\n", sha256(content).replace("sha256:", "")),
+        );
+        place.write(
+            "www/tool.pem",
+            "-----BEGIN CERTIFICATE-----\nMAo=\n-----END CERTIFICATE-----\n",
+        );
         let upstream = file_server(&place.path("www"));
         Signed { place, upstream }
     }
@@ -43,7 +50,11 @@ impl Signed {
 
     fn ssh_key(&self, name: &str) {
         let path = self.place.path(name);
-        run(self.place.clean("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path));
+        run(self
+            .place
+            .clean("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+            .arg(path));
     }
 
     fn ssh_sign(&self, key: &str, file: &str) {
@@ -64,19 +75,31 @@ fn what_signs_a_file_travels_with_it_and_a_key_decides_whether_it_is_locked() {
     let asked = "signatures: [\"${url}.minisig\", \"${url}.pem\"]";
     signed.lock(0, &format!("{asked}, key: key.pub"));
     let lock = signed.place.read("landfall.lock");
-    assert!(lock.contains("signedBy: minisign E7620F1842B4E81F\n"), "{lock}");
+    assert!(
+        lock.contains("signedBy: minisign E7620F1842B4E81F\n"),
+        "{lock}"
+    );
     signed.place.ok(&["pull"]);
     signed.place.ok(&["export", "files", "-o", "out"]);
     let host = signed.upstream.address.as_str();
-    assert_eq!(signed.place.read(&format!("out/{host}/tool.minisig")), SIGNATURE);
-    assert_eq!(signed.place.read(&format!("out/{host}/tool.pem")), signed.place.read("www/tool.pem"));
+    assert_eq!(
+        signed.place.read(&format!("out/{host}/tool.minisig")),
+        SIGNATURE
+    );
+    assert_eq!(
+        signed.place.read(&format!("out/{host}/tool.pem")),
+        signed.place.read("www/tool.pem")
+    );
 
     // an unchanged entry is not asked for again; another key is
     let before = signed.upstream.requests("");
     signed.lock(0, &format!("{asked}, key: key.pub"));
     assert_eq!(signed.upstream.requests(""), before);
     assert_eq!(signed.place.read("landfall.lock"), lock);
-    signed.place.write("key.pub", "RWTmpZQh8Jv9vCGwHqwxxW0+xyY0c1gIi8vVdM9u8ZB2RzIY+4lFpdhb\n");
+    signed.place.write(
+        "key.pub",
+        "RWTmpZQh8Jv9vCGwHqwxxW0+xyY0c1gIi8vVdM9u8ZB2RzIY+4lFpdhb\n",
+    );
     let told = signed.lock(1, &format!("{asked}, key: key.pub"));
     assert!(reason(&told).contains("signature does not count"), "{told}");
 
@@ -88,7 +111,10 @@ fn what_signs_a_file_travels_with_it_and_a_key_decides_whether_it_is_locked() {
         .exists()
         .then(|| std::fs::remove_file(signed.place.path("landfall.lock")));
     let told = signed.lock(1, &format!("{asked}, key: key.pub"));
-    assert!(reason(&told).contains("E7620F1842B4E81F did not make it"), "{told}");
+    assert!(
+        reason(&told).contains("E7620F1842B4E81F did not make it"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -101,19 +127,35 @@ fn openssh_signs_a_file_or_its_checksum_file() {
     signed.ssh_key("theirs");
     signed.ssh_sign("ours", "www/tool");
     signed.lock(0, "signatures: [\"${url}.sig\"], key: ours.pub");
-    assert!(signed.place.read("landfall.lock").contains("signedBy: ssh-ed25519 SHA256:"));
+    assert!(
+        signed
+            .place
+            .read("landfall.lock")
+            .contains("signedBy: ssh-ed25519 SHA256:")
+    );
 
     signed.ssh_sign("ours", "www/SHA256SUMS");
     let sums = "checksum: AT/SHA256SUMS, signatures: [\"AT/SHA256SUMS.sig\"]";
     std::fs::remove_file(signed.place.path("landfall.lock")).unwrap();
     let before = signed.upstream.requests("GET /tool ");
     signed.lock(0, &format!("{sums}, key: ours.pub"));
-    assert_eq!(signed.upstream.requests("GET /tool "), before, "what is signed is the checksum file");
-    assert!(signed.place.read("landfall.lock").contains("signedBy: ssh-ed25519 "));
+    assert_eq!(
+        signed.upstream.requests("GET /tool "),
+        before,
+        "what is signed is the checksum file"
+    );
+    assert!(
+        signed
+            .place
+            .read("landfall.lock")
+            .contains("signedBy: ssh-ed25519 ")
+    );
 
-    for (key, why) in
-        [("theirs.pub", "did not make it"), ("m.yaml", "no public key"), ("ours", "private key")]
-    {
+    for (key, why) in [
+        ("theirs.pub", "did not make it"),
+        ("m.yaml", "no public key"),
+        ("ours", "private key"),
+    ] {
         let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
         let exit = if key == "theirs.pub" { 1 } else { 2 };
         let told = signed.lock(exit, &format!("{sums}, key: {key}"));
@@ -132,17 +174,34 @@ fn gpg_signs_a_file_armored_or_not() {
     let gpg = |args: &[&str]| {
         let home = signed.place.path("home/g");
         std::fs::create_dir_all(&home).unwrap();
-        let quiet =
-            ["--batch", "--quiet", "--yes", "--pinentry-mode", "loopback", "--passphrase", "", "--homedir"];
+        let quiet = [
+            "--batch",
+            "--quiet",
+            "--yes",
+            "--pinentry-mode",
+            "loopback",
+            "--passphrase",
+            "",
+            "--homedir",
+        ];
         run(signed.place.clean("gpg").args(quiet).arg(home).args(args))
     };
     for who in ["ours@example.test", "theirs@example.test"] {
         gpg(&["--quick-generate-key", who, "default", "default", "never"]);
-        signed.place.write(&format!("{who}.asc"), gpg(&["--armor", "--export", who]));
-        signed.place.write(&format!("{who}.gpg"), gpg(&["--export", who]));
+        signed
+            .place
+            .write(&format!("{who}.asc"), gpg(&["--armor", "--export", who]));
+        signed
+            .place
+            .write(&format!("{who}.gpg"), gpg(&["--export", who]));
     }
     let sign = |who: &str, how: &[&str], to: &str| {
-        gpg(&[&["--local-user", who, "--output", to, "--detach-sign"], how, &["www/tool"]].concat());
+        gpg(&[
+            &["--local-user", who, "--output", to, "--detach-sign"],
+            how,
+            &["www/tool"],
+        ]
+        .concat());
     };
     sign("ours@example.test", &["--armor"], "www/tool.asc");
     sign("ours@example.test", &[], "www/tool.sig");
@@ -150,14 +209,25 @@ fn gpg_signs_a_file_armored_or_not() {
         for form in ["asc", "gpg"] {
             let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
             let key = format!("{key}@example.test.{form}");
-            let told = signed.lock(exit, &format!("signatures: [\"${{url}}.{ending}\"], key: {key}"));
-            let lock = std::fs::read_to_string(signed.place.path("landfall.lock")).unwrap_or_default();
-            assert_eq!(lock.contains("signedBy: "), exit == 0, "{ending} {key}: {told}");
+            let told = signed.lock(
+                exit,
+                &format!("signatures: [\"${{url}}.{ending}\"], key: {key}"),
+            );
+            let lock =
+                std::fs::read_to_string(signed.place.path("landfall.lock")).unwrap_or_default();
+            assert_eq!(
+                lock.contains("signedBy: "),
+                exit == 0,
+                "{ending} {key}: {told}"
+            );
         }
     }
     signed.place.write("www/tool", "other");
     let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
-    signed.lock(1, "signatures: [\"${url}.asc\"], key: ours@example.test.asc");
+    signed.lock(
+        1,
+        "signatures: [\"${url}.asc\"], key: ours@example.test.asc",
+    );
 }
 
 #[test]
@@ -167,11 +237,16 @@ fn members_of_an_archive_are_exported_beside_it() {
     }
     let signed = Signed::new(b"");
     signed.place.write("node/bin/kubelet", "kubelet");
-    run(signed.place.clean("tar").args(["-czf", "www/tool", "-C", "node", "."]));
+    run(signed
+        .place
+        .clean("tar")
+        .args(["-czf", "www/tool", "-C", "node", "."]));
     signed.lock(0, "unpack: [bin/kubelet]");
     signed.place.ok(&["pull"]);
     signed.place.ok(&["pack", "-o", "b.tar.zst"]);
-    signed.place.ok(&["export", "files", "-o", "out", "--bundle", "b.tar.zst"]);
+    signed
+        .place
+        .ok(&["export", "files", "-o", "out", "--bundle", "b.tar.zst"]);
     let member = format!("out/{}/tool.d/bin/kubelet", signed.upstream.address);
     assert_eq!(signed.place.read(&member), "kubelet");
     for bad in ["../x", "/x", "a//b", "."] {

@@ -1,26 +1,34 @@
-//! What servers, indexes and archives say begins no line of the output, is no command to a CI, and moves no
-//! cursor.
+//! What servers, indexes and archives say begins no line of the output, is no command to a CI, and
+//! moves no cursor.
 
 use crate::support::images::{gzip, tarball};
 use crate::support::middle::{Asked, Middle, Turn};
 use crate::support::{Place, need};
 
-/// A command to GitHub on a line of its own, a result of landfall, one to Azure within a line, and commands
-/// to a terminal.
+/// A command to GitHub on a line of its own, a result of landfall, one to Azure within a line, and
+/// commands to a terminal.
 const EVIL: &str = "x\n::stop-commands::pause\n  ::error::y\r\ndone: 3 images\n##[add-mask]z ##vso[task.x] \u{1b}[2J\u{9b}2J\u{202e}end";
 
 /// A text of YAML, which may hold no control character itself.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string().replace('\u{9b}', "\\u009b")
+    serde_json::Value::from(text)
+        .to_string()
+        .replace('\u{9b}', "\\u009b")
 }
 
-/// Runs `landfall lock` in each mode of output against a server that answers by `rule`, and looks at all that
-/// is printed.
-fn assert_tame(manifest: impl Fn(&str) -> String, rule: impl Fn(&Asked) -> Turn + Send + Sync + 'static) {
+/// Runs `landfall lock` in each mode of output against a server that answers by `rule`, and looks
+/// at all that is printed.
+fn assert_tame(
+    manifest: impl Fn(&str) -> String,
+    rule: impl Fn(&Asked) -> Turn + Send + Sync + 'static,
+) {
     let server = Middle::new("", rule);
     let place = Place::new();
     let items = manifest(&server.address);
-    place.write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\n{items}\n"));
+    place.write(
+        "m.yaml",
+        format!("apiVersion: landfall/v1\nkind: Manifest\n{items}\n"),
+    );
     for mode in ["text", "github", "markdown"] {
         let mut command = place.command();
         command.args([
@@ -33,9 +41,19 @@ fn assert_tame(manifest: impl Fn(&str) -> String, rule: impl Fn(&Asked) -> Turn 
             "--output",
             mode,
         ]);
-        command.args(["--store", "store", "--progress", "none", "--report", "report.html"]);
+        command.args([
+            "--store",
+            "store",
+            "--progress",
+            "none",
+            "--report",
+            "report.html",
+        ]);
         let run = command.output().unwrap();
-        let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        let (out, err) = (
+            String::from_utf8_lossy(&run.stdout),
+            String::from_utf8_lossy(&run.stderr),
+        );
         let told = format!("{out}{err}");
         assert_ne!(run.status.code(), Some(0), "{told}");
         assert!(told.contains("stop-commands"), "its words are told: {told}");
@@ -44,15 +62,28 @@ fn assert_tame(manifest: impl Fn(&str) -> String, rule: impl Fn(&Asked) -> Turn 
             assert!(!text.contains(hidden), "{mode}: {text:?}");
         }
         for line in told.lines().map(str::trim_start) {
-            let is_own = line.starts_with("::error title=") && out.contains(line) && mode == "github";
-            assert!(!line.starts_with("::") || is_own, "{mode}: {line:?} of {told}");
-            assert!(!line.starts_with("done:") && !line.starts_with("end"), "{mode}: {line:?} of {told}");
-            assert!(mode == "github" && line.starts_with("::") || !line.contains("##["), "{mode}: {line:?}");
+            let is_own =
+                line.starts_with("::error title=") && out.contains(line) && mode == "github";
+            assert!(
+                !line.starts_with("::") || is_own,
+                "{mode}: {line:?} of {told}"
+            );
+            assert!(
+                !line.starts_with("done:") && !line.starts_with("end"),
+                "{mode}: {line:?} of {told}"
+            );
+            assert!(
+                mode == "github" && line.starts_with("::") || !line.contains("##["),
+                "{mode}: {line:?}"
+            );
         }
     }
     assert!(
         !place.path("landfall.lock").exists()
-            || !place.read("landfall.lock").lines().any(|l| l.starts_with("::"))
+            || !place
+                .read("landfall.lock")
+                .lines()
+                .any(|l| l.starts_with("::"))
     );
 }
 
@@ -72,7 +103,8 @@ fn a_registrys_errors() {
 #[test]
 fn the_index_of_a_chart_repository() {
     let url = quoted(&format!("ftp://{EVIL}"));
-    let index = format!("apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    urls: [{url}]\n");
+    let index =
+        format!("apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    urls: [{url}]\n");
     assert_tame(
         |server| format!("charts: [{{repo: \"http://{server}\", name: app, version: 1.0.0}}]"),
         move |_| Turn::Answer(200, Vec::new(), index.clone()),
@@ -95,7 +127,10 @@ fn the_metadata_of_a_chart() {
     let other_name = chart(EVIL, "");
     let dependency = chart("app", &format!("ftp://{EVIL}"));
     let plain: &[u8] = b"apiVersion: v2\nname: app\nversion: 1.0.0\n";
-    let member = gzip(&tarball(&[("app/Chart.yaml", plain), ("app/x\n::stop-commands::y", b"")]));
+    let member = gzip(&tarball(&[
+        ("app/Chart.yaml", plain),
+        ("app/x\n::stop-commands::y", b""),
+    ]));
     for archive in [other_name, dependency, member] {
         assert_tame(
             |server| format!("charts: [{{repo: \"http://{server}\", name: app, version: 1.0.0}}]"),
@@ -115,7 +150,10 @@ fn the_title_of_a_page_in_place_of_a_file() {
     assert_tame(
         |server| format!("files: [{{url: \"http://{server}/tool\"}}]"),
         |_| {
-            let page = format!("<!doctype html><title>{}</title>", EVIL.replace('\n', "&#10;"));
+            let page = format!(
+                "<!doctype html><title>{}</title>",
+                EVIL.replace('\n', "&#10;")
+            );
             Turn::Answer(200, vec![("Content-Type".into(), "text/html".into())], page)
         },
     );

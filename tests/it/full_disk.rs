@@ -1,15 +1,18 @@
-//! A disk that is full: a clear error, a store that is still good, and another run that does the rest.
+//! A disk that is full: a clear error, a store that is still good, and another run that does the
+//! rest.
 
 use crate::support::faults::{Fault, On, Rig, What};
 use crate::support::{need, skip, test_name};
 use std::process::Command;
 use std::time::Duration;
 
-/// Runs a script in a mount namespace of its own, in which `small` is a tmpfs of so many KiB. `None`, and
-/// the test counts as skipped, where that cannot be had.
+/// Runs a script in a mount namespace of its own, in which `small` is a tmpfs of so many KiB.
+/// `None`, and the test counts as skipped, where that cannot be had.
 fn on_small_disk(rig: &Rig, kib: usize, script: &str) -> Option<String> {
     let mount = "mount -t tmpfs -o size=1m none /tmp";
-    let possible = Command::new("unshare").args(["-m", "sh", "-c", mount]).output();
+    let possible = Command::new("unshare")
+        .args(["-m", "sh", "-c", mount])
+        .output();
     if !possible.is_ok_and(|output| output.status.success()) {
         skip(&test_name(), "this machine allows no mount of a tmpfs");
         return None;
@@ -17,10 +20,12 @@ fn on_small_disk(rig: &Rig, kib: usize, script: &str) -> Option<String> {
     std::fs::create_dir_all(rig.place.path("small")).unwrap();
     let script = format!("set -u\nmount -t tmpfs -o size={kib}k none small || exit 99\n{script}");
     let mut command = rig.place.clean("unshare");
-    command.args(["-m", "sh", "-c", &script]).env("LANDFALL", env!("CARGO_BIN_EXE_landfall"));
+    command
+        .args(["-m", "sh", "-c", &script])
+        .env("LANDFALL", env!("CARGO_BIN_EXE_landfall"));
     let output = command.output().unwrap();
-    let said =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     Some(said)
 }
@@ -31,8 +36,14 @@ fn a_store_on_a_full_disk() {
         return;
     }
     let rig = Rig::of(8);
-    rig.arm([Fault::always(On::Blob, What::Drip(8000, Duration::from_millis(10)))]);
-    let pull = format!("$LANDFALL pull --store small/store --plain-http {} --progress none", rig.up.address);
+    rig.arm([Fault::always(
+        On::Blob,
+        What::Drip(8000, Duration::from_millis(10)),
+    )]);
+    let pull = format!(
+        "$LANDFALL pull --store small/store --plain-http {} --progress none",
+        rig.up.address
+    );
     let script = format!(
         "(until find small/store/.landfall/partial -type f -size +1k 2>&1 | grep -q partial/s; do sleep 0.01; done\n\
          head -c 900000 /dev/zero > small/filler) 2>/dev/null &\n\
@@ -44,7 +55,9 @@ fn a_store_on_a_full_disk() {
          {pull}; echo \"again $?\"\n\
          cp -r small/store stores/grown"
     );
-    let Some(said) = on_small_disk(&rig, 1200, &script) else { return };
+    let Some(said) = on_small_disk(&rig, 1200, &script) else {
+        return;
+    };
     for words in [
         "No space left on device",
         "free some space and run it again, it goes on from here",
@@ -54,7 +67,11 @@ fn a_store_on_a_full_disk() {
         assert!(said.contains(words), "{words}:\n{said}");
     }
     assert!(said.contains("exit 3") || said.contains("exit 1"), "{said}");
-    assert_eq!(said.matches("No space left on device").count(), 1, "one cause is one message: {said}");
+    assert_eq!(
+        said.matches("No space left on device").count(),
+        1,
+        "one cause is one message: {said}"
+    );
     rig.assert_same("grown", &said);
     // what was there is not asked for again, and what was there in part only for the rest
     for line in said.lines().filter_map(|line| line.strip_prefix("stood ")) {
@@ -63,12 +80,20 @@ fn a_store_on_a_full_disk() {
         let seen = rig.up.seen();
         // a file is asked for by its URL, all else by its digest
         let file = rig.lock.files.iter().find(|file| file.digest.hex() == hex);
-        let (on, end) = file.map_or((On::Blob, hex), |file| (On::File, last_component(&file.name)));
-        let mine = seen.iter().filter(|seen| seen.on == Some(on) && seen.path.ends_with(end));
+        let (on, end) = file.map_or((On::Blob, hex), |file| {
+            (On::File, last_component(&file.name))
+        });
+        let mine = seen
+            .iter()
+            .filter(|seen| seen.on == Some(on) && seen.path.ends_with(end));
         let ranges: Vec<_> = mine.map(|seen| seen.range).collect();
         match (name.starts_with("sha256-"), size) {
             (true, 0) => {}
-            (true, _) => assert!(ranges.contains(&Some(size)), "{line}: {ranges:?}\n{}", rig.up.shown()),
+            (true, _) => assert!(
+                ranges.contains(&Some(size)),
+                "{line}: {ranges:?}\n{}",
+                rig.up.shown()
+            ),
             (false, _) => assert!(ranges.len() <= 1, "{line}: {ranges:?}\n{}", rig.up.shown()),
         }
     }
@@ -90,7 +115,9 @@ fn a_store_without_room_is_refused_before_the_first_byte() {
         "$LANDFALL pull --store small/store --plain-http {} --progress none; echo \"exit $?\"",
         rig.up.address
     );
-    let Some(said) = on_small_disk(&rig, 500, &script) else { return };
+    let Some(said) = on_small_disk(&rig, 500, &script) else {
+        return;
+    };
     let words = "destination: store: it needs at most 805 kB in small/store, which has 492 kB free; make room there, or \
                  name another store with --store DIR";
     assert!(said.contains(words) && said.contains("exit 1"), "{said}");
@@ -109,7 +136,9 @@ fn a_bundle_on_a_full_disk() {
          find small/store/blobs small/store/.landfall/partial -type f -printf 'stood %s %f\\n'\n\
          mount -o remount,size=16m small || exit 1\n\
          $LANDFALL pack --store stores/first -o small/b --level 1 --progress none && $LANDFALL verify small/b";
-    let Some(said) = on_small_disk(&rig, 300, script) else { return };
+    let Some(said) = on_small_disk(&rig, 300, script) else {
+        return;
+    };
     assert!(said.contains("exit 1\nb\nan older bundle\n"), "{said}");
     assert!(
         said.contains("make room or write it elsewhere") && said.contains(&rig.bundle.to_string()),

@@ -1,4 +1,5 @@
-//! Sweeping the store: what no lock needs goes, what one needs stays, and nobody's work is disturbed.
+//! Sweeping the store: what no lock needs goes, what one needs stays, and nobody's work is
+//! disturbed.
 
 use crate::support::faults::{Rig, Settings};
 use crate::support::images::noise;
@@ -10,7 +11,8 @@ use std::fs::File;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Two images over one base, each in a lock of its own and both in one store; the layers of each alone.
+/// Two images over one base, each in a lock of its own and both in one store; the layers of each
+/// alone.
 fn two() -> (Place, Server, [Value; 2]) {
     let place = Place::new();
     let registry = own_registry();
@@ -26,7 +28,15 @@ fn two() -> (Place, Server, [Value; 2]) {
         );
         place.write(&format!("{name}.yaml"), manifest);
         let lock = format!("{name}.lock");
-        place.ok(&["lock", "-f", &format!("{name}.yaml"), "--lock", &lock, "--store", "store"]);
+        place.ok(&[
+            "lock",
+            "-f",
+            &format!("{name}.yaml"),
+            "--lock",
+            &lock,
+            "--store",
+            "store",
+        ]);
         place.ok(&["pull", "--lock", &lock, "--store", "store"]);
     }
     (place, registry, layers)
@@ -34,7 +44,10 @@ fn two() -> (Place, Server, [Value; 2]) {
 
 fn digests(report: &Value) -> BTreeSet<String> {
     let removed = report["removed"].as_array().unwrap();
-    removed.iter().map(|one| one["digest"].as_str().unwrap().to_owned()).collect()
+    removed
+        .iter()
+        .map(|one| one["digest"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -49,31 +62,55 @@ fn what_no_lock_needs_goes() {
     assert!(both["removed"].as_array().unwrap().is_empty(), "{both:#}");
 
     let half = "1".repeat(64);
-    place.write(&format!("store/.landfall/partial/sha256-{half}"), "half of something");
-    place.write(&format!("store/.landfall/partial/sha256-{half}.ranges"), "0 17\n");
+    place.write(
+        &format!("store/.landfall/partial/sha256-{half}"),
+        "half of something",
+    );
+    place.write(
+        &format!("store/.landfall/partial/sha256-{half}.ranges"),
+        "0 17\n",
+    );
     place.write("store/blobs/sha256/notes.txt", "mine");
     let would = gc(0, &["--lock", "one.lock", "--dry-run"]);
     let wanted = [own["digest"].as_str().unwrap(), &format!("sha256:{half}")].map(str::to_owned);
-    assert!(wanted.iter().all(|digest| digests(&would).contains(digest)), "{would:#}");
+    assert!(
+        wanted.iter().all(|digest| digests(&would).contains(digest)),
+        "{would:#}"
+    );
     // its layer, config and manifest, the half and its journal
     assert_eq!(would["removed"].as_array().unwrap().len(), 5, "{would:#}");
     assert_eq!(would["kept"]["blobs"], 4);
     assert!(would["strange"][0].as_str().unwrap().ends_with("notes.txt"));
-    assert_eq!(gc(0, &["--lock", "one.lock", "--dry-run"])["removed"], would["removed"]);
+    assert_eq!(
+        gc(0, &["--lock", "one.lock", "--dry-run"])["removed"],
+        would["removed"]
+    );
 
     let did = gc(0, &["--lock", "one.lock"]);
     assert_eq!(did["removed"], would["removed"]);
     assert!(!place.read("store/index.json").contains("/two:v1"));
     assert!(place.read("store/index.json").contains("/one:v1"));
-    assert_eq!(std::fs::read_dir(place.path("store/.landfall/partial")).unwrap().count(), 0);
+    assert_eq!(
+        std::fs::read_dir(place.path("store/.landfall/partial"))
+            .unwrap()
+            .count(),
+        0
+    );
     assert!(place.path("store/blobs/sha256/notes.txt").exists());
     let lines = place.read("store/.landfall/verified").lines().count();
     assert_eq!(lines, 4, "the journal has a line for each blob that stays");
 
     // the one is whole without any request; the other is fetched again
-    assert_eq!(place.json(0, &["pull", "--lock", "one.lock", "--store", "store"])["totals"]["requests"], 0);
+    assert_eq!(
+        place.json(0, &["pull", "--lock", "one.lock", "--store", "store"])["totals"]["requests"],
+        0
+    );
     let again = place.json(0, &["pull", "--lock", "two.lock", "--store", "store"]);
-    assert!(again["totals"]["requests"].as_u64().unwrap() >= 3, "{}\n{again:#}", registry.log());
+    assert!(
+        again["totals"]["requests"].as_u64().unwrap() >= 3,
+        "{}\n{again:#}",
+        registry.log()
+    );
 }
 
 #[test]
@@ -85,20 +122,34 @@ fn a_store_in_use_is_left_alone() {
     let user = File::open(place.path("store/.landfall/in-use")).unwrap();
     user.lock_shared().unwrap();
     let refused = place.json(1, &["gc", "--store", "store", "--lock", "one.lock"]);
-    assert!(refused["error"]["message"].as_str().unwrap().contains("another process uses the store"));
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("another process uses the store")
+    );
     // others may pull, and a look does no harm
     place.ok(&["pull", "--store", "store", "--lock", "one.lock"]);
     place.ok(&["gc", "--store", "store", "--lock", "one.lock", "--dry-run"]);
     drop(user);
     let sweeping = File::open(place.path("store/.landfall/in-use")).unwrap();
     sweeping.lock().unwrap();
-    place.landfall().args(["pull", "--store", "store", "--lock", "one.lock"]).assert().code(1);
+    place
+        .landfall()
+        .args(["pull", "--store", "store", "--lock", "one.lock"])
+        .assert()
+        .code(1);
     drop(sweeping);
     place.ok(&["pull", "--store", "store", "--lock", "one.lock"]);
 
     // what is no store is not made one, and a lock must be there
     let none = place.json(2, &["gc", "--store", "nowhere", "--lock", "one.lock"]);
-    assert!(none["error"]["message"].as_str().unwrap().contains("no store"));
+    assert!(
+        none["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("no store")
+    );
     assert!(!place.path("nowhere").exists());
     place.json(2, &["gc", "--store", "store"]);
 }
@@ -109,32 +160,58 @@ fn the_last_bundles_keep_what_they_need() {
         return;
     }
     let (place, _registry, [one, two]) = two();
-    let gc =
-        |exit, args: &[&str]| place.json(exit, &[&["gc", "--store", "store", "--dry-run"], args].concat());
+    let gc = |exit, args: &[&str]| {
+        place.json(
+            exit,
+            &[&["gc", "--store", "store", "--dry-run"], args].concat(),
+        )
+    };
     // without a number the younger file counts as the later one
     for (at, name) in ["one", "two"].iter().enumerate() {
         let lock = format!("{name}.lock");
         place.ok(&["pack", "--lock", &lock, "-o", name, "--store", "store"]);
-        let age = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1000 * (at as u64 + 1));
-        File::options().write(true).open(place.path(name)).unwrap().set_modified(age).unwrap();
+        let age = std::time::SystemTime::UNIX_EPOCH
+            + std::time::Duration::from_secs(1000 * (at as u64 + 1));
+        File::options()
+            .write(true)
+            .open(place.path(name))
+            .unwrap()
+            .set_modified(age)
+            .unwrap();
     }
     let bundles = ["--bundle", "one", "two"];
-    assert!(digests(&gc(0, &bundles)).is_empty(), "all bundles stay by default");
+    assert!(
+        digests(&gc(0, &bundles)).is_empty(),
+        "all bundles stay by default"
+    );
     let last = gc(0, &[&bundles[..], &["--keep-last", "1"]].concat());
-    let has = |report: &Value, layer: &Value| digests(report).contains(layer["digest"].as_str().unwrap());
+    let has =
+        |report: &Value, layer: &Value| digests(report).contains(layer["digest"].as_str().unwrap());
     assert!(has(&last, &one) && !has(&last, &two), "{last:#}");
-    assert_eq!((&last["bundles"]["kept"][0], &last["bundles"]["older"][0]), (&"two".into(), &"one".into()));
-    let named = gc(0, &[&bundles[..], &["--keep-last", "1", "--lock", "one.lock"]].concat());
+    assert_eq!(
+        (&last["bundles"]["kept"][0], &last["bundles"]["older"][0]),
+        (&"two".into(), &"one".into())
+    );
+    let named = gc(
+        0,
+        &[&bundles[..], &["--keep-last", "1", "--lock", "one.lock"]].concat(),
+    );
     assert!(digests(&named).is_empty(), "{named:#}");
     // with numbers, those count; each series for itself
     for (name, number) in [("one", "9"), ("two", "8")] {
         let lock = format!("{name}.lock");
-        let pack = ["pack", "--lock", &lock, "-o", name, "--store", "store", "--serial", number];
+        let pack = [
+            "pack", "--lock", &lock, "-o", name, "--store", "store", "--serial", number,
+        ];
         place.ok(&pack);
     }
     let last = gc(0, &[&bundles[..], &["--keep-last", "1"]].concat());
     assert!(has(&last, &two) && !has(&last, &one), "{last:#}");
-    place.landfall().args(["gc", "--keep-last", "1"]).assert().code(2);
+    place
+        .landfall()
+        .args(["gc", "--keep-last", "1"])
+        .assert()
+        .code(2);
 }
 
 #[test]
@@ -143,16 +220,32 @@ fn what_a_pull_in_another_process_uses_stays() {
     rig.arm([]);
     let place = &rig.place;
     place.write("empty.lock", "version: 1\n...\n");
-    let (lock, store) = (["--lock", "l", "--plain-http", &rig.up.address], ["--store", "s"]);
+    let (lock, store) = (
+        ["--lock", "l", "--plain-http", &rig.up.address],
+        ["--store", "s"],
+    );
     place.ok(&[&["lock", "-f", "m.yaml"], &lock[..], &store].concat());
     let pull = [&["pull", "--progress", "none"], &lock[..], &store].concat();
     // the first blob comes slowly until a sweep has met the pull
-    let pace = |pace| rig.up.set(Settings { pace, ..Settings::default() });
+    let pace = |pace| {
+        rig.up.set(Settings {
+            pace,
+            ..Settings::default()
+        })
+    };
     pace(Some((1024, Duration::from_millis(200))));
     let moved = rig.up.moved();
-    let mut pulling = place.command().args(&pull).stdout(Stdio::null()).spawn().unwrap();
+    let mut pulling = place
+        .command()
+        .args(&pull)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     while rig.up.moved() == moved {
-        assert!(pulling.try_wait().unwrap().is_none(), "the pull ended before a blob came");
+        assert!(
+            pulling.try_wait().unwrap().is_none(),
+            "the pull ended before a blob came"
+        );
         std::thread::sleep(Duration::from_millis(1));
     }
     let met = place.json(1, &[&["gc", "--lock", "empty.lock"], &store[..]].concat());

@@ -11,7 +11,12 @@ const MANIFEST: &str = "apiVersion: landfall/v1\nkind: Manifest\n";
 fn said(place: &Place, args: &[&str]) -> String {
     let run = place.command().args(args).output().unwrap();
     let said = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
-    assert!(run.status.code().is_some(), "landfall {}: {}\n{said}", args.join(" "), run.status);
+    assert!(
+        run.status.code().is_some(),
+        "landfall {}: {}\n{said}",
+        args.join(" "),
+        run.status
+    );
     said
 }
 
@@ -24,15 +29,25 @@ fn any_number_of_indexes_takes_no_more_memory_than_one() {
     for at in 0..200 {
         let mut header = tar::Header::new_ustar();
         header.set_size(index.len() as u64);
-        tar.append_data(&mut header, format!("{at}/index.json"), index.as_bytes()).unwrap();
+        tar.append_data(&mut header, format!("{at}/index.json"), index.as_bytes())
+            .unwrap();
     }
     tar.into_inner().unwrap().finish().unwrap();
     assert!(std::fs::metadata(place.path("a.tar.zst")).unwrap().len() < 1 << 20);
-    place.write("m.yaml", format!("{MANIFEST}endpoints: [{{host: h.example, port: 443, why: x}}]\n"));
+    place.write(
+        "m.yaml",
+        format!("{MANIFEST}endpoints: [{{host: h.example, port: 443, why: x}}]\n"),
+    );
     place.limit_memory(1024);
     let said = said(&place, &["lock", "-f", "m.yaml", "--from", "a.tar.zst"]);
-    assert!(said.contains("the archive has more than 8388608 bytes of index.json"), "{said}");
-    assert!(said.contains("further members that cannot be used are not listed"), "{said}");
+    assert!(
+        said.contains("the archive has more than 8388608 bytes of index.json"),
+        "{said}"
+    );
+    assert!(
+        said.contains("further members that cannot be used are not listed"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -46,8 +61,14 @@ fn the_store_gets_what_the_manifest_asks_for_alone() {
         index
     });
     let stray = json!({"nobody": "asked for it"}).to_string();
-    place.write(&format!("layout/blobs/sha256/{}", &sha256(stray.as_bytes())[7..]), &stray);
-    place.write("m.yaml", format!("{MANIFEST}platforms: [linux/amd64]\nimages: ['quay.io/team/app:v1']\n"));
+    place.write(
+        &format!("layout/blobs/sha256/{}", &sha256(stray.as_bytes())[7..]),
+        &stray,
+    );
+    place.write(
+        "m.yaml",
+        format!("{MANIFEST}platforms: [linux/amd64]\nimages: ['quay.io/team/app:v1']\n"),
+    );
     place.ok(&["lock", "-f", "m.yaml", "--from", "layout", "--store", "s"]);
     let lock = place.read("landfall.lock");
     assert!(lock.contains(made[0]["digest"].as_str().unwrap()), "{lock}");
@@ -56,14 +77,24 @@ fn the_store_gets_what_the_manifest_asks_for_alone() {
         .map(|entry| format!("sha256:{}", entry.unwrap().file_name().to_string_lossy()))
         .collect();
     let asked = images.closure(&made[0]);
-    assert!(!kept.is_empty() && kept.is_subset(&asked), "{kept:?}, and not only {asked:?}");
+    assert!(
+        !kept.is_empty() && kept.is_subset(&asked),
+        "{kept:?}, and not only {asked:?}"
+    );
 }
 
 #[test]
 fn a_pipe_or_device_in_place_of_a_file_is_refused_at_once() {
     let place = Place::new();
-    run(place.clean("mkfifo").arg("pipe").arg("pipe.yaml").arg("pipe.tgz"));
-    place.write("m.yaml", format!("{MANIFEST}endpoints: [{{host: h.example, port: 443, why: x}}]\n"));
+    run(place
+        .clean("mkfifo")
+        .arg("pipe")
+        .arg("pipe.yaml")
+        .arg("pipe.tgz"));
+    place.write(
+        "m.yaml",
+        format!("{MANIFEST}endpoints: [{{host: h.example, port: 443, why: x}}]\n"),
+    );
     place.write("landfall.lock", "version: 1\n");
     for args in [
         &["lock", "-f", "m.yaml", "--from", "pipe"][..],
@@ -75,7 +106,13 @@ fn a_pipe_or_device_in_place_of_a_file_is_refused_at_once() {
         &["import", "zarf", "pipe.yaml", "-o", "out"],
         &["doctor", "pipe.yaml"],
         &["discover", "pipe.tgz"],
-        &["render", "helm-values", "pipe.tgz", "--to", "r.example:5000"],
+        &[
+            "render",
+            "helm-values",
+            "pipe.tgz",
+            "--to",
+            "r.example:5000",
+        ],
         &["serve", "pipe", "--listen", "127.0.0.1:0"],
         &["push", "pipe", "--to", "127.0.0.1:1"],
     ] {
@@ -83,5 +120,8 @@ fn a_pipe_or_device_in_place_of_a_file_is_refused_at_once() {
         assert!(said.contains("pipe"), "landfall {}: {said}", args.join(" "));
     }
     let said = said(&place, &["lock", "-f", "/dev/zero"]);
-    assert!(said.contains("it is a device, not a regular file"), "{said}");
+    assert!(
+        said.contains("it is a device, not a regular file"),
+        "{said}"
+    );
 }

@@ -1,4 +1,5 @@
-//! Charts and YAML from strangers: what is written small and becomes large, and what a chart names that nobody asked for.
+//! Charts and YAML from strangers: what is written small and becomes large, and what a chart names
+//! that nobody asked for.
 
 use crate::support::charts::{Chart, Signer, Upstream, repository, told};
 use crate::support::http::request;
@@ -14,14 +15,28 @@ const ENOUGH: u64 = 1024;
 /// YAML of 46 kB whose aliases stand for 60 million values.
 fn squared() -> String {
     let count = 7_800;
-    format!("a: &a [{}]\nb: [{}]\n", "x,".repeat(count), "*a,".repeat(count))
+    format!(
+        "a: &a [{}]\nb: [{}]\n",
+        "x,".repeat(count),
+        "*a,".repeat(count)
+    )
 }
 
 /// What landfall says, which must end by itself: an abort has no exit code.
 fn said(place: &Place, args: &[&str]) -> String {
-    let run = place.command().args(args).args(["--progress", "none"]).output().unwrap();
+    let run = place
+        .command()
+        .args(args)
+        .args(["--progress", "none"])
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
-    assert!(run.status.code().is_some(), "landfall {}: {}\n{said}", args.join(" "), run.status);
+    assert!(
+        run.status.code().is_some(),
+        "landfall {}: {}\n{said}",
+        args.join(" "),
+        run.status
+    );
     said
 }
 
@@ -40,15 +55,24 @@ fn aliases_that_square_are_refused_wherever_yaml_is_read() {
     let place = Place::new();
     place.limit_memory(ENOUGH);
     let bomb = squared();
-    place.write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\n{bomb}images: []\n"));
+    place.write(
+        "m.yaml",
+        format!("apiVersion: landfall/v1\nkind: Manifest\n{bomb}images: []\n"),
+    );
     is_refused(&place, &["lock", "-f", "m.yaml"]);
-    place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{bomb}"));
+    place.write(
+        "site.yaml",
+        format!("apiVersion: landfall/v1\nkind: Site\n{bomb}"),
+    );
     is_refused(&place, &["lock", "-f", "m.yaml", "--site", "site.yaml"]);
     place.write("one.yaml", format!("kind: ZarfPackageConfig\n{bomb}"));
     is_refused(&place, &["import", "zarf", "one.yaml", "-o", "out"]);
     place.write("two.yaml", format!("kind: ZarfPackageConfig\n---\n{bomb}"));
     is_refused(&place, &["import", "zarf", "two.yaml", "-o", "out"]);
-    place.write("seed.yaml", format!("kind: Seed\nspec:\n  a: 1\n---\n{bomb}"));
+    place.write(
+        "seed.yaml",
+        format!("kind: Seed\nspec:\n  a: 1\n---\n{bomb}"),
+    );
     is_refused(&place, &["doctor", "seed.yaml"]);
     place.write("landfall.lock", format!("version: 1\n{bomb}"));
     is_refused(&place, &["ls", "landfall.lock"]);
@@ -60,11 +84,25 @@ fn aliases_that_square_are_refused_wherever_yaml_is_read() {
     for chart in ["values.tgz", "metadata.tgz"] {
         is_refused(&place, &["audit", chart, "--lock", "landfall.lock"]);
         is_refused(&place, &["discover", chart]);
-        is_refused(&place, &["render", "helm-values", chart, "--to", "r.example:5000"]);
+        is_refused(
+            &place,
+            &["render", "helm-values", chart, "--to", "r.example:5000"],
+        );
     }
     place.write("mine.yaml", &bomb);
     place.write("good.tgz", Chart::new("app", "1.0.0", "", &[]).archive);
-    is_refused(&place, &["render", "helm-values", "good.tgz", "-f", "mine.yaml", "--to", "r.example:5000"]);
+    is_refused(
+        &place,
+        &[
+            "render",
+            "helm-values",
+            "good.tgz",
+            "-f",
+            "mine.yaml",
+            "--to",
+            "r.example:5000",
+        ],
+    );
 }
 
 #[test]
@@ -89,7 +127,13 @@ fn a_bundle_with_such_a_chart_is_served_without_it() {
     // a lock that another landfall wrote, or nobody
     up.repository(&[good.clone(), other]);
     up.lock(0, &["--refresh"]);
-    let fields = |chart: &Chart| format!("  digest: {}\n  size: {}\n", chart.digest(), chart.archive.len());
+    let fields = |chart: &Chart| {
+        format!(
+            "  digest: {}\n  size: {}\n",
+            chart.digest(),
+            chart.archive.len()
+        )
+    };
     let lock = place.read("landfall.lock");
     assert!(lock.contains(&fields(&good)), "{lock}");
     let lock = lock.replace(&fields(&good), &fields(&bomb));
@@ -106,19 +150,30 @@ fn a_bundle_with_such_a_chart_is_served_without_it() {
         index.text()
     );
     assert!(server.log().contains("leaves out"), "{}", server.log());
-    assert_eq!(request("GET", &server.address, "/charts/app-1.0.0.tgz", &[], b"").body, bomb.archive);
+    assert_eq!(
+        request("GET", &server.address, "/charts/app-1.0.0.tgz", &[], b"").body,
+        bomb.archive
+    );
     let report = place.json(3, &["export", "charts", "--bundle", "b", "-o", "out"]);
     assert!(told(&report).contains("not in the index"), "{report}");
 }
 
 /// The archive of a chart that has these archives in `charts/`.
 fn with_subcharts(archives: &[Vec<u8>]) -> Vec<u8> {
-    let mut files =
-        vec![("app/Chart.yaml".to_owned(), b"apiVersion: v2\nname: app\nversion: 1.0.0\n".to_vec())];
+    let mut files = vec![(
+        "app/Chart.yaml".to_owned(),
+        b"apiVersion: v2\nname: app\nversion: 1.0.0\n".to_vec(),
+    )];
     files.extend(
-        archives.iter().enumerate().map(|(at, bytes)| (format!("app/charts/s{at}.tgz"), bytes.clone())),
+        archives
+            .iter()
+            .enumerate()
+            .map(|(at, bytes)| (format!("app/charts/s{at}.tgz"), bytes.clone())),
     );
-    let files: Vec<(&str, &[u8])> = files.iter().map(|(path, bytes)| (&**path, &**bytes)).collect();
+    let files: Vec<(&str, &[u8])> = files
+        .iter()
+        .map(|(path, bytes)| (&**path, &**bytes))
+        .collect();
     gzip(&tarball(&files))
 }
 
@@ -127,12 +182,21 @@ fn charts_in_a_chart_share_one_budget() {
     let up = Upstream::new();
     let place = &up.place;
     let blank = "# \n".repeat(10 << 20);
-    let large = Chart::new("s", "1.0.0", "", &[("README.md", &blank), ("values.yaml", "a: 1\n")]);
+    let large = Chart::new(
+        "s",
+        "1.0.0",
+        "",
+        &[("README.md", &blank), ("values.yaml", "a: 1\n")],
+    );
     let archive = with_subcharts(&vec![large.archive; 32]);
     assert!(archive.len() < 2 << 20, "{}", archive.len());
-    let app = Chart { archive, ..Chart::new("app", "1.0.0", "", &[]) };
+    let app = Chart {
+        archive,
+        ..Chart::new("app", "1.0.0", "", &[])
+    };
     up.repository(std::slice::from_ref(&app));
-    let chart = json!([{"repo": up.repo(), "name": "app", "version": "1.0.0", "images": "discover"}]);
+    let chart =
+        json!([{"repo": up.repo(), "name": "app", "version": "1.0.0", "images": "discover"}]);
     up.manifest(&chart, "");
     place.write("app.tgz", &app.archive);
     place.write("landfall.lock.empty", "version: 1\n");
@@ -143,8 +207,25 @@ fn charts_in_a_chart_share_one_budget() {
     for args in [
         &["discover", "app.tgz"][..],
         &["audit", "app.tgz", "--lock", "landfall.lock.empty"],
-        &["rewrite", "app.tgz", "--lock", "landfall.lock.empty", "--to", "r.example:5000", "-o", "out"],
-        &["render", "helm-values", "app.tgz", "--lock", "landfall.lock.empty", "--to", "r.example:5000"],
+        &[
+            "rewrite",
+            "app.tgz",
+            "--lock",
+            "landfall.lock.empty",
+            "--to",
+            "r.example:5000",
+            "-o",
+            "out",
+        ],
+        &[
+            "render",
+            "helm-values",
+            "app.tgz",
+            "--lock",
+            "landfall.lock.empty",
+            "--to",
+            "r.example:5000",
+        ],
     ] {
         let said = said(place, args);
         assert!(said.contains(large), "landfall {}: {said}", args.join(" "));
@@ -154,12 +235,18 @@ fn charts_in_a_chart_share_one_budget() {
 #[test]
 fn a_chart_under_many_aliases_is_counted_each_time() {
     let place = Place::new();
-    let aliases: String =
-        (0..600).map(|at| format!("- {{name: s, version: 1.0.0, alias: s{at}}}\n")).collect();
-    let inner: String = (0..5).map(|at| format!("- {{name: t, version: 1.0.0, alias: t{at}}}\n")).collect();
+    let aliases: String = (0..600)
+        .map(|at| format!("- {{name: s, version: 1.0.0, alias: s{at}}}\n"))
+        .collect();
+    let inner: String = (0..5)
+        .map(|at| format!("- {{name: t, version: 1.0.0, alias: t{at}}}\n"))
+        .collect();
     let text = "a: b\n".repeat(50_000);
     let files = [
-        ("charts/s/Chart.yaml", &*format!("name: s\nversion: 1.0.0\ndependencies:\n{inner}")),
+        (
+            "charts/s/Chart.yaml",
+            &*format!("name: s\nversion: 1.0.0\ndependencies:\n{inner}"),
+        ),
         ("charts/s/charts/t/Chart.yaml", "name: t\nversion: 1.0.0\n"),
         ("charts/s/charts/t/templates/a.yaml", &*text),
     ];
@@ -167,10 +254,16 @@ fn a_chart_under_many_aliases_is_counted_each_time() {
     place.write("app.tgz", &app.archive);
     place.limit_memory(ENOUGH);
     let told = said(&place, &["discover", "app.tgz"]);
-    assert!(told.contains("it unpacks to more than 67108864 bytes"), "{told}");
+    assert!(
+        told.contains("it unpacks to more than 67108864 bytes"),
+        "{told}"
+    );
     // charts without content, 600 times 6
     let empty = [files[0], files[1]];
-    place.write("many.tgz", Chart::new("app", "1.0.0", &format!("dependencies:\n{aliases}"), &empty).archive);
+    place.write(
+        "many.tgz",
+        Chart::new("app", "1.0.0", &format!("dependencies:\n{aliases}"), &empty).archive,
+    );
     let told = said(&place, &["discover", "many.tgz"]);
     assert!(told.contains("more than 1000 charts in it"), "{told}");
 }
@@ -186,24 +279,51 @@ fn provenance_of_another_chart_of_the_same_signer_is_refused() {
     place.write("maker.asc", maker.public());
     let demand = |version: &str| {
         let oci = format!("oci://{registry}/charts/app:{version}");
-        let of_repository = json!({"repo": up.repo(), "name": "app", "version": version, "key": "maker.asc"});
-        up.manifest(&json!([of_repository, {"ref": oci, "key": "maker.asc"}]), "");
+        let of_repository =
+            json!({"repo": up.repo(), "name": "app", "version": version, "key": "maker.asc"});
+        up.manifest(
+            &json!([of_repository, {"ref": oci, "key": "maker.asc"}]),
+            "",
+        );
     };
-    // what the registry gives out as `app` is another chart of the same maker, archive and provenance
+    // what the registry gives out as `app` is another chart of the same maker, archive and
+    // provenance
     let other = Chart::new("other", "1.0.0", "", &[]).signed(&maker);
-    up.repository(&[Chart { name: "app".into(), ..other.clone() }]);
+    up.repository(&[Chart {
+        name: "app".into(),
+        ..other.clone()
+    }]);
     other.push(&up.images, registry, "charts/app");
     demand("1.0.0");
     let report = up.lock(1, &[]);
-    assert_eq!(told(&report).matches("signed for another chart: other 1.0.0").count(), 2, "{report}");
+    assert_eq!(
+        told(&report)
+            .matches("signed for another chart: other 1.0.0")
+            .count(),
+        2,
+        "{report}"
+    );
     // one archive whose provenance also lists the file that is asked for
     let app = Chart::new("app", "1.0.0", "", &[]);
-    let text = format!("{}\n...\nfiles:\n  app-0.9.0.tgz: {}\n", app.yaml, app.digest());
-    let renamed = Chart { provenance: Some(maker.sign(&text)), ..app.clone() };
+    let text = format!(
+        "{}\n...\nfiles:\n  app-0.9.0.tgz: {}\n",
+        app.yaml,
+        app.digest()
+    );
+    let renamed = Chart {
+        provenance: Some(maker.sign(&text)),
+        ..app.clone()
+    };
     up.repository(std::slice::from_ref(&renamed));
     renamed.push(&up.images, registry, "charts/app");
     let report = up.lock(1, &[]);
-    assert_eq!(told(&report).matches("an archive of another name than app-1.0.0.tgz").count(), 2, "{report}");
+    assert_eq!(
+        told(&report)
+            .matches("an archive of another name than app-1.0.0.tgz")
+            .count(),
+        2,
+        "{report}"
+    );
     let signed = app.signed(&maker);
     up.repository(std::slice::from_ref(&signed));
     signed.push(&up.images, registry, "charts/app");
@@ -219,23 +339,42 @@ fn a_chain_of_charts_ends_and_each_link_is_told_to_be_unsigned() {
     let maker = Signer::new(&up.place, "maker");
     up.place.write("maker.asc", maker.public());
     let next = |at: usize| {
-        format!("dependencies: [{{name: c{}, version: 1.0.0, repository: \"{}\"}}]\n", at + 1, up.repo())
+        format!(
+            "dependencies: [{{name: c{}, version: 1.0.0, repository: \"{}\"}}]\n",
+            at + 1,
+            up.repo()
+        )
     };
-    let mut chain: Vec<Chart> =
-        (0..20).map(|at| Chart::new(&format!("c{at}"), "1.0.0", &next(at), &[])).collect();
+    let mut chain: Vec<Chart> = (0..20)
+        .map(|at| Chart::new(&format!("c{at}"), "1.0.0", &next(at), &[]))
+        .collect();
     chain[0] = chain[0].clone().signed(&maker);
     up.repository(&chain);
-    up.manifest(&json!([{"repo": up.repo(), "name": "c0", "version": "1.0.0", "key": "maker.asc"}]), "");
-    let run = up.place.command().args(["lock", "-f", "m.yaml"]).output().unwrap();
+    up.manifest(
+        &json!([{"repo": up.repo(), "name": "c0", "version": "1.0.0", "key": "maker.asc"}]),
+        "",
+    );
+    let run = up
+        .place
+        .command()
+        .args(["lock", "-f", "m.yaml"])
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
     assert_eq!(run.status.code(), Some(3), "{said}");
     let unsigned = |at: usize| {
         let [signed, name] = [0, at].map(|at| format!("helm+{}/c{at}:1.0.0", up.repo()));
         format!("{name} is not verified: the signature of {signed} does not cover its dependencies")
     };
-    assert!((1..=8).all(|at| said.contains(&unsigned(at))) && !said.contains(&unsigned(9)), "{said}");
+    assert!(
+        (1..=8).all(|at| said.contains(&unsigned(at))) && !said.contains(&unsigned(9)),
+        "{said}"
+    );
     let lock = up.place.read("landfall.lock");
-    assert!(lock.contains("charts name each other in a chain of more than 8"), "{lock}");
+    assert!(
+        lock.contains("charts name each other in a chain of more than 8"),
+        "{lock}"
+    );
     assert_eq!(lock.matches("\n  apiVersion: ").count(), 9, "{lock}");
     // what the manifest names itself begins no chain, and has its own key
     let listed = json!([{"repo": up.repo(), "name": "c0", "version": "1.0.0", "key": "maker.asc"},
@@ -245,10 +384,23 @@ fn a_chain_of_charts_ends_and_each_link_is_told_to_be_unsigned() {
     assert!(report["items"].as_array().unwrap().len() > 16, "{report}");
 
     let many: String = (0..301)
-        .map(|at| format!("- {{name: d{at}, version: 1.0.0, repository: \"{}\"}}\n", up.repo()))
+        .map(|at| {
+            format!(
+                "- {{name: d{at}, version: 1.0.0, repository: \"{}\"}}\n",
+                up.repo()
+            )
+        })
         .collect();
-    up.repository(&[Chart::new("app", "1.0.0", &format!("dependencies:\n{many}"), &[])]);
-    up.manifest(&json!([{"repo": up.repo(), "name": "app", "version": "1.0.0"}]), "");
+    up.repository(&[Chart::new(
+        "app",
+        "1.0.0",
+        &format!("dependencies:\n{many}"),
+        &[],
+    )]);
+    up.manifest(
+        &json!([{"repo": up.repo(), "name": "app", "version": "1.0.0"}]),
+        "",
+    );
     let report = up.lock(1, &[]);
     assert!(told(&report).contains("more than 300 charts"), "{report}");
 }
@@ -261,39 +413,74 @@ fn an_account_is_used_for_repositories_that_the_manifest_or_the_site_names() {
     let server = Middle::new(&files.address, |_| Turn::Pass);
     let url = |folder: &str| format!("http://{}/{folder}", server.address);
     let depends = |folder: &str| {
-        format!("dependencies: [{{name: dep, version: 1.0.0, repository: \"{}\"}}]\n", url(folder))
+        format!(
+            "dependencies: [{{name: dep, version: 1.0.0, repository: \"{}\"}}]\n",
+            url(folder)
+        )
     };
     let (stranger, own) = (depends("private"), depends("own"));
     repository(
         &place,
         "up/mine",
         "",
-        &[Chart::new("app", "1.0.0", &stranger, &[]), Chart::new("two", "1.0.0", &own, &[])],
+        &[
+            Chart::new("app", "1.0.0", &stranger, &[]),
+            Chart::new("two", "1.0.0", &own, &[]),
+        ],
     );
-    repository(&place, "up/private", "", &[Chart::new("dep", "1.0.0", "", &[])]);
+    repository(
+        &place,
+        "up/private",
+        "",
+        &[Chart::new("dep", "1.0.0", "", &[])],
+    );
     repository(
         &place,
         "up/own",
         "",
-        &[Chart::new("dep", "1.0.0", "", &[]), Chart::new("base", "1.0.0", "", &[])],
+        &[
+            Chart::new("dep", "1.0.0", "", &[]),
+            Chart::new("base", "1.0.0", "", &[]),
+        ],
     );
     place.write(
         "home/.docker/config.json",
-        format!(r#"{{"auths": {{"{}": {{"auth": "dXNlcjpwYXNz"}}}}}}"#, server.address),
+        format!(
+            r#"{{"auths": {{"{}": {{"auth": "dXNlcjpwYXNz"}}}}}}"#,
+            server.address
+        ),
     );
     let charts = json!([{"repo": url("mine"), "name": "app", "version": "1.0.0"},
         {"repo": url("mine"), "name": "two", "version": "1.0.0"},
         {"repo": url("own"), "name": "base", "version": "1.0.0"}]);
-    place.write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\ncharts: {charts}\n"));
+    place.write(
+        "m.yaml",
+        format!("apiVersion: landfall/v1\nkind: Manifest\ncharts: {charts}\n"),
+    );
     let lock = |more: &[&str]| {
         let plain = format!("--plain-http={}", server.address);
-        place.json(0, &[&["lock", "-f", "m.yaml", "--refresh", &plain, "--store", "s"], more].concat());
+        place.json(
+            0,
+            &[
+                &["lock", "-f", "m.yaml", "--refresh", &plain, "--store", "s"],
+                more,
+            ]
+            .concat(),
+        );
     };
     lock(&[]);
     let with_account = |part: &str, is: bool| {
-        let asked = server.asked().into_iter().filter(|asked| asked.target.starts_with(part));
-        let all: Vec<bool> = asked.map(|asked| asked.header("authorization").is_some()).collect();
-        assert!(!all.is_empty() && all.iter().all(|has| *has == is), "{part}: {all:?}");
+        let asked = server
+            .asked()
+            .into_iter()
+            .filter(|asked| asked.target.starts_with(part));
+        let all: Vec<bool> = asked
+            .map(|asked| asked.header("authorization").is_some())
+            .collect();
+        assert!(
+            !all.is_empty() && all.iter().all(|has| *has == is),
+            "{part}: {all:?}"
+        );
     };
     with_account("/mine/", true);
     with_account("/own/", true);
@@ -314,7 +501,12 @@ fn an_account_is_used_for_repositories_that_the_manifest_or_the_site_names() {
         .skip(before)
         .filter(|asked| asked.target.starts_with("/private/"))
         .collect();
-    assert!(!later.is_empty() && later.iter().all(|asked| asked.header("authorization").is_some()));
+    assert!(
+        !later.is_empty()
+            && later
+                .iter()
+                .all(|asked| asked.header("authorization").is_some())
+    );
 }
 
 #[test]
@@ -325,8 +517,10 @@ fn a_document_of_a_chart_is_read_up_to_the_size_that_helm_takes() {
     place.write("app.tgz", &app.archive);
     place.write("landfall.lock", "version: 1\n");
     place.limit_memory(ENOUGH);
-    for args in [&["discover", "app.tgz"][..], &["rewrite", "app.tgz", "--to", "r.example:5000", "-o", "out"]]
-    {
+    for args in [
+        &["discover", "app.tgz"][..],
+        &["rewrite", "app.tgz", "--to", "r.example:5000", "-o", "out"],
+    ] {
         let said = said(&place, args);
         assert!(said.contains("5242880 bytes"), "{said}");
     }

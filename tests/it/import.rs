@@ -10,14 +10,34 @@ fn a_list_becomes_a_manifest_and_what_is_left_is_told() {
     let place = Place::new();
     place.write("a.txt", "# RKE2\nquay.io/x/app:v1\nnginx:1.27\n");
     place.write("b.txt", "quay.io/x/app:v1\nquay.io/x/more:v2\n");
-    let told = place.ok(&["import", "images-txt", "a.txt", "b.txt", "-o", "out", "--name", "both"]);
-    assert!(told.contains("wrote out/manifest.yaml with 3 entries"), "{told}");
+    let told = place.ok(&[
+        "import",
+        "images-txt",
+        "a.txt",
+        "b.txt",
+        "-o",
+        "out",
+        "--name",
+        "both",
+    ]);
+    assert!(
+        told.contains("wrote out/manifest.yaml with 3 entries"),
+        "{told}"
+    );
     let manifest = place.read("out/manifest.yaml");
-    for words in ["metadata: {name: both}", "  - docker.io/library/nginx:1.27\n", "  - quay.io/x/more:v2\n"] {
+    for words in [
+        "metadata: {name: both}",
+        "  - docker.io/library/nginx:1.27\n",
+        "  - quay.io/x/more:v2\n",
+    ] {
         assert!(manifest.contains(words), "{manifest}");
     }
     // nothing is replaced
-    place.landfall().args(["import", "images-txt", "a.txt", "-o", "out"]).assert().code(2);
+    place
+        .landfall()
+        .args(["import", "images-txt", "a.txt", "-o", "out"])
+        .assert()
+        .code(2);
 
     let hauler = "apiVersion: content.hauler.cattle.io/v1\nkind: Images\nspec: {images: [{name: 'quay.io/x/app:v1'}]}\n---\n\
                   apiVersion: content.hauler.cattle.io/v1\nkind: Charts\nspec: {charts: [{name: c, repoURL: 'https://c.test'}]}\n";
@@ -31,7 +51,9 @@ fn a_list_becomes_a_manifest_and_what_is_left_is_told() {
         "{left}"
     );
     assert!(
-        place.read("h/manifest.yaml").contains("# Not carried over:\n#   hauler.yaml: document 2"),
+        place
+            .read("h/manifest.yaml")
+            .contains("# Not carried over:\n#   hauler.yaml: document 2"),
         "{report:#}"
     );
 
@@ -40,18 +62,36 @@ fn a_list_becomes_a_manifest_and_what_is_left_is_told() {
         ("hauler", "pod.yaml", 2, "this is no file of Hauler"),
         ("zarf", "nowhere.yaml", 2, "cannot read nowhere.yaml"),
         ("oc-mirror-mapping", "b.txt", 2, "line 1 has no `=`"),
-        ("images-txt", "empty.txt", 2, "there is no image in this list"),
-        ("zarf", "package.yaml", 1, "names nothing that a manifest can have, so nothing was written"),
+        (
+            "images-txt",
+            "empty.txt",
+            2,
+            "there is no image in this list",
+        ),
+        (
+            "zarf",
+            "package.yaml",
+            1,
+            "names nothing that a manifest can have, so nothing was written",
+        ),
     ] {
         place.write("empty.txt", "# nothing\n");
         place.write(
             "package.yaml",
             "kind: ZarfPackageConfig\ncomponents: [{name: c, repos: ['https://g.test/r']}]\n",
         );
-        let assert = place.landfall().args(["import", format, file, "-o", "none"]).assert().code(exit);
+        let assert = place
+            .landfall()
+            .args(["import", format, file, "-o", "none"])
+            .assert()
+            .code(exit);
         let output = assert.get_output();
-        let told = String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned();
-        assert!(told.contains(words) && !place.path("none").exists(), "{format}: {told}");
+        let told =
+            String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned();
+        assert!(
+            told.contains(words) && !place.path("none").exists(),
+            "{format}: {told}"
+        );
     }
 }
 
@@ -59,13 +99,29 @@ fn a_list_becomes_a_manifest_and_what_is_left_is_told() {
 fn a_list_is_read_from_a_pipe() {
     let place = Place::new();
     let list = "registry.k8s.io/kube-apiserver:v1.35.8\nregistry.k8s.io/pause:3.10.1\n";
-    place.landfall().args(["import", "kubeadm", "-", "-o", "out"]).write_stdin(list).assert().code(0);
-    assert!(place.read("out/manifest.yaml").contains("# Written by `landfall import kubeadm` from -."));
+    place
+        .landfall()
+        .args(["import", "kubeadm", "-", "-o", "out"])
+        .write_stdin(list)
+        .assert()
+        .code(0);
+    assert!(
+        place
+            .read("out/manifest.yaml")
+            .contains("# Written by `landfall import kubeadm` from -.")
+    );
     let json = r#"{"kind": "Images", "images": ["registry.k8s.io/pause:3.10.1"]}"#;
-    let run =
-        place.landfall().args(["import", "kubeadm", "-", "--dry-run"]).write_stdin(json).assert().code(0);
+    let run = place
+        .landfall()
+        .args(["import", "kubeadm", "-", "--dry-run"])
+        .write_stdin(json)
+        .assert()
+        .code(0);
     let shown = String::from_utf8_lossy(&run.get_output().stdout).into_owned();
-    assert!(shown.ends_with("images:\n  - registry.k8s.io/pause:3.10.1\n"), "{shown}");
+    assert!(
+        shown.ends_with("images:\n  - registry.k8s.io/pause:3.10.1\n"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -130,12 +186,19 @@ fn a_list_comes_back_as_it_was_where_the_form_can_hold_it() {
         let _ = std::fs::remove_dir_all(place.path("made"));
         place.ok(&["import", format, "list", "-o", "made"]);
         let plain = ["--plain-http", host.as_str()];
-        place.ok(&[&["lock", "-f", "made/manifest.yaml", "--store", "s"], &plain[..]].concat());
+        place.ok(&[
+            &["lock", "-f", "made/manifest.yaml", "--store", "s"],
+            &plain[..],
+        ]
+        .concat());
         let back = place.ok(&["export", format, "--to", "mirror.test"]);
         assert_eq!(back, list, "{format}");
     }
     let table = place.ok(&["export", "sources", "-o", "table.tsv"]);
-    assert!(table.contains("wrote table.tsv") && place.read("table.tsv").contains(&format!("\t{two}\t")));
+    assert!(
+        table.contains("wrote table.tsv")
+            && place.read("table.tsv").contains(&format!("\t{two}\t"))
+    );
 }
 
 #[test]
@@ -149,12 +212,26 @@ fn the_table_of_sources_has_licences_where_they_are_known() {
     let mut image: serde_json::Value = images.image("linux/amd64", std::slice::from_ref(&layer));
     let mut document: serde_json::Value =
         serde_json::from_slice(&images.bytes(image["digest"].as_str().unwrap())).unwrap();
-    document["annotations"] = serde_json::json!({"org.opencontainers.image.licenses": "Apache-2.0\tOR MIT"});
-    image = images.blob(image["mediaType"].as_str().unwrap(), document.to_string().as_bytes());
+    document["annotations"] =
+        serde_json::json!({"org.opencontainers.image.licenses": "Apache-2.0\tOR MIT"});
+    image = images.blob(
+        image["mediaType"].as_str().unwrap(),
+        document.to_string().as_bytes(),
+    );
     let registry = own_registry();
     images.push(&registry.address, "x/app", "v1", &image);
-    images.push(&registry.address, "x/bare", "v1", &images.image("linux/amd64", &[layer]));
-    let chart = Chart::new("c", "1.0.0", "annotations: {artifacthub.io/license: MPL-2.0}\n", &[]);
+    images.push(
+        &registry.address,
+        "x/bare",
+        "v1",
+        &images.image("linux/amd64", &[layer]),
+    );
+    let chart = Chart::new(
+        "c",
+        "1.0.0",
+        "annotations: {artifacthub.io/license: MPL-2.0}\n",
+        &[],
+    );
     chart.push(&images, &registry.address, "charts/c");
     let host = &registry.address;
     place.write(
@@ -165,7 +242,9 @@ fn the_table_of_sources_has_licences_where_they_are_known() {
     );
     place.ok(&["lock", "-f", "m.yaml", "--store", "s"]);
     let licences = |table: &str| -> Vec<String> {
-        let cells = table.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+        let cells = table
+            .lines()
+            .map(|line| line.split('\t').collect::<Vec<_>>());
         let rows = cells.map(|cells| {
             assert_eq!(cells.len(), 6, "{cells:?}");
             cells[5].to_owned()
@@ -173,12 +252,19 @@ fn the_table_of_sources_has_licences_where_they_are_known() {
         rows.collect()
     };
     // nothing is made, and no cell is missing, where there is no store
-    assert_eq!(licences(&place.ok(&["export", "sources", "--store", "none"])), ["licence", "", "", ""]);
+    assert_eq!(
+        licences(&place.ok(&["export", "sources", "--store", "none"])),
+        ["licence", "", "", ""]
+    );
     assert!(!place.path("none").exists());
     place.ok(&["pull", "--store", "s"]);
     place.ok(&["pack", "--store", "s", "-o", "b.tar.zst"]);
     for from in [["--store", "s"], ["--bundle", "b.tar.zst"]] {
         let table = place.ok(&[&["export", "sources"], &from[..]].concat());
-        assert_eq!(licences(&table), ["licence", "Apache-2.0 OR MIT", "", "MPL-2.0"], "{table}");
+        assert_eq!(
+            licences(&table),
+            ["licence", "Apache-2.0 OR MIT", "", "MPL-2.0"],
+            "{table}"
+        );
     }
 }

@@ -9,8 +9,16 @@ const PODS: &str = "spec:\n  nodeSelector: {kubernetes.io/arch: arm64}\n  contai
 
 /// What landfall says when it ends with this code.
 fn said(place: &Place, exit: i32, args: &[&str]) -> String {
-    let output = place.landfall().args(args).assert().code(exit).get_output().clone();
-    [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat()
+    let output = place
+        .landfall()
+        .args(args)
+        .assert()
+        .code(exit)
+        .get_output()
+        .clone();
+    [output.stdout, output.stderr]
+        .map(|text| String::from_utf8_lossy(&text).into_owned())
+        .concat()
 }
 
 /// Demands that `lock` finds no fault in a manifest.
@@ -47,15 +55,48 @@ fn init_writes_a_manifest_and_a_site_that_are_right_at_once() {
     place.write("kkp.log", format!("{found}\n{end}\n"));
     for (from, folder, words) in [
         (&[][..], "nothing", &["- registry.k8s.io/pause:3.10.1"][..]),
-        (&["lists/rke2.txt"], "list", &["{format: images-txt, file: \"../lists/rke2.txt\"}"]),
-        (&["kkp.log"], "log", &["{format: kkp, file: \"../kkp.log\"}"]),
-        (&["pods"], "tree", &["- quay.io/x/app:v1  # pods/a.yaml:4", "# - quay.io/x/moves:latest"]),
-        (&["pods/a.yaml", "--platform", "linux/amd64"], "flag", &["\nplatforms: [linux/amd64]  #"]),
+        (
+            &["lists/rke2.txt"],
+            "list",
+            &["{format: images-txt, file: \"../lists/rke2.txt\"}"],
+        ),
+        (
+            &["kkp.log"],
+            "log",
+            &["{format: kkp, file: \"../kkp.log\"}"],
+        ),
+        (
+            &["pods"],
+            "tree",
+            &[
+                "- quay.io/x/app:v1  # pods/a.yaml:4",
+                "# - quay.io/x/moves:latest",
+            ],
+        ),
+        (
+            &["pods/a.yaml", "--platform", "linux/amd64"],
+            "flag",
+            &["\nplatforms: [linux/amd64]  #"],
+        ),
     ] {
-        let told = said(&place, 0, &[&["init"], from, &["-o", folder, "--to", "172.20.0.2:5000/k"]].concat());
+        let told = said(
+            &place,
+            0,
+            &[
+                &["init"],
+                from,
+                &["-o", folder, "--to", "172.20.0.2:5000/k"],
+            ]
+            .concat(),
+        );
         let next = format!("next: landfall lock -f {folder}/manifest.yaml\n");
         assert!(told.ends_with(&next), "{folder}: {told}");
-        assert!(told.contains(&format!("wrote {folder}/manifest.yaml and {folder}/site.yaml")), "{told}");
+        assert!(
+            told.contains(&format!(
+                "wrote {folder}/manifest.yaml and {folder}/site.yaml"
+            )),
+            "{told}"
+        );
         let manifest = place.read(&format!("{folder}/manifest.yaml"));
         for words in words {
             assert!(manifest.contains(words), "{words}: {manifest}");
@@ -73,7 +114,11 @@ fn init_writes_a_manifest_and_a_site_that_are_right_at_once() {
         let site = format!("{folder}/site.yaml");
         place.write("app.yaml", "image: quay.io/x/app:v1\n");
         place.write("l.lock", "version: 1\n...\n");
-        let audit = said(&place, 4, &["audit", "app.yaml", "--lock", "l.lock", "--site", &site]);
+        let audit = said(
+            &place,
+            4,
+            &["audit", "app.yaml", "--lock", "l.lock", "--site", &site],
+        );
         assert!(audit.contains("1 missing"), "{audit}");
     }
     // a place of its own is where one stands
@@ -90,13 +135,21 @@ fn init_replaces_nothing_and_leaves_nothing_half_done() {
     place.write("mine/site.yaml", "mine");
     let told = said(&place, 2, &["init", "-o", "mine"]);
     assert!(
-        told.contains("there is a mine/site.yaml already, and it stays; name another folder with -o DIR"),
+        told.contains(
+            "there is a mine/site.yaml already, and it stays; name another folder with -o DIR"
+        ),
         "{told}"
     );
     assert!(place.read("mine/site.yaml") == "mine" && !place.path("mine/manifest.yaml").exists());
     let is_new = || !place.path("new").exists();
-    place.write("cut.log", json!({"msg": "Image found", "source-image": "quay.io/x/app:v1"}).to_string());
-    place.write("typo.txt", "quay.io/x/app:v1\nquay.io/x/b:v 1\nquay.io/x/c:1\n");
+    place.write(
+        "cut.log",
+        json!({"msg": "Image found", "source-image": "quay.io/x/app:v1"}).to_string(),
+    );
+    place.write(
+        "typo.txt",
+        "quay.io/x/app:v1\nquay.io/x/b:v 1\nquay.io/x/c:1\n",
+    );
     place.write("moves.yaml", "image: quay.io/x/app:latest\n");
     place.write("empty/readme.md", "");
     place.write("l.lock", "version: 1\nimages: []\n...\n");
@@ -104,15 +157,26 @@ fn init_replaces_nothing_and_leaves_nothing_half_done() {
         ("nowhere", 2, "cannot read nowhere"),
         ("cut.log", 2, "cut.log:1:"),
         ("typo.txt", 2, "typo.txt:2:1"),
-        ("l.lock", 2, "l.lock is a lock, and there is no need to begin"),
+        (
+            "l.lock",
+            2,
+            "l.lock is a lock, and there is no need to begin",
+        ),
         ("empty", 2, "there is nothing to read"),
-        ("moves.yaml", 1, "names an image with a version, so nothing was written"),
+        (
+            "moves.yaml",
+            1,
+            "names an image with a version, so nothing was written",
+        ),
     ] {
         let told = said(&place, exit, &["init", from, "-o", "new"]);
         assert!(told.contains(words) && is_new(), "{from}: {told}");
     }
     let shown = said(&place, 0, &["init", "-o", "new", "--dry-run"]);
-    assert!(shown.contains("kind: Manifest") && shown.contains("kind: Site") && is_new(), "{shown}");
+    assert!(
+        shown.contains("kind: Manifest") && shown.contains("kind: Site") && is_new(),
+        "{shown}"
+    );
     place.write("file", "");
     assert!(said(&place, 1, &["init", "-o", "file/below"]).contains("cannot write file/below"));
 }
@@ -151,8 +215,12 @@ fn discover_drafts_platforms() {
         ),
         "{both}"
     );
-    assert!(draft(&["a.yaml", "--platform", "linux/s390x"]).contains("\nplatforms: [linux/s390x]  # of all"));
     assert!(
-        draft(&["c.yaml"]).contains("\n# platforms: [linux/amd64]  # of all images here; left out, every")
+        draft(&["a.yaml", "--platform", "linux/s390x"])
+            .contains("\nplatforms: [linux/s390x]  # of all")
+    );
+    assert!(
+        draft(&["c.yaml"])
+            .contains("\n# platforms: [linux/amd64]  # of all images here; left out, every")
     );
 }

@@ -1,5 +1,5 @@
-//! Files that people name where another one belongs, plain lists in place of manifests, and manifests with several
-//! faults.
+//! Files that people name where another one belongs, plain lists in place of manifests, and
+//! manifests with several faults.
 
 use crate::support::images::noise;
 use crate::support::peers::own_registry;
@@ -9,7 +9,10 @@ use std::process::Output;
 
 fn run(place: &Place, args: &[&str]) -> (Option<i32>, String) {
     let output: Output = place.command().args(args).output().unwrap();
-    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    (
+        output.status.code(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
 }
 
 /// A registry with `app:v1` for two platforms, and the text of its list.
@@ -33,9 +36,20 @@ fn a_plain_list_is_a_manifest() {
     place.write("rke2-images.linux-amd64.txt", &list);
     place.ok(&["lock", "-f", "rke2-images.linux-amd64.txt", "--store", "s"]);
     assert!(place.read("landfall.lock").contains("linux/arm64"));
-    place.ok(&["lock", "-f", "rke2-images.linux-amd64.txt", "--store", "s", "--platform", "linux/amd64"]);
+    place.ok(&[
+        "lock",
+        "-f",
+        "rke2-images.linux-amd64.txt",
+        "--store",
+        "s",
+        "--platform",
+        "linux/amd64",
+    ]);
     let lock = place.read("landfall.lock");
-    assert!(lock.contains("platforms: [linux/amd64]") && !lock.contains("linux/arm64"), "{lock}");
+    assert!(
+        lock.contains("platforms: [linux/amd64]") && !lock.contains("linux/arm64"),
+        "{lock}"
+    );
     // the same by a manifest
     place.write(
         "m.yaml",
@@ -48,18 +62,53 @@ fn a_plain_list_is_a_manifest() {
     let found = json!({"level": "info", "msg": "Image found", "source-image": format!("{}/app:v1", registry.address)});
     let end = json!({"level": "info", "msg": "Finished", "all-image-count": 1});
     place.write("kkp.log", format!("{found}\n{end}\n"));
-    place.ok(&["lock", "-f", "kkp.log", "--store", "s", "--platform", "linux/amd64", "--lock", "kkp.lock"]);
+    place.ok(&[
+        "lock",
+        "-f",
+        "kkp.log",
+        "--store",
+        "s",
+        "--platform",
+        "linux/amd64",
+        "--lock",
+        "kkp.lock",
+    ]);
     assert_eq!(place.read("kkp.lock"), lock);
     let cut = format!("{found}\n");
     place.write("kkp.log", &cut);
-    let (exit, said) = run(&place, &["lock", "-f", "kkp.log", "--store", "s", "--lock", "cut.lock"]);
+    let (exit, said) = run(
+        &place,
+        &[
+            "lock", "-f", "kkp.log", "--store", "s", "--lock", "cut.lock",
+        ],
+    );
     assert_eq!(exit, Some(2), "{said}");
-    assert!(said.contains("kkp.log:1:") && said.contains("the log ends without"), "{said}");
+    assert!(
+        said.contains("kkp.log:1:") && said.contains("the log ends without"),
+        "{said}"
+    );
     assert!(!place.path("cut.lock").exists());
 
-    let (exit, said) = run(&place, &["lock", "-f", "m.yaml", "--platform", "linux/amd64", "--store", "s"]);
-    assert!(exit == Some(2) && said.contains("a manifest names its own with `platforms:`"), "{said}");
-    place.write("typo.txt", format!("{list}quay.io/a/b:v 1\nquay.io/a/c:v1\n"));
+    let (exit, said) = run(
+        &place,
+        &[
+            "lock",
+            "-f",
+            "m.yaml",
+            "--platform",
+            "linux/amd64",
+            "--store",
+            "s",
+        ],
+    );
+    assert!(
+        exit == Some(2) && said.contains("a manifest names its own with `platforms:`"),
+        "{said}"
+    );
+    place.write(
+        "typo.txt",
+        format!("{list}quay.io/a/b:v 1\nquay.io/a/c:v1\n"),
+    );
     let (exit, said) = run(&place, &["lock", "-f", "typo.txt", "--store", "s"]);
     assert!(exit == Some(2) && said.contains("typo.txt:3:1"), "{said}");
 }
@@ -76,32 +125,58 @@ fn a_file_that_belongs_elsewhere_is_called_what_it_is() {
     place.ok(&["pull", "--store", "s"]);
     place.ok(&["pack", "--store", "s", "-o", "b.tar.zst"]);
     let target = own_registry();
-    place.ok(&["push", "b.tar.zst", "--to", &target.address, "--receipt", "r.json"]);
+    place.ok(&[
+        "push",
+        "b.tar.zst",
+        "--to",
+        &target.address,
+        "--receipt",
+        "r.json",
+    ]);
     place.write("site.yaml", "apiVersion: landfall/v1\nkind: Site\n");
     place.write(
         "m.yaml",
-        format!("apiVersion: landfall/v1\nkind: Manifest\nimages: [{}/app:v1]\n", registry.address),
+        format!(
+            "apiVersion: landfall/v1\nkind: Manifest\nimages: [{}/app:v1]\n",
+            registry.address
+        ),
     );
     let lock = place.read("landfall.lock");
     place.write(
         "conflict.lock",
-        lock.replace("  size:", "<<<<<<< HEAD\n  size:").replace("  blobs:", ">>>>>>> b\n  blobs:"),
+        lock.replace("  size:", "<<<<<<< HEAD\n  size:")
+            .replace("  blobs:", ">>>>>>> b\n  blobs:"),
     );
     place.write("old.lock", "version: 0\nimages: []\n");
     for (args, says) in [
-        (&["verify", "landfall.lock"][..], "landfall.lock is a lock, not a bundle; it is named with --lock"),
-        (&["verify", "m.yaml"], "m.yaml is a manifest, not a bundle; `landfall lock -f` makes a lock"),
+        (
+            &["verify", "landfall.lock"][..],
+            "landfall.lock is a lock, not a bundle; it is named with --lock",
+        ),
+        (
+            &["verify", "m.yaml"],
+            "m.yaml is a manifest, not a bundle; `landfall lock -f` makes a lock",
+        ),
         (
             &["push", "site.yaml", "--to", "h.test"],
             "site.yaml is a site, not a bundle; it is named with --site",
         ),
-        (&["serve", "r.json"], "r.json is the receipt of a push, not a bundle; `landfall pack --since`"),
+        (
+            &["serve", "r.json"],
+            "r.json is the receipt of a push, not a bundle; `landfall pack --since`",
+        ),
         (
             &["pull", "--lock", "m.yaml"],
             "m.yaml is a manifest, not a lock; `landfall lock -f` makes a lock of it",
         ),
-        (&["pull", "--lock", "images.txt"], "images.txt is a list of images, not a lock; `landfall lock -f`"),
-        (&["pack", "--lock", "b.tar.zst", "-o", "c"], "b.tar.zst is a bundle, not a lock; `landfall verify`"),
+        (
+            &["pull", "--lock", "images.txt"],
+            "images.txt is a list of images, not a lock; `landfall lock -f`",
+        ),
+        (
+            &["pack", "--lock", "b.tar.zst", "-o", "c"],
+            "b.tar.zst is a bundle, not a lock; `landfall verify`",
+        ),
         (
             &["pull", "--lock", "conflict.lock"],
             "is a text in which git left a conflict, not a lock; settle it first",
@@ -110,10 +185,22 @@ fn a_file_that_belongs_elsewhere_is_called_what_it_is() {
             &["lock", "-f", "landfall.lock"],
             "landfall.lock is a lock, not a manifest; it is named with --lock",
         ),
-        (&["lock", "-f", "b.tar.zst"], "b.tar.zst is a bundle, not a manifest"),
-        (&["lock", "-f", "site.yaml"], "site.yaml is a site, not a manifest; it is named with --site"),
-        (&["ls", "landfall.lock", "--site", "m.yaml"], "m.yaml is a manifest, not a site"),
-        (&["pull", "--lock", "old.lock"], "write it anew with `landfall lock`"),
+        (
+            &["lock", "-f", "b.tar.zst"],
+            "b.tar.zst is a bundle, not a manifest",
+        ),
+        (
+            &["lock", "-f", "site.yaml"],
+            "site.yaml is a site, not a manifest; it is named with --site",
+        ),
+        (
+            &["ls", "landfall.lock", "--site", "m.yaml"],
+            "m.yaml is a manifest, not a site",
+        ),
+        (
+            &["pull", "--lock", "old.lock"],
+            "write it anew with `landfall lock`",
+        ),
     ] {
         let (exit, said) = run(&place, args);
         assert_eq!(exit, Some(2), "{args:?}: {said}");
@@ -129,10 +216,20 @@ fn all_faults_of_manifests_are_told_at_once() {
         "apiVersion: landfall/v1\nkind: Manifest\nplatforms: [linux]\nimages:\n- Quay.io/A:1\n- quay.io/a/b:${no}\n\
          - quay.io/a/c:1\nfiles:\n- url: ftp://x/y\nmissing:\n- {ref: \"quay.io/a/d:1\", reason: gone, until: tomorrow}\n",
     );
-    place.write("n.yaml", "apiVersion: landfall/v1\nkind: Manifest\nimages: [a b]\n");
+    place.write(
+        "n.yaml",
+        "apiVersion: landfall/v1\nkind: Manifest\nimages: [a b]\n",
+    );
     let (exit, said) = run(&place, &["lock", "-f", "m.yaml", "n.yaml"]);
     assert_eq!(exit, Some(2), "{said}");
-    for at in ["m.yaml:3:13", "m.yaml:5:3", "m.yaml:6:15", "m.yaml:9:", "m.yaml:11:", "n.yaml:3:10"] {
+    for at in [
+        "m.yaml:3:13",
+        "m.yaml:5:3",
+        "m.yaml:6:15",
+        "m.yaml:9:",
+        "m.yaml:11:",
+        "n.yaml:3:10",
+    ] {
         assert!(said.contains(at), "{at}: {said}");
     }
     // contradictions between entries, which are looked for where each entry is sound
@@ -141,24 +238,47 @@ fn all_faults_of_manifests_are_told_at_once() {
         "apiVersion: landfall/v1\nkind: Manifest\nimages: [a:1, b:1, a:1, b:1]\nexclude: [c]\n",
     );
     let (_, said) = run(&place, &["lock", "-f", "m.yaml"]);
-    assert_eq!(said.matches("stands in this file twice").count(), 2, "{said}");
-    assert!(said.contains("nothing here is named docker.io/library/c"), "{said}");
-
-    let many: String = (0..30).map(|n| format!("- BAD{n}\n")).collect();
-    place.write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\nimages:\n{many}"));
-    let (_, said) = run(&place, &["lock", "-f", "m.yaml"]);
+    assert_eq!(
+        said.matches("stands in this file twice").count(),
+        2,
+        "{said}"
+    );
     assert!(
-        said.contains("BAD19") && !said.contains("BAD20") && said.contains("and 10 more like these"),
+        said.contains("nothing here is named docker.io/library/c"),
         "{said}"
     );
 
-    place
-        .write("m.yaml", "apiVersion: landfall/v1\nkind: Manifest\nplatforms: [linux/amd64]\nvars: {a: b}\n");
+    let many: String = (0..30).map(|n| format!("- BAD{n}\n")).collect();
+    place.write(
+        "m.yaml",
+        format!("apiVersion: landfall/v1\nkind: Manifest\nimages:\n{many}"),
+    );
+    let (_, said) = run(&place, &["lock", "-f", "m.yaml"]);
+    assert!(
+        said.contains("BAD19")
+            && !said.contains("BAD20")
+            && said.contains("and 10 more like these"),
+        "{said}"
+    );
+
+    place.write(
+        "m.yaml",
+        "apiVersion: landfall/v1\nkind: Manifest\nplatforms: [linux/amd64]\nvars: {a: b}\n",
+    );
     let (exit, said) = run(&place, &["lock", "-f", "m.yaml"]);
-    assert!(exit == Some(2) && said.contains("this manifest asks for nothing"), "{said}");
-    place.write("m.yaml", "apiVersion: landfall/v1\nkind: Manifest\nplatforms: linux/amd64\nimages: [a:1]\n");
+    assert!(
+        exit == Some(2) && said.contains("this manifest asks for nothing"),
+        "{said}"
+    );
+    place.write(
+        "m.yaml",
+        "apiVersion: landfall/v1\nkind: Manifest\nplatforms: linux/amd64\nimages: [a:1]\n",
+    );
     let (exit, said) = run(&place, &["lock", "-f", "m.yaml"]);
-    assert!(exit == Some(2) && said.contains("= help: write `[linux/amd64]`"), "{said}");
+    assert!(
+        exit == Some(2) && said.contains("= help: write `[linux/amd64]`"),
+        "{said}"
+    );
 }
 
 /// A certificate that is not there is named with its key and the site, by whoever reads it.
@@ -166,13 +286,35 @@ fn all_faults_of_manifests_are_told_at_once() {
 fn a_missing_certificate_is_named_with_its_key_and_the_site() {
     let place = Place::new();
     place.write("l.lock", "version: 1\n");
-    let site = |text: &str| place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{text}"));
+    let site = |text: &str| {
+        place.write(
+            "site.yaml",
+            format!("apiVersion: landfall/v1\nkind: Site\n{text}"),
+        )
+    };
     let push: &[&str] = &["push", "--lock", "l.lock", "--site", "site.yaml"];
-    let render: &[&str] = &["render", "containerd", "--lock", "l.lock", "--site", "site.yaml", "-o", "out"];
+    let render: &[&str] = &[
+        "render",
+        "containerd",
+        "--lock",
+        "l.lock",
+        "--site",
+        "site.yaml",
+        "-o",
+        "out",
+    ];
     let registry = |keys: &str| format!("registry: {{address: r.test, {keys}}}\n");
     for (text, key, verbs) in [
-        (registry("ca: certs/none.crt"), "registry.ca of site.yaml: ", &[push, render][..]),
-        (registry("clientCert: none.crt, clientKey: none.key"), "registry.client", &[push, render]),
+        (
+            registry("ca: certs/none.crt"),
+            "registry.ca of site.yaml: ",
+            &[push, render][..],
+        ),
+        (
+            registry("clientCert: none.crt, clientKey: none.key"),
+            "registry.client",
+            &[push, render],
+        ),
         (
             registry("paths: {}") + "proxy: {http: \"http://p.test:1\", ca: none.crt}\n",
             "proxy.ca of site.yaml: ",
@@ -188,8 +330,14 @@ fn a_missing_certificate_is_named_with_its_key_and_the_site() {
         for args in verbs {
             let (exit, told) = run(&place, args);
             assert_eq!(exit, Some(2), "{told}");
-            assert!(told.contains(key) && told.contains("cannot read"), "{args:?}: {told}");
-            assert!(told.contains("none.") && told.contains("No such file"), "{told}");
+            assert!(
+                told.contains(key) && told.contains("cannot read"),
+                "{args:?}: {told}"
+            );
+            assert!(
+                told.contains("none.") && told.contains("No such file"),
+                "{told}"
+            );
         }
     }
 }
@@ -199,7 +347,10 @@ fn an_ipv6_address_of_an_endpoint_may_have_its_brackets() {
     let place = Place::new();
     let lock = |host: &str| {
         let endpoint = format!("endpoints: [{{host: '{host}', port: 443, why: w}}]\n");
-        place.write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\n{endpoint}"));
+        place.write(
+            "m.yaml",
+            format!("apiVersion: landfall/v1\nkind: Manifest\n{endpoint}"),
+        );
         run(&place, &["lock", "-f", "m.yaml", "--store", "s"])
     };
     let locked = ["::1", "[::1]", "[FD00::5]"].map(|host| {
@@ -208,10 +359,17 @@ fn an_ipv6_address_of_an_endpoint_may_have_its_brackets() {
         place.read("landfall.lock")
     });
     assert_eq!(locked[0], locked[1]);
-    assert!(locked[2].contains("fd00::5") && !locked[2].contains('['), "{}", locked[2]);
+    assert!(
+        locked[2].contains("fd00::5") && !locked[2].contains('['),
+        "{}",
+        locked[2]
+    );
     for host in ["[10.0.0.1]", "[x]", "[::1"] {
         let (exit, told) = lock(host);
-        assert!(exit == Some(2) && told.contains("is no host name and no address"), "{told}");
+        assert!(
+            exit == Some(2) && told.contains("is no host name and no address"),
+            "{told}"
+        );
     }
 }
 

@@ -7,8 +7,12 @@ use std::path::Path;
 
 /// Whether the process has the file open.
 pub(crate) fn reads(pid: u32, file: &Path) -> bool {
-    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    open.filter_map(|link| fs::read_link(link.path()).ok()).any(|target| target == file)
+    let open = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    open.filter_map(|link| fs::read_link(link.path()).ok())
+        .any(|target| target == file)
 }
 
 #[test]
@@ -32,7 +36,14 @@ fn while_it_hashes_a_command_ends_with_130() {
         // a hole, which takes minutes to hash
         fs::File::create(&blob).unwrap().set_len(1 << 38).unwrap();
         let mut command = rig.place.command();
-        command.args(verb).args(["--store", "stores/first", "--plain-http", &up, "--plain-http", &down]);
+        command.args(verb).args([
+            "--store",
+            "stores/first",
+            "--plain-http",
+            &up,
+            "--plain-http",
+            &down,
+        ]);
         let mut guard = Guard::start(command);
         let (pid, blob) = (guard.pid(), blob.canonicalize().unwrap());
         guard.wait_until("it hashes", || reads(pid, &blob));
@@ -41,6 +52,7 @@ fn while_it_hashes_a_command_ends_with_130() {
         assert_eq!(guard.wait(), Some(130), "{verb:?}: {said}");
     }
     fs::remove_file(&blob).unwrap();
-    rig.place.ok(&["pull", "--store", "stores/first", "--plain-http", &up]);
+    rig.place
+        .ok(&["pull", "--store", "stores/first", "--plain-http", &up]);
     rig.assert_same("first", "another run");
 }

@@ -1,4 +1,5 @@
-//! kill -9 at random moments, then another run: the same bytes, and nothing that was there is moved again.
+//! kill -9 at random moments, then another run: the same bytes, and nothing that was there is moved
+//! again.
 
 use crate::support::faults::{Content, On, Rig, Settings};
 use crate::support::rounds;
@@ -12,14 +13,19 @@ fn slow() -> Rig {
     let rig = Rig::of(8);
     let pace = Some((16_000, Duration::from_millis(6)));
     for faults in [&rig.up, &rig.down] {
-        faults.set(Settings { pace, ..Settings::default() });
+        faults.set(Settings {
+            pace,
+            ..Settings::default()
+        });
     }
     rig
 }
 
 fn command(rig: &Rig, args: &[&str]) -> Command {
     let mut command = rig.place.command();
-    command.args(args).args(["--lock", "landfall.lock", "--progress", "none"]);
+    command
+        .args(args)
+        .args(["--lock", "landfall.lock", "--progress", "none"]);
     for faults in [&rig.up, &rig.down] {
         command.args(["--plain-http", &faults.address]);
     }
@@ -49,15 +55,24 @@ fn kill(rig: &Rig, mut command: Command, after: usize) -> bool {
 }
 
 fn finish(mut command: Command, what: &str) {
-    let output = command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
-    let said =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let output = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{what}: {said}");
 }
 
 /// What a store has of each digest: everything, or so many bytes.
 fn standing(store: &Path) -> BTreeMap<String, Option<u64>> {
-    let list = |folder: &str| std::fs::read_dir(store.join(folder)).into_iter().flatten().flatten();
+    let list = |folder: &str| {
+        std::fs::read_dir(store.join(folder))
+            .into_iter()
+            .flatten()
+            .flatten()
+    };
     let name = |file: &std::fs::DirEntry| file.file_name().to_string_lossy().into_owned();
     let partial = list(".landfall/partial").map(|file| {
         let digest = name(&file).replacen('-', ":", 1);
@@ -71,11 +86,23 @@ fn standing(store: &Path) -> BTreeMap<String, Option<u64>> {
 fn assert_gc_names_all(rig: &Rig, store: &str) {
     rig.place.write("empty.lock", "version: 1\n");
     let store = format!("stores/{store}");
-    let report = rig.place.json(0, &["gc", "--dry-run", "--lock", "empty.lock", "--store", &store]);
+    let report = rig.place.json(
+        0,
+        &["gc", "--dry-run", "--lock", "empty.lock", "--store", &store],
+    );
     let own = ["oci-layout", "index.json", "verified", "in-use", "lock"];
-    let files = walk(&rig.place.path(&store)).into_iter().filter(|name| !own.contains(&name.as_str()));
-    assert_eq!(report["removed"].as_array().unwrap().len(), files.count(), "{store}: {report:#}");
-    assert!(report["strange"].as_array().unwrap().is_empty(), "{store}: {report:#}");
+    let files = walk(&rig.place.path(&store))
+        .into_iter()
+        .filter(|name| !own.contains(&name.as_str()));
+    assert_eq!(
+        report["removed"].as_array().unwrap().len(),
+        files.count(),
+        "{store}: {report:#}"
+    );
+    assert!(
+        report["strange"].as_array().unwrap().is_empty(),
+        "{store}: {report:#}"
+    );
 }
 
 /// The names of all files under a folder.
@@ -88,22 +115,33 @@ fn walk(folder: &Path) -> Vec<String> {
     entries.flat_map(under).collect()
 }
 
-/// Whatever stood in the store was not asked for again, and what stood there in part only for the rest.
+/// Whatever stood in the store was not asked for again, and what stood there in part only for the
+/// rest.
 fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) {
-    for seen in rig.up.seen().iter().filter(|seen| seen.on == Some(On::Blob)) {
+    for seen in rig
+        .up
+        .seen()
+        .iter()
+        .filter(|seen| seen.on == Some(On::Blob))
+    {
         let digest = seen.path.rsplit('/').next().unwrap();
         match stood.get(digest) {
             None | Some(Some(0)) => {}
             Some(Some(some)) => {
-                assert_eq!(seen.range, Some(*some as usize), "{what}: {digest}\n{}", rig.up.shown());
+                assert_eq!(
+                    seen.range,
+                    Some(*some as usize),
+                    "{what}: {digest}\n{}",
+                    rig.up.shown()
+                );
             }
             Some(None) => panic!("{what}: {digest} was there\n{}", rig.up.shown()),
         }
     }
 }
 
-/// Does `round` with moments spread over all the `bytes` that it moves, and demands that most kills met a
-/// process that was at work.
+/// Does `round` with moments spread over all the `bytes` that it moves, and demands that most kills
+/// met a process that was at work.
 fn spread(kills: usize, bytes: usize, mut round: impl FnMut(usize, usize) -> bool) {
     let met = (0..kills).filter(|number| {
         // the golden ratio spreads any number of points evenly, in an order that looks like none
@@ -111,7 +149,10 @@ fn spread(kills: usize, bytes: usize, mut round: impl FnMut(usize, usize) -> boo
         round(*number, (bytes as f64 * at) as usize)
     });
     let met = met.count();
-    assert!(met * 2 > kills, "only {met} of {kills} kills met a running process");
+    assert!(
+        met * 2 > kills,
+        "only {met} of {kills} kills met a running process"
+    );
 }
 
 /// The bytes that `work` moves.
@@ -135,14 +176,20 @@ fn pull_is_killed_and_goes_on() {
         if rig.store(&store).exists() {
             assert_gc_names_all(&rig, &store);
         }
-        partial += stood.values().filter(|some| some.is_some_and(|some| some > 0)).count();
+        partial += stood
+            .values()
+            .filter(|some| some.is_some_and(|some| some > 0))
+            .count();
         rig.arm([]);
         finish(pull(&store), &store);
         assert_resumed(&rig, &stood, &store);
         rig.assert_same(&store, &store);
         met
     });
-    assert!(whole > 0 && partial > 0, "the kills left {whole} whole and {partial} partial blobs");
+    assert!(
+        whole > 0 && partial > 0,
+        "the kills left {whole} whole and {partial} partial blobs"
+    );
 }
 
 #[test]
@@ -155,13 +202,30 @@ fn push_is_killed_and_goes_on() {
         let what = format!("push {number}");
         rig.down.content(|content| *content = Content::default());
         let met = kill(&rig, push(), after);
-        let stood: BTreeSet<_> = rig.down.content(|content| content.blobs.keys().cloned().collect());
+        let stood: BTreeSet<_> = rig
+            .down
+            .content(|content| content.blobs.keys().cloned().collect());
         rig.arm([]);
         finish(push(), &what);
-        for seen in rig.down.seen().iter().filter(|seen| seen.on == Some(On::Upload)) {
-            let repository = seen.path.strip_prefix("/v2/").unwrap().split("/blobs/").next().unwrap();
+        for seen in rig
+            .down
+            .seen()
+            .iter()
+            .filter(|seen| seen.on == Some(On::Upload))
+        {
+            let repository = seen
+                .path
+                .strip_prefix("/v2/")
+                .unwrap()
+                .split("/blobs/")
+                .next()
+                .unwrap();
             let key = (repository.to_owned(), seen.digest.clone().unwrap());
-            assert!(!stood.contains(&key), "{what}: {key:?} was there\n{}", rig.down.shown());
+            assert!(
+                !stood.contains(&key),
+                "{what}: {key:?} was there\n{}",
+                rig.down.shown()
+            );
         }
         rig.assert_arrived(&what);
         met
@@ -172,7 +236,12 @@ fn push_is_killed_and_goes_on() {
 fn mirror_is_killed_and_goes_on() {
     let rig = slow();
     let to = rig.down.address.clone();
-    let mirror = |store: &str| command(&rig, &["mirror", "--store", &format!("stores/{store}"), "--to", &to]);
+    let mirror = |store: &str| {
+        command(
+            &rig,
+            &["mirror", "--store", &format!("stores/{store}"), "--to", &to],
+        )
+    };
     let bytes = measured(&rig, || finish(mirror("whole"), "whole"));
     spread(rounds(12), bytes, |number, after| {
         let store = format!("mirrored-{number}");

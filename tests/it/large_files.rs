@@ -24,13 +24,21 @@ fn a_file_beyond_four_gib_is_resumed_at_its_last_byte() {
     let upstream = nginx(&place.path("www"));
     let url = format!("{}/disk.img", upstream.url());
     let head = "apiVersion: landfall/v1\nkind: Manifest\n";
-    place.write("m.yaml", format!("{head}files: [{{url: \"{url}\", checksum: \"${{url}}.sha256\"}}]\n"));
+    place.write(
+        "m.yaml",
+        format!("{head}files: [{{url: \"{url}\", checksum: \"${{url}}.sha256\"}}]\n"),
+    );
     place.json(0, &["lock", "-f", "m.yaml", "--store", "store"]);
-    assert_eq!(upstream.requests("\"GET /disk.img HTTP"), 0, "its checksum is enough");
+    assert_eq!(
+        upstream.requests("\"GET /disk.img HTTP"),
+        0,
+        "its checksum is enough"
+    );
 
     // an earlier run was stopped shortly before the end
     let lacking = 1_000_003;
-    let partial = File::create(place.path(format!("store/.landfall/partial/sha256-{DIGEST}"))).unwrap();
+    let partial =
+        File::create(place.path(format!("store/.landfall/partial/sha256-{DIGEST}"))).unwrap();
     partial.set_len(SIZE - lacking).unwrap();
     drop(partial);
     let report = place.json(0, &["pull", "--store", "store"]);
@@ -43,5 +51,8 @@ fn a_file_beyond_four_gib_is_resumed_at_its_last_byte() {
     );
     let blob = std::fs::metadata(place.path(format!("store/blobs/sha256/{DIGEST}"))).unwrap();
     assert_eq!(blob.len(), SIZE);
-    assert!(blob.blocks() * 512 < 64 << 20, "what was there is not written again");
+    assert!(
+        blob.blocks() * 512 < 64 << 20,
+        "what was there is not written again"
+    );
 }

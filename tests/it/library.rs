@@ -1,4 +1,5 @@
-//! The library as an embedding program uses it: `examples/rewrite.rs`, and `examples/mirror.rs` against two registries.
+//! The library as an embedding program uses it: `examples/rewrite.rs`, and `examples/mirror.rs`
+//! against two registries.
 
 #[path = "../../examples/mirror.rs"]
 #[allow(dead_code, reason = "its `main` is for the command line")]
@@ -27,12 +28,20 @@ fn the_example_mirrors_a_manifest() {
     let rig = Rig::new();
     let manifest = rig.place.path("m.yaml");
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let lines = runtime.block_on(mirror_example::mirror(manifest, &rig.down.address)).unwrap();
+    let lines = runtime
+        .block_on(mirror_example::mirror(manifest, &rig.down.address))
+        .unwrap();
     assert_eq!(lines.len(), 3, "{lines:?}");
-    assert!(lines.iter().all(|line| line.ends_with(": Done")), "{lines:?}");
+    assert!(
+        lines.iter().all(|line| line.ends_with(": Done")),
+        "{lines:?}"
+    );
     rig.assert_arrived("the example");
     let again: Vec<Item> = rig.push("first").unwrap().items;
-    assert!(again.iter().all(|item| item.status == Status::Present), "{again:?}");
+    assert!(
+        again.iter().all(|item| item.status == Status::Present),
+        "{again:?}"
+    );
 }
 
 #[test]
@@ -43,17 +52,25 @@ fn a_library_build_has_neither_the_command_line_nor_the_server() {
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .args(["tree", "--locked", "--edges", "normal", "--prefix", "none"]);
         let out = cargo.args(flags).output().unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        assert!(
+            out.status.success(),
+            "{}",
+            String::from_utf8_lossy(&out.stderr)
+        );
         String::from_utf8(out.stdout).unwrap()
     };
     let (all, library) = (tree(&[]), tree(&["--no-default-features"]));
     for name in ["axum", "clap", "indicatif"] {
-        let is_in = |tree: &str| tree.lines().any(|line| line.split(' ').next() == Some(name));
+        let is_in = |tree: &str| {
+            tree.lines()
+                .any(|line| line.split(' ').next() == Some(name))
+        };
         assert!(is_in(&all) && !is_in(&library), "{name}");
     }
 }
 
-/// Whoever waits for what somebody else writes to the store must not hold the thread that the rest of the program needs.
+/// Whoever waits for what somebody else writes to the store must not hold the thread that the rest
+/// of the program needs.
 #[test]
 fn a_lock_that_waits_for_the_store_leaves_its_thread_to_others() {
     let (place, registry) = (Place::new(), own_registry());
@@ -67,7 +84,8 @@ fn a_lock_that_waits_for_the_store_leaves_its_thread_to_others() {
     let wanted = load_manifests(&[place.write("m.yaml", manifest)]).unwrap();
     let store = Store::open(&place.path("store")).unwrap();
     let hex = image["digest"].as_str().unwrap().replace("sha256:", "");
-    let partial = File::create(place.path(format!("store/.landfall/partial/sha256-{hex}"))).unwrap();
+    let partial =
+        File::create(place.path(format!("store/.landfall/partial/sha256-{hex}"))).unwrap();
     partial.lock().unwrap();
     let (others, done) = mpsc::channel();
     let released = std::thread::spawn(move || {
@@ -75,9 +93,15 @@ fn a_lock_that_waits_for_the_store_leaves_its_thread_to_others() {
         partial.unlock().unwrap();
         in_time
     });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let locked = runtime.block_on(async {
-        let client = ClientBuilder::default().without_environment().build().unwrap();
+        let client = ClientBuilder::default()
+            .without_environment()
+            .build()
+            .unwrap();
         let other = async {
             while registry.requests("/v2/app/manifests/") == 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;

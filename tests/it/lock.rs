@@ -20,10 +20,17 @@ impl Site {
     fn new() -> Site {
         let place = Place::new();
         let images = Images::new(place.path("layout"));
-        let site = Site { place, registry: own_registry(), images };
+        let site = Site {
+            place,
+            registry: own_registry(),
+            images,
+        };
         site.put("v1", 1);
-        let single = site.images.image("linux/amd64", &[site.images.layer(&[("single", b"1")])]);
-        site.images.push(&site.registry.address, "single", "v1", &single);
+        let single = site
+            .images
+            .image("linux/amd64", &[site.images.layer(&[("single", b"1")])]);
+        site.images
+            .push(&site.registry.address, "single", "v1", &single);
         site
     }
 
@@ -40,11 +47,17 @@ impl Site {
 
     fn manifest(&self, body: &str) {
         let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\n";
-        self.place.write("m.yaml", format!("{head}{}", body.replace("REG", &self.registry.address)));
+        self.place.write(
+            "m.yaml",
+            format!("{head}{}", body.replace("REG", &self.registry.address)),
+        );
     }
 
     fn lock(&self, exit: i32, more: &[&str]) -> Value {
-        self.place.json(exit, &[&["lock", "-f", "m.yaml", "--store", "store"], more].concat())
+        self.place.json(
+            exit,
+            &[&["lock", "-f", "m.yaml", "--store", "store"], more].concat(),
+        )
     }
 }
 
@@ -61,14 +74,25 @@ fn a_pin_stays_until_it_is_asked_to_move() {
     let moved = site.put("v1", 2);
 
     let kept = site.lock(0, &[]);
-    assert_eq!((&kept["totals"]["requests"], &kept["changes"]), (&0.into(), &serde_json::json!([])));
+    assert_eq!(
+        (&kept["totals"]["requests"], &kept["changes"]),
+        (&0.into(), &serde_json::json!([]))
+    );
     assert_eq!(site.place.read("landfall.lock"), first);
 
     let drift = site.lock(4, &["--check"]);
     assert_eq!(drift["status"], "refused");
     let change = &drift["changes"][0];
-    assert_eq!((&change["change"], &change["to"]), (&"moved".into(), &moved.as_str().into()), "{drift:#}");
-    assert_eq!(site.place.read("landfall.lock"), first, "--check writes nothing");
+    assert_eq!(
+        (&change["change"], &change["to"]),
+        (&"moved".into(), &moved.as_str().into()),
+        "{drift:#}"
+    );
+    assert_eq!(
+        site.place.read("landfall.lock"),
+        first,
+        "--check writes nothing"
+    );
 
     // other platforms of a locked tag stay at the locked digest
     site.manifest("platforms: [linux/amd64]\nimages: [REG/app:v1]\n");
@@ -96,13 +120,17 @@ fn a_lock_carries_the_endpoints_of_its_manifests_and_drift_of_them_is_told() {
     );
     let drift = site.lock(4, &["--check"]);
     assert_eq!(drift["endpointChanges"][0]["change"], "added", "{drift:#}");
-    site.place.write("old.lock", site.place.read("landfall.lock"));
+    site.place
+        .write("old.lock", site.place.read("landfall.lock"));
     site.lock(0, &[]);
     let lock = site.place.read("landfall.lock");
     let lines = "endpoints:\n- {host: s3.eu-1.test, port: 443, why: backups}\n\
                  - {host: vcenter.test, port: 443, why: machines, from: [seed-cluster-node]}\n...\n";
     assert!(lock.ends_with(lines), "{lock}");
-    assert_eq!(site.lock(0, &["--check"])["endpointChanges"], serde_json::json!([]));
+    assert_eq!(
+        site.lock(0, &["--check"])["endpointChanges"],
+        serde_json::json!([])
+    );
 
     let listed = site.place.ok(&["ls", "landfall.lock"]);
     assert!(
@@ -110,7 +138,10 @@ fn a_lock_carries_the_endpoints_of_its_manifests_and_drift_of_them_is_told() {
         "{listed}"
     );
     let differ = site.place.ok(&["diff", "landfall.lock", "old.lock"]);
-    assert!(differ.contains("removed  endpoint s3.eu-1.test:443: backups\n"), "{differ}");
+    assert!(
+        differ.contains("removed  endpoint s3.eu-1.test:443: backups\n"),
+        "{differ}"
+    );
 }
 
 #[test]
@@ -130,26 +161,55 @@ fn what_cannot_be_resolved_is_recorded_and_exits_3() {
     let report = site.lock(1, &[]);
     let reason = |name: &str| {
         let items = report["items"].as_array().unwrap();
-        let item = items.iter().find(|item| item["name"].as_str().unwrap().ends_with(name)).unwrap();
-        (item["status"].as_str().unwrap().to_owned(), item["reason"].as_str().unwrap_or_default().to_owned())
+        let item = items
+            .iter()
+            .find(|item| item["name"].as_str().unwrap().ends_with(name))
+            .unwrap();
+        (
+            item["status"].as_str().unwrap().to_owned(),
+            item["reason"].as_str().unwrap_or_default().to_owned(),
+        )
     };
     let (status, why) = reason("app:v1");
-    assert!(status == "missing" && why.contains("no linux/s390x, only linux/amd64, linux/arm64"), "{why}");
-    assert!(reason("single:v1").1.contains("for linux/amd64 alone, not for linux/arm64"));
+    assert!(
+        status == "missing" && why.contains("no linux/s390x, only linux/amd64, linux/arm64"),
+        "{why}"
+    );
+    assert!(
+        reason("single:v1")
+            .1
+            .contains("for linux/amd64 alone, not for linux/arm64")
+    );
     assert!(reason("gone:v1").1.contains("404"));
     assert_eq!(reason("lost:v1").0, "skipped");
-    assert_eq!(reason("late:v1").0, "missing", "an accepted loss counts again after its day");
-    assert!(reason("app:v1.1").1.contains("the manifest demands sha256:0000"), "{}", reason("app:v1.1").1);
+    assert_eq!(
+        reason("late:v1").0,
+        "missing",
+        "an accepted loss counts again after its day"
+    );
+    assert!(
+        reason("app:v1.1")
+            .1
+            .contains("the manifest demands sha256:0000"),
+        "{}",
+        reason("app:v1.1").1
+    );
 
     site.manifest("images: [REG/app:v1, REG/gone:v1]\n");
     let report = site.lock(3, &[]);
     assert_eq!(report["status"], "partial");
     let lock = site.place.read("landfall.lock");
-    assert!(lock.contains("unresolved:") && lock.contains("upstream does not have it"), "{lock}");
+    assert!(
+        lock.contains("unresolved:") && lock.contains("upstream does not have it"),
+        "{lock}"
+    );
     // and whatever is made from it says so too
     site.place.json(3, &["pull", "--store", "store"]);
     site.place.json(3, &["pack", "--store", "store", "-o", "b"]);
-    assert!(!site.place.path("b").exists(), "pack of an incomplete store refuses");
+    assert!(
+        !site.place.path("b").exists(),
+        "pack of an incomplete store refuses"
+    );
 }
 
 #[test]
@@ -162,11 +222,32 @@ fn an_upstream_that_fails_does_not_cost_the_old_pin() {
     site.lock(0, &[]);
     let first = site.place.read("landfall.lock");
     let address = site.registry.address.clone();
-    let Site { place, registry, images: _ } = site;
+    let Site {
+        place,
+        registry,
+        images: _,
+    } = site;
     drop(registry);
-    let report =
-        place.json(1, &["lock", "-f", "m.yaml", "--store", "store", "--refresh", "--plain-http", &address]);
-    assert!(report["items"][0]["reason"].as_str().unwrap().contains("the old pin is kept"), "{report:#}");
+    let report = place.json(
+        1,
+        &[
+            "lock",
+            "-f",
+            "m.yaml",
+            "--store",
+            "store",
+            "--refresh",
+            "--plain-http",
+            &address,
+        ],
+    );
+    assert!(
+        report["items"][0]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("the old pin is kept"),
+        "{report:#}"
+    );
     assert_eq!(place.read("landfall.lock"), first);
 }
 
@@ -182,7 +263,8 @@ fn an_accepted_loss_of_what_is_locked_takes_the_place_of_its_pin() {
     let server = file_server(&files);
     let base = format!("http://{}", server.address);
     let single = format!("{}/single:v1", site.registry.address);
-    let wanted = format!("images: [REG/app:v1, REG/single:v1]\nfiles: [{{url: \"{base}/tool\"}}]\n");
+    let wanted =
+        format!("images: [REG/app:v1, REG/single:v1]\nfiles: [{{url: \"{base}/tool\"}}]\n");
     let until = |day: &str| {
         format!(
             "{wanted}missing:\n- {{ref: \"REG/single:v1\", reason: removed, until: {day}}}\n\
@@ -197,15 +279,27 @@ fn an_accepted_loss_of_what_is_locked_takes_the_place_of_its_pin() {
     site.lock(0, &[]);
     assert_eq!(site.place.read("landfall.lock"), first);
 
-    let item = report["items"].as_array().unwrap().iter().find(|item| item["name"] == single.as_str());
-    site.registry.forget("single", item.unwrap()["digest"].as_str().unwrap());
+    let item = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["name"] == single.as_str());
+    site.registry
+        .forget("single", item.unwrap()["digest"].as_str().unwrap());
     std::fs::remove_file(files.join("tool")).unwrap();
     let report = site.lock(0, &[]);
-    let skipped = report["items"].as_array().unwrap().iter().filter(|item| item["status"] == "skipped");
+    let skipped = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|item| item["status"] == "skipped");
     assert_eq!(skipped.count(), 2, "{report:#}");
     assert_eq!(report["changes"].as_array().unwrap().len(), 2, "{report:#}");
     let lock = site.place.read("landfall.lock");
-    assert!(lock.contains("missing:\n") && lock.matches("reason: removed").count() == 2, "{lock}");
+    assert!(
+        lock.contains("missing:\n") && lock.matches("reason: removed").count() == 2,
+        "{lock}"
+    );
     assert!(!lock.contains(&format!("- name: {single}")), "{lock}");
     site.place.json(0, &["pull", "--store", "other"]);
 
@@ -238,7 +332,10 @@ fn only_what_upstream_says_it_does_not_have_is_an_accepted_loss() {
         ];
         let report = rig.place.json(exit, &[&args[..], more].concat());
         let items = report["items"].as_array().unwrap().clone();
-        let item = items.into_iter().find(|item| item["name"] == name("team/tool").as_str()).unwrap();
+        let item = items
+            .into_iter()
+            .find(|item| item["name"] == name("team/tool").as_str())
+            .unwrap();
         let reason = item["reason"].as_str().unwrap_or_default().to_owned();
         (item["status"].as_str().unwrap().to_owned(), reason)
     };
@@ -249,15 +346,28 @@ fn only_what_upstream_says_it_does_not_have_is_an_accepted_loss() {
         rig.arm(asked(&what));
         let (status, reason) = lock(3, "new.lock", &[]);
         assert_eq!(status, "missing", "{what:?}: {reason}");
-        assert!(reason.contains("accepts the loss of what upstream says it does not have"), "{reason}");
+        assert!(
+            reason.contains("accepts the loss of what upstream says it does not have"),
+            "{reason}"
+        );
         let text = rig.place.read("new.lock");
-        assert!(text.contains("unresolved:") && !text.contains("missing:"), "{what:?}: {text}");
+        assert!(
+            text.contains("unresolved:") && !text.contains("missing:"),
+            "{what:?}: {text}"
+        );
         std::fs::remove_file(rig.place.path("new.lock")).unwrap();
         // a pin that cannot be asked for stays, and that is told
         rig.place.write("old.lock", rig.place.read("landfall.lock"));
         let (status, reason) = lock(3, "old.lock", &[]);
-        assert!(status == "failed" && reason.contains("the old pin is kept"), "{what:?}: {status} {reason}");
-        assert_eq!(rig.place.read("old.lock"), rig.place.read("landfall.lock"), "{what:?}");
+        assert!(
+            status == "failed" && reason.contains("the old pin is kept"),
+            "{what:?}: {status} {reason}"
+        );
+        assert_eq!(
+            rig.place.read("old.lock"),
+            rig.place.read("landfall.lock"),
+            "{what:?}"
+        );
     }
     for status in [404, 410] {
         rig.arm(asked(&What::Status(status)));
@@ -282,7 +392,9 @@ fn a_lock_stays_the_link_and_has_the_mode_that_it_is() {
     site.lock(0, &[]);
     assert!(site.place.path("landfall.lock").is_symlink());
     assert!(site.place.read("kept/real.lock").contains("single:v1"));
-    let kept = std::fs::metadata(site.place.path("kept/real.lock")).unwrap().permissions();
+    let kept = std::fs::metadata(site.place.path("kept/real.lock"))
+        .unwrap()
+        .permissions();
     assert_eq!(kept.mode() & 0o777, 0o660);
 }
 
@@ -311,7 +423,10 @@ fn what_somebody_writes_to_the_lock_meanwhile_is_not_overwritten() {
         let report = place.json(1, &["lock", "-f", "m.yaml", "--store", "store"]);
         edits.join().unwrap();
         let told = report["error"]["message"].as_str().unwrap();
-        assert!(told.contains("it was changed after it was read"), "{report:#}");
+        assert!(
+            told.contains("it was changed after it was read"),
+            "{report:#}"
+        );
         assert_eq!(place.read("landfall.lock"), "version: 1\n# by hand\n");
     }
 }
@@ -322,12 +437,17 @@ fn files_with_checksums_in_every_form() {
     let content = noise(7, 5000);
     let hex = sha256(&content).replace("sha256:", "");
     let sha512 = Digest::of(Algorithm::Sha512, &content);
-    for name in ["bare", "named", "list", "plain", "literal", "long", "wrong", "page"] {
+    for name in [
+        "bare", "named", "list", "plain", "literal", "long", "wrong", "page",
+    ] {
         place.write(&format!("www/{name}.tgz"), &content);
     }
     place.write("www/bare.tgz.sha256", &hex);
     place.write("www/named.tgz.sha256", format!("{hex}  named.tgz\n"));
-    place.write("www/SHA256SUMS", format!("{}  other.tgz\n{hex} *list.tgz\n", "0".repeat(64)));
+    place.write(
+        "www/SHA256SUMS",
+        format!("{}  other.tgz\n{hex} *list.tgz\n", "0".repeat(64)),
+    );
     place.write("www/wrong.tgz.sha256", "0".repeat(64));
     place.write("www/page.tgz.sha256", "<html>not found</html>");
     let server = file_server(&place.path("www"));
@@ -341,8 +461,14 @@ fn files_with_checksums_in_every_form() {
     );
     place.write("m.yaml", &manifest);
     let report = place.json(0, &["lock", "-f", "m.yaml", "--store", "store"]);
-    let digests = report["items"].as_array().unwrap().iter().map(|item| item["digest"].as_str().unwrap());
-    assert!(digests.clone().count() == 6 && digests.clone().all(|digest| digest == sha256(&content)));
+    let digests = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["digest"].as_str().unwrap());
+    assert!(
+        digests.clone().count() == 6 && digests.clone().all(|digest| digest == sha256(&content))
+    );
     let before = server.requests("GET /bare.tgz ");
     assert_eq!(before, 0, "a sum that is known saves the download");
     place.json(0, &["pull", "--store", "store"]);
@@ -354,13 +480,23 @@ fn files_with_checksums_in_every_form() {
     let report = place.json(3, &["lock", "-f", "m.yaml", "--store", "store"]);
     let text = report.to_string();
     assert!(
-        text.contains("holds no SHA-256 or SHA-512 digest") && text.contains("none.tgz: answered 404"),
+        text.contains("holds no SHA-256 or SHA-512 digest")
+            && text.contains("none.tgz: answered 404"),
         "{text}"
     );
     // the wrong sum is found when the bytes come, and nothing of the file is kept
     let report = place.json(3, &["pull", "--store", "store"]);
-    let failed: Vec<&Value> =
-        report["items"].as_array().unwrap().iter().filter(|item| item["status"] == "failed").collect();
+    let failed: Vec<&Value> = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|item| item["status"] == "failed")
+        .collect();
     assert_eq!(failed.len(), 1, "{report:#}");
-    assert!(failed[0]["reason"].as_str().unwrap().contains("the bytes that came are not sha256:0000"));
+    assert!(
+        failed[0]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("the bytes that came are not sha256:0000")
+    );
 }

@@ -1,8 +1,22 @@
 //! The integration tests: one crate, a module for each feature, and real peers under `peers`.
-#![allow(clippy::unwrap_used, clippy::print_stdout, unreachable_pub, reason = "a test fails where it panics")]
-#![allow(clippy::unnecessary_debug_formatting, reason = "a quoted path is YAML and TOML")]
-#![allow(clippy::too_many_lines, reason = "a scenario is told from its start to its end")]
-#![allow(clippy::disallowed_methods, reason = "YAML that a test wrote or asked for is read as it is")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    unreachable_pub,
+    reason = "a test fails where it panics"
+)]
+#![allow(
+    clippy::unnecessary_debug_formatting,
+    reason = "a quoted path is YAML and TOML"
+)]
+#![allow(
+    clippy::too_many_lines,
+    reason = "a scenario is told from its start to its end"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "YAML that a test wrote or asked for is read as it is"
+)]
 
 mod apt;
 mod apt_choice;

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn shipped(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("manifests")
+        .join(name)
 }
 
 fn wanted(path: PathBuf) -> Wanted {
@@ -13,38 +15,72 @@ fn wanted(path: PathBuf) -> Wanted {
 }
 
 fn names(wanted: &Wanted) -> Vec<String> {
-    wanted.images.iter().map(|image| image.name.to_string()).collect()
+    wanted
+        .images
+        .iter()
+        .map(|image| image.name.to_string())
+        .collect()
 }
 
 fn landfall(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_landfall")).args(arguments).env_clear().output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_landfall"))
+        .args(arguments)
+        .env_clear()
+        .output()
+        .unwrap()
 }
 
 fn json(arguments: &[&str]) -> serde_json::Value {
     let output = landfall(arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]
 fn quickstart_is_pinned_for_two_platforms() {
     let wanted = wanted(shipped("quickstart.yaml"));
-    assert_eq!(names(&wanted), ["registry.k8s.io/coredns/coredns:v1.12.0", "registry.k8s.io/pause:3.10.1"]);
+    assert_eq!(
+        names(&wanted),
+        [
+            "registry.k8s.io/coredns/coredns:v1.12.0",
+            "registry.k8s.io/pause:3.10.1"
+        ]
+    );
     assert!(wanted.images.iter().all(|image| image.platforms.len() == 2));
     let kubectl = &wanted.files[1];
-    assert_eq!(kubectl.url, "https://dl.k8s.io/release/v1.33.4/bin/linux/arm64/kubectl");
-    assert_eq!(kubectl.checksum.as_ref().unwrap().to_string(), format!("{}.sha256", kubectl.url));
-    assert_eq!(kubectl.also, ["https://dl.k8s.io/v1.33.4/bin/linux/arm64/kubectl"]);
+    assert_eq!(
+        kubectl.url,
+        "https://dl.k8s.io/release/v1.33.4/bin/linux/arm64/kubectl"
+    );
+    assert_eq!(
+        kubectl.checksum.as_ref().unwrap().to_string(),
+        format!("{}.sha256", kubectl.url)
+    );
+    assert_eq!(
+        kubectl.also,
+        ["https://dl.k8s.io/v1.33.4/bin/linux/arm64/kubectl"]
+    );
     let archive = "https://github.com/containernetworking/plugins/releases/download/v1.9.1";
-    assert_eq!(wanted.files[2].url, format!("{archive}/cni-plugins-linux-amd64-v1.9.1.tgz"));
+    assert_eq!(
+        wanted.files[2].url,
+        format!("{archive}/cni-plugins-linux-amd64-v1.9.1.tgz")
+    );
     assert_eq!(wanted.files.len(), 4);
 }
 
 #[test]
 fn worker_node_2019_has_all_that_the_whitelisting_page_names() {
     let wanted = wanted(shipped("kubermatic/worker-node-2019.yaml"));
-    let repositories: std::collections::BTreeSet<String> =
-        wanted.images.iter().map(|image| image.name.name()).collect();
+    let repositories: std::collections::BTreeSet<String> = wanted
+        .images
+        .iter()
+        .map(|image| image.name.name())
+        .collect();
     let named = [
         "docker.io/calico/node",
         "docker.io/coredns/coredns",
@@ -60,13 +96,29 @@ fn worker_node_2019_has_all_that_the_whitelisting_page_names() {
     ];
     assert_eq!(repositories.into_iter().collect::<Vec<_>>(), named);
     assert!(names(&wanted).contains(&"gcr.io/google_containers/hyperkube-amd64:v1.14.8".into()));
-    let begins = |start: &str| wanted.files.iter().filter(|file| file.url.starts_with(start)).count();
-    assert_eq!(begins("https://storage.googleapis.com/kubernetes-release/release/v1."), 3);
-    assert_eq!(begins("https://github.com/containernetworking/plugins/releases/"), 1);
+    let begins = |start: &str| {
+        wanted
+            .files
+            .iter()
+            .filter(|file| file.url.starts_with(start))
+            .count()
+    };
+    assert_eq!(
+        begins("https://storage.googleapis.com/kubernetes-release/release/v1."),
+        3
+    );
+    assert_eq!(
+        begins("https://github.com/containernetworking/plugins/releases/"),
+        1
+    );
     let monitor = "https://raw.githubusercontent.com/kubermatic/machine-controller/\
                    8b5b66e4910a6228dfaecccaa0a3b05ec4902f8e/pkg/userdata/scripts/health-monitor.sh";
     assert_eq!(begins(monitor), 1);
-    let hosts: Vec<&str> = wanted.endpoints.iter().map(|end| end.host.as_str()).collect();
+    let hosts: Vec<&str> = wanted
+        .endpoints
+        .iter()
+        .map(|end| end.host.as_str())
+        .collect();
     assert_eq!(
         hosts,
         [
@@ -89,37 +141,66 @@ fn the_shipped_site_gives_the_destinations_of_the_whitelisting_page() {
     let address = site.registry.as_ref().unwrap().address.parse().unwrap();
     let mapping = mapping(address, Some(&site));
     let goes = |name: &str| -> Vec<String> {
-        mapping.image(&name.parse().unwrap()).iter().map(ToString::to_string).collect()
+        mapping
+            .image(&name.parse().unwrap())
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     };
     // the first is what references get; the others are what the site's consumers ask for
     let pause = goes("k8s.gcr.io/pause:3.1");
-    assert_eq!(pause, ["172.20.0.2:5000/kubernetes/pause", "172.20.0.2:5000/pause"]);
+    assert_eq!(
+        pause,
+        ["172.20.0.2:5000/kubernetes/pause", "172.20.0.2:5000/pause"]
+    );
     let hyperkube = goes("gcr.io/google_containers/hyperkube-amd64:v1.14.8");
     assert_eq!(hyperkube[0], "172.20.0.2:5000/kubernetes/hyperkube-amd64");
-    assert_eq!(hyperkube[1..], ["172.20.0.2:5000/google_containers/hyperkube-amd64"]);
+    assert_eq!(
+        hyperkube[1..],
+        ["172.20.0.2:5000/google_containers/hyperkube-amd64"]
+    );
     assert_eq!(
         goes("registry.k8s.io/coredns/coredns:v1.12.0"),
         ["172.20.0.2:5000/coredns/coredns", "172.20.0.2:5000/coredns"]
     );
     let no_proxy = &site.proxy.as_ref().unwrap().no_proxy;
-    assert_eq!(no_proxy.cluster.as_ref().unwrap().pod_cidr.as_deref(), Some("100.96.0.0/11"));
+    assert_eq!(
+        no_proxy.cluster.as_ref().unwrap().pod_cidr.as_deref(),
+        Some("100.96.0.0/11")
+    );
 }
 
 #[test]
 fn the_folder_of_a_manifest_and_a_site_can_be_named() {
-    assert_eq!(names(&wanted(shipped("tkg"))), names(&wanted(shipped("tkg/tkg.yaml"))));
+    assert_eq!(
+        names(&wanted(shipped("tkg"))),
+        names(&wanted(shipped("tkg/tkg.yaml")))
+    );
 }
 
 #[test]
 fn the_references_example_loads() {
     let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/manifest.md");
     let text = std::fs::read_to_string(reference).unwrap();
-    let example = text.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let example = text
+        .split("```yaml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("example.yaml");
     std::fs::write(&path, example).unwrap();
     let wanted = wanted(path);
-    assert_eq!((wanted.images.len(), wanted.files.len(), wanted.missing.len()), (2, 2, 1));
+    assert_eq!(
+        (
+            wanted.images.len(),
+            wanted.files.len(),
+            wanted.missing.len()
+        ),
+        (2, 2, 1)
+    );
 }
 
 #[test]
@@ -129,14 +210,25 @@ fn the_reference_tells_every_key_of_the_schema() {
     let schema = json(&["schema"]);
     let mut keys: Vec<String> = Vec::new();
     let definitions = schema["$defs"].as_object().unwrap();
-    let meant = definitions.iter().filter(|(name, _)| *name != "NoteEntry").map(|(_, part)| part);
+    let meant = definitions
+        .iter()
+        .filter(|(name, _)| *name != "NoteEntry")
+        .map(|(_, part)| part);
     for part in std::iter::once(&schema).chain(meant) {
-        keys.extend(part["properties"].as_object().into_iter().flat_map(|known| known.keys().cloned()));
+        keys.extend(
+            part["properties"]
+                .as_object()
+                .into_iter()
+                .flat_map(|known| known.keys().cloned()),
+        );
     }
     assert!(keys.len() > 20, "{keys:?}");
     // the kind that tests alone have is in no reference
     for key in keys.iter().filter(|key| *key != "notes") {
-        assert!(text.contains(&format!("`{key}`")) || text.contains(&format!("{key}:")), "{key}");
+        assert!(
+            text.contains(&format!("`{key}`")) || text.contains(&format!("{key}:")),
+            "{key}"
+        );
     }
 }
 
@@ -144,9 +236,15 @@ fn the_reference_tells_every_key_of_the_schema() {
 fn schemas_are_closed_and_name_the_required_keys() {
     let manifest = json(&["schema", "manifest"]);
     assert_eq!(manifest, json(&["schema"]));
-    assert_eq!(manifest["required"], serde_json::json!(["apiVersion", "kind"]));
+    assert_eq!(
+        manifest["required"],
+        serde_json::json!(["apiVersion", "kind"])
+    );
     assert_eq!(manifest["additionalProperties"], false);
-    assert_eq!(manifest["$defs"]["FullImage"]["required"], serde_json::json!(["ref"]));
+    assert_eq!(
+        manifest["$defs"]["FullImage"]["required"],
+        serde_json::json!(["ref"])
+    );
     assert!(manifest["properties"]["charts"].is_object());
     let site = json(&["schema", "site"]);
     assert!(site["properties"].get("registry").is_some());
@@ -157,7 +255,11 @@ fn schemas_are_closed_and_name_the_required_keys() {
 fn variables_that_are_set_to_nothing_count_as_unset() {
     let run = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_landfall"));
-        command.args(arguments).env_clear().env("LANDFALL_SITE", "").env("LANDFALL_STORE", "");
+        command
+            .args(arguments)
+            .env_clear()
+            .env("LANDFALL_SITE", "")
+            .env("LANDFALL_STORE", "");
         command.output().unwrap().status.code()
     };
     assert_eq!(run(&["schema"]), Some(0));

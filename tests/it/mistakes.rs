@@ -8,10 +8,14 @@ use std::net::TcpListener;
 
 /// What landfall says on stderr, and on stdout, when it ends with this code.
 fn said(rig: &Rig, exit: i32, line: &str) -> String {
-    let words = line.replace("UP", &rig.up.address).replace("DOWN", &rig.down.address);
+    let words = line
+        .replace("UP", &rig.up.address)
+        .replace("DOWN", &rig.down.address);
     let mut command = rig.place.landfall();
-    let output =
-        command.args(words.split(' ')).args(["--progress", "none", "--store", "stores/first"]).output();
+    let output = command
+        .args(words.split(' '))
+        .args(["--progress", "none", "--store", "stores/first"])
+        .output();
     let output = output.unwrap();
     let said = [output.stderr, output.stdout].concat();
     let said = String::from_utf8_lossy(&said).into_owned();
@@ -32,10 +36,22 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
         ("pull --lock nowhere.lock", 2, &["nowhere.lock"]),
         ("pack --lock nowhere.lock -o new", 2, &["nowhere.lock"]),
         ("push --lock nowhere.lock --to DOWN", 2, &["nowhere.lock"]),
-        ("lock --check -f m.yaml --lock nowhere.lock", 2, &["there is no nowhere.lock", "write it first"]),
+        (
+            "lock --check -f m.yaml --lock nowhere.lock",
+            2,
+            &["there is no nowhere.lock", "write it first"],
+        ),
         ("mirror --lock nowhere.lock --to DOWN", 2, &["nowhere.lock"]),
-        ("audit nowhere.yaml --lock landfall.lock", 2, &["nowhere.yaml"]),
-        ("rewrite nowhere.yaml --lock landfall.lock --to DOWN", 2, &["nowhere.yaml"]),
+        (
+            "audit nowhere.yaml --lock landfall.lock",
+            2,
+            &["nowhere.yaml"],
+        ),
+        (
+            "rewrite nowhere.yaml --lock landfall.lock --to DOWN",
+            2,
+            &["nowhere.yaml"],
+        ),
         ("discover nowhere", 2, &["nowhere"]),
         ("diff nowhere landfall.lock", 2, &["nowhere"]),
         ("gc --lock nowhere.lock", 2, &["nowhere.lock"]),
@@ -43,7 +59,11 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
         ("pull --site nowhere.yaml", 2, &["nowhere.yaml"]),
         ("pack -o new --sign nowhere", 2, &["nowhere"]),
         ("verify first.bundle --lock nowhere", 2, &["nowhere"]),
-        ("serve first.bundle --htpasswd nowhere --listen 127.0.0.1:0", 2, &["nowhere"]),
+        (
+            "serve first.bundle --htpasswd nowhere --listen 127.0.0.1:0",
+            2,
+            &["nowhere"],
+        ),
         ("pack -o new --since nowhere", 2, &["nowhere"]),
         ("verify nowhere", 2, &["nowhere"]),
         ("push nowhere --to DOWN", 2, &["nowhere"]),
@@ -58,7 +78,11 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
             1,
             &["the report none/report.json", "make it first"],
         ),
-        ("pull --report folder --plain-http UP", 1, &["it is a folder; name a file in it"]),
+        (
+            "pull --report folder --plain-http UP",
+            1,
+            &["it is a folder; name a file in it"],
+        ),
         (
             "push --to DOWN --receipt none/r.json --plain-http DOWN",
             1,
@@ -71,14 +95,30 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
         ),
         ("pull --bundle none/new --plain-http UP", 1, &["none/new"]),
         ("pack -o none/new", 1, &["none/new"]),
-        ("audit app.yaml --missing none/m.yaml --lock landfall.lock", 1, &["make it first"]),
+        (
+            "audit app.yaml --missing none/m.yaml --lock landfall.lock",
+            1,
+            &["make it first"],
+        ),
         // flags that another verb has
-        ("lock -f m.yaml --bundle first.bundle", 2, &["unexpected argument '--bundle'"]),
+        (
+            "lock -f m.yaml --bundle first.bundle",
+            2,
+            &["unexpected argument '--bundle'"],
+        ),
         ("pack -f m.yaml", 2, &["unexpected argument '-f'"]),
         ("pull --to DOWN", 2, &["unexpected argument '--to'"]),
-        ("pull --dry-rum", 2, &["a similar argument exists: '--dry-run'"]),
+        (
+            "pull --dry-rum",
+            2,
+            &["a similar argument exists: '--dry-run'"],
+        ),
         ("audit first.bundle", 2, &["what is to be audited?"]),
-        ("rewrite first.bundle --to DOWN", 2, &["what is to be rewritten?"]),
+        (
+            "rewrite first.bundle --to DOWN",
+            2,
+            &["what is to be rewritten?"],
+        ),
         (
             "rewrite app.yaml first.bundle first.bundle --to DOWN",
             2,
@@ -95,14 +135,22 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
         assert!(!said.contains("--idle'"), "{line}:\n{said}");
     }
     let seen = || format!("{}\n{}", rig.up.shown(), rig.down.shown());
-    assert_eq!(rig.up.seen().len() + rig.down.seen().len(), asked, "no request was sent:\n{}", seen());
+    assert_eq!(
+        rig.up.seen().len() + rig.down.seen().len(),
+        asked,
+        "no request was sent:\n{}",
+        seen()
+    );
 }
 
 #[test]
 fn a_bundle_is_taken_by_its_place_and_by_its_flag() {
     let rig = Rig::new();
     rig.arm([]);
-    rig.place.write("app.yaml", format!("image: {}/team/app:v1\n", rig.up.address));
+    rig.place.write(
+        "app.yaml",
+        format!("image: {}/team/app:v1\n", rig.up.address),
+    );
     for (by_place, by_flag) in [
         ("verify first.bundle", "verify --bundle first.bundle"),
         ("ls first.bundle", "ls --bundle first.bundle"),
@@ -113,11 +161,24 @@ fn a_bundle_is_taken_by_its_place_and_by_its_flag() {
             "push first.bundle --to DOWN --plain-http DOWN --dry-run",
             "push --bundle first.bundle --to DOWN --plain-http DOWN --dry-run",
         ),
-        ("audit app.yaml first.bundle", "audit app.yaml --bundle first.bundle"),
-        ("rewrite app.yaml first.bundle --to DOWN", "rewrite app.yaml --bundle first.bundle --to DOWN"),
-        ("export files first.bundle -o out --dry-run", "export files --bundle first.bundle -o out --dry-run"),
+        (
+            "audit app.yaml first.bundle",
+            "audit app.yaml --bundle first.bundle",
+        ),
+        (
+            "rewrite app.yaml first.bundle --to DOWN",
+            "rewrite app.yaml --bundle first.bundle --to DOWN",
+        ),
+        (
+            "export files first.bundle -o out --dry-run",
+            "export files --bundle first.bundle -o out --dry-run",
+        ),
     ] {
-        assert_eq!(said(&rig, 0, by_place), said(&rig, 0, by_flag), "{by_place}");
+        assert_eq!(
+            said(&rig, 0, by_place),
+            said(&rig, 0, by_flag),
+            "{by_place}"
+        );
     }
 }
 
@@ -132,37 +193,72 @@ fn every_dry_run_says_how_much_room_is_needed_and_is_there() {
         "export files --dry-run -o out",
     ] {
         let said = said(&rig, 0, line);
-        assert!(said.contains("needs at most") && said.contains(" free"), "{line}: {said}");
+        assert!(
+            said.contains("needs at most") && said.contains(" free"),
+            "{line}: {said}"
+        );
         let args: Vec<&str> = line.split(' ').chain(["--store", "stores/first"]).collect();
         let report = rig.place.json(0, &args);
-        assert!(report["needed_bytes"].is_u64() && report["available_bytes"].is_u64(), "{line}: {report:#}");
+        assert!(
+            report["needed_bytes"].is_u64() && report["available_bytes"].is_u64(),
+            "{line}: {report:#}"
+        );
     }
     for line in [
         "push --dry-run --to DOWN --plain-http DOWN",
         "mirror --lock landfall.lock --dry-run --to DOWN --plain-http UP --plain-http DOWN",
     ] {
-        assert!(said(&rig, 0, line).contains("needs at most     10"), "{line}");
+        assert!(
+            said(&rig, 0, line).contains("needs at most     10"),
+            "{line}"
+        );
     }
     // and a pull says so before its first byte
-    let pull = format!("pull --store stores/new --progress plain --plain-http {}", rig.up.address);
-    let output = rig.place.landfall().args(pull.split(' ')).assert().success();
+    let pull = format!(
+        "pull --store stores/new --progress plain --plain-http {}",
+        rig.up.address
+    );
+    let output = rig
+        .place
+        .landfall()
+        .args(pull.split(' '))
+        .assert()
+        .success();
     let told = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
-    assert!(told.starts_with("needs at most 1") && told.contains("in stores/new, which has "), "{told}");
+    assert!(
+        told.starts_with("needs at most 1") && told.contains("in stores/new, which has "),
+        "{told}"
+    );
 }
 
 #[test]
 fn counts_say_what_they_mean_and_a_moved_tag_stops_its_image_alone() {
     let rig = Rig::new();
     rig.arm([]);
-    rig.place
-        .json(0, &["push", "first.bundle", "--to", &rig.down.address, "--plain-http", &rig.down.address]);
+    rig.place.json(
+        0,
+        &[
+            "push",
+            "first.bundle",
+            "--to",
+            &rig.down.address,
+            "--plain-http",
+            &rig.down.address,
+        ],
+    );
     // one of three tags moves at the far side
     let other = rig.down.content(|content| {
         let other = content.tags[&("team/tool".to_owned(), "v1".to_owned())].clone();
         let manifest = content.manifests[&("team/tool".to_owned(), other.clone())].clone();
-        content.manifests.insert(("team/app".into(), other.clone()), manifest);
-        content.tags.insert(("team/app".into(), "v1".into()), other.clone());
-        content.tags.remove(&("team/tool".to_owned(), "v1".to_owned()));
+        content
+            .manifests
+            .insert(("team/app".into(), other.clone()), manifest);
+        content
+            .tags
+            .insert(("team/app".into(), "v1".into()), other.clone());
+        content
+            .tags
+            .remove(&("team/tool".to_owned(), "v1".to_owned()));
         other
     });
     let said = said(&rig, 3, "push first.bundle --to DOWN --plain-http DOWN");
@@ -175,12 +271,25 @@ fn counts_say_what_they_mean_and_a_moved_tag_stops_its_image_alone() {
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
-    rig.down.content(|content| content.tags.remove(&("team/tool".to_owned(), "v1".to_owned())));
-    let all = self::said(&rig, 3, "push first.bundle --to DOWN --plain-http DOWN --all-or-nothing");
-    assert!(all.contains("nothing was sent") && all.contains("one thing is in the way"), "{all}");
-    assert!(
-        rig.down.content(|content| !content.tags.contains_key(&("team/tool".to_owned(), "v1".to_owned())))
+    rig.down.content(|content| {
+        content
+            .tags
+            .remove(&("team/tool".to_owned(), "v1".to_owned()))
+    });
+    let all = self::said(
+        &rig,
+        3,
+        "push first.bundle --to DOWN --plain-http DOWN --all-or-nothing",
     );
+    assert!(
+        all.contains("nothing was sent") && all.contains("one thing is in the way"),
+        "{all}"
+    );
+    assert!(rig.down.content(|content| {
+        !content
+            .tags
+            .contains_key(&("team/tool".to_owned(), "v1".to_owned()))
+    }));
     assert!(!other.is_empty());
 }
 
@@ -189,17 +298,34 @@ fn a_check_that_could_not_be_made_is_no_no() {
     let rig = Rig::new();
     rig.arm([]);
     // nobody listens there any more
-    let gone = rig.place.read("m.yaml").replace(&rig.up.address, "127.0.0.1:9");
-    let lock = rig.place.read("landfall.lock").replace(&rig.up.address, "127.0.0.1:9");
+    let gone = rig
+        .place
+        .read("m.yaml")
+        .replace(&rig.up.address, "127.0.0.1:9");
+    let lock = rig
+        .place
+        .read("landfall.lock")
+        .replace(&rig.up.address, "127.0.0.1:9");
     rig.place.write("gone.yaml", gone);
     rig.place.write("gone.lock", lock);
-    let said = said(&rig, 1, "lock --check -f gone.yaml --lock gone.lock --plain-http 127.0.0.1:9");
+    let said = said(
+        &rig,
+        1,
+        "lock --check -f gone.yaml --lock gone.lock --plain-http 127.0.0.1:9",
+    );
     assert!(
-        !said.contains("moved: checked") || said.contains("nothing moved as far as it could be asked"),
+        !said.contains("moved: checked")
+            || said.contains("nothing moved as far as it could be asked"),
         "{said}"
     );
-    assert!(said.contains("0 of 2 images, 0 of 1 file") && said.contains(", 3 failed"), "{said}");
-    assert!(said.contains("nothing listens at 127.0.0.1:9: is the port right"), "{said}");
+    assert!(
+        said.contains("0 of 2 images, 0 of 1 file") && said.contains(", 3 failed"),
+        "{said}"
+    );
+    assert!(
+        said.contains("nothing listens at 127.0.0.1:9: is the port right"),
+        "{said}"
+    );
 }
 
 /// A server that answers everything with these bytes, and closes.
@@ -220,18 +346,30 @@ fn raw(bytes: &'static [u8]) -> String {
 fn the_wrong_scheme_port_or_server_is_recognised() {
     let rig = Rig::new();
     rig.arm([]);
-    let push = |exit, to: &str, flags: &str| said(&rig, exit, format!("push --to {to} {flags}").trim());
+    let push =
+        |exit, to: &str, flags: &str| said(&rig, exit, format!("push --to {to} {flags}").trim());
     let plain = |host: &str| format!("--plain-http {host}");
     // http to a TLS port: servers of TLS send an alert, or an answer in plain text
     let alert = raw(b"\x15\x03\x01\x00\x02\x02\x46");
     let told = push(1, &alert, &plain(&alert));
-    assert!(told.contains(&format!("if {alert} speaks TLS, leave out --plain-http")), "{told}");
-    let go = raw(b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n");
+    assert!(
+        told.contains(&format!("if {alert} speaks TLS, leave out --plain-http")),
+        "{told}"
+    );
+    let go =
+        raw(b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n");
     let told = push(1, &go, &plain(&go));
-    assert!(told.contains(&format!("if it speaks TLS at this port, leave out --plain-http {go}")), "{told}");
+    assert!(
+        told.contains(&format!(
+            "if it speaks TLS at this port, leave out --plain-http {go}"
+        )),
+        "{told}"
+    );
     // TLS to an http port
     let registry = own_registry();
-    let by_name = registry.address.replace("127.0.0.1", "localhost.localdomain");
+    let by_name = registry
+        .address
+        .replace("127.0.0.1", "localhost.localdomain");
     let told = push(1, &by_name, "");
     let settled = told.contains("say --plain-http localhost.localdomain")
         || told.contains("its name cannot be resolved");
@@ -239,22 +377,36 @@ fn the_wrong_scheme_port_or_server_is_recognised() {
     // nobody listens
     let told = push(1, "127.0.0.1:9", &plain("127.0.0.1:9"));
     assert!(
-        told.contains("nothing listens at 127.0.0.1:9: is the port right, and does the server run?"),
+        told.contains(
+            "nothing listens at 127.0.0.1:9: is the port right, and does the server run?"
+        ),
         "{told}"
     );
     assert!(push(1, "127.0.0.1:9", "").contains("nothing listens at 127.0.0.1:9"));
     // another server than a registry
     let other = Middle::new("", |_| Turn::status(501));
     let told = push(1, &other.address, &plain(&other.address));
-    assert!(told.contains(&other.address) && told.contains("501"), "{told}");
-    let other = Middle::new("", |asked| Turn::status(if asked.method == "HEAD" { 404 } else { 501 }));
+    assert!(
+        told.contains(&other.address) && told.contains("501"),
+        "{told}"
+    );
+    let other = Middle::new("", |asked| {
+        Turn::status(if asked.method == "HEAD" { 404 } else { 501 })
+    });
     let told = push(1, &other.address, &plain(&other.address));
-    let words = format!("that is no answer of a registry: is {} the right host and port?", other.address);
+    let words = format!(
+        "that is no answer of a registry: is {} the right host and port?",
+        other.address
+    );
     assert!(told.contains(&words), "{told}");
     // a proxy that answers in its place
     let page = Middle::new("", |_| {
         let page = "<html><head><title>Blocked by policy</title></head></html>";
-        Turn::Answer(200, vec![("Content-Type".into(), "text/html".into())], page.into())
+        Turn::Answer(
+            200,
+            vec![("Content-Type".into(), "text/html".into())],
+            page.into(),
+        )
     });
     rig.place.write(
         "far.yaml",
@@ -263,9 +415,14 @@ fn the_wrong_scheme_port_or_server_is_recognised() {
             page.address
         ),
     );
-    let told = said(&rig, 1, &format!("lock -f far.yaml --lock far.lock {}", plain(&page.address)));
+    let told = said(
+        &rig,
+        1,
+        &format!("lock -f far.yaml --lock far.lock {}", plain(&page.address)),
+    );
     assert!(
-        told.contains("Blocked by policy") && told.contains("a proxy on the way or a sign-in answers"),
+        told.contains("Blocked by policy")
+            && told.contains("a proxy on the way or a sign-in answers"),
         "{told}"
     );
 }
@@ -274,8 +431,13 @@ fn the_wrong_scheme_port_or_server_is_recognised() {
 fn a_rate_limit_is_called_one() {
     let rig = Rig::new();
     rig.arm([]);
-    let limited =
-        Middle::new("", |_| Turn::Answer(429, vec![("Retry-After".into(), "7200".into())], String::new()));
+    let limited = Middle::new("", |_| {
+        Turn::Answer(
+            429,
+            vec![("Retry-After".into(), "7200".into())],
+            String::new(),
+        )
+    });
     let host = &limited.address;
     rig.place.write("hub.yaml", "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages: [docker.io/library/nginx:1.27, quay.io/a/b:v1]\n");
     rig.place.write(
@@ -300,20 +462,34 @@ fn the_far_sides_password_is_asked_for_where_it_is_used() {
     let rig = Rig::new();
     rig.arm([]);
     let locked = Middle::new("", |_| {
-        Turn::Answer(401, vec![("WWW-Authenticate".into(), "Basic realm=\"far\"".into())], String::new())
+        Turn::Answer(
+            401,
+            vec![("WWW-Authenticate".into(), "Basic realm=\"far\"".into())],
+            String::new(),
+        )
     });
     let far = &locked.address;
     rig.place.write(
         "site.yaml",
         format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{far}\", plainHTTP: true, credentials: {{usernameEnv: FAR_USER, passwordEnv: FAR_PASSWORD}}}}\n"),
     );
-    said(&rig, 0, "lock -f m.yaml --lock new.lock --site site.yaml --plain-http UP");
-    said(&rig, 0, "pull --lock new.lock --site site.yaml --plain-http UP");
+    said(
+        &rig,
+        0,
+        "lock -f m.yaml --lock new.lock --site site.yaml --plain-http UP",
+    );
+    said(
+        &rig,
+        0,
+        "pull --lock new.lock --site site.yaml --plain-http UP",
+    );
     said(&rig, 0, "pack --lock new.lock -o new --site site.yaml");
     assert_eq!(locked.asked().len(), 0);
     let told = said(&rig, 2, "push new --site site.yaml");
     assert!(
-        told.contains("registry.credentials of the site: the environment variable FAR_USER is not set"),
+        told.contains(
+            "registry.credentials of the site: the environment variable FAR_USER is not set"
+        ),
         "{told}"
     );
 }
@@ -321,18 +497,32 @@ fn the_far_sides_password_is_asked_for_where_it_is_used() {
 #[test]
 fn help_groups_the_verbs_and_shows_first_what_one_learns_first() {
     let rig = crate::support::Place::new();
-    let said = |word: &str| String::from_utf8(crate::support::run(rig.command().arg(word))).unwrap();
+    let said =
+        |word: &str| String::from_utf8(crate::support::run(rig.command().arg(word))).unwrap();
     let help = said("help");
     assert_eq!(help, said("--help"));
-    let at = |words: &str| help.find(words).unwrap_or_else(|| panic!("{words}: {help}"));
+    let at = |words: &str| {
+        help.find(words)
+            .unwrap_or_else(|| panic!("{words}: {help}"))
+    };
     let first = &help[at("\nFirst:")..at("\nSay what is wanted:")];
-    let verbs: Vec<&str> =
-        first.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+    let verbs: Vec<&str> = first
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .collect();
     assert_eq!(verbs, ["lock", "pull", "pack", "push", "rewrite"]);
     for verb in [
-        "discover", "mirror", "verify", "ls", "serve", "export", "audit", "render", "doctor", "man", "schema",
+        "discover", "mirror", "verify", "ls", "serve", "export", "audit", "render", "doctor",
+        "man", "schema",
     ] {
-        assert_eq!(help.matches(&format!("\n  {verb} ")).count(), 1, "{verb}: {help}");
+        assert_eq!(
+            help.matches(&format!("\n  {verb} ")).count(),
+            1,
+            "{verb}: {help}"
+        );
     }
-    assert!(help.contains("--store <DIR|URL>") && !help.contains("Besides:"), "{help}");
+    assert!(
+        help.contains("--store <DIR|URL>") && !help.contains("Besides:"),
+        "{help}"
+    );
 }

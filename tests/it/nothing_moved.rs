@@ -1,5 +1,5 @@
-//! The requests that a run sends upstream if nothing moved since the last one, counted by endpoint, and what such a run
-//! must find all the same.
+//! The requests that a run sends upstream if nothing moved since the last one, counted by endpoint,
+//! and what such a run must find all the same.
 
 use crate::support::Place;
 use crate::support::faults::{Content, Fault, Faults, On, Settings, What};
@@ -14,7 +14,8 @@ struct EndpointCounts {
     manifests: usize,
 }
 
-/// An upstream, a registry that is delivered to, and a manifest that wants every image of the upstream.
+/// An upstream, a registry that is delivered to, and a manifest that wants every image of the
+/// upstream.
 struct Delivery {
     place: Place,
     up: Faults,
@@ -22,10 +23,18 @@ struct Delivery {
 }
 
 impl Delivery {
-    /// Each of `repositories` has the tags `v0`, `v1`, … The registry has the referrers API if `has_api`.
+    /// Each of `repositories` has the tags `v0`, `v1`, … The registry has the referrers API if
+    /// `has_api`.
     fn new(repositories: &[&str], tags: usize, has_api: bool) -> Delivery {
-        let (up, down) = (Faults::new(Content::default()), Faults::new(Content::default()));
-        let delivery = Delivery { place: Place::new(), up, down };
+        let (up, down) = (
+            Faults::new(Content::default()),
+            Faults::new(Content::default()),
+        );
+        let delivery = Delivery {
+            place: Place::new(),
+            up,
+            down,
+        };
         let mut seed = 10;
         for repository in repositories {
             for tag in 0..tags {
@@ -36,8 +45,9 @@ impl Delivery {
                 });
             }
         }
-        let names =
-            repositories.iter().flat_map(|name| (0..tags).map(move |tag| format!("REG/{name}:v{tag}")));
+        let names = repositories
+            .iter()
+            .flat_map(|name| (0..tags).map(move |tag| format!("REG/{name}:v{tag}")));
         delivery.want(&names.collect::<Vec<_>>().join(", "), &delivery.up.address);
         delivery.set_api(has_api);
         delivery
@@ -47,15 +57,20 @@ impl Delivery {
     fn want(&self, images: &str, host: &str) {
         let images = images.replace("REG", host);
         let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\n";
-        self.place.write("m.yaml", format!("{head}images: [{images}]\n"));
+        self.place
+            .write("m.yaml", format!("{head}images: [{images}]\n"));
     }
 
     fn set_api(&self, has_api: bool) {
-        self.up.set(Settings { no_referrers: !has_api, ..Settings::default() });
+        self.up.set(Settings {
+            no_referrers: !has_api,
+            ..Settings::default()
+        });
     }
 
     fn digest(&self, repository: &str, tag: &str) -> String {
-        self.up.content(|content| content.tags[&(repository.to_owned(), tag.to_owned())].clone())
+        self.up
+            .content(|content| content.tags[&(repository.to_owned(), tag.to_owned())].clone())
     }
 
     /// Puts an artifact with this text at cosign's tag of an image.
@@ -80,8 +95,14 @@ impl Delivery {
 
     fn run(&self, faults: &[Fault], verb: &[&str]) -> Value {
         self.up.arm(faults.iter().cloned());
-        let hosts = ["--plain-http", &self.up.address, "--plain-http", &self.down.address];
-        self.place.json(0, &[verb, &["-f", "m.yaml"], &hosts].concat())
+        let hosts = [
+            "--plain-http",
+            &self.up.address,
+            "--plain-http",
+            &self.down.address,
+        ];
+        self.place
+            .json(0, &[verb, &["-f", "m.yaml"], &hosts].concat())
     }
 
     fn lock(&self, faults: &[Fault], more: &[&str]) -> Value {
@@ -89,7 +110,10 @@ impl Delivery {
     }
 
     fn mirror(&self, faults: &[Fault]) -> Value {
-        self.run(faults, &["mirror", "--store", "kept", "--to", &self.down.address])
+        self.run(
+            faults,
+            &["mirror", "--store", "kept", "--to", &self.down.address],
+        )
     }
 
     /// Runs `lock` and `mirror`, so that both remember what they found.
@@ -100,7 +124,11 @@ impl Delivery {
 
     /// Demands that a refresh of the lock and a mirror find nothing new, by these requests each.
     fn assert_asked(&self, faults: &[Fault], wanted: &EndpointCounts, what: &str) {
-        assert_eq!(self.lock(faults, &["--refresh"])["changes"], json!([]), "{what}");
+        assert_eq!(
+            self.lock(faults, &["--refresh"])["changes"],
+            json!([]),
+            "{what}"
+        );
         assert_eq!(self.asked(), *wanted, "lock, {what}\n{}", self.up.shown());
         let report = self.mirror(faults);
         assert_eq!(self.asked(), *wanted, "mirror, {what}\n{}", self.up.shown());
@@ -117,8 +145,18 @@ impl Delivery {
             referrers: count(On::Referrers),
             manifests: count(On::Manifest),
         };
-        let EndpointCounts { heads, tag_lists, referrers, manifests } = counts;
-        assert_eq!(heads + tag_lists + referrers + manifests, seen.len(), "{}", self.up.shown());
+        let EndpointCounts {
+            heads,
+            tag_lists,
+            referrers,
+            manifests,
+        } = counts;
+        assert_eq!(
+            heads + tag_lists + referrers + manifests,
+            seen.len(),
+            "{}",
+            self.up.shown()
+        );
         counts
     }
 
@@ -126,8 +164,12 @@ impl Delivery {
     fn found(&self, faults: &[Fault]) -> Vec<String> {
         let report = self.lock(faults, &["--refresh"]);
         let changes = report["changes"].as_array().unwrap();
-        let new = changes.iter().flat_map(|change| change["newReferrers"].as_array().unwrap().clone());
-        let mut new: Vec<String> = new.map(|digest| digest.as_str().unwrap().to_owned()).collect();
+        let new = changes
+            .iter()
+            .flat_map(|change| change["newReferrers"].as_array().unwrap().clone());
+        let mut new: Vec<String> = new
+            .map(|digest| digest.as_str().unwrap().to_owned())
+            .collect();
         new.sort();
         new
     }
@@ -153,7 +195,11 @@ fn an_image_costs_its_tag_and_its_referrers_and_a_repository_its_list_of_tags() 
                 if is_signed {
                     for repository in repositories {
                         (0..tags).for_each(|tag| {
-                            delivery.sign(repository, &format!("v{tag}"), &format!("{repository} {tag}"));
+                            delivery.sign(
+                                repository,
+                                &format!("v{tag}"),
+                                &format!("{repository} {tag}"),
+                            );
                         });
                     }
                 }
@@ -163,8 +209,16 @@ fn an_image_costs_its_tag_and_its_referrers_and_a_repository_its_list_of_tags() 
                 // without the API one repository tells that there is none still
                 let referrers = if has_api { 5 } else { 1 };
                 let tag_lists = repositories.len();
-                let wanted = EndpointCounts { heads, tag_lists, referrers, manifests: 0 };
-                let what = format!("{} repositories, API {has_api}, signed {is_signed}", repositories.len());
+                let wanted = EndpointCounts {
+                    heads,
+                    tag_lists,
+                    referrers,
+                    manifests: 0,
+                };
+                let what = format!(
+                    "{} repositories, API {has_api}, signed {is_signed}",
+                    repositories.len()
+                );
                 delivery.assert_asked(&[], &wanted, &what);
             }
         }
@@ -188,8 +242,10 @@ fn whatever_is_new_since_the_last_run_is_found() {
     });
     assert_eq!(delivery.found(&[]), [digest(&sbom)]);
     // the registry has the API from now on
-    let mut new: Vec<String> =
-        ["team/a", "team/c", "team/e"].iter().map(|name| digest(&delivery.refer(name, "v0", name))).collect();
+    let mut new: Vec<String> = ["team/a", "team/c", "team/e"]
+        .iter()
+        .map(|name| digest(&delivery.refer(name, "v0", name)))
+        .collect();
     new.sort();
     assert_eq!(delivery.found(&[]), Vec::<String>::new());
     delivery.set_api(true);
@@ -200,14 +256,25 @@ fn whatever_is_new_since_the_last_run_is_found() {
 
 #[test]
 fn each_namespace_of_a_registry_tells_of_its_own_referrers_api() {
-    let delivery = Delivery::new(&["one/a", "one/b", "two/a", "two/b", "alone", "lonely"], 1, false);
+    let delivery = Delivery::new(
+        &["one/a", "one/b", "two/a", "two/b", "alone", "lonely"],
+        1,
+        false,
+    );
     delivery.settle(&[]);
-    let wanted = EndpointCounts { heads: 6, tag_lists: 6, referrers: 3, manifests: 0 };
+    let wanted = EndpointCounts {
+        heads: 6,
+        tag_lists: 6,
+        referrers: 3,
+        manifests: 0,
+    };
     delivery.assert_asked(&[], &wanted, "three namespaces");
     // what is behind one of them is replaced
     let new = digest(&delivery.refer("two/b", "v0", "new"));
     delivery.set_api(true);
-    let still: Vec<Fault> = ["/one/", "/alone/", "/lonely/"].map(|at| refused("UNSUPPORTED", at)).into();
+    let still: Vec<Fault> = ["/one/", "/alone/", "/lonely/"]
+        .map(|at| refused("UNSUPPORTED", at))
+        .into();
     assert_eq!(delivery.found(&still), [new]);
     // of a host with the API somewhere every repository is asked
     assert_eq!(delivery.found(&still), Vec::<String>::new());
@@ -223,14 +290,28 @@ fn the_repository_that_tells_for_its_namespace_is_another_one_in_each_run() {
         delivery.lock(&[], &["--refresh"]);
         let seen = delivery.up.seen();
         let mut probes = seen.iter().filter(|seen| seen.on == Some(On::Referrers));
-        asked.push(probes.next().unwrap().path.split("/referrers/").next().unwrap().to_owned());
+        asked.push(
+            probes
+                .next()
+                .unwrap()
+                .path
+                .split("/referrers/")
+                .next()
+                .unwrap()
+                .to_owned(),
+        );
         assert_eq!(probes.count(), 0);
     }
-    assert_eq!(asked, ["a", "b", "c", "d", "e", "a"].map(|name| format!("/v2/team/{name}")));
+    assert_eq!(
+        asked,
+        ["a", "b", "c", "d", "e", "a"].map(|name| format!("/v2/team/{name}"))
+    );
     // one repository alone gets the API
     let new = digest(&delivery.refer("team/d", "v0", "new"));
     delivery.set_api(true);
-    let others: Vec<Fault> = ["/a/", "/b/", "/c/", "/e/"].map(|name| refused("UNSUPPORTED", name)).into();
+    let others: Vec<Fault> = ["/a/", "/b/", "/c/", "/e/"]
+        .map(|name| refused("UNSUPPORTED", name))
+        .into();
     let found: Vec<String> = (0..4).flat_map(|_| delivery.found(&others)).collect();
     assert_eq!(found, [new]);
 }
@@ -241,14 +322,35 @@ fn a_repository_that_fails_or_is_no_longer_wanted_does_not_fail_the_others() {
     delivery.lock(&[], &[]);
     let refused = Fault::always(On::Referrers, What::Status(403)).at("/a/");
     delivery.up.arm([refused.clone()]);
-    let refresh = ["lock", "--refresh", "--store", "store", "-f", "m.yaml", "--plain-http"];
-    let report = delivery.place.json(3, &[&refresh[..], &[&delivery.up.address]].concat());
-    let failed = report["items"].as_array().unwrap().iter().filter(|item| item["status"] == "failed");
+    let refresh = [
+        "lock",
+        "--refresh",
+        "--store",
+        "store",
+        "-f",
+        "m.yaml",
+        "--plain-http",
+    ];
+    let report = delivery
+        .place
+        .json(3, &[&refresh[..], &[&delivery.up.address]].concat());
+    let failed = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|item| item["status"] == "failed");
     let failed: Vec<&str> = failed.map(|item| item["name"].as_str().unwrap()).collect();
-    assert!(failed.len() == 1 && failed[0].ends_with("/team/a:v0"), "{report:#}");
+    assert!(
+        failed.len() == 1 && failed[0].ends_with("/team/a:v0"),
+        "{report:#}"
+    );
     // it is not asked for the others if nobody wants it
     delivery.lock(&[], &["--refresh"]);
-    let names = FIVE[1..].iter().map(|name| format!("REG/{name}:v0")).collect::<Vec<_>>().join(", ");
+    let names = FIVE[1..]
+        .iter()
+        .map(|name| format!("REG/{name}:v0"))
+        .collect::<Vec<_>>()
+        .join(", ");
     delivery.want(&names, &delivery.up.address);
     for _ in 0..5 {
         delivery.lock(std::slice::from_ref(&refused), &["--refresh"]);
@@ -260,10 +362,18 @@ fn a_repository_that_fails_or_is_no_longer_wanted_does_not_fail_the_others() {
 fn a_404_that_names_a_manifest_says_nothing_of_other_repositories() {
     let delivery = Delivery::new(&FIVE, 1, true);
     let unknown = |names: &[&str]| -> Vec<Fault> {
-        names.iter().map(|name| refused("MANIFEST_UNKNOWN", &format!("/{name}/"))).collect()
+        names
+            .iter()
+            .map(|name| refused("MANIFEST_UNKNOWN", &format!("/{name}/")))
+            .collect()
     };
     delivery.settle(&unknown(&FIVE));
-    let wanted = EndpointCounts { heads: 5, tag_lists: 5, referrers: 5, manifests: 0 };
+    let wanted = EndpointCounts {
+        heads: 5,
+        tag_lists: 5,
+        referrers: 5,
+        manifests: 0,
+    };
     delivery.assert_asked(&unknown(&FIVE), &wanted, "404 for what nothing refers to");
     let new = digest(&delivery.refer("team/e", "v0", "new"));
     assert_eq!(delivery.found(&unknown(&FIVE[..4])), [new]);
@@ -284,7 +394,12 @@ fn a_list_of_tags_that_is_too_long_is_not_read_again() {
         assert_eq!(read, if is_read { 13 } else { 15 }, "{others}");
         delivery.mirror(&pages);
         let (heads, tag_lists) = if is_read { (5, 13) } else { (5 + 3 * 5, 0) };
-        let wanted = EndpointCounts { heads, tag_lists, referrers: 5, manifests: 0 };
+        let wanted = EndpointCounts {
+            heads,
+            tag_lists,
+            referrers: 5,
+            manifests: 0,
+        };
         delivery.assert_asked(&pages, &wanted, &format!("{others} other tags"));
         let new = delivery.sign("team/a", "v3", "new");
         assert_eq!(delivery.found(&pages), [new]);
@@ -297,7 +412,11 @@ fn the_list_of_a_mirror_counts_if_the_site_says_that_it_is_whole() {
         let delivery = Delivery::new(&FIVE, 1, true);
         let names = FIVE.map(|name| format!("REG/{name}:v0")).join(", ");
         delivery.want(&names, "quay.example");
-        let line = if lists_all_tags { ", listsAllTags: true" } else { "" };
+        let line = if lists_all_tags {
+            ", listsAllTags: true"
+        } else {
+            ""
+        };
         let site = format!(
             "apiVersion: landfall/v1\nkind: Site\nupstreams:\n  quay.example: {{mirror: \"http://{}\"{line}}}\n",
             delivery.up.address
@@ -305,7 +424,12 @@ fn the_list_of_a_mirror_counts_if_the_site_says_that_it_is_whole() {
         delivery.place.write("site.yaml", site);
         delivery.place.set("LANDFALL_SITE", "site.yaml");
         delivery.settle(&[]);
-        let wanted = EndpointCounts { heads, tag_lists, referrers: 5, manifests: 0 };
+        let wanted = EndpointCounts {
+            heads,
+            tag_lists,
+            referrers: 5,
+            manifests: 0,
+        };
         delivery.assert_asked(&[], &wanted, &format!("listsAllTags: {lists_all_tags}"));
         let new = delivery.sign("team/c", "v0", "new");
         assert_eq!(delivery.found(&[]), [new]);
@@ -317,7 +441,12 @@ fn the_list_of_a_mirror_counts_if_the_site_says_that_it_is_whole() {
         delivery.lock(&[], &["--refresh"]);
         // a signature is known by now
         let heads = if lists_all_tags { heads + 1 } else { heads };
-        let wanted = EndpointCounts { heads, tag_lists, referrers: 1, manifests };
+        let wanted = EndpointCounts {
+            heads,
+            tag_lists,
+            referrers: 1,
+            manifests,
+        };
         assert_eq!(delivery.asked(), wanted, "{}", delivery.up.shown());
     }
 }

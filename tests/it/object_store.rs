@@ -1,4 +1,5 @@
-//! The store in an object store: the whole way with `--store s3://`, resumption, faults, and what stands there.
+//! The store in an object store: the whole way with `--store s3://`, resumption, faults, and what
+//! stands there.
 
 use crate::support::faults::Rig;
 use crate::support::images::sha256;
@@ -22,7 +23,8 @@ impl Case {
     pub fn new(scale: usize) -> Case {
         let (rig, store) = (Rig::of(scale), ObjectStore::start());
         store.introduce_to(&rig.place);
-        rig.place.ok(&["pack", "--store", "stores/first", "-o", "wanted.tar.zst"]);
+        rig.place
+            .ok(&["pack", "--store", "stores/first", "-o", "wanted.tar.zst"]);
         let wanted = fs::read(rig.place.path("wanted.tar.zst")).unwrap();
         Case { rig, store, wanted }
     }
@@ -32,7 +34,9 @@ impl Case {
     }
 
     pub fn assert_packs(&self) {
-        self.rig.place.ok(&["pack", "--store", STORE, "-o", "made.tar.zst"]);
+        self.rig
+            .place
+            .ok(&["pack", "--store", STORE, "-o", "made.tar.zst"]);
         assert!(
             fs::read(self.rig.place.path("made.tar.zst")).unwrap() == self.wanted,
             "other bytes than from a disk"
@@ -46,22 +50,50 @@ fn the_whole_way_goes_by_an_object_store_and_makes_the_same_bundle() {
     let (rig, store) = (&case.rig, &case.store);
     let pulled = case.pull(0);
     assert_eq!(pulled["totals"]["done"], 3, "{pulled}");
-    assert!(pulled["hosts"].as_array().unwrap().iter().any(|host| host["why"] == "object-store"), "{pulled}");
-    let is_blob =
-        |method: &'static str| move |asked: &Asked| asked.method == method && asked.key.contains("/blobs/");
+    assert!(
+        pulled["hosts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|host| host["why"] == "object-store"),
+        "{pulled}"
+    );
+    let is_blob = |method: &'static str| {
+        move |asked: &Asked| asked.method == method && asked.key.contains("/blobs/")
+    };
     // big ones in parts, and nothing is left of their uploads
-    assert!(store.count(|asked| asked.method == "PUT" && asked.query.contains("partNumber=2")) >= 1);
+    assert!(
+        store.count(|asked| asked.method == "PUT" && asked.query.contains("partNumber=2")) >= 1
+    );
     assert_eq!(store.keys("air/gap/uploads"), Vec::<String>::new());
-    assert_eq!((store.keys("air/gap/index").len(), store.keys("air/gap/claims").len()), (1, 1));
+    assert_eq!(
+        (
+            store.keys("air/gap/index").len(),
+            store.keys("air/gap/claims").len()
+        ),
+        (1, 1)
+    );
     for key in store.keys("air/gap/blobs") {
         let hex = key.rsplit('/').next().unwrap();
-        assert_eq!(sha256(&fs::read(store.file(&key)).unwrap()), format!("sha256:{hex}"));
+        assert_eq!(
+            sha256(&fs::read(store.file(&key)).unwrap()),
+            format!("sha256:{hex}")
+        );
     }
     // nothing is asked for again, and no blob is looked for: the list says what is there
     store.reset();
     let (before, again) = (rig.up.seen().len(), case.pull(0));
-    assert_eq!((again["totals"]["present"].as_u64(), rig.up.seen().len()), (Some(3), before), "{again}");
-    assert_eq!((store.count(is_blob("PUT")), store.count(is_blob("HEAD"))), (0, 0), "{:?}", store.asked());
+    assert_eq!(
+        (again["totals"]["present"].as_u64(), rig.up.seen().len()),
+        (Some(3), before),
+        "{again}"
+    );
+    assert_eq!(
+        (store.count(is_blob("PUT")), store.count(is_blob("HEAD"))),
+        (0, 0),
+        "{:?}",
+        store.asked()
+    );
     case.assert_packs();
     // without lists each is looked for, and listed
     for key in store.keys("air/gap/index") {
@@ -72,24 +104,53 @@ fn the_whole_way_goes_by_an_object_store_and_makes_the_same_bundle() {
     assert_eq!(store.count(is_blob("PUT")), 0);
     assert!(store.count(is_blob("HEAD")) > 10 && store.keys("air/gap/index").len() == 1);
     // it is pushed as from a disk
-    let pushed = rig
-        .place
-        .json(0, &["push", "--store", STORE, "--to", &rig.down.address, "--plain-http", &rig.down.address]);
+    let pushed = rig.place.json(
+        0,
+        &[
+            "push",
+            "--store",
+            STORE,
+            "--to",
+            &rig.down.address,
+            "--plain-http",
+            &rig.down.address,
+        ],
+    );
     assert_eq!(pushed["totals"]["done"], 3, "{pushed}");
-    assert!(pushed["hosts"].as_array().unwrap().iter().any(|host| host["why"] == "object-store"), "{pushed}");
-    // other bytes under a digest are noticed when they are read, and mended by the next pull; --rehash looks for them
-    for mend in [&["pull", "--store", STORE][..], &["pull", "--store", STORE, "--rehash"]] {
+    assert!(
+        pushed["hosts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|host| host["why"] == "object-store"),
+        "{pushed}"
+    );
+    // other bytes under a digest are noticed when they are read, and mended by the next pull;
+    // --rehash looks for them
+    for mend in [
+        &["pull", "--store", STORE][..],
+        &["pull", "--store", STORE, "--rehash"],
+    ] {
         // lists are told apart by seconds
         std::thread::sleep(Duration::from_millis(1100));
         let size = |key: &String| fs::metadata(store.file(key)).unwrap().len();
-        let largest = store.keys("air/gap/blobs").into_iter().max_by_key(size).unwrap();
+        let largest = store
+            .keys("air/gap/blobs")
+            .into_iter()
+            .max_by_key(size)
+            .unwrap();
         let mut bytes = fs::read(store.file(&largest)).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         fs::write(store.file(&largest), &bytes).unwrap();
         if mend.len() == 3 {
-            let packed = rig.place.json(1, &["pack", "--store", STORE, "-o", "bad.tar.zst"]);
+            let packed = rig
+                .place
+                .json(1, &["pack", "--store", STORE, "-o", "bad.tar.zst"]);
             assert!(
-                packed["error"]["message"].as_str().unwrap().contains("run `landfall pull` again"),
+                packed["error"]["message"]
+                    .as_str()
+                    .unwrap()
+                    .contains("run `landfall pull` again"),
                 "{packed}"
             );
             assert!(!rig.place.path("bad.tar.zst").exists());
@@ -104,8 +165,9 @@ fn the_whole_way_goes_by_an_object_store_and_makes_the_same_bundle() {
 fn an_upload_is_resumed_at_its_last_part_by_another_process_and_faults_lose_nothing() {
     let case = Case::new(250);
     let (rig, store) = (&case.rig, &case.store);
-    let part_one =
-        |asked: &Asked| asked.method == "PUT" && asked.query.split('&').any(|word| word == "partNumber=1");
+    let part_one = |asked: &Asked| {
+        asked.method == "PUT" && asked.query.split('&').any(|word| word == "partNumber=1")
+    };
     // killed when a record says that a part is there, and before an upload can be completed
     store.judge(|asked| {
         (asked.method == "POST" && asked.query.contains("uploadId")).then_some(Fault::SlowDown)
@@ -117,7 +179,11 @@ fn an_upload_is_resumed_at_its_last_part_by_another_process_and_faults_lose_noth
         .stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     while records(store).is_empty() {
-        assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed: {:?}", store.asked());
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "it ended before it was killed: {:?}",
+            store.asked()
+        );
         std::thread::sleep(Duration::from_millis(2));
     }
     child.kill().unwrap();
@@ -141,7 +207,9 @@ fn an_upload_is_resumed_at_its_last_part_by_another_process_and_faults_lose_noth
             ("PUT", query) if query.contains("partNumber") => {
                 strike(&mut cut, Fault::Cut).or_else(|| strike(&mut part_lost, Fault::LostAnswer))
             }
-            ("POST", query) if query.contains("uploadId") => strike(&mut whole_lost, Fault::LostAnswer),
+            ("POST", query) if query.contains("uploadId") => {
+                strike(&mut whole_lost, Fault::LostAnswer)
+            }
             _ => None,
         }
     });
@@ -157,23 +225,44 @@ fn an_upload_is_resumed_at_its_last_part_by_another_process_and_faults_lose_noth
     // a wrong clock is named, and a bucket that is not there
     store.judge(|_| Some(Fault::Skewed));
     let refused = case.pull(1);
-    assert!(refused["error"]["message"].as_str().unwrap().contains("clock"), "{refused}");
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("clock"),
+        "{refused}"
+    );
     store.reset();
     let refused = rig.place.json(1, &["pull", "--store", "s3://other/air"]);
-    assert!(refused["error"]["message"].as_str().unwrap().contains("no such bucket"), "{refused}");
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("no such bucket"),
+        "{refused}"
+    );
     let refused = rig.place.json(2, &["pull", "--store", "s3://mirror//air"]);
-    assert!(refused["error"]["message"].as_str().unwrap().contains("s3://BUCKET/PREFIX"), "{refused}");
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("s3://BUCKET/PREFIX"),
+        "{refused}"
+    );
 }
 
 /// The blobs of which a record says that a part is there.
 fn records(store: &ObjectStore) -> Vec<String> {
     let has_part = |key: &String| {
-        let record: Value =
-            serde_json::from_slice(&fs::read(store.file(key)).unwrap_or_default()).unwrap_or_default();
-        record["parts"].as_array().is_some_and(|parts| !parts.is_empty())
+        let record: Value = serde_json::from_slice(&fs::read(store.file(key)).unwrap_or_default())
+            .unwrap_or_default();
+        record["parts"]
+            .as_array()
+            .is_some_and(|parts| !parts.is_empty())
     };
     let keys = store.keys("air/gap/uploads").into_iter().filter(has_part);
-    keys.map(|key| key.rsplit('/').next().unwrap().to_owned()).collect()
+    keys.map(|key| key.rsplit('/').next().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -183,7 +272,10 @@ fn gc_of_an_object_store_deletes_only_what_was_condemned_before_and_no_run_has_c
     case.pull(0);
     let before = store.keys("air/gap/blobs");
     let gc = |more: &[&str]| {
-        rig.place.json(0, &[&["gc", "--store", STORE, "--lock", "one.lock"][..], more].concat())
+        rig.place.json(
+            0,
+            &[&["gc", "--store", STORE, "--lock", "one.lock"][..], more].concat(),
+        )
     };
     let manifest = format!(
         "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages: [{}/team/tool:v1]\n",
@@ -191,11 +283,18 @@ fn gc_of_an_object_store_deletes_only_what_was_condemned_before_and_no_run_has_c
     );
     rig.place.write("one.yaml", manifest);
     let plain = ["--plain-http", &rig.up.address];
-    rig.place.ok(&[&["lock", "-f", "one.yaml", "--lock", "one.lock"][..], &plain].concat());
+    rig.place.ok(&[
+        &["lock", "-f", "one.yaml", "--lock", "one.lock"][..],
+        &plain,
+    ]
+    .concat());
     // the run's own claim keeps everything
     let swept = gc(&[]);
     assert_eq!(
-        (swept["condemned"].as_array().unwrap().len(), swept["claims"].as_u64()),
+        (
+            swept["condemned"].as_array().unwrap().len(),
+            swept["claims"].as_u64()
+        ),
         (0, Some(1)),
         "{swept}"
     );
@@ -204,16 +303,45 @@ fn gc_of_an_object_store_deletes_only_what_was_condemned_before_and_no_run_has_c
     std::thread::sleep(Duration::from_millis(2100));
     let dry = gc(&["--grace", "1s", "--dry-run"]);
     let condemned = dry["condemned"].as_array().unwrap().len();
-    assert!(condemned > 0 && store.keys("air/gap/condemned").is_empty(), "{dry}");
-    assert_eq!(gc(&["--grace", "1s"])["condemned"].as_array().unwrap().len(), condemned);
+    assert!(
+        condemned > 0 && store.keys("air/gap/condemned").is_empty(),
+        "{dry}"
+    );
+    assert_eq!(
+        gc(&["--grace", "1s"])["condemned"]
+            .as_array()
+            .unwrap()
+            .len(),
+        condemned
+    );
     assert_eq!(store.keys("air/gap/blobs"), before, "nothing goes at once");
     std::thread::sleep(Duration::from_millis(2100));
     let swept = gc(&["--grace", "1s"]);
-    assert_eq!(swept["removed"].as_array().unwrap().len(), condemned, "{swept}");
+    assert_eq!(
+        swept["removed"].as_array().unwrap().len(),
+        condemned,
+        "{swept}"
+    );
     assert_eq!(store.keys("air/gap/blobs").len(), before.len() - condemned);
-    rig.place.ok(&["pack", "--store", STORE, "--lock", "one.lock", "-o", "one.tar.zst"]);
-    let lacking = rig.place.json(3, &["pack", "--store", STORE, "-o", "all.tar.zst"]);
-    assert!(lacking["error"]["message"].as_str().unwrap().contains("team/app"), "{lacking}");
+    rig.place.ok(&[
+        "pack",
+        "--store",
+        STORE,
+        "--lock",
+        "one.lock",
+        "-o",
+        "one.tar.zst",
+    ]);
+    let lacking = rig
+        .place
+        .json(3, &["pack", "--store", STORE, "-o", "all.tar.zst"]);
+    assert!(
+        lacking["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("team/app"),
+        "{lacking}"
+    );
     case.pull(0);
     case.assert_packs();
     // a refresh brings what is new to the object store, and packs it there
@@ -229,7 +357,10 @@ fn gc_of_an_object_store_deletes_only_what_was_condemned_before_and_no_run_has_c
         STORE,
     ];
     let refreshed = rig.place.json(0, &[&refresh[..], &plain].concat());
-    assert_eq!(refreshed["bundle"]["path"], "s3://mirror/bundles/one.tar.zst", "{refreshed}");
+    assert_eq!(
+        refreshed["bundle"]["path"], "s3://mirror/bundles/one.tar.zst",
+        "{refreshed}"
+    );
     rig.place.ok(&["verify", "s3://mirror/bundles/one.tar.zst"]);
     let again = rig.place.ok(&[&refresh[..], &plain].concat());
     assert!(again.contains("unchanged"), "{again}");
@@ -242,8 +373,13 @@ fn google_cloud_storage_is_asked_by_its_own_conditions() {
     store.introduce_to(place);
     let at = "gs://mirror/air";
     assert_eq!(place.json(0, &["pull", "--store", at])["totals"]["done"], 3);
-    assert!(store.count(|asked| asked.method == "PUT" && asked.query.contains("partNumber=2")) >= 1);
-    assert_eq!(place.json(0, &["pull", "--store", at])["totals"]["present"], 3);
+    assert!(
+        store.count(|asked| asked.method == "PUT" && asked.query.contains("partNumber=2")) >= 1
+    );
+    assert_eq!(
+        place.json(0, &["pull", "--store", at])["totals"]["present"],
+        3
+    );
     place.ok(&["pack", "--store", "stores/first", "-o", "wanted.tar.zst"]);
     place.ok(&["pack", "--store", at, "-o", "gs://mirror/out/b.tar.zst"]);
     assert!(fs::read(store.file("out/b.tar.zst")).unwrap() == place.read_bytes("wanted.tar.zst"));
@@ -253,6 +389,10 @@ fn google_cloud_storage_is_asked_by_its_own_conditions() {
     for lock in ["landfall.lock", "empty.lock", "landfall.lock"] {
         place.ok(&["publish", "--store", at, "--lock", lock]);
     }
-    let pointer: Value = serde_json::from_slice(&fs::read(store.file("air/current")).unwrap()).unwrap();
-    assert!(pointer["previous"].is_string() && pointer["previous"] != pointer["lock"], "{pointer}");
+    let pointer: Value =
+        serde_json::from_slice(&fs::read(store.file("air/current")).unwrap()).unwrap();
+    assert!(
+        pointer["previous"].is_string() && pointer["previous"] != pointer["lock"],
+        "{pointer}"
+    );
 }

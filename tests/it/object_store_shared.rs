@@ -1,4 +1,5 @@
-//! The store in an object store while several commands use it, and with objects there that are not as they should be.
+//! The store in an object store while several commands use it, and with objects there that are not
+//! as they should be.
 
 use crate::object_store::{Case, STORE};
 use crate::support::images::sha256;
@@ -15,7 +16,8 @@ fn age(store: &ObjectStore, days: u64) {
         let path = store.file(&key);
         let file = fs::File::options().write(true).open(&path).unwrap();
         let modified = file.metadata().unwrap().modified().unwrap();
-        file.set_modified(modified - Duration::from_hours(24 * days)).unwrap();
+        file.set_modified(modified - Duration::from_hours(24 * days))
+            .unwrap();
         // a claim is called by its hour
         if let Some((name, hour)) = key.rsplit_once('-').filter(|_| key.contains("/claims/")) {
             let hour = hour.parse::<u64>().unwrap() - 24 * days;
@@ -33,7 +35,10 @@ fn waits_for(store: &ObjectStore, is_meant: impl Fn(&Asked) -> bool, times: usiz
 fn assert_sound(store: &ObjectStore) {
     for key in store.keys("air/gap/blobs") {
         let hex = key.rsplit('/').next().unwrap();
-        assert_eq!(sha256(&fs::read(store.file(&key)).unwrap()), format!("sha256:{hex}"));
+        assert_eq!(
+            sha256(&fs::read(store.file(&key)).unwrap()),
+            format!("sha256:{hex}")
+        );
     }
 }
 
@@ -44,9 +49,23 @@ fn a_pull_waits_for_the_gc_that_deletes_what_it_needs_and_writes_it_anew() {
     case.pull(0);
     let all = store.keys("air/gap/blobs");
     rig.place.write("empty.lock", "version: 1\n...\n");
-    let gc = ["gc", "--store", STORE, "--lock", "empty.lock", "--output", "json"];
+    let gc = [
+        "gc",
+        "--store",
+        STORE,
+        "--lock",
+        "empty.lock",
+        "--output",
+        "json",
+    ];
     age(store, 10);
-    assert_eq!(rig.place.json(0, &gc[..5])["condemned"].as_array().unwrap().len(), all.len());
+    assert_eq!(
+        rig.place.json(0, &gc[..5])["condemned"]
+            .as_array()
+            .unwrap()
+            .len(),
+        all.len()
+    );
     age(store, 10);
     // its first deletion after it has said what it deletes is on its way for long
     let is_marked = Arc::new(AtomicBool::new(false));
@@ -61,22 +80,46 @@ fn a_pull_waits_for_the_gc_that_deletes_what_it_needs_and_writes_it_anew() {
     });
     let spawn = |args: &[&str]| {
         let mut command = rig.place.command();
-        command.args(args).args(["--progress", "none"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(args)
+            .args(["--progress", "none"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command.spawn().unwrap()
     };
     let sweeping = spawn(&gc);
-    waits_for(store, |asked| asked.method == "POST" && asked.query.contains("delete"), 1);
+    waits_for(
+        store,
+        |asked| asked.method == "POST" && asked.query.contains("delete"),
+        1,
+    );
     // who may not wait says why
-    let refused = rig.place.json(1, &["pull", "--store", STORE, "--max-wait", "0s"]);
-    assert!(refused["error"]["message"].as_str().unwrap().contains("`landfall gc` is deleting"), "{refused}");
+    let refused = rig
+        .place
+        .json(1, &["pull", "--store", STORE, "--max-wait", "0s"]);
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("`landfall gc` is deleting"),
+        "{refused}"
+    );
     let looks = |asked: &Asked| asked.method == "GET" && asked.query.contains("deleting");
     let before = store.count(looks);
     let pulling = spawn(&["pull", "--store", STORE]);
     waits_for(store, looks, before + 3);
-    assert_eq!(store.keys("air/gap/blobs"), all, "the deletion is not carried out yet");
+    assert_eq!(
+        store.keys("air/gap/blobs"),
+        all,
+        "the deletion is not carried out yet"
+    );
     store.release();
     for ended in [sweeping, pulling].map(|child| child.wait_with_output().unwrap()) {
-        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        assert!(
+            ended.status.success(),
+            "{}",
+            String::from_utf8_lossy(&ended.stderr)
+        );
     }
     assert_eq!(store.keys("air/gap/blobs"), all);
     assert_eq!(store.keys("air/gap/deleting"), Vec::<String>::new());
@@ -91,19 +134,36 @@ fn a_missing_object_is_found_by_publish_and_pack_and_the_next_pull_writes_it() {
     let case = Case::new(1);
     let (rig, store) = (&case.rig, &case.store);
     case.pull(0);
-    let verbs = [&["publish", "--store", STORE][..], &["pack", "--store", STORE, "-o", "bad.tar.zst"]];
+    let verbs = [
+        &["publish", "--store", STORE][..],
+        &["pack", "--store", STORE, "-o", "bad.tar.zst"],
+    ];
     for verb in verbs {
         // lists are told apart by seconds
         std::thread::sleep(Duration::from_millis(1100));
-        // a blob that was fetched: what landfall computes, such as a file's manifest, `publish` writes anew by itself
+        // a blob that was fetched: what landfall computes, such as a file's manifest, `publish`
+        // writes anew by itself
         let size = |key: &String| fs::metadata(store.file(key)).unwrap().len();
-        let key = store.keys("air/gap/blobs").into_iter().max_by_key(size).unwrap();
+        let key = store
+            .keys("air/gap/blobs")
+            .into_iter()
+            .max_by_key(size)
+            .unwrap();
         fs::remove_file(store.file(&key)).unwrap();
         let refused = rig.place.json(1, verb);
-        assert!(refused["error"]["message"].as_str().unwrap().contains("landfall pull"), "{refused}");
+        assert!(
+            refused["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("landfall pull"),
+            "{refused}"
+        );
         std::thread::sleep(Duration::from_millis(1100));
         case.pull(0);
-        assert!(store.file(&key).exists(), "the pull after {verb:?} says that it is there");
+        assert!(
+            store.file(&key).exists(),
+            "the pull after {verb:?} says that it is there"
+        );
     }
     case.assert_packs();
     rig.place.ok(&["publish", "--store", STORE]);
@@ -121,14 +181,20 @@ fn an_object_of_the_wrong_size_is_replaced() {
         for (pull, has_lists) in [(&["pull"][..], false), (&["pull", "--rehash"], true)] {
             fs::write(store.file(key), "short").unwrap();
             if !has_lists {
-                store.keys("air/gap/index").iter().for_each(|key| fs::remove_file(store.file(key)).unwrap());
+                store
+                    .keys("air/gap/index")
+                    .iter()
+                    .for_each(|key| fs::remove_file(store.file(key)).unwrap());
             }
             let pull = [pull, &["--store", STORE]].concat();
             rig.place.json(0, &pull);
             assert_sound(store);
             // and by the lists, it is there
             let again = case.pull(0);
-            assert_eq!((&again["totals"]["done"], &again["totals"]["present"]), (&0.into(), &3.into()));
+            assert_eq!(
+                (&again["totals"]["done"], &again["totals"]["present"]),
+                (&0.into(), &3.into())
+            );
         }
     }
     case.assert_packs();
@@ -138,10 +204,19 @@ fn an_object_of_the_wrong_size_is_replaced() {
 fn keys_that_are_none_of_landfalls_disturb_nobody() {
     let case = Case::new(1);
     let (rig, store) = (&case.rig, &case.store);
-    let folders = ["index", "blobs", "claims", "condemned", "deleting", "uploads"];
+    let folders = [
+        "index",
+        "blobs",
+        "claims",
+        "condemned",
+        "deleting",
+        "uploads",
+    ];
     let strange: Vec<String> = folders
         .iter()
-        .flat_map(|folder| ["/x", "../x", "x/../y", ""].map(|name| format!("air/gap/{folder}/{name}")))
+        .flat_map(|folder| {
+            ["/x", "../x", "x/../y", ""].map(|name| format!("air/gap/{folder}/{name}"))
+        })
         .collect();
     store.show_keys(&strange.iter().map(String::as_str).collect::<Vec<_>>());
     for folder in ["index", "blobs", "condemned", "deleting", "uploads"] {
@@ -149,15 +224,31 @@ fn keys_that_are_none_of_landfalls_disturb_nobody() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "mine").unwrap();
         let old = SystemTime::now() - Duration::from_hours(24 * 99);
-        fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
     }
     assert_eq!(case.pull(0)["totals"]["done"], 3);
     assert_eq!(case.pull(0)["totals"]["present"], 3);
     let swept = rig.place.json(0, &["gc", "--store", STORE]);
-    assert_eq!((&swept["uploads"], swept["claims"].as_u64()), (&0.into(), Some(1)), "{swept}");
+    assert_eq!(
+        (&swept["uploads"], swept["claims"].as_u64()),
+        (&0.into(), Some(1)),
+        "{swept}"
+    );
     rig.place.ok(&["publish", "--store", STORE]);
     case.assert_packs();
-    assert_eq!(store.keys("").iter().filter(|key| key.ends_with("notes.txt")).count(), 5);
+    assert_eq!(
+        store
+            .keys("")
+            .iter()
+            .filter(|key| key.ends_with("notes.txt"))
+            .count(),
+        5
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What commands write in place of what was there: which names they take, with which permissions, and that it lasts.
+//! What commands write in place of what was there: which names they take, with which permissions,
+//! and that it lasts.
 
 use crate::support::faults::Rig;
 use crate::support::need;
@@ -21,19 +22,36 @@ impl Outputs {
     }
 
     fn args<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
-        [args, &["--store", "stores/first", "--plain-http", &self.0.up.address]].concat()
+        [
+            args,
+            &[
+                "--store",
+                "stores/first",
+                "--plain-http",
+                &self.0.up.address,
+            ],
+        ]
+        .concat()
     }
 
     /// What landfall says on stderr when it ends with this code.
     fn said(&self, code: i32, args: &[&str]) -> String {
-        let output = self.0.place.landfall().args(self.args(args)).assert().code(code);
+        let output = self
+            .0
+            .place
+            .landfall()
+            .args(self.args(args))
+            .assert()
+            .code(code);
         String::from_utf8_lossy(&output.get_output().stderr).into_owned()
     }
 
     fn sh(&self, script: &str) -> String {
         let script = format!("set -eu\n{script}");
         let mut command = self.0.place.clean("sh");
-        command.args(["-c", &script]).env("LANDFALL", env!("CARGO_BIN_EXE_landfall"));
+        command
+            .args(["-c", &script])
+            .env("LANDFALL", env!("CARGO_BIN_EXE_landfall"));
         let output = command.env("UP", &self.0.up.address).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{said}");
@@ -63,27 +81,58 @@ fn only_a_plain_file_is_replaced() {
         (&["pull", "--bundle", "pipe"], "pipe"),
         (&["pull", "--bundle", "link"], "a symbolic link"),
         (&["pack", "-o", "V", "--volume-size", "60000"], "V.0001"),
-        (&["pack", "-o", "W", "--include-self=program"], "W.sha256sums"),
+        (
+            &["pack", "-o", "W", "--include-self=program"],
+            "W.sha256sums",
+        ),
     ];
     for (args, word) in cases {
         let said = site.said(1, args);
-        assert!(said.contains("only a plain file is replaced") && said.contains(word), "{args:?}: {said}");
+        assert!(
+            said.contains("only a plain file is replaced") && said.contains(word),
+            "{args:?}: {said}"
+        );
     }
     let said = site.said(2, &["pack", "-o", "X", "--include-self=bin/tool"]);
-    assert!(said.contains("tool: it is a pipe, and only a plain file is replaced"), "{said}");
+    assert!(
+        said.contains("tool: it is a pipe, and only a plain file is replaced"),
+        "{said}"
+    );
     for pipe in ["pipe", "V.0001", "W.sha256sums", "tool"] {
-        assert!(fs::symlink_metadata(site.path(pipe)).unwrap().file_type().is_fifo(), "{pipe}");
+        assert!(
+            fs::symlink_metadata(site.path(pipe))
+                .unwrap()
+                .file_type()
+                .is_fifo(),
+            "{pipe}"
+        );
     }
-    assert!(fs::symlink_metadata("/dev/null").unwrap().file_type().is_char_device());
+    assert!(
+        fs::symlink_metadata("/dev/null")
+            .unwrap()
+            .file_type()
+            .is_char_device()
+    );
     assert!(site.path("link").is_symlink() && site.path("folder").is_dir());
     assert_eq!(fs::read(site.path("target")).unwrap(), b"mine");
     // what is exported
     let host = &site.0.up.address;
-    site.sh(&format!("mkdir -p out/{host}/files; mkfifo out/{host}/files/tool.bin"));
-    let report = site.0.place.json(3, &site.args(&["export", "files", "-o", "out"]));
-    assert!(report.to_string().contains("only a plain file is replaced"), "{report}");
+    site.sh(&format!(
+        "mkdir -p out/{host}/files; mkfifo out/{host}/files/tool.bin"
+    ));
+    let report = site
+        .0
+        .place
+        .json(3, &site.args(&["export", "files", "-o", "out"]));
     assert!(
-        fs::symlink_metadata(site.path(&format!("out/{host}/files/tool.bin"))).unwrap().file_type().is_fifo()
+        report.to_string().contains("only a plain file is replaced"),
+        "{report}"
+    );
+    assert!(
+        fs::symlink_metadata(site.path(&format!("out/{host}/files/tool.bin")))
+            .unwrap()
+            .file_type()
+            .is_fifo()
     );
 }
 
@@ -96,7 +145,10 @@ fn a_lock_that_is_a_link_stays_one() {
     site.sh("sed -i 's/team\\/tool:v1/team\\/tool:v0/' locks/real.lock; chmod 640 locks/real.lock");
     site.said(0, &lock);
     assert!(site.path("l.lock").is_symlink());
-    assert_eq!(site.0.place.read("locks/real.lock"), site.0.place.read("landfall.lock"));
+    assert_eq!(
+        site.0.place.read("locks/real.lock"),
+        site.0.place.read("landfall.lock")
+    );
     assert_eq!(site.mode("locks/real.lock"), 0o640);
 }
 
@@ -105,13 +157,18 @@ fn one_name_has_one_bundle() {
     let site = Outputs::new();
     let names = || {
         let names = fs::read_dir(site.0.place.dir()).unwrap().flatten();
-        let mut names: Vec<_> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<_> = names
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
         names.retain(|name| name.starts_with('B'));
         names.sort();
         names
     };
     fs::write(site.path("B.0131"), "the user's own").unwrap();
-    let (file, volumes) = (["pack", "-o", "B"], ["pack", "-o", "B", "--volume-size", "60000"]);
+    let (file, volumes) = (
+        ["pack", "-o", "B"],
+        ["pack", "-o", "B", "--volume-size", "60000"],
+    );
     site.said(0, &file);
     assert_eq!(names(), ["B", "B.0131"]);
     fs::remove_file(site.path("B.0131")).unwrap();
@@ -120,12 +177,18 @@ fn one_name_has_one_bundle() {
     let said = site.said(0, &volumes);
     assert!(!said.contains("there is a file B too"), "{said}");
     assert_eq!(names(), ["B.0001", "B.0002", "B.0003", "B.sha256sums"]);
-    assert_eq!(site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"], whole);
+    assert_eq!(
+        site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"],
+        whole
+    );
     // volumes that stand beside a file would be read by their own names
     for again in [&file[..], &["pull", "--bundle", "B"]] {
         site.said(0, again);
         assert_eq!(names(), ["B"], "{again:?}");
-        assert_eq!(site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"], whole);
+        assert_eq!(
+            site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"],
+            whole
+        );
         site.said(0, &volumes);
     }
 }
@@ -144,7 +207,12 @@ fn what_is_written_has_the_permissions_that_the_umask_leaves() {
         ));
         let blob = format!("store/blobs/sha256/{tool}");
         for name in ["store/index.json", "store/oci-layout", &blob, "l.lock", "B"] {
-            assert_eq!(format!("{:o}", site.mode(&place(name))), format!("{mode:o}"), "{}", place(name));
+            assert_eq!(
+                format!("{:o}", site.mode(&place(name))),
+                format!("{mode:o}"),
+                "{}",
+                place(name)
+            );
         }
     }
 }
@@ -156,21 +224,32 @@ fn the_names_of_blobs_are_on_disk_before_the_index_has_them() {
     }
     let site = Outputs::new();
     let traced = "strace -f -y -o trace -e trace=fsync,rename,renameat,renameat2";
-    site.sh(&format!("{traced} $LANDFALL pull --store new --plain-http $UP >&2"));
+    site.sh(&format!(
+        "{traced} $LANDFALL pull --store new --plain-http $UP >&2"
+    ));
     let trace = site.0.place.read("trace");
     let lines: Vec<&str> = trace.lines().collect();
-    let line = |words: &[&str]| lines.iter().rposition(|line| words.iter().all(|word| line.contains(word)));
+    let line = |words: &[&str]| {
+        lines
+            .iter()
+            .rposition(|line| words.iter().all(|word| line.contains(word)))
+    };
     let renamed = line(&["rename", "partial/", "blobs/sha256/"]).expect("blobs get their names");
     let synced = line(&["fsync(", "new/blobs/sha256>"]).expect("their folder is synced");
     let index = line(&["rename", "index.json"]).expect("the index is replaced");
     let last = line(&["fsync(", "/new>"]).expect("the folder of the index is synced");
-    assert!(renamed < synced && synced < index && index < last, "{trace}");
+    assert!(
+        renamed < synced && synced < index && index < last,
+        "{trace}"
+    );
 }
 
 #[test]
 fn a_kill_leaves_no_half_of_a_report_or_a_draft() {
     let site = Outputs::new();
-    let images: String = (0..60).map(|n| format!("- image: quay.io/x/app{n}:v1\n")).collect();
+    let images: String = (0..60)
+        .map(|n| format!("- image: quay.io/x/app{n}:v1\n"))
+        .collect();
     fs::write(site.path("pods.yaml"), images).unwrap();
     for line in [
         "discover pods.yaml -o out",
@@ -183,13 +262,17 @@ fn a_kill_leaves_no_half_of_a_report_or_a_draft() {
         );
         assert_eq!(site.sh(&killed).trim(), "153", "{line}");
         assert_eq!(site.0.place.read("out"), "old\n", "{line}");
-        let done = format!("$LANDFALL {line} > said 2>&1 || [ $? = 4 ] || {{ cat said >&2; exit 1; }}");
+        let done =
+            format!("$LANDFALL {line} > said 2>&1 || [ $? = 4 ] || {{ cat said >&2; exit 1; }}");
         site.sh(&done);
         assert!(site.0.place.read("out").len() > 1024, "{line}");
         // in place of a file, by its link, and with the rights that it has
         let linked = format!("chmod 600 out; mv out kept; echo old > kept; ln -s kept out; {done}");
         site.sh(&linked);
-        assert!(site.path("out").is_symlink() && site.0.place.read("kept").len() > 1024, "{line}");
+        assert!(
+            site.path("out").is_symlink() && site.0.place.read("kept").len() > 1024,
+            "{line}"
+        );
         assert_eq!(site.mode("kept"), 0o600, "{line}");
         site.sh("rm out kept");
     }

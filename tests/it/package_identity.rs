@@ -16,13 +16,38 @@ fn a_signed_rpm_is_refused_under_another_name_version_or_architecture() {
     up.build(&[("lib", "1.2", "", &["/usr/share/lib/lib"])]);
     up.index("gz");
     let mut find = Command::new("sh");
-    find.current_dir(place.path("up/r")).args(["-c", "zcat repodata/*-primary.xml.gz; rm -r repodata"]);
+    find.current_dir(place.path("up/r"))
+        .args(["-c", "zcat repodata/*-primary.xml.gz; rm -r repodata"]);
     let primary = String::from_utf8(run(&mut find)).unwrap();
     for (from, to, install, index, file) in [
-        ("ver=\"1.2\" rel=\"1\"/>", "ver=\"9.9\" rel=\"1\"/>", "lib", "lib 9.9-1 noarch", "lib 1.2-1 noarch"),
-        ("<name>lib</name>", "<name>tool</name>", "tool", "tool 1.2-1 noarch", "lib 1.2-1 noarch"),
-        ("<arch>noarch</arch>", "<arch>x86_64</arch>", "lib", "lib 1.2-1 x86_64", "lib 1.2-1 noarch"),
-        ("epoch=\"0\" ver", "epoch=\"1\" ver", "lib", "lib 1:1.2-1 noarch", "lib 1.2-1 noarch"),
+        (
+            "ver=\"1.2\" rel=\"1\"/>",
+            "ver=\"9.9\" rel=\"1\"/>",
+            "lib",
+            "lib 9.9-1 noarch",
+            "lib 1.2-1 noarch",
+        ),
+        (
+            "<name>lib</name>",
+            "<name>tool</name>",
+            "tool",
+            "tool 1.2-1 noarch",
+            "lib 1.2-1 noarch",
+        ),
+        (
+            "<arch>noarch</arch>",
+            "<arch>x86_64</arch>",
+            "lib",
+            "lib 1.2-1 x86_64",
+            "lib 1.2-1 noarch",
+        ),
+        (
+            "epoch=\"0\" ver",
+            "epoch=\"1\" ver",
+            "lib",
+            "lib 1:1.2-1 noarch",
+            "lib 1.2-1 noarch",
+        ),
     ] {
         assert!(primary.contains(from), "{from} in {primary}");
         rpm_repository::write_primary(&place.path("up/r"), &primary.replace(from, to));
@@ -52,9 +77,24 @@ fn a_deb_is_refused_under_another_name_version_or_architecture() {
     let index = place.read(&format!("up/r/{folder}/Packages"));
     let head = "Suite: stable\nCodename: stable\nArchitectures: amd64 i386\nComponents: main\n";
     for (from, to, install, offered) in [
-        ("Version: 1:1.2-3", "Version: 1:9-1", "app", "app 1:9-1 amd64"),
-        ("Package: app", "Package: tool", "tool", "tool 1:1.2-3 amd64"),
-        ("Architecture: amd64", "Architecture: all", "app", "app 1:1.2-3 all"),
+        (
+            "Version: 1:1.2-3",
+            "Version: 1:9-1",
+            "app",
+            "app 1:9-1 amd64",
+        ),
+        (
+            "Package: app",
+            "Package: tool",
+            "tool",
+            "tool 1:1.2-3 amd64",
+        ),
+        (
+            "Architecture: amd64",
+            "Architecture: all",
+            "app",
+            "app 1:1.2-3 all",
+        ),
     ] {
         assert!(index.contains(from), "{from} in {index}");
         up.index(folder, "Packages", index.replace(from, to).as_bytes());
@@ -62,7 +102,8 @@ fn a_deb_is_refused_under_another_name_version_or_architecture() {
         up.wants("stable", install, ", base: none");
         up.lock(0, &["--refresh"]);
         let why = told(&place.json(1, &["pull"]));
-        let wanted = format!("its index offers it as {offered}, and the file itself is app 1:1.2-3 amd64");
+        let wanted =
+            format!("its index offers it as {offered}, and the file itself is app 1:1.2-3 amd64");
         assert!(why.contains(&wanted), "{why}");
         let why = told(&place.json(3, &["pack", "-o", "b"]));
         assert!(why.contains(&wanted), "{why}");
@@ -89,16 +130,29 @@ fn the_release_of_another_suite_is_refused() {
     up.lock(0, &[]);
     let lock = place.read("landfall.lock");
     let dists = place.path("up/r/dists");
-    run(Command::new("cp").current_dir(&dists).args(["-a", "trixie", "mirrored"]));
-    run(Command::new("sh").current_dir(&dists).args(["-c", "rm -r bookworm; cp -a trixie bookworm"]));
+    run(Command::new("cp")
+        .current_dir(&dists)
+        .args(["-a", "trixie", "mirrored"]));
+    run(Command::new("sh")
+        .current_dir(&dists)
+        .args(["-c", "rm -r bookworm; cp -a trixie bookworm"]));
     let why = told(&up.lock(1, &["--refresh"]));
-    assert!(why.contains("InRelease is the release of trixie or trixie, not of bookworm"), "{why}");
-    assert!(why.contains("write `codename: trixie` in its source"), "{why}");
+    assert!(
+        why.contains("InRelease is the release of trixie or trixie, not of bookworm"),
+        "{why}"
+    );
+    assert!(
+        why.contains("write `codename: trixie` in its source"),
+        "{why}"
+    );
     assert_eq!(place.read("landfall.lock"), lock, "the earlier pin stays");
     // without InRelease too
     std::fs::remove_file(dists.join("bookworm/InRelease")).unwrap();
     let why = told(&up.lock(1, &["--refresh"]));
-    assert!(why.contains("dists/bookworm/Release is the release of trixie"), "{why}");
+    assert!(
+        why.contains("dists/bookworm/Release is the release of trixie"),
+        "{why}"
+    );
 
     // a mirror with a name of its own says which release it has
     up.wants("mirrored", "app", ", base: none");

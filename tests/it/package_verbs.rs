@@ -1,4 +1,5 @@
-//! What verbs say of packages: updates of their pins, how two locks differ, and audits of what scripts install.
+//! What verbs say of packages: updates of their pins, how two locks differ, and audits of what
+//! scripts install.
 
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::yum::YumUpstream;
@@ -10,7 +11,12 @@ fn moved(report: &Value) -> Vec<String> {
     let moves = report["updates"].as_array().unwrap().iter();
     let moves = moves.filter(|one| one["to"].is_string()).map(|one| {
         let source = text(one, "source");
-        format!("{} {} {}", text(one, "name"), text(one, "to"), source.rsplit(' ').next().unwrap())
+        format!(
+            "{} {} {}",
+            text(one, "name"),
+            text(one, "to"),
+            source.rsplit(' ').next().unwrap()
+        )
     });
     let mut moves: Vec<String> = moves.map(|line| line.trim_end().to_owned()).collect();
     moves.sort();
@@ -19,10 +25,20 @@ fn moved(report: &Value) -> Vec<String> {
 
 /// `change name from to` of each package in the changes of a report.
 fn packages(report: &Value) -> Vec<String> {
-    let all = report["changes"].as_array().unwrap().iter().filter_map(|change| change["packages"].as_array());
+    let all = report["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|change| change["packages"].as_array());
     let told = all.flatten().map(|one| {
         let text = |key: &str| one[key].as_str().unwrap_or("-").to_owned();
-        format!("{} {} {} {}", text("change"), text("name"), text("from"), text("to"))
+        format!(
+            "{} {} {} {}",
+            text("change"),
+            text("name"),
+            text("from"),
+            text("to")
+        )
     });
     told.collect()
 }
@@ -53,7 +69,8 @@ fn pins_of_apt_move_by_their_policy_and_diff_and_audit_know_the_packages() {
     );
     place.write("m.yaml", &text);
     up.lock(0, &[]);
-    let update = |exit: i32, more: &[&str]| place.json(exit, &[&["update", "-f", "m.yaml"], more].concat());
+    let update =
+        |exit: i32, more: &[&str]| place.json(exit, &[&["update", "-f", "m.yaml"], more].concat());
     assert_eq!(update(0, &["--check"])["updates"], json!([]));
 
     let new = [
@@ -76,13 +93,21 @@ fn pins_of_apt_move_by_their_policy_and_diff_and_audit_know_the_packages() {
     place.write("old.lock", place.read("landfall.lock"));
     let report = update(4, &["--check"]);
     assert_eq!(place.read("m.yaml"), text);
-    let expected = ["containerd 1:1.7.25-1 s-security", "foo 1.1-1 s", "kube 1.33.5 s", "libfoo 1.1-1 s"];
+    let expected = [
+        "containerd 1:1.7.25-1 s-security",
+        "foo 1.1-1 s",
+        "kube 1.33.5 s",
+        "libfoo 1.1-1 s",
+    ];
     assert_eq!(moved(&report), expected, "{report:#}");
     let told = report["updates"].to_string();
     for why in ["needs nowhere", "needs nowhere-else"] {
         assert!(told.contains(why), "{why}: {report:#}");
     }
-    assert_eq!(moved(&update(4, &["--check", "--only", "containerd"])), expected[..1]);
+    assert_eq!(
+        moved(&update(4, &["--check", "--only", "containerd"])),
+        expected[..1]
+    );
     let report = update(0, &[]);
     assert_eq!(moved(&report), expected);
     let edited = text
@@ -104,11 +129,17 @@ fn pins_of_apt_move_by_their_policy_and_diff_and_audit_know_the_packages() {
 
     // metadata that nobody signed moves nothing
     let signed = place.read("up/r/dists/s/InRelease");
-    place.write("up/r/dists/s/InRelease", signed.replace("Origin: test", "Origin: best"));
+    place.write(
+        "up/r/dists/s/InRelease",
+        signed.replace("Origin: test", "Origin: best"),
+    );
     assert_eq!(moved(&update(3, &["--dry-run"])), Vec::<String>::new());
 
     // two locks
-    assert_eq!(packages(&place.json(0, &["diff", "old.lock", "landfall.lock"])), changes);
+    assert_eq!(
+        packages(&place.json(0, &["diff", "old.lock", "landfall.lock"])),
+        changes
+    );
     let down = packages(&place.json(0, &["diff", "landfall.lock", "old.lock"]));
     assert_eq!(down[0], "down containerd 1:1.7.25-1 1:1.7.24-1");
     let told = place.ok(&["diff", "old.lock", "landfall.lock"]);
@@ -118,8 +149,14 @@ fn pins_of_apt_move_by_their_policy_and_diff_and_audit_know_the_packages() {
         "{told}"
     );
     let markdown = place.ok(&["diff", "old.lock", "landfall.lock", "--output", "markdown"]);
-    assert!(markdown.contains("<summary>Packages of apt:nodes: 7</summary>"), "{markdown}");
-    assert!(markdown.contains("| up | `jq` | `amd64` | `1.6-1 -> 1.7-1` |"), "{markdown}");
+    assert!(
+        markdown.contains("<summary>Packages of apt:nodes: 7</summary>"),
+        "{markdown}"
+    );
+    assert!(
+        markdown.contains("| up | `jq` | `amd64` | `1.6-1 -> 1.7-1` |"),
+        "{markdown}"
+    );
 
     // scripts beside the lock
     place.write(
@@ -127,13 +164,26 @@ fn pins_of_apt_move_by_their_policy_and_diff_and_audit_know_the_packages() {
         "#!/bin/sh\napt-get update && apt-get install -y --no-install-recommends jq \\\n  containerd=1:1.7.2* $MORE\n\
          apt install -y foo=1.0-1 socat; dnf install -y tar\n",
     );
-    place.write("t/Dockerfile", "FROM scratch\nRUN [\"apt-get\", \"install\", \"-y\", \"new-lib\"]\n");
-    place.write("t/user-data", "#cloud-config\npackages:\n- jq\n- [libfoo, 1.1-1]\n- nfs-common\n");
-    place.write("t/pod.yaml", "kind: Pod\nargs: [sh, -c, 'apt-get install -y jq/s kubelet:arm64']\n");
+    place.write(
+        "t/Dockerfile",
+        "FROM scratch\nRUN [\"apt-get\", \"install\", \"-y\", \"new-lib\"]\n",
+    );
+    place.write(
+        "t/user-data",
+        "#cloud-config\npackages:\n- jq\n- [libfoo, 1.1-1]\n- nfs-common\n",
+    );
+    place.write(
+        "t/pod.yaml",
+        "kind: Pod\nargs: [sh, -c, 'apt-get install -y jq/s kubelet:arm64']\n",
+    );
     let audit = ["audit", "t", "--lock", "landfall.lock"];
     let report = place.json(4, &audit);
     let names = |of: &str| {
-        let found = report[of].as_array().unwrap().iter().filter(|one| one["manager"].is_string());
+        let found = report[of]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|one| one["manager"].is_string());
         let told = |one: &Value| format!("{} {}", one["line"], one["reference"].as_str().unwrap());
         found.map(told).collect::<Vec<_>>().join(", ")
     };
@@ -142,53 +192,105 @@ fn pins_of_apt_move_by_their_policy_and_diff_and_audit_know_the_packages() {
         "2 new-lib, 2 jq/s, 2 jq, 3 containerd=1:1.7.2*, 3 jq, 4 libfoo=1.1-1",
         "{report:#}"
     );
-    assert_eq!(names("missing"), "2 kubelet:arm64, 4 foo=1.0-1, 4 socat, 5 nfs-common", "{report:#}");
+    assert_eq!(
+        names("missing"),
+        "2 kubelet:arm64, 4 foo=1.0-1, 4 socat, 5 nfs-common",
+        "{report:#}"
+    );
     assert_eq!(names("undecided"), "3 $MORE, 4 tar", "{report:#}");
-    let missing = report["items"].as_array().unwrap().iter().find(|item| item["name"] == "socat").unwrap();
-    assert_eq!((&missing["kind"], &missing["status"]), (&json!("package"), &json!("missing")));
-    let output = place.command().args(audit).args(["--missing", "more.yaml"]).output().unwrap();
+    let missing = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["name"] == "socat")
+        .unwrap();
+    assert_eq!(
+        (&missing["kind"], &missing["status"]),
+        (&json!("package"), &json!("missing"))
+    );
+    let output = place
+        .command()
+        .args(audit)
+        .args(["--missing", "more.yaml"])
+        .output()
+        .unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("t/setup.sh:4:16: missing apt foo=1.0-1: apt:nodes has 1.1-1\n"), "{told}");
     assert!(
-        place.read("more.yaml").contains("# - socat  # t/setup.sh:4; not in apt:nodes"),
+        told.contains("t/setup.sh:4:16: missing apt foo=1.0-1: apt:nodes has 1.1-1\n"),
+        "{told}"
+    );
+    assert!(
+        place
+            .read("more.yaml")
+            .contains("# - socat  # t/setup.sh:4; not in apt:nodes"),
         "{}",
         place.read("more.yaml")
     );
     // a lock without packages says nothing about them
     place.write("empty.lock", "version: 1\nimages: []\n...\n");
-    assert_eq!(place.json(0, &["audit", "t", "--lock", "empty.lock"])["missing"], json!([]));
+    assert_eq!(
+        place.json(0, &["audit", "t", "--lock", "empty.lock"])["missing"],
+        json!([])
+    );
 }
 
 #[test]
 fn pins_of_yum_move_to_the_newest_version_and_release() {
     let Some(up) = YumUpstream::new() else { return };
-    up.build(&[("foo", "1.0", "", &["/usr/share/foo"]), ("lib-2", "1.0", "", &[])]);
+    up.build(&[
+        ("foo", "1.0", "", &["/usr/share/foo"]),
+        ("lib-2", "1.0", "", &[]),
+    ]);
     up.index("gz");
     up.wants("update: '*', base: none, install: [foo-1.0-1, lib-2, 'lib-2-1.0-1']");
     up.lock(0, &[]);
     let text = up.place.read("m.yaml");
     up.place.write("old.lock", up.place.read("landfall.lock"));
-    up.build(&[("foo", "1.10", "", &["/usr/share/foo"]), ("foo", "1.9", "", &[]), ("lib-2", "1.1", "", &[])]);
+    up.build(&[
+        ("foo", "1.10", "", &["/usr/share/foo"]),
+        ("foo", "1.9", "", &[]),
+        ("lib-2", "1.1", "", &[]),
+    ]);
     up.index("gz");
     let report = up.place.json(0, &["update", "-f", "m.yaml"]);
     let moves = moved(&report);
     assert!(
-        moves.len() == 2 && moves[0].starts_with("foo 1.10-1 ") && moves[1].starts_with("lib-2 1.1-1 "),
+        moves.len() == 2
+            && moves[0].starts_with("foo 1.10-1 ")
+            && moves[1].starts_with("lib-2 1.1-1 "),
         "{moves:?}"
     );
     assert_eq!(
         up.place.read("m.yaml"),
-        text.replace("foo-1.0-1", "foo-1.10-1").replace("'lib-2-1.0-1'", "'lib-2-1.1-1'")
+        text.replace("foo-1.0-1", "foo-1.10-1")
+            .replace("'lib-2-1.0-1'", "'lib-2-1.1-1'")
     );
-    assert_eq!(packages(&report), ["up foo 1.0-1 1.10-1", "up lib-2 1.0-1 1.1-1"], "{report:#}");
-    up.place.write("s.sh", "#!/bin/sh\ndnf -y install foo-1.10 foo-1.9 lib-2.noarch\n");
-    let report = up.place.json(4, &["audit", "s.sh", "--lock", "landfall.lock"]);
+    assert_eq!(
+        packages(&report),
+        ["up foo 1.0-1 1.10-1", "up lib-2 1.0-1 1.1-1"],
+        "{report:#}"
+    );
+    up.place.write(
+        "s.sh",
+        "#!/bin/sh\ndnf -y install foo-1.10 foo-1.9 lib-2.noarch\n",
+    );
+    let report = up
+        .place
+        .json(4, &["audit", "s.sh", "--lock", "landfall.lock"]);
     let names = |of: &str| {
-        report[of].as_array().unwrap().iter().map(|one| one["reference"].clone()).collect::<Vec<_>>()
+        report[of]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["reference"].clone())
+            .collect::<Vec<_>>()
     };
     assert_eq!(
         (names("held"), names("missing")),
-        (vec![json!("foo-1.10"), json!("lib-2.noarch")], vec![json!("foo-1.9")])
+        (
+            vec![json!("foo-1.10"), json!("lib-2.noarch")],
+            vec![json!("foo-1.9")]
+        )
     );
 }
 
@@ -196,7 +298,13 @@ fn pins_of_yum_move_to_the_newest_version_and_release() {
 fn a_refresh_brings_newer_packages_and_the_indexes_that_name_them_as_a_delta() {
     let Some(up) = AptUpstream::new() else { return };
     let (place, url) = (&up.place, up.url());
-    up.build("pool/s", &[deb("foo", "1.0-1", "Depends: libfoo\n"), deb("libfoo", "1.0-1", "")]);
+    up.build(
+        "pool/s",
+        &[
+            deb("foo", "1.0-1", "Depends: libfoo\n"),
+            deb("libfoo", "1.0-1", ""),
+        ],
+    );
     up.suite("s", "");
     place.write(
         "m.yaml",
@@ -209,32 +317,64 @@ fn a_refresh_brings_newer_packages_and_the_indexes_that_name_them_as_a_delta() {
     let first = refresh(&["-o", "b1"]);
     assert!(first["bundle"]["digest"].is_string(), "{first:#}");
     let again = refresh(&["-o", "b1"]);
-    assert!(again.get("bundle").is_none() && packages(&again).is_empty(), "{again:#}");
+    assert!(
+        again.get("bundle").is_none() && packages(&again).is_empty(),
+        "{again:#}"
+    );
     // a pin moves, what it needs moves with it, and only that is carried
     place.write("sent.lock", place.read("landfall.lock"));
-    up.changelog("foo", "1.1-1", "foo (1.1-1) s; urgency=low\n\n  * what is new\n");
-    up.build("pool/s", &[deb("foo", "1.1-1", "Depends: libfoo (>= 1.1)\n"), deb("libfoo", "1.1-1", "")]);
+    up.changelog(
+        "foo",
+        "1.1-1",
+        "foo (1.1-1) s; urgency=low\n\n  * what is new\n",
+    );
+    up.build(
+        "pool/s",
+        &[
+            deb("foo", "1.1-1", "Depends: libfoo (>= 1.1)\n"),
+            deb("libfoo", "1.1-1", ""),
+        ],
+    );
     up.suite("s", "");
     let second = refresh(&["-o", "d2", "--since", "sent.lock"]);
     assert_eq!(changelogs(&second), ["foo: * what is new"]);
     assert_eq!(moved(&second), ["foo 1.1-1 s"]);
-    assert_eq!(packages(&second), ["up foo 1.0-1 1.1-1", "up libfoo 1.0-1 1.1-1"], "{second:#}");
+    assert_eq!(
+        packages(&second),
+        ["up foo 1.0-1 1.1-1", "up libfoo 1.0-1 1.1-1"],
+        "{second:#}"
+    );
     place.ok(&["verify", "d2", "b1"]);
     // news of other packages are none: what is locked is carried with the indexes that were locked
     let lock = place.read("landfall.lock");
     up.build("pool/s", &[deb("other", "1-1", "")]);
     up.suite("s", "");
     let third = refresh(&["-o", "d3", "--since", "landfall.lock"]);
-    assert!(third.get("bundle").is_none() && packages(&third).is_empty(), "{third:#}");
+    assert!(
+        third.get("bundle").is_none() && packages(&third).is_empty(),
+        "{third:#}"
+    );
     assert_eq!(place.read("landfall.lock"), lock);
 }
 
 /// What the packages of each changed set say of their versions: `name: line; line`.
 fn changelogs(report: &Value) -> Vec<String> {
-    let all = report["changes"].as_array().unwrap().iter().filter_map(|change| change["packages"].as_array());
+    let all = report["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|change| change["packages"].as_array());
     let with_changelog = all.flatten().filter_map(|one| {
-        let lines: Vec<_> = one["changelog"].as_array()?.iter().map(|line| line.as_str().unwrap()).collect();
-        Some(format!("{}: {}", one["name"].as_str().unwrap(), lines.join("; ")))
+        let lines: Vec<_> = one["changelog"]
+            .as_array()?
+            .iter()
+            .map(|line| line.as_str().unwrap())
+            .collect();
+        Some(format!(
+            "{}: {}",
+            one["name"].as_str().unwrap(),
+            lines.join("; ")
+        ))
     });
     with_changelog.collect()
 }
@@ -254,7 +394,11 @@ fn a_diff_tells_what_packages_of_apt_that_are_at_hand_say_of_their_versions() {
         }
         up.build(
             "pool/s",
-            &[deb("foo", version, "Depends: libfoo\n"), deb("libfoo", version, ""), deb("none", version, "")],
+            &[
+                deb("foo", version, "Depends: libfoo\n"),
+                deb("libfoo", version, ""),
+                deb("none", version, ""),
+            ],
         );
         up.suite("s", "");
     };
@@ -265,22 +409,36 @@ fn a_diff_tells_what_packages_of_apt_that_are_at_hand_say_of_their_versions() {
     built("1.1-1", "CVE-2024-1: \x1b[31mfixed");
     up.lock(0, &["--refresh"]);
     let diff = |old: &str, new: &str| place.json(0, &["diff", old, new]);
-    assert!(changelogs(&diff("old.lock", "landfall.lock")).is_empty(), "nothing is at hand");
+    assert!(
+        changelogs(&diff("old.lock", "landfall.lock")).is_empty(),
+        "nothing is at hand"
+    );
     place.json(0, &["pull"]);
-    let told =
-        ["foo: * CVE-2024-1: \u{1b}[31mfixed; * <more>", "libfoo: * CVE-2024-1: \u{1b}[31mfixed; * <more>"];
+    let told = [
+        "foo: * CVE-2024-1: \u{1b}[31mfixed; * <more>",
+        "libfoo: * CVE-2024-1: \u{1b}[31mfixed; * <more>",
+    ];
     assert_eq!(changelogs(&diff("old.lock", "landfall.lock")), told);
-    assert!(changelogs(&diff("landfall.lock", "old.lock")).is_empty(), "older versions bring no news");
+    assert!(
+        changelogs(&diff("landfall.lock", "old.lock")).is_empty(),
+        "older versions bring no news"
+    );
     // one source has one changelog, and nothing of it reaches the terminal as it is
     let text = place.ok(&["diff", "old.lock", "landfall.lock"]);
     assert_eq!(text.matches("CVE-2024-1").count(), 1, "{text}");
-    assert!(text.contains("\n             * <more>\n") && !text.contains('\u{1b}'), "{text}");
+    assert!(
+        text.contains("\n             * <more>\n") && !text.contains('\u{1b}'),
+        "{text}"
+    );
     let markdown = place.ok(&["diff", "old.lock", "landfall.lock", "--output", "markdown"]);
     assert!(markdown.contains("&lt;more&gt; |"), "{markdown}");
 
     place.ok(&["pack", "-o", "bundle"]);
     std::fs::remove_dir_all(place.path("home/.cache/landfall/store")).unwrap();
-    assert!(changelogs(&diff("old.lock", "landfall.lock")).is_empty(), "the store is gone");
+    assert!(
+        changelogs(&diff("old.lock", "landfall.lock")).is_empty(),
+        "the store is gone"
+    );
     assert_eq!(changelogs(&diff("old.lock", "bundle")), told);
 }
 
@@ -288,24 +446,44 @@ fn a_diff_tells_what_packages_of_apt_that_are_at_hand_say_of_their_versions() {
 fn a_diff_tells_what_packages_of_yum_that_are_at_hand_say_of_their_versions() {
     let Some(up) = YumUpstream::new() else { return };
     let place = &up.place;
-    let changelog = |text: &str| format!("%changelog\n* Mon Jan 01 2024 N <n@a.test> - 1\n{text}\n\n");
+    let changelog =
+        |text: &str| format!("%changelog\n* Mon Jan 01 2024 N <n@a.test> - 1\n{text}\n\n");
     up.build(&[("foo", "1.0", &changelog("- old"), &[])]);
     up.index("gz");
     up.wants("base: none, install: [foo]");
     up.lock(0, &[]);
     place.write("old.lock", place.read("landfall.lock"));
-    up.build(&[("foo", "1.1", &changelog("- new\n- and more\n- third\n- fourth"), &[])]);
+    up.build(&[(
+        "foo",
+        "1.1",
+        &changelog("- new\n- and more\n- third\n- fourth"),
+        &[],
+    )]);
     up.index("gz");
     up.lock(0, &["--refresh"]);
     place.json(0, &["pull"]);
     let report = place.json(0, &["diff", "old.lock", "landfall.lock"]);
-    assert_eq!(changelogs(&report), ["foo: - new; - and more; - third"], "{report:#}");
+    assert_eq!(
+        changelogs(&report),
+        ["foo: - new; - and more; - third"],
+        "{report:#}"
+    );
     // a package that was damaged since is named, and the rest is told
-    let digest = report["changes"][0]["packages"][0]["digest"].as_str().unwrap().replace(':', "/");
+    let digest = report["changes"][0]["packages"][0]["digest"]
+        .as_str()
+        .unwrap()
+        .replace(':', "/");
     let blob = place.path(format!("home/.cache/landfall/store/blobs/{digest}"));
     std::fs::remove_file(&blob).unwrap();
     std::fs::write(&blob, "no package").unwrap();
-    let ran = place.command().args(["diff", "old.lock", "landfall.lock"]).output().unwrap();
+    let ran = place
+        .command()
+        .args(["diff", "old.lock", "landfall.lock"])
+        .output()
+        .unwrap();
     let told = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert!(ran.status.success() && told.contains("the changelog of foo 1.1-1 cannot be read: "), "{told}");
+    assert!(
+        ran.status.success() && told.contains("the changelog of foo 1.1-1 cannot be read: "),
+        "{told}"
+    );
 }

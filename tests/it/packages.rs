@@ -1,4 +1,5 @@
-//! What the packages of `scripts/dist` are made of: manual pages, completions, the unit, and the lists in Cargo.toml.
+//! What the packages of `scripts/dist` are made of: manual pages, completions, the unit, and the
+//! lists in Cargo.toml.
 
 use crate::support::library::Site;
 use crate::support::{Place, need};
@@ -13,8 +14,11 @@ fn root() -> &'static Path {
 
 /// The names of the files of a folder.
 fn files(folder: &Path) -> BTreeSet<String> {
-    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    let entries =
+        std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
 }
 
 /// The pages that a page's SUBCOMMANDS name, as file names.
@@ -27,17 +31,31 @@ fn named(page: &str) -> BTreeSet<String> {
 #[test]
 fn every_verb_has_a_manual_page() {
     let place = Place::new();
-    assert_eq!(place.ok(&["man", "-o", "man"]), "the manual pages are in man\n");
+    assert_eq!(
+        place.ok(&["man", "-o", "man"]),
+        "the manual pages are in man\n"
+    );
     let pages = files(&place.path("man"));
-    let mentioned: BTreeSet<String> =
-        pages.iter().flat_map(|page| named(&place.read(&format!("man/{page}")))).collect();
+    let mentioned: BTreeSet<String> = pages
+        .iter()
+        .flat_map(|page| named(&place.read(&format!("man/{page}"))))
+        .collect();
     let verbs = named(&place.read("man/landfall.1"));
-    assert!(verbs.len() >= 20 && verbs.contains("landfall-lock.1"), "{verbs:?}");
-    assert!(mentioned.contains("landfall-export-images.1"), "{mentioned:?}");
+    assert!(
+        verbs.len() >= 20 && verbs.contains("landfall-lock.1"),
+        "{verbs:?}"
+    );
+    assert!(
+        mentioned.contains("landfall-export-images.1"),
+        "{mentioned:?}"
+    );
     let with_root: BTreeSet<String> = mentioned.into_iter().chain(["landfall.1".into()]).collect();
     assert_eq!(pages, with_root, "each page is named by the one above it");
     // one by one they are the same
-    assert_eq!(place.ok(&["man", "export", "images"]), place.read("man/landfall-export-images.1"));
+    assert_eq!(
+        place.ok(&["man", "export", "images"]),
+        place.read("man/landfall-export-images.1")
+    );
 }
 
 #[test]
@@ -45,13 +63,20 @@ fn completions_offer_every_verb() {
     let place = Place::new();
     let verbs: Vec<String> = named(&place.ok(&["man"]))
         .iter()
-        .map(|page| page.trim_start_matches("landfall-").trim_end_matches(".1").to_owned())
+        .map(|page| {
+            page.trim_start_matches("landfall-")
+                .trim_end_matches(".1")
+                .to_owned()
+        })
         .collect();
     for shell in ["fish", "zsh"] {
         let script = place.ok(&["completions", shell]);
         for verb in &verbs {
             let offered = [format!("'{verb}:"), format!("-a \"{verb}\"")];
-            assert!(offered.iter().any(|line| script.contains(line)), "{shell}: {verb}");
+            assert!(
+                offered.iter().any(|line| script.contains(line)),
+                "{shell}: {verb}"
+            );
         }
     }
     if !need(&["bash"]) {
@@ -60,10 +85,17 @@ fn completions_offer_every_verb() {
     place.write("landfall.bash", place.ok(&["completions", "bash"]));
     let asked = "source ./landfall.bash; COMP_WORDS=(landfall ''); COMP_CWORD=1; _landfall landfall '' landfall; \
                  printf '%s\\n' \"${COMPREPLY[@]}\"";
-    let run = place.clean("bash").args(["--norc", "-c", asked]).output().unwrap();
+    let run = place
+        .clean("bash")
+        .args(["--norc", "-c", asked])
+        .output()
+        .unwrap();
     let offered = String::from_utf8(run.stdout).unwrap();
     for verb in &verbs {
-        assert!(offered.lines().any(|line| line == verb), "bash: {verb}\n{offered}");
+        assert!(
+            offered.lines().any(|line| line == verb),
+            "bash: {verb}\n{offered}"
+        );
     }
 }
 
@@ -71,34 +103,59 @@ fn completions_offer_every_verb() {
 fn assets(metadata: &Value, package: &str) -> Vec<(String, String)> {
     let pair = |asset: &Value| {
         let text = |key: &str, index: usize| {
-            asset.get(key).or_else(|| asset.get(index)).and_then(Value::as_str).unwrap().to_owned()
+            asset
+                .get(key)
+                .or_else(|| asset.get(index))
+                .and_then(Value::as_str)
+                .unwrap()
+                .to_owned()
         };
         let (source, dest) = (text("source", 0), text("dest", 1));
         let name = source.rsplit('/').next().unwrap();
         let dest = dest.trim_start_matches('/').to_owned();
-        let full = if dest.ends_with('/') { format!("{dest}{name}") } else { dest };
+        let full = if dest.ends_with('/') {
+            format!("{dest}{name}")
+        } else {
+            dest
+        };
         (source, full)
     };
-    metadata[package]["assets"].as_array().unwrap().iter().map(pair).collect()
+    metadata[package]["assets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(pair)
+        .collect()
 }
 
 #[test]
 fn what_the_packages_hold_is_there() {
     let cargo = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--offline", "--format-version=1", "--manifest-path"])
+        .args([
+            "metadata",
+            "--no-deps",
+            "--offline",
+            "--format-version=1",
+            "--manifest-path",
+        ])
         .arg(root().join("Cargo.toml"))
         .output()
         .unwrap();
     let metadata: Value = serde_json::from_slice(&cargo.stdout).unwrap();
     let packages = metadata["packages"].as_array().unwrap();
-    let metadata = &packages.iter().find(|package| package["name"] == "landfall").unwrap()["metadata"];
+    let metadata = &packages
+        .iter()
+        .find(|package| package["name"] == "landfall")
+        .unwrap()["metadata"];
     let (deb, rpm) = (assets(metadata, "deb"), assets(metadata, "generate-rpm"));
     for (source, _) in &deb {
         let there = match source.split_once('*') {
             _ if source.starts_with("target/") => true, // made by scripts/dist, which stops where one is missing
             Some((folder, rest)) => {
                 let end = rest.rsplit('*').next().unwrap();
-                files(&root().join(folder)).iter().any(|name| name.ends_with(end))
+                files(&root().join(folder))
+                    .iter()
+                    .any(|name| name.ends_with(end))
             }
             None => root().join(source).is_file(),
         };
@@ -106,21 +163,29 @@ fn what_the_packages_hold_is_there() {
     }
     // both hold the same; Debian has a folder of its own for zsh
     let moved = |(source, dest): &(String, String)| {
-        (source.clone(), dest.replace("zsh/vendor-completions", "zsh/site-functions"))
+        (
+            source.clone(),
+            dest.replace("zsh/vendor-completions", "zsh/site-functions"),
+        )
     };
     assert_eq!(deb.iter().map(moved).collect::<Vec<_>>(), rpm);
     let installed: BTreeSet<&str> = deb.iter().map(|(_, dest)| dest.as_str()).collect();
     for config in metadata["deb"]["conf-files"].as_array().unwrap() {
-        assert!(installed.contains(config.as_str().unwrap().trim_start_matches('/')), "{config}");
+        assert!(
+            installed.contains(config.as_str().unwrap().trim_start_matches('/')),
+            "{config}"
+        );
     }
 }
 
 #[test]
 fn the_page_about_installing_names_the_files_of_this_version() {
     let page = std::fs::read_to_string(root().join("docs/install.md")).unwrap();
-    for (before, after) in
-        [("landfall-", "-linux-amd64"), ("landfall_", "-1_amd64.deb"), ("landfall:", " verify")]
-    {
+    for (before, after) in [
+        ("landfall-", "-linux-amd64"),
+        ("landfall_", "-1_amd64.deb"),
+        ("landfall:", " verify"),
+    ] {
         let name = format!("{before}{}{after}", env!("CARGO_PKG_VERSION"));
         assert!(page.contains(&name), "{name}");
     }
@@ -129,7 +194,8 @@ fn the_page_about_installing_names_the_files_of_this_version() {
 #[test]
 fn the_unit_is_sound_and_hardened() {
     let unit =
-        std::fs::read_to_string(root().join("crates/landfall-render/src/serve/landfall.service")).unwrap();
+        std::fs::read_to_string(root().join("crates/landfall-render/src/serve/landfall.service"))
+            .unwrap();
     if !need(&["systemd-analyze"]) {
         return;
     }
@@ -138,9 +204,18 @@ fn the_unit_is_sound_and_hardened() {
     let unit = unit.replace("/usr/bin/landfall", env!("CARGO_BIN_EXE_landfall"));
     let path = place.write("landfall.service", unit);
     let analyze = |arguments: &[&str]| {
-        let run = place.clean("systemd-analyze").args(arguments).arg(&path).output().unwrap();
+        let run = place
+            .clean("systemd-analyze")
+            .args(arguments)
+            .arg(&path)
+            .output()
+            .unwrap();
         let err = String::from_utf8_lossy(&run.stderr).into_owned();
-        assert!(run.status.success(), "{err}{}", String::from_utf8_lossy(&run.stdout));
+        assert!(
+            run.status.success(),
+            "{err}{}",
+            String::from_utf8_lossy(&run.stdout)
+        );
         err
     };
     assert_eq!(analyze(&["verify", "--man=no"]), "");

@@ -1,6 +1,7 @@
-//! An answer of a public host leads to no private address, unless the site allows it: redirects, token
-//! realms, the `Location` of uploads, foreign layers, and URLs in indexes of charts and packages. Hosts
-//! behind a proxy count as public, so a proxy on loopback stands in for the internet.
+//! An answer of a public host leads to no private address, unless the site allows it: redirects,
+//! token realms, the `Location` of uploads, foreign layers, and URLs in indexes of charts and
+//! packages. Hosts behind a proxy count as public, so a proxy on loopback stands in for the
+//! internet.
 
 use crate::support::Place;
 use crate::support::apt::{AptUpstream, deb};
@@ -9,7 +10,8 @@ use crate::support::images::{noise, sha256};
 use crate::support::middle::{Asked, Middle, Turn};
 use serde_json::{Value, json};
 
-/// A place whose proxy is the internet, and a server at a private address that nobody may be led to.
+/// A place whose proxy is the internet, and a server at a private address that nobody may be led
+/// to.
 struct World {
     place: Place,
     _internet: Middle,
@@ -24,11 +26,18 @@ impl World {
         let address = inside.address.clone();
         let internet = Middle::new("", move |asked| answer(asked, &address));
         place.set("http_proxy", &format!("http://{}", internet.address));
-        World { place, _internet: internet, inside }
+        World {
+            place,
+            _internet: internet,
+            inside,
+        }
     }
 
     fn manifest(&self, items: &str) {
-        self.place.write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\n{items}\n"));
+        self.place.write(
+            "m.yaml",
+            format!("apiVersion: landfall/v1\nkind: Manifest\n{items}\n"),
+        );
     }
 
     fn allow(&self, entries: &str) {
@@ -38,14 +47,28 @@ impl World {
 
     fn lock(&self, exit: i32, more: &[&str]) -> Value {
         let plain = ["--plain-http", "public.test"];
-        self.place.json(exit, &[&["lock", "-f", "m.yaml", "--store", "store"], &plain[..], more].concat())
+        self.place.json(
+            exit,
+            &[
+                &["lock", "-f", "m.yaml", "--store", "store"],
+                &plain[..],
+                more,
+            ]
+            .concat(),
+        )
     }
 
     /// The refusal, which names the host that led there and the key of the site. Nobody was asked.
     fn assert_refused(&self, report: &Value) {
         let told = report.to_string();
-        assert!(told.contains("public.test:80, a public host, leads to"), "{report:#}");
-        assert!(told.contains("add `privateTargets: [\\\"127.0.0.1\\\"]` to the site"), "{report:#}");
+        assert!(
+            told.contains("public.test:80, a public host, leads to"),
+            "{report:#}"
+        );
+        assert!(
+            told.contains("add `privateTargets: [\\\"127.0.0.1\\\"]` to the site"),
+            "{report:#}"
+        );
         assert_eq!(self.inside.asked().len(), 0, "{report:#}");
     }
 }
@@ -59,7 +82,10 @@ fn a_redirect_of_a_public_host_to_a_private_address_is_refused_unless_the_site_a
     let world = World::new(|asked, inside| match &*asked.target {
         "http://public.test/address" => found(format!("http://{inside}/x")),
         // no proxy is asked for this name, and it resolves to loopback
-        "http://public.test/name" => found(format!("http://{}/x", inside.replace("127.0.0.1", "localhost"))),
+        "http://public.test/name" => found(format!(
+            "http://{}/x",
+            inside.replace("127.0.0.1", "localhost")
+        )),
         "http://public.test/around" => found("http://other.test/address".into()),
         "http://other.test/address" => found(format!("http://{inside}/x")),
         _ => Turn::status(404),
@@ -68,8 +94,15 @@ fn a_redirect_of_a_public_host_to_a_private_address_is_refused_unless_the_site_a
         world.manifest(&format!("files: [{{url: \"http://public.test/{path}\"}}]"));
         let report = world.lock(1, &[]);
         let told = report.to_string();
-        let host = if path == "around" { "other.test:80" } else { "public.test:80" };
-        assert!(told.contains(&format!("{host}, a public host, leads to")), "{report:#}");
+        let host = if path == "around" {
+            "other.test:80"
+        } else {
+            "public.test:80"
+        };
+        assert!(
+            told.contains(&format!("{host}, a public host, leads to")),
+            "{report:#}"
+        );
         assert!(told.contains("`privateTargets:"), "{report:#}");
         assert_eq!(world.inside.asked().len(), 0, "{report:#}");
     }
@@ -85,9 +118,16 @@ fn a_redirect_of_a_public_host_to_a_private_address_is_refused_unless_the_site_a
 fn a_private_host_redirects_to_private_addresses_without_being_asked() {
     let world = World::new(|_, _| Turn::status(404));
     let inside = world.inside.address.clone();
-    let private =
-        Middle::new("", move |_| found(format!("http://{}/x", inside.replace("127.0.0.1", "localhost"))));
-    world.manifest(&format!("files: [{{url: \"http://{}/tool\"}}]", private.address));
+    let private = Middle::new("", move |_| {
+        found(format!(
+            "http://{}/x",
+            inside.replace("127.0.0.1", "localhost")
+        ))
+    });
+    world.manifest(&format!(
+        "files: [{{url: \"http://{}/tool\"}}]",
+        private.address
+    ));
     world.lock(0, &[]);
     assert!(!world.inside.asked().is_empty());
 }
@@ -96,7 +136,11 @@ fn a_private_host_redirects_to_private_addresses_without_being_asked() {
 fn a_token_realm_at_a_private_address_is_refused() {
     let world = World::new(|_, inside| {
         let challenge = format!("Bearer realm=\"http://{inside}/token\",service=\"r\"");
-        Turn::Answer(401, vec![("WWW-Authenticate".into(), challenge)], String::new())
+        Turn::Answer(
+            401,
+            vec![("WWW-Authenticate".into(), challenge)],
+            String::new(),
+        )
     });
     world.manifest("images: [\"public.test/app:v1\"]");
     let report = world.lock(1, &[]);
@@ -105,26 +149,45 @@ fn a_token_realm_at_a_private_address_is_refused() {
 
 #[test]
 fn the_location_of_an_upload_at_a_private_address_is_refused() {
-    let world = World::new(|asked, inside| match (&*asked.method, asked.target.contains("/uploads/")) {
-        ("POST", true) => {
-            Turn::Answer(202, vec![("Location".into(), format!("http://{inside}/upload"))], String::new())
-        }
-        ("GET", _) if asked.target.ends_with("/v2/") => Turn::Answer(200, Vec::new(), "{}".into()),
-        _ => Turn::refuse(404, "NAME_UNKNOWN", "unknown"),
-    });
+    let world =
+        World::new(
+            |asked, inside| match (&*asked.method, asked.target.contains("/uploads/")) {
+                ("POST", true) => Turn::Answer(
+                    202,
+                    vec![("Location".into(), format!("http://{inside}/upload"))],
+                    String::new(),
+                ),
+                ("GET", _) if asked.target.ends_with("/v2/") => {
+                    Turn::Answer(200, Vec::new(), "{}".into())
+                }
+                _ => Turn::refuse(404, "NAME_UNKNOWN", "unknown"),
+            },
+        );
     world.place.write("www/tool", noise(1, 3000));
     let files = crate::support::peers::file_server(&world.place.path("www"));
-    world.manifest(&format!("files: [{{url: \"http://{}/tool\"}}]", files.address));
+    world.manifest(&format!(
+        "files: [{{url: \"http://{}/tool\"}}]",
+        files.address
+    ));
     world.lock(0, &[]);
     world.place.json(0, &["pull", "--store", "store"]);
-    let push = ["push", "--to", "public.test", "--plain-http", "public.test", "--store", "store"];
+    let push = [
+        "push",
+        "--to",
+        "public.test",
+        "--plain-http",
+        "public.test",
+        "--store",
+        "store",
+    ];
     let report = world.place.json(1, &push);
     world.assert_refused(&report);
 }
 
 #[test]
 fn the_urls_of_a_foreign_layer_lead_to_no_private_address() {
-    let config = r#"{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}"#;
+    let config =
+        r#"{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}"#;
     let layer = sha256(b"a secret");
     let world = World::new(move |asked, inside| {
         let manifest = json!({
@@ -138,12 +201,20 @@ fn the_urls_of_a_foreign_layer_lead_to_no_private_address() {
         let kind = "application/vnd.docker.distribution.manifest.v2+json".to_owned();
         let headers = vec![
             ("Content-Type".to_owned(), kind),
-            ("Docker-Content-Digest".to_owned(), sha256(manifest.as_bytes())),
+            (
+                "Docker-Content-Digest".to_owned(),
+                sha256(manifest.as_bytes()),
+            ),
         ];
         match &asked.target {
-            target if target.contains("/referrers/") => Turn::refuse(404, "NOT_FOUND", "no such page"),
+            target if target.contains("/referrers/") => {
+                Turn::refuse(404, "NOT_FOUND", "no such page")
+            }
             target if target.ends_with("/v2/") => Turn::Answer(200, Vec::new(), "{}".into()),
-            target if target.contains("/manifests/v1") || target.ends_with(&sha256(manifest.as_bytes())) => {
+            target
+                if target.contains("/manifests/v1")
+                    || target.ends_with(&sha256(manifest.as_bytes())) =>
+            {
                 Turn::Answer(200, headers, manifest)
             }
             target if target.ends_with(&sha256(config.as_bytes())) => {
@@ -159,26 +230,32 @@ fn the_urls_of_a_foreign_layer_lead_to_no_private_address() {
     world.assert_refused(&report);
     // the same bytes, where the site says so
     world.allow("127.0.0.1");
-    world.place.json(0, &[&pull[..], &["--site", "site.yaml"]].concat());
+    world
+        .place
+        .json(0, &[&pull[..], &["--site", "site.yaml"]].concat());
     assert_eq!(world.inside.count("GET", "/layer"), 1);
 }
 
 #[test]
 fn the_index_of_a_chart_repository_leads_to_no_private_address() {
     for scheme in ["http", "oci"] {
-        let world = World::new(move |asked, inside| match asked.target.ends_with("/index.yaml") {
-            true => {
-                let url = match scheme {
-                    "http" => format!("http://{inside}/app-1.0.0.tgz"),
-                    _ => format!("oci://{inside}/app:1.0.0"),
-                };
-                let index =
-                    format!("apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    urls: [\"{url}\"]\n");
-                Turn::Answer(200, Vec::new(), index)
-            }
-            false => Turn::status(404),
-        });
-        world.manifest("charts: [{repo: \"http://public.test/charts\", name: app, version: 1.0.0}]");
+        let world = World::new(
+            move |asked, inside| match asked.target.ends_with("/index.yaml") {
+                true => {
+                    let url = match scheme {
+                        "http" => format!("http://{inside}/app-1.0.0.tgz"),
+                        _ => format!("oci://{inside}/app:1.0.0"),
+                    };
+                    let index = format!(
+                        "apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    urls: [\"{url}\"]\n"
+                    );
+                    Turn::Answer(200, Vec::new(), index)
+                }
+                false => Turn::status(404),
+            },
+        );
+        world
+            .manifest("charts: [{repo: \"http://public.test/charts\", name: app, version: 1.0.0}]");
         let report = world.lock(1, &[]);
         world.assert_refused(&report);
     }
@@ -186,17 +263,34 @@ fn the_index_of_a_chart_repository_leads_to_no_private_address() {
 
 #[test]
 fn a_dependency_of_a_chart_leads_to_no_private_address() {
-    let world = World::new(|asked, inside| match asked.target.rsplit_once('/').map(|(_, name)| name) {
-        Some("index.yaml") => {
-            let entry = "app:\n  - {version: 1.0.0, urls: [app-1.0.0.tgz]}\n";
-            Turn::Answer(200, Vec::new(), format!("apiVersion: v1\nentries:\n  {entry}"))
-        }
-        Some("app-1.0.0.tgz") => {
-            let dependency = format!("{{name: dep, version: 1.0.0, repository: \"http://{inside}/charts\"}}");
-            Turn::Bytes(Chart::new("app", "1.0.0", &format!("dependencies: [{dependency}]\n"), &[]).archive)
-        }
-        _ => Turn::status(404),
-    });
+    let world =
+        World::new(
+            |asked, inside| match asked.target.rsplit_once('/').map(|(_, name)| name) {
+                Some("index.yaml") => {
+                    let entry = "app:\n  - {version: 1.0.0, urls: [app-1.0.0.tgz]}\n";
+                    Turn::Answer(
+                        200,
+                        Vec::new(),
+                        format!("apiVersion: v1\nentries:\n  {entry}"),
+                    )
+                }
+                Some("app-1.0.0.tgz") => {
+                    let dependency = format!(
+                        "{{name: dep, version: 1.0.0, repository: \"http://{inside}/charts\"}}"
+                    );
+                    Turn::Bytes(
+                        Chart::new(
+                            "app",
+                            "1.0.0",
+                            &format!("dependencies: [{dependency}]\n"),
+                            &[],
+                        )
+                        .archive,
+                    )
+                }
+                _ => Turn::status(404),
+            },
+        );
     world.manifest("charts: [{repo: \"http://public.test/charts\", name: app, version: 1.0.0}]");
     let report = world.lock(1, &[]);
     world.assert_refused(&report);
@@ -210,12 +304,22 @@ fn the_snapshots_of_a_repository_of_packages_lead_to_no_private_address() {
     let Some(up) = AptUpstream::new() else { return };
     let inside = Middle::new("", |_| Turn::status(404));
     let internet = Middle::new(&up.server.address, |asked| {
-        Turn::As(asked.target.strip_prefix("http://public.test").unwrap_or("/none").to_owned())
+        Turn::As(
+            asked
+                .target
+                .strip_prefix("http://public.test")
+                .unwrap_or("/none")
+                .to_owned(),
+        )
     });
-    up.place.set("http_proxy", &format!("http://{}", internet.address));
+    up.place
+        .set("http_proxy", &format!("http://{}", internet.address));
     up.build("pool/stable", &[deb("app", "1", "")]);
     let snapshots = format!("Snapshots: http://{}/@SNAPSHOTID@/\n", inside.address);
-    up.suite("stable", &format!("Date: Sat, 14 Nov 2026 00:00:00 UTC\n{snapshots}"));
+    up.suite(
+        "stable",
+        &format!("Date: Sat, 14 Nov 2026 00:00:00 UTC\n{snapshots}"),
+    );
     let wanted = "url: \"http://public.test/r\", suite: stable, components: [main], key: key.asc";
     up.manifest(&format!("{wanted}, install: [app], base: none"));
     up.lock(0, &[]);
@@ -228,16 +332,26 @@ fn the_snapshots_of_a_repository_of_packages_lead_to_no_private_address() {
 
 #[test]
 fn the_mirrors_of_a_repository_of_packages_lead_to_no_private_address() {
-    let world = World::new(|asked, inside| match asked.target.ends_with("/mirrorlist") {
-        true => Turn::Answer(200, Vec::new(), format!("http://{inside}/repo\n")),
-        false => Turn::status(404),
-    });
+    let world = World::new(
+        |asked, inside| match asked.target.ends_with("/mirrorlist") {
+            true => Turn::Answer(200, Vec::new(), format!("http://{inside}/repo\n")),
+            false => Turn::status(404),
+        },
+    );
     let run = |exit| {
         let yum = "packages:\n- yum: {url: \"http://public.test/repo\", mirrorlist: \"http://public.test/mirrorlist\", \
                    key: key.asc, install: [app], base: none}";
         world.manifest(yum);
         let mut command = world.place.command();
-        command.args(["lock", "-f", "m.yaml", "--store", "store", "--progress", "none"]);
+        command.args([
+            "lock",
+            "-f",
+            "m.yaml",
+            "--store",
+            "store",
+            "--progress",
+            "none",
+        ]);
         let run = command.output().unwrap();
         let told = String::from_utf8_lossy(&run.stderr).into_owned();
         assert_eq!(run.status.code(), Some(exit), "{told}");
@@ -255,22 +369,38 @@ fn the_mirrors_of_a_repository_of_packages_lead_to_no_private_address() {
 
 #[test]
 fn a_host_that_is_no_host_is_not_asked_and_opens_no_firewall() {
-    let world = World::new(|asked, _| match asked.target.rsplit_once('/').map(|(_, name)| name) {
-        Some("star") => found("http://*.*/x".into()),
-        Some("flag") => found("http://-i/x".into()),
-        Some("quote") => found("http://a\"b.test/x".into()),
-        _ => Turn::Answer(200, Vec::new(), "a tool".into()),
-    });
-    let files =
-        ["star", "flag", "quote", "tool"].map(|name| format!("{{url: \"http://public.test/{name}\"}}"));
+    let world = World::new(
+        |asked, _| match asked.target.rsplit_once('/').map(|(_, name)| name) {
+            Some("star") => found("http://*.*/x".into()),
+            Some("flag") => found("http://-i/x".into()),
+            Some("quote") => found("http://a\"b.test/x".into()),
+            _ => Turn::Answer(200, Vec::new(), "a tool".into()),
+        },
+    );
+    let files = ["star", "flag", "quote", "tool"]
+        .map(|name| format!("{{url: \"http://public.test/{name}\"}}"));
     world.manifest(&format!("files: [{}]", files.join(", ")));
     let report = world.lock(3, &[]);
-    assert_eq!(report.to_string().matches("its host is no DNS name and no address").count(), 3, "{report:#}");
-    let hosts: Vec<&str> =
-        report["hosts"].as_array().unwrap().iter().filter_map(|row| row["host"].as_str()).collect();
+    assert_eq!(
+        report
+            .to_string()
+            .matches("its host is no DNS name and no address")
+            .count(),
+        3,
+        "{report:#}"
+    );
+    let hosts: Vec<&str> = report["hosts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|row| row["host"].as_str())
+        .collect();
     assert_eq!(hosts, ["public.test"], "{report:#}");
     let record = world.place.read("store/.landfall/egress");
-    assert!(!record.contains("*.*") && !record.contains("-i"), "{record}");
+    assert!(
+        !record.contains("*.*") && !record.contains("-i"),
+        "{record}"
+    );
 
     // what an earlier release recorded is in no rule either
     let poisoned = record.replacen(
@@ -281,8 +411,21 @@ fn a_host_that_is_no_host_is_not_asked_and_opens_no_firewall() {
     );
     assert_ne!(poisoned, record);
     world.place.write("store/.landfall/egress", poisoned);
-    for format in ["squid", "cilium", "networkpolicy", "csv", "markdown", "text", "json"] {
-        let rules = world.place.ok(&["egress", "--store", "store", "--format", format]);
-        assert!(rules.contains("public.test") && !rules.contains("*.*"), "{format}: {rules}");
+    for format in [
+        "squid",
+        "cilium",
+        "networkpolicy",
+        "csv",
+        "markdown",
+        "text",
+        "json",
+    ] {
+        let rules = world
+            .place
+            .ok(&["egress", "--store", "store", "--format", format]);
+        assert!(
+            rules.contains("public.test") && !rules.contains("*.*"),
+            "{format}: {rules}"
+        );
     }
 }

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
 
-/// A far side with `app:v1` and `app:v2`, two indexes that share an image, each with a signature by cosign's tag, and the
-/// bundles that brought them. `other` is a repository of somebody else.
+/// A far side with `app:v1` and `app:v2`, two indexes that share an image, each with a signature by
+/// cosign's tag, and the bundles that brought them. `other` is a repository of somebody else.
 struct Far {
     place: Place,
     registry: Server,
     _upstream: Server,
-    /// The indexes of `v1` and `v2`; the image of `v1` alone, the one of both, and that of `v2` alone.
+    /// The indexes of `v1` and `v2`; the image of `v1` alone, the one of both, and that of `v2`
+    /// alone.
     indexes: [Value; 2],
     images: [Value; 3],
     signatures: [String; 2],
@@ -23,8 +24,14 @@ impl Far {
     fn new(registry: Server) -> Far {
         let (place, upstream) = (Place::new(), own_registry());
         let images = Images::new(place.path("layout"));
-        let one = |platform, seed| images.image(platform, &[images.layer(&[("app", &noise(seed, 4000))])]);
-        let own = [one("linux/amd64", 1), one("linux/arm64", 2), one("linux/amd64", 3)];
+        let one = |platform, seed| {
+            images.image(platform, &[images.layer(&[("app", &noise(seed, 4000))])])
+        };
+        let own = [
+            one("linux/amd64", 1),
+            one("linux/arm64", 2),
+            one("linux/amd64", 3),
+        ];
         let indexes = [
             images.index(&[own[0].clone(), own[1].clone()]),
             images.index(&[own[1].clone(), own[2].clone()]),
@@ -37,16 +44,33 @@ impl Far {
             signatures[at] = format!("{}.sig", digest(index).replace(':', "-"));
             images.push(&upstream.address, "app", &signatures[at], &signature);
             let manifest = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages: ";
-            place.write("m.yaml", format!("{manifest}[\"{}/app:{tag}\"]\n", upstream.address));
+            place.write(
+                "m.yaml",
+                format!("{manifest}[\"{}/app:{tag}\"]\n", upstream.address),
+            );
             let (lock, bundle) = (format!("{tag}.lock"), format!("b{}", at + 1));
             place.ok(&["lock", "-f", "m.yaml", "--lock", &lock, "--store", "store"]);
             place.ok(&["pull", "--lock", &lock, "--store", "store"]);
             place.ok(&["pack", "--lock", &lock, "-o", &bundle, "--store", "store"]);
             let receipt = format!("r{}.json", at + 1);
-            place.ok(&["push", &bundle, "--to", &registry.address, "--receipt", &receipt]);
+            place.ok(&[
+                "push",
+                &bundle,
+                "--to",
+                &registry.address,
+                "--receipt",
+                &receipt,
+            ]);
         }
         images.push(&registry.address, "other", "mine", &own[0]);
-        Far { place, registry, _upstream: upstream, indexes, images: own, signatures }
+        Far {
+            place,
+            registry,
+            _upstream: upstream,
+            indexes,
+            images: own,
+            signatures,
+        }
     }
 
     fn push(&self, exit: i32, more: &[&str]) -> Value {
@@ -58,7 +82,10 @@ impl Far {
     fn blobs(&self, repository: &str, reference: &str) -> Vec<Value> {
         let manifest = http::manifest(&self.registry.address, repository, reference).json();
         let layers = manifest["layers"].as_array().unwrap().iter();
-        std::iter::once(&manifest["config"]).chain(layers).cloned().collect()
+        std::iter::once(&manifest["config"])
+            .chain(layers)
+            .cloned()
+            .collect()
     }
 
     fn status(&self, repository: &str, reference: &str) -> u16 {
@@ -71,7 +98,10 @@ fn digest(descriptor: &Value) -> &str {
 }
 
 fn size(blobs: &[Value]) -> u64 {
-    blobs.iter().map(|blob| blob["size"].as_u64().unwrap()).sum()
+    blobs
+        .iter()
+        .map(|blob| blob["size"].as_u64().unwrap())
+        .sum()
 }
 
 /// What `kubectl get pods -A -o json` prints of one pod with this image.
@@ -82,7 +112,12 @@ fn pods(image: &str) -> String {
 
 /// The digests of what goes, or would go.
 fn gone(report: &Value) -> Vec<&str> {
-    report["pruned"]["manifests"].as_array().unwrap().iter().map(digest).collect()
+    report["pruned"]["manifests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(digest)
+        .collect()
 }
 
 const PRUNE: [&str; 3] = ["--prune", "--repository", "app"];
@@ -96,23 +131,51 @@ fn what_nobody_needs_is_listed_first_and_removed_when_told() {
     let [v1, v2] = [0, 1].map(|at| digest(&far.indexes[at]));
     let listed = far.push(0, &PRUNE);
     let would = gone(&listed);
-    assert!(would.contains(&v1) && would.contains(&digest(&far.images[0])), "{listed:#}");
+    assert!(
+        would.contains(&v1) && would.contains(&digest(&far.images[0])),
+        "{listed:#}"
+    );
     // v1, its own image and its signature; the image that v2 names too stays
-    assert_eq!((would.len(), &listed["pruned"]["deleted"]), (3, &json!(false)), "{listed:#}");
+    assert_eq!(
+        (would.len(), &listed["pruned"]["deleted"]),
+        (3, &json!(false)),
+        "{listed:#}"
+    );
     assert_eq!(far.status("app", "v1"), 200, "a list removes nothing");
-    assert_eq!(gone(&far.push(0, &[&PRUNE[..], &["--delete", "--dry-run"]].concat())), would);
+    assert_eq!(
+        gone(&far.push(0, &[&PRUNE[..], &["--delete", "--dry-run"]].concat())),
+        would
+    );
     assert_eq!(far.status("app", "v1"), 200, "a dry run removes nothing");
 
     // the image of v1 stands in `other` too, and the empty config of signatures in that of v2
     let signature = &far.blobs("app", &far.signatures[0])[1..];
     let all = size(signature) + size(&far.blobs("app", digest(&far.images[0])));
     assert_eq!(listed["pruned"]["bytes"], all, "{listed:#}");
-    far.place.write("pods.json", pods(&format!("{}/other:mine", far.registry.address)));
-    let both = ["--prune", "--repository", "app", "--repository", "other", "--keep", "pods.json"];
+    far.place.write(
+        "pods.json",
+        pods(&format!("{}/other:mine", far.registry.address)),
+    );
+    let both = [
+        "--prune",
+        "--repository",
+        "app",
+        "--repository",
+        "other",
+        "--keep",
+        "pods.json",
+    ];
     let both = far.push(0, &both);
-    assert_eq!((gone(&both), &both["pruned"]["bytes"]), (would.clone(), &json!(size(signature))), "{both:#}");
+    assert_eq!(
+        (gone(&both), &both["pruned"]["bytes"]),
+        (would.clone(), &json!(size(signature))),
+        "{both:#}"
+    );
 
-    let did = far.push(0, &[&PRUNE[..], &["--delete", "--receipt", "r.json"]].concat());
+    let did = far.push(
+        0,
+        &[&PRUNE[..], &["--delete", "--receipt", "r.json"]].concat(),
+    );
     assert_eq!(did["pruned"]["bytes"], all);
     assert_eq!(gone(&did), would);
     for (reference, status) in [
@@ -128,13 +191,26 @@ fn what_nobody_needs_is_listed_first_and_removed_when_told() {
     ] {
         assert_eq!(far.status("app", reference), status, "{reference}");
     }
-    assert_eq!(far.status("other", "mine"), 200, "a repository that nobody named is left alone");
+    assert_eq!(
+        far.status("other", "mine"),
+        200,
+        "a repository that nobody named is left alone"
+    );
     let receipt: Value = serde_json::from_str(&far.place.read("r.json")).unwrap();
-    assert_eq!(receipt["pruned"].as_array().unwrap().len(), 3, "{receipt:#}");
-    assert!(receipt["pruned"][0]["tags"].is_array() && receipt["items"].as_array().unwrap().len() == 1);
+    assert_eq!(
+        receipt["pruned"].as_array().unwrap().len(),
+        3,
+        "{receipt:#}"
+    );
+    assert!(
+        receipt["pruned"][0]["tags"].is_array() && receipt["items"].as_array().unwrap().len() == 1
+    );
     assert!(gone(&far.push(0, &[&PRUNE[..], &["--delete"]].concat())).is_empty());
     // what is left is whole
-    far.place.json(0, &["status", "b2", "--to", &far.registry.address, "--recheck"]);
+    far.place.json(
+        0,
+        &["status", "b2", "--to", &far.registry.address, "--recheck"],
+    );
 }
 
 #[test]
@@ -144,23 +220,55 @@ fn locks_receipts_bundles_pods_and_the_last_tags_keep_what_they_name() {
     }
     let far = Far::new(docker_registry());
     let v1 = digest(&far.indexes[0]).to_owned();
-    far.place.write("by-tag.json", pods(&format!("{}/app:v1", far.registry.address)));
-    far.place.write("by-digest.json", pods(&format!("quay.io/any/name@{v1}")));
-    far.place.write("of-another.json", pods("quay.io/any/name:v1"));
+    far.place.write(
+        "by-tag.json",
+        pods(&format!("{}/app:v1", far.registry.address)),
+    );
+    far.place
+        .write("by-digest.json", pods(&format!("quay.io/any/name@{v1}")));
+    far.place
+        .write("of-another.json", pods("quay.io/any/name:v1"));
     let kept = ["v1.lock", "r1.json", "b1", "by-tag.json", "by-digest.json"];
     for keep in kept {
-        assert!(gone(&far.push(0, &[&PRUNE[..], &["--keep", keep]].concat())).is_empty(), "{keep}");
+        assert!(
+            gone(&far.push(0, &[&PRUNE[..], &["--keep", keep]].concat())).is_empty(),
+            "{keep}"
+        );
     }
     assert!(gone(&far.push(0, &[&PRUNE[..], &["--keep-last", "2"]].concat())).is_empty());
-    assert_eq!(gone(&far.push(0, &[&PRUNE[..], &["--keep-last", "1"]].concat())).len(), 3);
-    assert_eq!(gone(&far.push(0, &[&PRUNE[..], &["--keep", "of-another.json"]].concat())).len(), 3);
+    assert_eq!(
+        gone(&far.push(0, &[&PRUNE[..], &["--keep-last", "1"]].concat())).len(),
+        3
+    );
+    assert_eq!(
+        gone(&far.push(0, &[&PRUNE[..], &["--keep", "of-another.json"]].concat())).len(),
+        3
+    );
 
-    far.place.write("r9.json", far.place.read("r1.json").replace(&far.registry.address, "elsewhere:5000"));
+    far.place.write(
+        "r9.json",
+        far.place
+            .read("r1.json")
+            .replace(&far.registry.address, "elsewhere:5000"),
+    );
     let other = far.push(2, &[&PRUNE[..], &["--keep", "r9.json"]].concat());
-    assert!(other["error"]["message"].as_str().unwrap().contains("push to elsewhere:5000"));
-    far.place.write("empty.json", r#"{"kind": "List", "apiVersion": "v1", "items": []}"#);
+    assert!(
+        other["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("push to elsewhere:5000")
+    );
+    far.place.write(
+        "empty.json",
+        r#"{"kind": "List", "apiVersion": "v1", "items": []}"#,
+    );
     let empty = far.push(2, &[&PRUNE[..], &["--keep", "empty.json"]].concat());
-    assert!(empty["error"]["message"].as_str().unwrap().contains("names no image of a pod"));
+    assert!(
+        empty["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("names no image of a pod")
+    );
 }
 
 #[test]
@@ -171,14 +279,26 @@ fn repositories_are_named_and_one_that_tells_nothing_is_left() {
     let far = Far::new(docker_registry());
     let unnamed = far.push(2, &["--prune"]);
     let said = unnamed["error"]["message"].as_str().unwrap();
-    assert!(said.contains("--repository NAME") && said.ends_with("\n  app"), "{said}");
+    assert!(
+        said.contains("--repository NAME") && said.ends_with("\n  app"),
+        "{said}"
+    );
     far.place.write("names", "# ours\nnobody/knows\napp\n");
     let report = far.push(3, &["--prune", "--delete", "--repository", "@names"]);
     let left = &report["pruned"]["repositories"][1];
-    assert_eq!((&left["repository"], left["why"].is_string()), (&json!("nobody/knows"), true), "{report:#}");
+    assert_eq!(
+        (&left["repository"], left["why"].is_string()),
+        (&json!("nobody/knows"), true),
+        "{report:#}"
+    );
     assert_eq!(gone(&report).len(), 3);
     let bad = far.push(2, &["--prune", "--repository", "r:5000/app:v1"]);
-    assert!(bad["error"]["message"].as_str().unwrap().contains("without the registry"));
+    assert!(
+        bad["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("without the registry")
+    );
 }
 
 #[test]
@@ -190,6 +310,9 @@ fn a_registry_that_removes_nothing_says_which_setting_does_it() {
     assert_eq!(gone(&far.push(0, &PRUNE)).len(), 3);
     let refused = far.push(3, &[&PRUNE[..], &["--delete"]].concat());
     let said = refused["error"]["message"].as_str().unwrap();
-    assert!(said.contains("storage.delete.enabled") && said.starts_with("delivered, but "), "{said}");
+    assert!(
+        said.contains("storage.delete.enabled") && said.starts_with("delivered, but "),
+        "{said}"
+    );
     assert_eq!(far.status("app", "v1"), 200);
 }

@@ -27,7 +27,15 @@ impl Site {
         if let Some(objects) = objects {
             objects.introduce_to(place);
         }
-        place.ok(&["lock", "-f", "m.yaml", "--lock", "one.lock", "--store", "stores/locks"]);
+        place.ok(&[
+            "lock",
+            "-f",
+            "m.yaml",
+            "--lock",
+            "one.lock",
+            "--store",
+            "stores/locks",
+        ]);
         let [old, new] = rig.up.content(|content| {
             let old = content.tags[&("team/app".to_owned(), "v1".to_owned())].clone();
             let image = content.image("team/app", "linux/amd64", &[(1, 160_000), (77, 300_000)]);
@@ -35,11 +43,22 @@ impl Site {
             content.tag("team/app", "v1", &index);
             [old, index["digest"].as_str().unwrap().to_owned()]
         });
-        place.ok(&["lock", "-f", "m.yaml", "--lock", "two.lock", "--store", "stores/locks"]);
+        place.ok(&[
+            "lock",
+            "-f",
+            "m.yaml",
+            "--lock",
+            "two.lock",
+            "--store",
+            "stores/locks",
+        ]);
         for lock in ["one.lock", "two.lock"] {
             place.ok(&["pull", "--lock", lock, "--store", store]);
         }
-        let site = Site { tops: [old, new], rig };
+        let site = Site {
+            tops: [old, new],
+            rig,
+        };
         site.publish(store, "one.lock");
         site
     }
@@ -49,7 +68,8 @@ impl Site {
     }
 
     fn publish(&self, store: &str, lock: &str) {
-        self.place().ok(&["publish", "--lock", lock, "--store", store]);
+        self.place()
+            .ok(&["publish", "--lock", lock, "--store", store]);
     }
 
     /// The path of the image, as the servers have it.
@@ -61,7 +81,10 @@ impl Site {
 fn tag(address: &str, repository: &str) -> String {
     let answer = manifest(address, repository, "v1");
     assert_eq!(answer.status, 200, "{}", answer.text());
-    assert_eq!(answer.header("docker-content-digest"), Some(&*sha256(&answer.body)));
+    assert_eq!(
+        answer.header("docker-content-digest"),
+        Some(&*sha256(&answer.body))
+    );
     sha256(&answer.body)
 }
 
@@ -75,14 +98,22 @@ fn a_server_of_an_object_store_switches_with_its_pointer_and_redirects_to_the_st
     let far = landfall_serve(place, &["--store", STORE, "--redirect"]);
     assert_eq!(tag(&server.address, &repository), *old);
     // a blob passes once, hashed on its way; of what is known, a range is asked for alone
-    let layer = manifest(&server.address, &repository, old).json()["manifests"][0]["digest"].clone();
-    let layers = manifest(&server.address, &repository, layer.as_str().unwrap()).json()["layers"].clone();
+    let layer =
+        manifest(&server.address, &repository, old).json()["manifests"][0]["digest"].clone();
+    let layers =
+        manifest(&server.address, &repository, layer.as_str().unwrap()).json()["layers"].clone();
     let digest = layers[0]["digest"].as_str().unwrap().to_owned();
     let path = format!("/v2/{repository}/blobs/{digest}");
     store.reset();
     let blob = get(&server.address, &path);
     assert_eq!(sha256(&blob.body), digest);
-    let part = request("GET", &server.address, &path, &[("Range", "bytes=100-199")], b"");
+    let part = request(
+        "GET",
+        &server.address,
+        &path,
+        &[("Range", "bytes=100-199")],
+        b"",
+    );
     assert_eq!((part.status, &part.body[..]), (206, &blob.body[100..200]));
     assert_eq!(
         store.count(|asked| asked.method == "GET" && asked.key.contains("/blobs/")),
@@ -95,30 +126,70 @@ fn a_server_of_an_object_store_switches_with_its_pointer_and_redirects_to_the_st
     let link = get(&far.address, &path);
     assert_eq!((link.status, link.body.len()), (307, 0));
     let url = link.header("location").unwrap().to_owned();
-    let target = url.strip_prefix(&format!("http://{}", store.address)).unwrap();
+    let target = url
+        .strip_prefix(&format!("http://{}", store.address))
+        .unwrap();
     let fetched = get(&store.address.to_string(), target);
-    assert!(fetched.status == 200 && fetched.body == blob.body, "{}: {}", fetched.status, fetched.text());
-    assert!(get(&far.address, "/metrics").text().contains("landfall_redirects_total 1\n"));
+    assert!(
+        fetched.status == 200 && fetched.body == blob.body,
+        "{}: {}",
+        fetched.status,
+        fetched.text()
+    );
+    assert!(
+        get(&far.address, "/metrics")
+            .text()
+            .contains("landfall_redirects_total 1\n")
+    );
     // the pointer is asked for by its etag, and not for content by digest
     store.reset();
     assert_eq!(tag(&server.address, &repository), *old);
     assert_eq!(manifest(&server.address, &repository, old).status, 200);
-    assert_eq!(store.count(|asked| asked.key.ends_with("/current")), 1, "{:?}", store.asked());
+    assert_eq!(
+        store.count(|asked| asked.key.ends_with("/current")),
+        1,
+        "{:?}",
+        store.asked()
+    );
     // both servers switch at once, and what the last lock had is still there by digest
     site.publish(STORE, "two.lock");
     for server in [&server, &far] {
         assert_eq!(tag(&server.address, &repository), *new);
         assert_eq!(manifest(&server.address, &repository, old).status, 200);
-        assert_eq!(request("HEAD", &server.address, &path, &[], b"").status, 200);
+        assert_eq!(
+            request("HEAD", &server.address, &path, &[], b"").status,
+            200
+        );
         let tags = get(&server.address, &format!("/v2/{repository}/tags/list")).json();
-        assert_eq!(tags["tags"].as_array().unwrap().iter().filter(|tag| *tag == "v1").count(), 1, "{tags}");
+        assert_eq!(
+            tags["tags"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|tag| *tag == "v1")
+                .count(),
+            1,
+            "{tags}"
+        );
     }
-    // nobody guesses when the store does not say what is served; what is named by digest is not in doubt
+    // nobody guesses when the store does not say what is served; what is named by digest is not in
+    // doubt
     assert_eq!(get(&server.address, "/readyz").status, 200);
     store.judge(|asked| asked.key.ends_with("/current").then_some(Fault::Skewed));
     let unknown = manifest(&server.address, &repository, "v1");
-    assert_eq!((unknown.status, unknown.header("retry-after")), (503, Some("5")), "{}", unknown.text());
-    assert_eq!((get(&server.address, "/readyz").status, get(&server.address, "/healthz").status), (503, 200));
+    assert_eq!(
+        (unknown.status, unknown.header("retry-after")),
+        (503, Some("5")),
+        "{}",
+        unknown.text()
+    );
+    assert_eq!(
+        (
+            get(&server.address, "/readyz").status,
+            get(&server.address, "/healthz").status
+        ),
+        (503, 200)
+    );
     assert_eq!(manifest(&server.address, &repository, new).status, 200);
     store.reset();
     assert_eq!(tag(&server.address, &repository), *new);
@@ -129,7 +200,10 @@ fn a_server_of_an_object_store_switches_with_its_pointer_and_redirects_to_the_st
     std::fs::write(&file, &bytes).unwrap();
     let fresh = landfall_serve(place, &["--store", STORE]);
     let broken = attempt("GET", &fresh.address, &path, &[], b"");
-    assert!(broken.is_none_or(|answer| answer.body.len() < bytes.len()), "wrong bytes to the last");
+    assert!(
+        broken.is_none_or(|answer| answer.body.len() < bytes.len()),
+        "wrong bytes to the last"
+    );
 }
 
 #[test]
@@ -140,36 +214,78 @@ fn a_store_on_disk_is_published_and_served_too_and_what_it_lacks_is_told() {
     assert_eq!(tag(&server.address, &repository), site.tops[0]);
     site.publish("store", "two.lock");
     assert_eq!(tag(&server.address, &repository), site.tops[1]);
-    assert_eq!(manifest(&server.address, &repository, &site.tops[0]).status, 200);
+    assert_eq!(
+        manifest(&server.address, &repository, &site.tops[0]).status,
+        200
+    );
     // gc keeps what is published
     place.write("empty.lock", "version: 1\n...\n");
     let kept = place.json(1, &["gc", "--lock", "empty.lock", "--store", "store"]);
-    assert!(kept["error"]["message"].as_str().unwrap().contains("another process"), "{kept}");
-    let swept = place.json(0, &["gc", "--lock", "empty.lock", "--store", "store", "--dry-run"]);
+    assert!(
+        kept["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("another process"),
+        "{kept}"
+    );
+    let swept = place.json(
+        0,
+        &[
+            "gc",
+            "--lock",
+            "empty.lock",
+            "--store",
+            "store",
+            "--dry-run",
+        ],
+    );
     assert_eq!(swept["removed"].as_array().unwrap().len(), 0, "{swept}");
     // it says that it is about to stop, and answers meanwhile
     let kill = |signal: &str| {
-        let told = std::process::Command::new("kill").args([signal, &server.pid().to_string()]).status();
+        let told = std::process::Command::new("kill")
+            .args([signal, &server.pid().to_string()])
+            .status();
         assert!(told.unwrap().success());
     };
     kill("-TERM");
     while get(&server.address, "/readyz").status == 200 {}
     let last = manifest(&server.address, &repository, "v1");
-    assert_eq!((last.status, last.header("connection")), (200, Some("close")));
+    assert_eq!(
+        (last.status, last.header("connection")),
+        (200, Some("close"))
+    );
     kill("-KILL");
     // nothing is published that is not there
     place.json(0, &["pull", "--lock", "one.lock", "--store", "other"]);
     let lacking = place.json(1, &["publish", "--lock", "two.lock", "--store", "other"]);
-    assert!(lacking["error"]["message"].as_str().unwrap().contains("team/app:v1"), "{lacking}");
+    assert!(
+        lacking["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("team/app:v1"),
+        "{lacking}"
+    );
     assert_eq!(lacking["totals"]["missing"], 1, "{lacking}");
     let nothing = place.json(2, &["serve", "--store", "other", "--listen", "127.0.0.1:0"]);
-    assert!(nothing["error"]["message"].as_str().unwrap().contains("landfall publish"), "{nothing}");
+    assert!(
+        nothing["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("landfall publish"),
+        "{nothing}"
+    );
     let no_links = place.json(2, &["serve", "--store", "other", "--redirect"]);
-    assert!(no_links["error"]["message"].as_str().unwrap().contains("s3://"), "{no_links}");
+    assert!(
+        no_links["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("s3://"),
+        "{no_links}"
+    );
 }
 
-/// Pulls as a client does: the tag, and then all that it names, each by another connection and so from any server. Returns
-/// what the tag was.
+/// Pulls as a client does: the tag, and then all that it names, each by another connection and so
+/// from any server. Returns what the tag was.
 fn pull(address: &str, repository: &str, seen: &mut BTreeSet<String>) -> String {
     let fetch = |kind: &str, reference: &str| {
         let answer = get(address, &format!("/v2/{repository}/{kind}/{reference}"));
@@ -188,7 +304,11 @@ fn pull(address: &str, repository: &str, seen: &mut BTreeSet<String>) -> String 
                 assert_eq!(sha256(&fetch("blobs", digest).body), digest);
             } else {
                 let path = format!("/v2/{repository}/blobs/{digest}");
-                assert_eq!(request("HEAD", address, &path, &[], b"").status, 200, "{digest}");
+                assert_eq!(
+                    request("HEAD", address, &path, &[], b"").status,
+                    200,
+                    "{digest}"
+                );
             }
         }
     }
@@ -204,14 +324,21 @@ fn three_servers_behind_nginx_switch_under_load_without_a_failed_or_a_mixed_answ
     let site = Site::new(STORE, Some(&store));
     let repository = site.repository();
     let servers = [(); 3].map(|()| landfall_serve(site.place(), &["--store", STORE]));
-    let upstream: Vec<String> = servers.iter().map(|server| format!("http://{}", server.address)).collect();
+    let upstream: Vec<String> = servers
+        .iter()
+        .map(|server| format!("http://{}", server.address))
+        .collect();
     // one server after the other, chosen by a number that no two requests share
     let front = nginx_with(&format!(
         "set $to {}; if ($request_id ~ \"[5-9]$\") {{ set $to {}; }} if ($request_id ~ \"[a-f]$\") {{ set $to {}; }} \
          location / {{ proxy_pass $to; proxy_set_header Host $http_host; }}",
         upstream[0], upstream[1], upstream[2]
     ));
-    let (is_over, after, pulls) = (AtomicBool::new(false), AtomicBool::new(false), AtomicUsize::new(0));
+    let (is_over, after, pulls) = (
+        AtomicBool::new(false),
+        AtomicBool::new(false),
+        AtomicUsize::new(0),
+    );
     let [old, new] = &site.tops;
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..3)
@@ -223,7 +350,10 @@ fn three_servers_behind_nginx_switch_under_load_without_a_failed_or_a_mixed_answ
                         let name = pull(&front.address, &repository, &mut seen);
                         assert!(name == *new || name == *old, "{name}");
                         // nobody sees the old one after the new one, whichever server answers
-                        assert!(name == *new || !was_new && !is_published, "the old one came back");
+                        assert!(
+                            name == *new || !was_new && !is_published,
+                            "the old one came back"
+                        );
                         was_new |= name == *new;
                         pulls.fetch_add(1, Ordering::SeqCst);
                     }
@@ -234,7 +364,9 @@ fn three_servers_behind_nginx_switch_under_load_without_a_failed_or_a_mixed_answ
         let pulled = |more: usize| {
             let wanted = pulls.load(Ordering::SeqCst) + more;
             while pulls.load(Ordering::SeqCst) < wanted
-                && !clients.iter().any(std::thread::ScopedJoinHandle::is_finished)
+                && !clients
+                    .iter()
+                    .any(std::thread::ScopedJoinHandle::is_finished)
             {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -244,12 +376,18 @@ fn three_servers_behind_nginx_switch_under_load_without_a_failed_or_a_mixed_answ
         after.store(true, Ordering::SeqCst);
         pulled(9);
         is_over.store(true, Ordering::SeqCst);
-        assert!(clients.into_iter().all(|client| client.join().unwrap()), "a client never saw the new one");
+        assert!(
+            clients.into_iter().all(|client| client.join().unwrap()),
+            "a client never saw the new one"
+        );
     });
     for server in &servers {
         assert_eq!(tag(&server.address, &repository), *new);
         let metrics = get(&server.address, "/metrics").text();
-        assert!(metrics.contains("landfall_reloads_total 1\n"), "each server switched once:\n{metrics}");
+        assert!(
+            metrics.contains("landfall_reloads_total 1\n"),
+            "each server switched once:\n{metrics}"
+        );
         assert!(!metrics.contains("code=\"5"), "{metrics}");
     }
 }

@@ -18,7 +18,8 @@ fn locked() -> (Place, Server, Vec<Value>) {
     let registry = own_registry();
     let images = Images::new(place.path("layout"));
     let base = images.layer(&[("base", &noise(1, 400_000))]);
-    let mut manifest = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages:\n".to_owned();
+    let mut manifest =
+        "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages:\n".to_owned();
     let mut layers = vec![base.clone()];
     for n in 0..3 {
         let own = images.layer(&[("own", &noise(10 + n, 50_000))]);
@@ -37,7 +38,11 @@ fn locked() -> (Place, Server, Vec<Value>) {
 }
 
 fn hex(blob: &Value) -> &str {
-    blob["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap()
+    blob["digest"]
+        .as_str()
+        .unwrap()
+        .strip_prefix("sha256:")
+        .unwrap()
 }
 
 fn in_store(place: &Place, blob: &Value) -> PathBuf {
@@ -53,16 +58,29 @@ fn a_half_fetched_blob_goes_on_at_its_last_byte() {
     place.ok(&["pull", "--store", "whole"]);
     let base = std::fs::read(place.path("whole/blobs/sha256").join(hex(&layers[0]))).unwrap();
     // as a run that was killed leaves it
-    place.write(&format!("store/.landfall/partial/sha256-{}", hex(&layers[0])), &base[..300_000]);
+    place.write(
+        &format!("store/.landfall/partial/sha256-{}", hex(&layers[0])),
+        &base[..300_000],
+    );
     let report = place.json(0, &["pull", "--store", "store"]);
     assert_eq!(std::fs::read(in_store(&place, &layers[0])).unwrap(), base);
-    let line = format!("blobs/sha256:{} HTTP/1.1\" 206 {}", hex(&layers[0]), base.len() - 300_000);
+    let line = format!(
+        "blobs/sha256:{} HTTP/1.1\" 206 {}",
+        hex(&layers[0]),
+        base.len() - 300_000
+    );
     assert_eq!(registry.requests(&line), 1, "{}", registry.log());
-    assert!(report["totals"]["bytes_transferred"].as_u64().unwrap() < 300_000, "{report:#}");
+    assert!(
+        report["totals"]["bytes_transferred"].as_u64().unwrap() < 300_000,
+        "{report:#}"
+    );
 
     // a partial of other bytes is found out, thrown away, and fetched anew
     std::fs::remove_dir_all(place.path("store")).unwrap();
-    place.write(&format!("store/.landfall/partial/sha256-{}", hex(&layers[0])), noise(99, 200_000));
+    place.write(
+        &format!("store/.landfall/partial/sha256-{}", hex(&layers[0])),
+        noise(99, 200_000),
+    );
     place.json(0, &["pull", "--store", "store"]);
     assert_eq!(std::fs::read(in_store(&place, &layers[0])).unwrap(), base);
 }
@@ -83,7 +101,10 @@ fn each_blob_is_fetched_once_for_the_whole_run() {
             .count();
         assert_eq!(count, 1, "{}", registry.log());
     }
-    assert_eq!(place.json(0, &["pull", "--store", "store"])["totals"]["requests"], 0);
+    assert_eq!(
+        place.json(0, &["pull", "--store", "store"])["totals"]["requests"],
+        0
+    );
 }
 
 #[test]
@@ -134,7 +155,12 @@ fn two_pulls_at_once_share_one_store() {
             .lines()
             .filter(|line| line.contains("\"GET ") && line.contains(hex(layer)))
             .count();
-        assert_eq!(count, 1, "one process fetches, the others wait:\n{}", registry.log());
+        assert_eq!(
+            count,
+            1,
+            "one process fetches, the others wait:\n{}",
+            registry.log()
+        );
         assert!(in_store(&place, layer).exists());
     }
     place.ok(&["pack", "--store", "store", "-o", "b"]);
@@ -147,12 +173,15 @@ fn sha512_blobs_are_kept_under_their_own_name() {
         return;
     }
     let place = Place::new();
-    let (upstream, private) =
-        (landfall_serve(&place, &["--writable", "up"]), landfall_serve(&place, &["--writable", "private"]));
+    let (upstream, private) = (
+        landfall_serve(&place, &["--writable", "up"]),
+        landfall_serve(&place, &["--writable", "private"]),
+    );
     let layer = noise(5, 90_000);
     let digest = Digest::of(Algorithm::Sha512, &layer);
     http::put_blob(&upstream.address, "odd", &digest.to_string(), &layer);
-    let config = br#"{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]}}"#;
+    let config =
+        br#"{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]}}"#;
     let config_digest = sha256(config);
     http::put_blob(&upstream.address, "odd", &config_digest, config);
     let kind = "application/vnd.oci.image.manifest.v1+json";
@@ -173,13 +202,19 @@ fn sha512_blobs_are_kept_under_their_own_name() {
     let store = ["--store", "store"];
     place.ok(&[&["lock", "-f", "m.yaml"][..], &store].concat());
     place.ok(&[&["pull"][..], &store].concat());
-    assert_eq!(std::fs::read(place.path("store").join(digest.layout_path())).unwrap(), layer);
+    assert_eq!(
+        std::fs::read(place.path("store").join(digest.layout_path())).unwrap(),
+        layer
+    );
     place.ok(&[&["pack", "-o", "b"][..], &store].concat());
     place.ok(&["verify", "b"]);
     place.ok(&["push", "b", "--to", &private.address]);
     let there = http::manifest(&private.address, "odd", "v1");
     assert_eq!((there.status, there.text()), (200, manifest));
-    assert_eq!(http::get(&private.address, &format!("/v2/odd/blobs/{digest}")).body, layer);
+    assert_eq!(
+        http::get(&private.address, &format!("/v2/odd/blobs/{digest}")).body,
+        layer
+    );
 }
 
 #[test]
@@ -191,9 +226,16 @@ fn a_big_blob_comes_over_several_connections_and_goes_on_after_a_kill() {
     let place = Place::new();
     let registry = own_registry();
     let images = Images::new(place.path("layout"));
-    let big =
-        images.blob(OCI_ZSTD, &zstd::encode_all(&tarball(&[("big", &noise(1, 80 * M))])[..], 1).unwrap());
-    images.push(&registry.address, "big", "v1", &images.image("linux/amd64", std::slice::from_ref(&big)));
+    let big = images.blob(
+        OCI_ZSTD,
+        &zstd::encode_all(&tarball(&[("big", &noise(1, 80 * M))])[..], 1).unwrap(),
+    );
+    images.push(
+        &registry.address,
+        "big",
+        "v1",
+        &images.image("linux/amd64", std::slice::from_ref(&big)),
+    );
     place.write(
         "m.yaml",
         format!(
@@ -206,11 +248,18 @@ fn a_big_blob_comes_over_several_connections_and_goes_on_after_a_kill() {
     let content = images.bytes(big["digest"].as_str().unwrap());
     assert_eq!(std::fs::read(in_store(&place, &big)).unwrap(), content);
     let get = |status| {
-        registry
-            .requests(&format!("\"GET /v2/big/blobs/{} HTTP/1.1\" {status}", big["digest"].as_str().unwrap()))
+        registry.requests(&format!(
+            "\"GET /v2/big/blobs/{} HTTP/1.1\" {status}",
+            big["digest"].as_str().unwrap()
+        ))
     };
     assert!(get(200) == 1 && get(206) >= 1, "{}", registry.log());
-    assert_eq!(std::fs::read_dir(place.path("store/.landfall/partial")).unwrap().count(), 0);
+    assert_eq!(
+        std::fs::read_dir(place.path("store/.landfall/partial"))
+            .unwrap()
+            .count(),
+        0
+    );
 
     // as a run that was killed leaves it: 10 MiB at the beginning, 50 from 20 on, nothing else
     let mut partial = vec![0; 70 * M];
@@ -218,9 +267,15 @@ fn a_big_blob_comes_over_several_connections_and_goes_on_after_a_kill() {
     partial[20 * M..].copy_from_slice(&content[20 * M..70 * M]);
     let name = format!("killed/.landfall/partial/sha256-{}", hex(&big));
     place.write(&name, &partial);
-    place.write(&format!("{name}.ranges"), format!("0 {}\n{} {}\n", 10 * M, 20 * M, 70 * M));
+    place.write(
+        &format!("{name}.ranges"),
+        format!("0 {}\n{} {}\n", 10 * M, 20 * M, 70 * M),
+    );
     let report = place.json(0, &["pull", "--store", "killed"]);
-    assert_eq!(std::fs::read(place.path("killed/blobs/sha256").join(hex(&big))).unwrap(), content);
+    assert_eq!(
+        std::fs::read(place.path("killed/blobs/sha256").join(hex(&big))).unwrap(),
+        content
+    );
     let bytes = report["totals"]["bytes_transferred"].as_u64().unwrap() as usize;
     assert!(
         bytes >= content.len() - 60 * M && bytes < content.len() - 50 * M,
@@ -230,15 +285,34 @@ fn a_big_blob_comes_over_several_connections_and_goes_on_after_a_kill() {
 
     // a mirror that keeps what passes fetches so too
     let (to, before) = (own_registry(), get(206));
-    place.ok(&["mirror", "--lock", "landfall.lock", "--store", "passing", "--to", &to.address]);
+    place.ok(&[
+        "mirror",
+        "--lock",
+        "landfall.lock",
+        "--store",
+        "passing",
+        "--to",
+        &to.address,
+    ]);
     assert!(get(206) > before, "{}", registry.log());
     assert!(
-        http::get(&to.address, &format!("/v2/big/blobs/{}", big["digest"].as_str().unwrap())).body == content
+        http::get(
+            &to.address,
+            &format!("/v2/big/blobs/{}", big["digest"].as_str().unwrap())
+        )
+        .body
+            == content
     );
 
     // a journal that lies costs a fetch, and no more
     place.write(&name.replace("killed", "lied"), vec![0; 70 * M]);
-    place.write(&format!("{}.ranges", name.replace("killed", "lied")), format!("0 {}\n", 70 * M));
+    place.write(
+        &format!("{}.ranges", name.replace("killed", "lied")),
+        format!("0 {}\n", 70 * M),
+    );
     place.ok(&["pull", "--store", "lied"]);
-    assert_eq!(std::fs::read(place.path("lied/blobs/sha256").join(hex(&big))).unwrap(), content);
+    assert_eq!(
+        std::fs::read(place.path("lied/blobs/sha256").join(hex(&big))).unwrap(),
+        content
+    );
 }

@@ -13,7 +13,10 @@ fn packed(manifest: &str) -> (Place, Server, Images) {
     let upstream = own_registry();
     let images = Images::new(place.path("layout"));
     for (repository, seed) in [("one/app", 1), ("two/app", 2)] {
-        let image = images.image("linux/amd64", &[images.layer(&[("app", &noise(seed, 3000))])]);
+        let image = images.image(
+            "linux/amd64",
+            &[images.layer(&[("app", &noise(seed, 3000))])],
+        );
         images.push(&upstream.address, repository, "v1", &image);
         if repository == "one/app" {
             place.write("digest", image["digest"].as_str().unwrap());
@@ -30,7 +33,11 @@ fn packed(manifest: &str) -> (Place, Server, Images) {
         format!("apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\n{manifest}"),
     );
     let common = ["--store", "store", "--site", "up.yaml"];
-    for verb in [&["lock", "-f", "m.yaml"][..], &["pull"], &["pack", "-o", "b"]] {
+    for verb in [
+        &["lock", "-f", "m.yaml"][..],
+        &["pull"],
+        &["pack", "-o", "b"],
+    ] {
         place.ok(&[verb, &common].concat());
     }
     (place, upstream, images)
@@ -45,7 +52,12 @@ fn two_digests_for_one_name_are_refused_before_the_first_byte() {
     let registry = own_registry();
     let report = place.json(2, &["push", "b", "--to", &registry.address]);
     let message = report["error"]["message"].as_str().unwrap();
-    for part in ["one.test/app:v1", "two.test/app:v1", "registry.paths", "two.test/app: two.test/app"] {
+    for part in [
+        "one.test/app:v1",
+        "two.test/app:v1",
+        "registry.paths",
+        "two.test/app: two.test/app",
+    ] {
         assert!(message.contains(part), "{part}: {message}");
     }
     assert_eq!(registry.requests("/v2/app"), 0);
@@ -57,7 +69,10 @@ fn two_digests_for_one_name_are_refused_before_the_first_byte() {
     place.write("site.yaml", site);
     place.json(0, &["push", "b", "--site", "site.yaml"]);
     for repository in ["app", "two.test/app"] {
-        assert_eq!(http::manifest(&registry.address, repository, "v1").status, 200);
+        assert_eq!(
+            http::manifest(&registry.address, repository, "v1").status,
+            200
+        );
     }
 }
 
@@ -72,9 +87,16 @@ fn a_tag_that_stands_elsewhere_moves_only_when_told() {
     images.push(&registry.address, "app", "v1", &other);
     let report = place.json(1, &["push", "b", "--to", &registry.address]);
     let reason = report["items"][0]["reason"].as_str().unwrap();
-    assert!(reason.contains(other["digest"].as_str().unwrap()) && reason.contains("--move-tags"), "{reason}");
-    let stands =
-        || http::manifest(&registry.address, "app", "v1").header("docker-content-digest").unwrap().to_owned();
+    assert!(
+        reason.contains(other["digest"].as_str().unwrap()) && reason.contains("--move-tags"),
+        "{reason}"
+    );
+    let stands = || {
+        http::manifest(&registry.address, "app", "v1")
+            .header("docker-content-digest")
+            .unwrap()
+            .to_owned()
+    };
     assert_eq!(stands(), other["digest"].as_str().unwrap());
     place.json(0, &["push", "b", "--to", &registry.address, "--move-tags"]);
     assert_eq!(stands(), place.read("digest"));
@@ -93,19 +115,32 @@ fn several_destinations_digest_tags_and_the_receipt() {
         registry.address
     );
     place.write("site.yaml", site);
-    place.json(0, &["push", "b", "--site", "site.yaml", "--receipt", "r.json"]);
+    place.json(
+        0,
+        &["push", "b", "--site", "site.yaml", "--receipt", "r.json"],
+    );
     let digest = place.read("digest");
     let tag = format!("digest-{}", &digest["sha256:".len()..][..12]);
-    for (repository, tag) in
-        [("base/first/app", "v1"), ("base/second", "v1"), ("base/first/app", &tag), ("base/second", &tag)]
-    {
+    for (repository, tag) in [
+        ("base/first/app", "v1"),
+        ("base/second", "v1"),
+        ("base/first/app", &tag),
+        ("base/second", &tag),
+    ] {
         let there = http::manifest(&registry.address, repository, tag);
-        assert_eq!(there.header("docker-content-digest"), Some(digest.as_str()), "{repository}:{tag}");
+        assert_eq!(
+            there.header("docker-content-digest"),
+            Some(digest.as_str()),
+            "{repository}:{tag}"
+        );
     }
     let receipt: serde_json::Value = serde_json::from_str(&place.read("r.json")).unwrap();
     assert_eq!(receipt["registry"], registry.address.as_str());
     assert_eq!(receipt["items"].as_array().unwrap().len(), 5, "{receipt:#}");
-    assert!(receipt["blobs"].as_object().unwrap().len() == 4, "{receipt:#}");
+    assert!(
+        receipt["blobs"].as_object().unwrap().len() == 4,
+        "{receipt:#}"
+    );
     // the second repository got its blobs by mounts, not by bytes
     let mounts = registry.requests("mount=");
     assert!(mounts >= 2, "{}", registry.log());
@@ -119,11 +154,22 @@ fn an_unreachable_registry_is_the_destinations_fault() {
     let (place, _upstream, _images) = packed("images: [one.test/app:v1]\n");
     let nobody = format!("127.0.0.1:{}", free_port());
     let report = place.json(1, &["push", "b", "--to", &nobody]);
-    assert_eq!((&report["status"], &report["error"]["side"]), (&"failed".into(), &"destination".into()));
+    assert_eq!(
+        (&report["status"], &report["error"]["side"]),
+        (&"failed".into(), &"destination".into())
+    );
     let message = report["error"]["message"].as_str().unwrap();
-    assert!(message.contains(&nobody) && message.contains("refused"), "{message}");
+    assert!(
+        message.contains(&nobody) && message.contains("refused"),
+        "{message}"
+    );
     let report = place.json(2, &["push", "b"]);
-    assert!(report["error"]["message"].as_str().unwrap().contains("--to HOST[:PORT]"));
+    assert!(
+        report["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("--to HOST[:PORT]")
+    );
 }
 
 #[test]
@@ -133,8 +179,15 @@ fn a_registry_is_mirrored_into_itself() {
     }
     let (place, registry) = (Place::new(), own_registry());
     let images = Images::new(place.path("layout"));
-    let layers: Vec<_> = (0..4).map(|n| images.layer(&[("layer", &noise(n, 300_000))])).collect();
-    images.push(&registry.address, "team/app", "v1", &images.image("linux/amd64", &layers));
+    let layers: Vec<_> = (0..4)
+        .map(|n| images.layer(&[("layer", &noise(n, 300_000))]))
+        .collect();
+    images.push(
+        &registry.address,
+        "team/app",
+        "v1",
+        &images.image("linux/amd64", &layers),
+    );
     let address = &registry.address;
     let head = "apiVersion: landfall/v1\nkind";
     place.write(
@@ -145,13 +198,30 @@ fn a_registry_is_mirrored_into_itself() {
     let upstreams = format!("upstreams: {{\"{address}\": {{maxConcurrent: 1}}}}");
     place.write("site.yaml", format!("{head}: Site\n{upstreams}\n"));
     let to = format!("{address}/tested");
-    place.ok(&["mirror", "-f", "m.yaml", "--to", &to, "--site", "site.yaml", "--first-byte", "20s"]);
-    let [old, new] = ["team/app", "tested/team/app"].map(|name| http::manifest(address, name, "v1"));
+    place.ok(&[
+        "mirror",
+        "-f",
+        "m.yaml",
+        "--to",
+        &to,
+        "--site",
+        "site.yaml",
+        "--first-byte",
+        "20s",
+    ]);
+    let [old, new] =
+        ["team/app", "tested/team/app"].map(|name| http::manifest(address, name, "v1"));
     assert_eq!((new.status, new.body), (200, old.body));
-    assert_eq!(registry.requests("\" 200 300"), 4, "each layer came once: {}", registry.log());
+    assert_eq!(
+        registry.requests("\" 200 300"),
+        4,
+        "each layer came once: {}",
+        registry.log()
+    );
 }
 
-/// http that was found by probing is said, with the line for the site, and not where the user said it.
+/// http that was found by probing is said, with the line for the site, and not where the user said
+/// it.
 #[test]
 fn plain_http_that_nothing_says_is_told_with_the_line_for_the_site() {
     if !need(&NEEDS) {
@@ -160,19 +230,45 @@ fn plain_http_that_nothing_says_is_told_with_the_line_for_the_site() {
     let (place, _upstream, _images) = packed("images: [one.test/app:v1]\n");
     let registry = own_registry();
     let told = |args: &[&str]| {
-        let run = place.command().args(args).args(["--progress", "none"]).output().unwrap();
+        let run = place
+            .command()
+            .args(args)
+            .args(["--progress", "none"])
+            .output()
+            .unwrap();
         let told = String::from_utf8_lossy(&run.stderr).into_owned();
         assert_eq!(run.status.code(), Some(0), "{told}");
         told
     };
-    let note = format!("note: {} speaks plain http, which landfall found out by probing", registry.address);
-    let mirror = ["mirror", "-f", "m.yaml", "--site", "up.yaml", "--to", &registry.address];
+    let note = format!(
+        "note: {} speaks plain http, which landfall found out by probing",
+        registry.address
+    );
+    let mirror = [
+        "mirror",
+        "-f",
+        "m.yaml",
+        "--site",
+        "up.yaml",
+        "--to",
+        &registry.address,
+    ];
     for args in [&["push", "b", "--to", &registry.address][..], &mirror] {
         let said = told(args);
         assert_eq!(said.matches(&note).count(), 1, "{said}");
-        assert!(said.contains("add `plainHTTP: true` under registry in the site"), "{said}");
+        assert!(
+            said.contains("add `plainHTTP: true` under registry in the site"),
+            "{said}"
+        );
     }
-    let said = told(&["push", "b", "--to", &registry.address, "--plain-http", &registry.address]);
+    let said = told(&[
+        "push",
+        "b",
+        "--to",
+        &registry.address,
+        "--plain-http",
+        &registry.address,
+    ]);
     assert!(!said.contains("plain http"), "{said}");
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{}\", plainHTTP: true}}\n",

@@ -1,10 +1,12 @@
-//! Signatures, attestations and other referrers: looked up by `lock`, listed with what the site has, and what
-//! happens where a registry answers oddly.
+//! Signatures, attestations and other referrers: looked up by `lock`, listed with what the site
+//! has, and what happens where a registry answers oddly.
 
 use crate::support::front::Front;
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, noise};
 use crate::support::peers::own_registry;
-use crate::support::signed::{SIMPLE, Signed, Upstream, digest, listed, send, send_list, tag_of, writable};
+use crate::support::signed::{
+    SIMPLE, Signed, Upstream, digest, listed, send, send_list, tag_of, writable,
+};
 use crate::support::{http, need};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -15,8 +17,17 @@ const NEEDS: [&str; 1] = ["gzip"];
 pub(crate) fn referrers_of(lock: &str) -> BTreeSet<(String, String)> {
     let lock: Value = serde_yaml::from_str(lock).unwrap();
     let referrers = lock["images"][0]["referrers"].as_array().unwrap().clone();
-    let name = |one: &Value| one["tag"].as_str().or(one["subject"].as_str()).unwrap_or("").to_owned();
-    referrers.iter().map(|one| (name(one), digest(one).to_owned())).collect()
+    let name = |one: &Value| {
+        one["tag"]
+            .as_str()
+            .or(one["subject"].as_str())
+            .unwrap_or("")
+            .to_owned()
+    };
+    referrers
+        .iter()
+        .map(|one| (name(one), digest(one).to_owned()))
+        .collect()
 }
 
 /// `app:v1` in front of which stands a [`Front`]; the manifest asks for it there.
@@ -35,27 +46,45 @@ fn an_image_without_any_costs_few_requests_and_says_so() {
     for (upstream, extra) in [(Upstream::Own, 2), (Upstream::Serve, 4)] {
         let signed = Signed::new(upstream);
         let bare = signed.images.index(&[
-            signed.images.image("linux/amd64", &[signed.images.layer(&[("b", &noise(8, 100))])]),
-            signed.images.image("linux/arm64", &[signed.images.layer(&[("b", &noise(9, 100))])]),
+            signed.images.image(
+                "linux/amd64",
+                &[signed.images.layer(&[("b", &noise(8, 100))])],
+            ),
+            signed.images.image(
+                "linux/arm64",
+                &[signed.images.layer(&[("b", &noise(9, 100))])],
+            ),
         ]);
         for tag in ["v1", "v2"] {
-            signed.images.push(&signed.upstream.address, "bare", tag, &bare);
+            signed
+                .images
+                .push(&signed.upstream.address, "bare", tag, &bare);
         }
         let requests = |images: &str, store: &str| {
             signed.manifest(images);
             let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
-            let report = signed.place.json(0, &["lock", "-f", "m.yaml", "--store", store]);
+            let report = signed
+                .place
+                .json(0, &["lock", "-f", "m.yaml", "--store", store]);
             report["totals"]["requests"].as_u64().unwrap()
         };
         let without = requests("referrers: false\nimages: [REG/bare:v1]\n", "s1");
         assert!(!signed.place.read("landfall.lock").contains("referrers"));
         let with = requests("images: [REG/bare:v1]\n", "s2");
-        assert!(signed.place.read("landfall.lock").contains("\n  referrers: []\n"));
+        assert!(
+            signed
+                .place
+                .read("landfall.lock")
+                .contains("\n  referrers: []\n")
+        );
         assert_eq!(with - without, extra, "an index of two; {upstream:?}");
         if upstream == Upstream::Own {
             // a second tag of the repository, resolved at the same time, shares what is asked
             let both = requests("images: [REG/bare:v1, REG/bare:v2]\n", "s3");
-            let bare_both = requests("referrers: false\nimages: [REG/bare:v1, REG/bare:v2]\n", "s4");
+            let bare_both = requests(
+                "referrers: false\nimages: [REG/bare:v1, REG/bare:v2]\n",
+                "s4",
+            );
             assert_eq!(both - bare_both, extra);
         }
     }
@@ -76,10 +105,17 @@ fn where_nothing_moved_an_image_costs_its_tag_the_tags_and_one_list_of_referrers
         };
         let (bare, moved) = (image(8, 9), image(10, 11));
         images.push(&signed.upstream.address, "bare", "v1", &bare);
-        let (front, target) = (Front::new(&signed.upstream.address), writable(place, "target"));
+        let (front, target) = (
+            Front::new(&signed.upstream.address),
+            writable(place, "target"),
+        );
         let to = Front::new(&target.address);
         let lists = format!("GET /v2/bare/referrers/{}", digest(&bare));
-        let warm = vec![lists, "GET /v2/bare/tags/list?n=1000".into(), "HEAD /v2/bare/manifests/v1".into()];
+        let warm = vec![
+            lists,
+            "GET /v2/bare/tags/list?n=1000".into(),
+            "HEAD /v2/bare/manifests/v1".into(),
+        ];
 
         // a lock
         signed.manifest(&format!("images: [{}/bare:v1]\n", front.address));
@@ -91,18 +127,43 @@ fn where_nothing_moved_an_image_costs_its_tag_the_tags_and_one_list_of_referrers
         );
         assert_eq!(signed.lock(0, &["--refresh"])["changes"], json!([]));
         assert_eq!(front.asked(), warm, "{upstream:?}");
-        signed.manifest(&format!("images: [{{ref: \"{}/bare:v1\", referrers: false}}]\n", front.address));
+        signed.manifest(&format!(
+            "images: [{{ref: \"{}/bare:v1\", referrers: false}}]\n",
+            front.address
+        ));
         signed.lock(0, &["--refresh"]);
         assert_eq!(front.asked(), warm[2..], "{upstream:?}");
 
         // a mirror of manifests, which has no lock: the store remembers
         signed.manifest(&format!("images: [{}/bare:v1]\n", front.address));
         let mirror = |exit: i32| {
-            place.json(exit, &["mirror", "-f", "m.yaml", "--store", "kept", "--to", &to.address])["items"][0]
+            place.json(
+                exit,
+                &[
+                    "mirror",
+                    "-f",
+                    "m.yaml",
+                    "--store",
+                    "kept",
+                    "--to",
+                    &to.address,
+                ],
+            )["items"][0]
                 .clone()
         };
         // the front only reads
-        place.json(0, &["mirror", "-f", "m.yaml", "--store", "kept", "--to", &target.address]);
+        place.json(
+            0,
+            &[
+                "mirror",
+                "-f",
+                "m.yaml",
+                "--store",
+                "kept",
+                "--to",
+                &target.address,
+            ],
+        );
         front.asked();
         to.asked();
         assert_eq!(mirror(0)["status"], "present");
@@ -116,16 +177,43 @@ fn where_nothing_moved_an_image_costs_its_tag_the_tags_and_one_list_of_referrers
         for wrong in [lie.as_str(), "version: 1\nimages: 7\n"] {
             std::fs::write(&memory, wrong).unwrap();
             assert_eq!(mirror(0)["status"], "present");
-            assert!(front.asked().contains(&"GET /v2/bare/manifests/v1".to_owned()), "{wrong}");
+            assert!(
+                front
+                    .asked()
+                    .contains(&"GET /v2/bare/manifests/v1".to_owned()),
+                "{wrong}"
+            );
             assert_eq!(place.read("kept/.landfall/resolved.lock"), good);
         }
         to.asked();
         // what the store remembers counts where upstream says the same: the tag moves, then goes
         images.push(&signed.upstream.address, "bare", "v1", &moved);
-        let report = place.json(1, &["mirror", "-f", "m.yaml", "--store", "kept", "--to", &target.address]);
+        let report = place.json(
+            1,
+            &[
+                "mirror",
+                "-f",
+                "m.yaml",
+                "--store",
+                "kept",
+                "--to",
+                &target.address,
+            ],
+        );
         assert_eq!(report["items"][0]["digest"], digest(&moved), "{report:#}");
         front.answer("/bare/manifests/v1", 404, "", b"");
-        let report = place.json(1, &["mirror", "-f", "m.yaml", "--store", "kept", "--to", &target.address]);
+        let report = place.json(
+            1,
+            &[
+                "mirror",
+                "-f",
+                "m.yaml",
+                "--store",
+                "kept",
+                "--to",
+                &target.address,
+            ],
+        );
         assert_eq!(
             (&report["items"][0]["status"], &report["items"][0]["digest"]),
             (&json!("missing"), &Value::Null)
@@ -147,11 +235,18 @@ fn a_refresh_finds_what_refers_to_an_image_and_its_referrers_without_fetching_a_
     front.asked();
     assert_eq!(signed.lock(0, &["--refresh"])["changes"], json!([]));
     let asked = front.asked();
-    let manifests = asked.iter().filter(|line| line.starts_with("GET ") && line.contains("/manifests/"));
+    let manifests = asked
+        .iter()
+        .filter(|line| line.starts_with("GET ") && line.contains("/manifests/"));
     assert_eq!(manifests.count(), 0, "{asked:#?}");
     // a signature under a tag that moved
     let again = signed.images.artifact(SIMPLE, b"signed again", None);
-    signed.images.push(&signed.upstream.address, "app", &tag_of(&signed.index, ".sig"), &again);
+    signed.images.push(
+        &signed.upstream.address,
+        "app",
+        &tag_of(&signed.index, ".sig"),
+        &again,
+    );
     let change = &signed.lock(0, &["--refresh"])["changes"][0];
     assert_eq!(change["newReferrers"], json!([digest(&again)]));
 }
@@ -167,51 +262,105 @@ fn a_new_signature_is_a_change_and_arrives_although_its_image_is_there() {
     let (registry, other) = (own_registry(), writable(&signed.place, "target"));
     let targets = [&registry, &other];
     // the site has a referrer of its own
-    let own = images.artifact("application/x.scan", b"the site's scan", Some(&signed.index));
+    let own = images.artifact(
+        "application/x.scan",
+        b"the site's scan",
+        Some(&signed.index),
+    );
     for target in targets {
         if send(images, &target.address, "app", &own).is_none() {
             send_list(images, &target.address, "app", &signed.index, &[&own]);
         }
-        signed.place.json(0, &["push", "b", "--to", &target.address]);
-        let wanted = [&own, &signed.sbom].map(|one| digest(one).to_owned()).into();
+        signed
+            .place
+            .json(0, &["push", "b", "--to", &target.address]);
+        let wanted = [&own, &signed.sbom]
+            .map(|one| digest(one).to_owned())
+            .into();
         assert_eq!(listed(&target.address, "app", &signed.index), wanted);
     }
     assert_eq!(signed.lock(0, &["--check"])["changes"], json!([]));
 
-    let second = images.artifact("application/spdx+json", b"{\"sbom\":2}", Some(&signed.index));
+    let second = images.artifact(
+        "application/spdx+json",
+        b"{\"sbom\":2}",
+        Some(&signed.index),
+    );
     send(images, upstream, "app", &second);
-    send_list(images, upstream, "app", &signed.index, &[&signed.sbom, &second]);
+    send_list(
+        images,
+        upstream,
+        "app",
+        &signed.index,
+        &[&signed.sbom, &second],
+    );
     let before = signed.place.read("landfall.lock");
     let check = signed.lock(4, &["--check"]);
     let change = &check["changes"][0];
-    assert_eq!((&change["change"], &change["newReferrers"]), (&json!("changed"), &json!([digest(&second)])));
-    assert_eq!(signed.place.read("landfall.lock"), before, "--check writes nothing");
-    assert_eq!(signed.lock(0, &[])["totals"]["requests"], 0, "a pin stays with what refers to it");
+    assert_eq!(
+        (&change["change"], &change["newReferrers"]),
+        (&json!("changed"), &json!([digest(&second)]))
+    );
+    assert_eq!(
+        signed.place.read("landfall.lock"),
+        before,
+        "--check writes nothing"
+    );
+    assert_eq!(
+        signed.lock(0, &[])["totals"]["requests"],
+        0,
+        "a pin stays with what refers to it"
+    );
     signed.lock(0, &["--refresh"]);
     signed.place.json(0, &["pull", "--store", "store"]);
-    signed.place.json(0, &["pack", "--store", "store", "-o", "b2"]);
+    signed
+        .place
+        .json(0, &["pack", "--store", "store", "-o", "b2"]);
     for target in targets {
-        let report = signed.place.json(0, &["push", "b2", "--to", &target.address]);
+        let report = signed
+            .place
+            .json(0, &["push", "b2", "--to", &target.address]);
         assert_eq!(report["items"][0]["status"], "done", "{report:#}");
-        let wanted = [&own, &signed.sbom, &second].map(|one| digest(one).to_owned()).into();
+        let wanted = [&own, &signed.sbom, &second]
+            .map(|one| digest(one).to_owned())
+            .into();
         assert_eq!(listed(&target.address, "app", &signed.index), wanted);
-        let report = signed.place.json(0, &["push", "b2", "--to", &target.address]);
+        let report = signed
+            .place
+            .json(0, &["push", "b2", "--to", &target.address]);
         assert_eq!(report["items"][0]["status"], "present");
         // the account of a warm push: image, two tags of cosign's, the lists
-        let at_most = if target.address == registry.address { 10 } else { 8 };
-        assert!(report["totals"]["requests"].as_u64().unwrap() <= at_most, "{report:#}");
+        let at_most = if target.address == registry.address {
+            10
+        } else {
+            8
+        };
+        assert!(
+            report["totals"]["requests"].as_u64().unwrap() <= at_most,
+            "{report:#}"
+        );
     }
 
     // the site's own signature is not taken away
     let theirs = images.artifact(SIMPLE, b"signed by the site", None);
     let tag = tag_of(&signed.index, ".sig");
     images.push(&registry.address, "app", &tag, &theirs);
-    let report = signed.place.json(1, &["push", "b2", "--to", &registry.address]);
+    let report = signed
+        .place
+        .json(1, &["push", "b2", "--to", &registry.address]);
     let reason = report["items"][0]["reason"].as_str().unwrap();
-    assert!(reason.contains(&tag) && reason.contains("--move-tags"), "{reason}");
-    signed.place.json(0, &["push", "b2", "--to", &registry.address, "--move-tags"]);
+    assert!(
+        reason.contains(&tag) && reason.contains("--move-tags"),
+        "{reason}"
+    );
+    signed
+        .place
+        .json(0, &["push", "b2", "--to", &registry.address, "--move-tags"]);
     let there = http::manifest(&registry.address, "app", &tag);
-    assert_eq!(there.header("docker-content-digest"), Some(digest(&signed.sig)));
+    assert_eq!(
+        there.header("docker-content-digest"),
+        Some(digest(&signed.sig))
+    );
 }
 
 #[test]
@@ -225,25 +374,47 @@ fn a_look_up_that_fails_is_never_none() {
 
     front.answer(&lists, 403, "", b"");
     let why = reason(&signed.lock(1, &[]));
-    assert!(why.contains("signatures and other referrers") && why.contains("403"), "{why}");
+    assert!(
+        why.contains("signatures and other referrers") && why.contains("403"),
+        "{why}"
+    );
     assert!(why.contains("`referrers: false`"), "{why}");
     // a lock of nothing is not written
     assert!(!signed.place.path("landfall.lock").exists());
 
     // an answer that is no list, of a proxy's perhaps
-    front.answer(&lists, 200, "Content-Type: text/html\r\n", b"<html><title>Blocked</title></html>");
+    front.answer(
+        &lists,
+        200,
+        "Content-Type: text/html\r\n",
+        b"<html><title>Blocked</title></html>",
+    );
     let why = reason(&signed.lock(1, &[]));
     assert!(why.contains("Blocked"), "{why}");
     // the tag's content is no list
-    let wrong = http::manifest(&signed.upstream.address, "app", &tag_of(&signed.index, ".sig"));
+    let wrong = http::manifest(
+        &signed.upstream.address,
+        "app",
+        &tag_of(&signed.index, ".sig"),
+    );
     front.answer(&lists, 404, "", b"");
     let list = format!("/app/manifests/{}", tag_of(&signed.index, ""));
-    front.answer(&list, 200, &format!("Content-Type: {OCI_MANIFEST}\r\n"), &wrong.body);
+    front.answer(
+        &list,
+        200,
+        &format!("Content-Type: {OCI_MANIFEST}\r\n"),
+        &wrong.body,
+    );
     assert!(reason(&signed.lock(1, &[])).contains("no list of referrers"));
     // a list that names what is not there
     front.answer(&list, 404, "", b"");
     front.answer("/app/tags/list?n=1000", 403, "", b"");
-    front.answer(&format!("/app/manifests/{}", tag_of(&signed.amd64, ".att")), 500, "", b"");
+    front.answer(
+        &format!("/app/manifests/{}", tag_of(&signed.amd64, ".att")),
+        500,
+        "",
+        b"",
+    );
     assert!(reason(&signed.lock(1, &[])).contains("500"));
     // nobody answers
     front.answer("/app/tags/list?n=1000", 0, "", b"");
@@ -252,10 +423,16 @@ fn a_look_up_that_fails_is_never_none() {
     assert!(!signed.place.path("landfall.lock").exists());
 
     // left out on request
-    signed.manifest(&format!("images: [{{ref: \"{}/app:v1\", referrers: false}}]\n", front.address));
+    signed.manifest(&format!(
+        "images: [{{ref: \"{}/app:v1\", referrers: false}}]\n",
+        front.address
+    ));
     signed.lock(0, &[]);
     let bare = signed.place.read("landfall.lock");
-    assert!(!bare.contains("referrers") && bare.contains("\nimages:"), "{bare}");
+    assert!(
+        !bare.contains("referrers") && bare.contains("\nimages:"),
+        "{bare}"
+    );
 
     // the pin stays where only the look-up fails
     signed.manifest(&format!("images: [{}/app:v1]\n", front.address));
@@ -277,21 +454,49 @@ fn a_403_for_a_tag_of_cosigns_is_none_there_and_said_once() {
     // neither lists of tags nor what is not there: this registry says 403 to all of it
     front.answer("/app/tags/list?n=1000", 403, "", b"");
     for ending in [".sig", ".att", ".sbom", ""] {
-        front.answer(&format!("/app/manifests/{}", tag_of(&signed.amd64, ending)), 403, "", b"");
+        front.answer(
+            &format!("/app/manifests/{}", tag_of(&signed.amd64, ending)),
+            403,
+            "",
+            b"",
+        );
     }
-    let output = signed.place.command().args(["lock", "-f", "m.yaml", "--store", "store"]).output().unwrap();
+    let output = signed
+        .place
+        .command()
+        .args(["lock", "-f", "m.yaml", "--store", "store"])
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert_eq!(said.matches(" 403 ").count(), 1, "{said}");
-    assert!(said.contains("counts as none there") && said.contains("/app"), "{said}");
+    assert!(
+        said.contains("counts as none there") && said.contains("/app"),
+        "{said}"
+    );
     let found = referrers_of(&signed.place.read("landfall.lock"));
-    assert!(found.iter().any(|(name, _)| *name == tag_of(&signed.index, ".sig")), "{found:?}");
-    assert!(!found.iter().any(|(name, _)| *name == tag_of(&signed.amd64, ".att")), "{found:?}");
+    assert!(
+        found
+            .iter()
+            .any(|(name, _)| *name == tag_of(&signed.index, ".sig")),
+        "{found:?}"
+    );
+    assert!(
+        !found
+            .iter()
+            .any(|(name, _)| *name == tag_of(&signed.amd64, ".att")),
+        "{found:?}"
+    );
     // where the list has the tag, 403 is a failure
     let listed = http::get(&signed.upstream.address, "/v2/app/tags/list").body;
     front.answer("/app/tags/list?n=1000", 200, "", &listed);
     let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
-    assert!(signed.lock(1, &[])["items"][0]["reason"].as_str().unwrap().contains("403"));
+    assert!(
+        signed.lock(1, &[])["items"][0]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("403")
+    );
 }
 
 #[test]
@@ -306,7 +511,11 @@ fn names_are_asked_for_where_they_are_not_listed_and_lists_come_in_pages() {
     let again = |what: &str| {
         let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
         signed.lock(0, &[]);
-        assert_eq!(referrers_of(&signed.place.read("landfall.lock")), all, "{what}");
+        assert_eq!(
+            referrers_of(&signed.place.read("landfall.lock")),
+            all,
+            "{what}"
+        );
     };
     let tags = "/app/tags/list?n=1000";
     front.answer(tags, 403, "", b"");
@@ -316,21 +525,36 @@ fn names_are_asked_for_where_they_are_not_listed_and_lists_come_in_pages() {
     let listed = http::get(&signed.upstream.address, "/v2/app/tags/list").json()["tags"].clone();
     let (first, rest) = listed.as_array().unwrap().split_at(2);
     let page = |tags: &[Value]| serde_json::to_vec(&json!({"name": "app", "tags": tags})).unwrap();
-    front.answer(tags, 200, "Link: </v2/app/tags/list?last=x>; rel=\"next\"\r\n", &page(first));
+    front.answer(
+        tags,
+        200,
+        "Link: </v2/app/tags/list?last=x>; rel=\"next\"\r\n",
+        &page(first),
+    );
     front.answer("?last=x", 200, "", &page(rest));
     again("tags in two pages");
-    front.answer(tags, 200, "Link: </v2/app/tags/list?n=1000>; rel=\"next\"\r\n", &page(first));
+    front.answer(
+        tags,
+        200,
+        "Link: </v2/app/tags/list?n=1000>; rel=\"next\"\r\n",
+        &page(first),
+    );
     again("tags without an end");
 
     // the API in two pages, with one entry that is about something else
-    let entry =
-        |one: &Value| json!({"mediaType": one["mediaType"], "digest": one["digest"], "size": one["size"]});
-    let list =
-        |entries: &[Value]| serde_json::to_vec(&json!({"schemaVersion": 2, "manifests": entries})).unwrap();
+    let entry = |one: &Value| json!({"mediaType": one["mediaType"], "digest": one["digest"], "size": one["size"]});
+    let list = |entries: &[Value]| {
+        serde_json::to_vec(&json!({"schemaVersion": 2, "manifests": entries})).unwrap()
+    };
     let api = format!("/app/referrers/{}", digest(&signed.index));
     let next = "Link: <http://inside.test/v2/app/referrers?page=2>; rel=\"next\"\r\n";
     front.answer(&api, 200, next, &list(&[entry(&signed.report)]));
-    front.answer("/app/referrers?page=2", 200, "", &list(&[entry(&signed.sbom)]));
+    front.answer(
+        "/app/referrers?page=2",
+        200,
+        "",
+        &list(&[entry(&signed.sbom)]),
+    );
     for one in [&signed.sbom, &signed.amd64, &signed.report] {
         front.answer(&format!("/app/referrers/{}", digest(one)), 404, "", b"");
     }
@@ -340,7 +564,9 @@ fn names_are_asked_for_where_they_are_not_listed_and_lists_come_in_pages() {
     let gitlab = Signed::new(Upstream::Own);
     let front = Front::new(&gitlab.upstream.address);
     gitlab.manifest(&format!("images: [{}/plain:v1]\n", front.address));
-    gitlab.images.push(&gitlab.upstream.address, "plain", "v1", &gitlab.index);
+    gitlab
+        .images
+        .push(&gitlab.upstream.address, "plain", "v1", &gitlab.index);
     front.answer("/plain/tags/list?n=1000", 404, "", b"");
     for (one, kind) in [(&gitlab.index, OCI_INDEX), (&gitlab.amd64, OCI_MANIFEST)] {
         let target = format!("/plain/manifests/{}", tag_of(one, ""));
@@ -348,7 +574,12 @@ fn names_are_asked_for_where_they_are_not_listed_and_lists_come_in_pages() {
         front.answer(&target, 200, &headers, &gitlab.images.bytes(digest(one)));
     }
     gitlab.lock(0, &[]);
-    assert!(gitlab.place.read("landfall.lock").contains("\n  referrers: []\n"));
+    assert!(
+        gitlab
+            .place
+            .read("landfall.lock")
+            .contains("\n  referrers: []\n")
+    );
 }
 
 #[test]
@@ -363,9 +594,21 @@ fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
         "subject": {"mediaType": OCI_INDEX, "digest": signed.index["digest"], "size": signed.index["size"]}});
     let around = images.blob(OCI_INDEX, &serde_json::to_vec(&around).unwrap());
     send(images, upstream, "app", &around);
-    send_list(images, upstream, "app", &signed.index, &[&signed.sbom, &around]);
+    send_list(
+        images,
+        upstream,
+        "app",
+        &signed.index,
+        &[&signed.sbom, &around],
+    );
     let back = images.bytes(digest(&signed.index));
-    http::put_manifest(upstream, "app", &tag_of(&signed.sig, ".sig"), OCI_INDEX, &back);
+    http::put_manifest(
+        upstream,
+        "app",
+        &tag_of(&signed.sig, ".sig"),
+        OCI_INDEX,
+        &back,
+    );
     signed.manifest("platforms: [linux/amd64]\nimages: [REG/app:v1]\n");
     signed.lock(0, &[]);
     let lock = signed.place.read("landfall.lock");
@@ -374,7 +617,9 @@ fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
     assert_eq!(found.len(), 8);
     assert!(found.contains(&(digest(&signed.index).into(), digest(&around).into())));
     signed.place.json(0, &["pull", "--store", "store"]);
-    signed.place.json(0, &["pack", "--store", "store", "-o", "b"]);
+    signed
+        .place
+        .json(0, &["pack", "--store", "store", "-o", "b"]);
     let other = writable(&signed.place, "target");
     signed.place.json(0, &["push", "b", "--to", &other.address]);
     assert_eq!(listed(&other.address, "app", &signed.index).len(), 2);
@@ -382,7 +627,9 @@ fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
     // whole, it goes to a registry that wants everything that an index names
     signed.pack();
     let registry = own_registry();
-    signed.place.json(0, &["push", "b", "--to", &registry.address]);
+    signed
+        .place
+        .json(0, &["push", "b", "--to", &registry.address]);
     assert_eq!(listed(&registry.address, "app", &signed.index).len(), 2);
 
     // an index in its trimmed form keeps what was said of the whole one
@@ -390,13 +637,20 @@ fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
     signed.manifest("platforms: [linux/amd64]\nimages: [REG/app:v1]\n");
     signed.lock(0, &["--refresh"]);
     signed.place.json(0, &["pull", "--store", "store"]);
-    signed.place.json(0, &["pack", "--store", "store", "-o", "b"]);
+    signed
+        .place
+        .json(0, &["pack", "--store", "store", "-o", "b"]);
     let registry = own_registry();
-    let report = signed.place.json(0, &["push", "b", "--to", &registry.address]);
+    let report = signed
+        .place
+        .json(0, &["push", "b", "--to", &registry.address]);
     assert_eq!(report["trimmed"].as_array().unwrap().len(), 1, "{report:#}");
     assert_eq!(listed(&registry.address, "app", &signed.index).len(), 1);
     let there = http::manifest(&registry.address, "app", &tag_of(&signed.index, ".sig"));
-    assert_eq!(there.header("docker-content-digest"), Some(digest(&signed.sig)));
+    assert_eq!(
+        there.header("docker-content-digest"),
+        Some(digest(&signed.sig))
+    );
 }
 
 #[test]
@@ -422,11 +676,30 @@ fn what_comes_from_two_places_to_one_subject_is_listed_together() {
     let registry = own_registry();
     let paths: String = names
         .iter()
-        .map(|name| format!("    \"{}\": one\n", name.replace("REG", upstream).trim_end_matches(":v1")))
+        .map(|name| {
+            format!(
+                "    \"{}\": one\n",
+                name.replace("REG", upstream).trim_end_matches(":v1")
+            )
+        })
         .collect();
     let head = "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: ";
-    signed.place.write("site.yaml", format!("{head}{}\n  paths:\n{paths}", registry.address));
-    signed.place.json(0, &["mirror", "--lock", "landfall.lock", "--site", "site.yaml", "--store", "store"]);
+    signed.place.write(
+        "site.yaml",
+        format!("{head}{}\n  paths:\n{paths}", registry.address),
+    );
+    signed.place.json(
+        0,
+        &[
+            "mirror",
+            "--lock",
+            "landfall.lock",
+            "--site",
+            "site.yaml",
+            "--store",
+            "store",
+        ],
+    );
     assert_eq!(listed(&registry.address, "one", &signed.index), wanted);
 }
 
@@ -443,9 +716,21 @@ fn an_older_lock_still_reads_and_references_are_rewritten_as_before() {
     let report = signed.place.json(0, &["pull", "--store", "old"]);
     assert_eq!(report["items"][0]["status"], "done");
     let rewrite = |lock: &str| {
-        signed.place.write(lock, if lock == "old.lock" { &old } else { &new });
-        signed.place.write("pod.yaml", format!("image: {}/app:v1\n", signed.upstream.address));
-        signed.place.ok(&["rewrite", "pod.yaml", "--lock", lock, "--to", "172.20.0.2:5000"])
+        signed
+            .place
+            .write(lock, if lock == "old.lock" { &old } else { &new });
+        signed.place.write(
+            "pod.yaml",
+            format!("image: {}/app:v1\n", signed.upstream.address),
+        );
+        signed.place.ok(&[
+            "rewrite",
+            "pod.yaml",
+            "--lock",
+            lock,
+            "--to",
+            "172.20.0.2:5000",
+        ])
     };
     assert_eq!(rewrite("old.lock"), "image: 172.20.0.2:5000/app:v1\n");
     assert_eq!(rewrite("new.lock"), rewrite("old.lock"));

@@ -13,9 +13,16 @@ const LITTLE: u64 = 3 << 20;
 
 /// How many bytes of the bundle were asked for, and by how many requests.
 fn read_of(store: &ObjectStore) -> (u64, usize) {
-    let asked: Vec<Asked> = store.asked().into_iter().filter(|asked| asked.method == "GET").collect();
+    let asked: Vec<Asked> = store
+        .asked()
+        .into_iter()
+        .filter(|asked| asked.method == "GET")
+        .collect();
     let bytes = asked.iter().map(|asked| {
-        let range = asked.range.as_deref().expect("the whole object was asked for");
+        let range = asked
+            .range
+            .as_deref()
+            .expect("the whole object was asked for");
         let (from, to) = range.trim_start_matches("bytes=").split_once('-').unwrap();
         to.parse::<u64>().unwrap() + 1 - from.parse::<u64>().unwrap()
     });
@@ -29,9 +36,15 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
     store.introduce_to(place);
     let packed = place.json(0, &["pack", "--store", "stores/first", "-o", BUNDLE]);
     let on_disk = place.json(0, &["pack", "--store", "stores/first", "-o", "b.tar.zst"]);
-    assert!(fs::read(store.file("out/b.tar.zst")).unwrap() == place.read_bytes("b.tar.zst"), "other bytes");
+    assert!(
+        fs::read(store.file("out/b.tar.zst")).unwrap() == place.read_bytes("b.tar.zst"),
+        "other bytes"
+    );
     assert_eq!(packed["bundle"]["digest"], on_disk["bundle"]["digest"]);
-    assert_eq!((&packed["bundle"]["path"], &packed["bundle"]["files"][0]), (&BUNDLE.into(), &BUNDLE.into()));
+    assert_eq!(
+        (&packed["bundle"]["path"], &packed["bundle"]["files"][0]),
+        (&BUNDLE.into(), &BUNDLE.into())
+    );
     let size = fs::metadata(store.file("out/b.tar.zst")).unwrap().len();
     assert!(size > 2 * LITTLE, "{size} bytes show nothing");
     // what looks at the index alone reads the end, and a little before it
@@ -39,37 +52,83 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
         store.reset();
         let told = place.json(0, args);
         let (bytes, requests) = read_of(&store);
-        assert!(bytes <= LITTLE && requests <= 4, "{args:?}: {bytes} bytes by {requests} requests");
+        assert!(
+            bytes <= LITTLE && requests <= 4,
+            "{args:?}: {bytes} bytes by {requests} requests"
+        );
         told
     };
-    assert_eq!(least(&["ls", BUNDLE])["bundle"]["digest"], packed["bundle"]["digest"]);
-    assert_eq!(least(&["diff", "b.tar.zst", BUNDLE])["changes"].as_array().unwrap().len(), 0);
-    place.write("deploy.yaml", format!("image: {}/team/app:v1\n", rig.up.address));
-    least(&["rewrite", "deploy.yaml", "--bundle", BUNDLE, "--to", "r.example"]);
+    assert_eq!(
+        least(&["ls", BUNDLE])["bundle"]["digest"],
+        packed["bundle"]["digest"]
+    );
+    assert_eq!(
+        least(&["diff", "b.tar.zst", BUNDLE])["changes"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
+    place.write(
+        "deploy.yaml",
+        format!("image: {}/team/app:v1\n", rig.up.address),
+    );
+    least(&[
+        "rewrite",
+        "deploy.yaml",
+        "--bundle",
+        BUNDLE,
+        "--to",
+        "r.example",
+    ]);
     // all of it is read once
     store.reset();
     let verified = place.ok(&["verify", BUNDLE]);
-    assert!(verified.contains("s3://mirror/out/b.tar.zst: consistent"), "{verified}");
+    assert!(
+        verified.contains("s3://mirror/out/b.tar.zst: consistent"),
+        "{verified}"
+    );
     let (bytes, requests) = read_of(&store);
-    assert!(bytes <= size + LITTLE && requests <= 6, "{bytes} of {size} bytes by {requests} requests");
+    assert!(
+        bytes <= size + LITTLE && requests <= 6,
+        "{bytes} of {size} bytes by {requests} requests"
+    );
     // a push asks for each big blob once for each repository that gets it
     store.reset();
     let down = &rig.down.address;
     let pushed = place.json(0, &["push", BUNDLE, "--to", down, "--plain-http", down]);
     assert_eq!(pushed["totals"]["done"], 3, "{pushed}");
     let (bytes, requests) = read_of(&store);
-    assert!(bytes <= 2 * size + LITTLE && requests <= 24, "{bytes} of {size} bytes by {requests} requests");
-    // as a registry: the whole of a blob passes once, hashed on its way; then ranges of it are taken alone
+    assert!(
+        bytes <= 2 * size + LITTLE && requests <= 24,
+        "{bytes} of {size} bytes by {requests} requests"
+    );
+    // as a registry: the whole of a blob passes once, hashed on its way; then ranges of it are
+    // taken alone
     let server = landfall_serve(place, &[BUNDLE]);
-    let file = rig.up.content(|content| content.files["/files/tool.bin"].clone());
+    let file = rig
+        .up
+        .content(|content| content.files["/files/tool.bin"].clone());
     let digest = sha256(&file);
     let blob = format!("/v2/files/x/blobs/{digest}");
     store.reset();
     assert!(get(&server.address, &blob).body == *file);
-    let part = request("GET", &server.address, &blob, &[("Range", "bytes=1000000-1000099")], b"");
-    assert_eq!((part.status, &part.body[..]), (206, &file[1_000_000..1_000_100]));
+    let part = request(
+        "GET",
+        &server.address,
+        &blob,
+        &[("Range", "bytes=1000000-1000099")],
+        b"",
+    );
+    assert_eq!(
+        (part.status, &part.body[..]),
+        (206, &file[1_000_000..1_000_100])
+    );
     let (bytes, requests) = read_of(&store);
-    assert!(bytes <= 2 * file.len() as u64 + LITTLE && requests <= 4, "{bytes} bytes by {requests} requests");
+    assert!(
+        bytes <= 2 * file.len() as u64 + LITTLE && requests <= 4,
+        "{bytes} bytes by {requests} requests"
+    );
 }
 
 #[test]
@@ -79,12 +138,26 @@ fn a_bundle_that_cannot_be_packed_leaves_the_old_one_and_no_parts() {
     store.introduce_to(place);
     fs::create_dir_all(store.file("out")).unwrap();
     fs::write(store.file("out/b.tar.zst"), "the one before").unwrap();
-    store.judge(|asked| asked.query.contains("partNumber=1").then_some(Fault::Skewed));
+    store.judge(|asked| {
+        asked
+            .query
+            .contains("partNumber=1")
+            .then_some(Fault::Skewed)
+    });
     let refused = place.json(1, &["pack", "--store", "stores/first", "-o", BUNDLE]);
     let message = refused["error"]["message"].as_str().unwrap();
-    assert!(message.contains(BUNDLE) && message.contains("clock"), "{message}");
-    assert_eq!(fs::read(store.file("out/b.tar.zst")).unwrap(), b"the one before");
-    assert_eq!(store.count(|asked| asked.method == "DELETE" && asked.query.contains("uploadId")), 1);
+    assert!(
+        message.contains(BUNDLE) && message.contains("clock"),
+        "{message}"
+    );
+    assert_eq!(
+        fs::read(store.file("out/b.tar.zst")).unwrap(),
+        b"the one before"
+    );
+    assert_eq!(
+        store.count(|asked| asked.method == "DELETE" && asked.query.contains("uploadId")),
+        1
+    );
     // an answer that is lost after the last part is none: the object is there
     store.reset();
     let mut is_first = true;
@@ -97,16 +170,31 @@ fn a_bundle_that_cannot_be_packed_leaves_the_old_one_and_no_parts() {
     // what is not there, and what is no bundle, is told
     let none = place.json(1, &["ls", "s3://mirror/out/none.tar.zst"]);
     let message = none["error"]["message"].as_str().unwrap();
-    assert!(message.contains("s3://mirror/out/none.tar.zst") && message.contains("not there"), "{message}");
+    assert!(
+        message.contains("s3://mirror/out/none.tar.zst") && message.contains("not there"),
+        "{message}"
+    );
     fs::write(store.file("out/other"), "no bundle").unwrap();
     let other = place.json(4, &["verify", "s3://mirror/out/other"]);
-    assert!(other["error"]["message"].as_str().unwrap().contains("no landfall bundle"), "{other}");
+    assert!(
+        other["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("no landfall bundle"),
+        "{other}"
+    );
     for (args, why) in [
-        (&["pack", "-o", BUNDLE, "--volume-size", "1GB"][..], "one object"),
+        (
+            &["pack", "-o", BUNDLE, "--volume-size", "1GB"][..],
+            "one object",
+        ),
         (&["verify", "s3://mirror"], "name a bundle in it"),
     ] {
         let refused = place.json(2, args);
-        assert!(refused["error"]["message"].as_str().unwrap().contains(why), "{args:?}: {refused}");
+        assert!(
+            refused["error"]["message"].as_str().unwrap().contains(why),
+            "{args:?}: {refused}"
+        );
     }
 }
 
@@ -118,16 +206,39 @@ fn a_bundle_is_signed_on_its_way_and_every_verb_tells_the_same_of_it_as_of_a_fil
     let (rig, store) = (Rig::new(), ObjectStore::start());
     let (place, down) = (&rig.place, &rig.down.address);
     store.introduce_to(place);
-    run(place.clean("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", "key"]));
-    place.write("allowed", format!("board@example.com {}", place.read("key.pub")));
+    run(place
+        .clean("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", "key"]));
+    place.write(
+        "allowed",
+        format!("board@example.com {}", place.read("key.pub")),
+    );
     for out in [BUNDLE, "b.tar.zst"] {
-        place.ok(&["pack", "--store", "stores/first", "--sign", "key", "-o", out]);
+        place.ok(&[
+            "pack",
+            "--store",
+            "stores/first",
+            "--sign",
+            "key",
+            "-o",
+            out,
+        ]);
         let verified = place.json(0, &["verify", out, "--allowed-signers", "allowed"]);
-        assert_eq!(verified["bundle"]["signer"]["principals"], "board@example.com", "{verified}");
+        assert_eq!(
+            verified["bundle"]["signer"]["principals"], "board@example.com",
+            "{verified}"
+        );
     }
-    assert!(fs::read(store.file("out/b.tar.zst")).unwrap() == place.read_bytes("b.tar.zst"), "other bytes");
-    place.write("deploy.yaml", format!("image: {}/team/app:v1\n", rig.up.address));
-    rig.place.ok(&["push", "b.tar.zst", "--to", down, "--plain-http", down]);
+    assert!(
+        fs::read(store.file("out/b.tar.zst")).unwrap() == place.read_bytes("b.tar.zst"),
+        "other bytes"
+    );
+    place.write(
+        "deploy.yaml",
+        format!("image: {}/team/app:v1\n", rig.up.address),
+    );
+    rig.place
+        .ok(&["push", "b.tar.zst", "--to", down, "--plain-http", down]);
     for args in [
         &["ls", "BUNDLE"][..],
         &["sbom", "BUNDLE"],
@@ -137,11 +248,16 @@ fn a_bundle_is_signed_on_its_way_and_every_verb_tells_the_same_of_it_as_of_a_fil
         &["export", "files", "BUNDLE", "-o", "files"],
     ] {
         let told = ["b.tar.zst", BUNDLE].map(|bundle| {
-            let args: Vec<&str> =
-                args.iter().map(|arg| if *arg == "BUNDLE" { bundle } else { arg }).collect();
+            let args: Vec<&str> = args
+                .iter()
+                .map(|arg| if *arg == "BUNDLE" { bundle } else { arg })
+                .collect();
             // each writes what the other wrote
             let _ = fs::remove_dir_all(place.path("files"));
-            (place.ok(&args).replace(bundle, "BUNDLE"), fs::read(place.path("images.tar")).ok())
+            (
+                place.ok(&args).replace(bundle, "BUNDLE"),
+                fs::read(place.path("images.tar")).ok(),
+            )
         });
         assert_eq!(told[0].0, told[1].0, "{args:?}");
         assert!(told[0].1 == told[1].1, "{args:?}: another archive");

@@ -28,8 +28,10 @@ fn place() -> Place {
 /// The files of the chart, by their path in it.
 fn chart() -> Vec<(String, Vec<u8>)> {
     fn walk(folder: &Path, prefix: &str, found: &mut Vec<(String, Vec<u8>)>) {
-        let mut entries: Vec<_> =
-            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut entries: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         entries.sort();
         for path in entries {
             let name = format!("{prefix}{}", path.file_name().unwrap().to_str().unwrap());
@@ -40,15 +42,26 @@ fn chart() -> Vec<(String, Vec<u8>)> {
         }
     }
     let mut found = Vec::new();
-    walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/charts/platform"), "", &mut found);
+    walk(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/charts/platform"),
+        "",
+        &mut found,
+    );
     found
 }
 
 /// A `.tgz` with these files below `top`.
 fn tgz(top: &str, files: &[(String, Vec<u8>)]) -> Vec<u8> {
-    let named: Vec<(String, &[u8])> =
-        files.iter().map(|(name, content)| (format!("{top}/{name}"), &content[..])).collect();
-    gzip(&tarball(&named.iter().map(|(name, content)| (name.as_str(), *content)).collect::<Vec<_>>()))
+    let named: Vec<(String, &[u8])> = files
+        .iter()
+        .map(|(name, content)| (format!("{top}/{name}"), &content[..]))
+        .collect();
+    gzip(&tarball(
+        &named
+            .iter()
+            .map(|(name, content)| (name.as_str(), *content))
+            .collect::<Vec<_>>(),
+    ))
 }
 
 const TO: [&str; 2] = ["--to", "172.20.0.2:5000"];
@@ -90,14 +103,26 @@ metrics:
 #[test]
 fn only_the_image_keys_of_charts_and_subcharts() {
     let place = place();
-    let report =
-        place.json(3, &[&["render", "helm-values", "platform", "-o", "overlay.yaml"][..], &TO].concat());
+    let report = place.json(
+        3,
+        &[
+            &["render", "helm-values", "platform", "-o", "overlay.yaml"][..],
+            &TO,
+        ]
+        .concat(),
+    );
     assert_eq!(place.read("overlay.yaml"), OVERLAY);
     let told = |list: &str| -> Vec<String> {
         let all = report[list].as_array().unwrap().iter();
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         all.map(|one| {
-            format!("{}:{} {} {}", text(&one["file"]), one["line"], text(&one["path"]), text(&one["why"]))
+            format!(
+                "{}:{} {} {}",
+                text(&one["file"]),
+                one["line"],
+                text(&one["path"]),
+                text(&one["why"])
+            )
         })
         .collect()
     };
@@ -115,9 +140,16 @@ fn only_the_image_keys_of_charts_and_subcharts() {
             "platform/charts/logs/values.yaml:4 audit-log.shipper.image.repository its chart is switched off by audit-log.enabled"
         ]
     );
-    let keys: Vec<&str> =
-        report["keys"].as_array().unwrap().iter().map(|key| key["path"].as_str().unwrap()).collect();
-    assert!(keys.contains(&"dex.image.repository") && keys.contains(&"extraArgs"), "{keys:?}");
+    let keys: Vec<&str> = report["keys"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|key| key["path"].as_str().unwrap())
+        .collect();
+    assert!(
+        keys.contains(&"dex.image.repository") && keys.contains(&"extraArgs"),
+        "{keys:?}"
+    );
     assert_eq!(report["status"], "partial");
 }
 
@@ -127,16 +159,22 @@ fn an_archive_with_archives_in_it_says_the_same() {
         return;
     }
     let place = place();
-    let (subs, mut rest): (Vec<_>, Vec<_>) =
-        chart().into_iter().partition(|(name, _)| name.starts_with("charts/logs/"));
-    let below = |(name, content): (String, Vec<u8>)| (name["charts/logs/".len()..].to_owned(), content);
+    let (subs, mut rest): (Vec<_>, Vec<_>) = chart()
+        .into_iter()
+        .partition(|(name, _)| name.starts_with("charts/logs/"));
+    let below =
+        |(name, content): (String, Vec<u8>)| (name["charts/logs/".len()..].to_owned(), content);
     rest.push((
         "charts/logs-1.0.0.tgz".into(),
         tgz("logs", &subs.into_iter().map(below).collect::<Vec<_>>()),
     ));
     place.write("platform-2.26.2.tgz", tgz("platform", &rest));
-    let run =
-        place.command().args(["render", "helm-values", "platform-2.26.2.tgz"]).args(TO).output().unwrap();
+    let run = place
+        .command()
+        .args(["render", "helm-values", "platform-2.26.2.tgz"])
+        .args(TO)
+        .output()
+        .unwrap();
     assert_eq!(run.status.code(), Some(3));
     assert_eq!(String::from_utf8(run.stdout).unwrap(), OVERLAY);
     let told = String::from_utf8(run.stderr).unwrap();
@@ -151,12 +189,21 @@ fn a_prefix_goes_into_the_repository_and_paths_count() {
         "site.yaml",
         "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"r.example:5000/p\", paths: {ghcr.io/dexidp: auth}}\n",
     );
-    let report = place.json(3, &["render", "helm-values", "platform", "--site", "site.yaml"]);
-    assert_eq!(report["values"]["dex"]["image"]["repository"], "r.example:5000/p/auth/dex");
+    let report = place.json(
+        3,
+        &["render", "helm-values", "platform", "--site", "site.yaml"],
+    );
+    assert_eq!(
+        report["values"]["dex"]["image"]["repository"],
+        "r.example:5000/p/auth/dex"
+    );
     let exporter = &report["values"]["nodeExporter"]["image"];
     assert_eq!(
         (&exporter["registry"], &exporter["repository"]),
-        (&"r.example:5000".into(), &"p/prometheus/node-exporter".into())
+        (
+            &"r.example:5000".into(),
+            &"p/prometheus/node-exporter".into()
+        )
     );
 }
 
@@ -165,13 +212,27 @@ fn the_users_values_win_and_stay() {
     let place = place();
     let mine = "dex: {image: {tag: v2.43.0}}   # mine\nextraArgs: []\ntelemetry: {image: {repository: quay.io/prometheus/node-exporter, tag: v1.9.0}}\n";
     place.write("mine.yaml", mine);
-    let report =
-        place.json(3, &[&["render", "helm-values", "platform", "-f", "mine.yaml"][..], &TO].concat());
+    let report = place.json(
+        3,
+        &[
+            &["render", "helm-values", "platform", "-f", "mine.yaml"][..],
+            &TO,
+        ]
+        .concat(),
+    );
     let (values, missing) = (&report["values"], report["missing"].as_array().unwrap());
-    assert!(values["dex"].is_null() && values["extraArgs"].is_null(), "{values}");
-    assert_eq!(values["telemetry"]["image"]["repository"], "172.20.0.2:5000/prometheus/node-exporter");
     assert!(
-        missing.iter().any(|one| one["why"] == "the lock has this repository only as v2.42.0"),
+        values["dex"].is_null() && values["extraArgs"].is_null(),
+        "{values}"
+    );
+    assert_eq!(
+        values["telemetry"]["image"]["repository"],
+        "172.20.0.2:5000/prometheus/node-exporter"
+    );
+    assert!(
+        missing
+            .iter()
+            .any(|one| one["why"] == "the lock has this repository only as v2.42.0"),
         "{missing:?}"
     );
     assert_eq!(place.read("mine.yaml"), mine);
@@ -198,36 +259,59 @@ fn a_global_registry_wins_over_all_others() {
     // without it the registry beside the repository counts, and that is another image
     place.write("bit/values.yaml", values.replace("HOST", ""));
     let report = place.json(3, &[&["render", "helm-values", "bit"][..], &TO].concat());
-    assert_eq!(report["missing"][0]["reference"], "gcr.io/fluent/fluent-bit:3.2.4");
+    assert_eq!(
+        report["missing"][0]["reference"],
+        "gcr.io/fluent/fluent-bit:3.2.4"
+    );
     assert_eq!(report["values"]["global"], serde_json::Value::Null);
 }
 
 #[test]
 fn several_charts_share_one_overlay_unless_they_want_two_things() {
     let place = place();
-    for (name, repository, tag) in
-        [("one", "ghcr.io/dexidp/dex", "v2.42.0"), ("two", "registry.k8s.io/pause", "3.10.1")]
-    {
-        place.write(&format!("{name}/Chart.yaml"), format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n"));
+    for (name, repository, tag) in [
+        ("one", "ghcr.io/dexidp/dex", "v2.42.0"),
+        ("two", "registry.k8s.io/pause", "3.10.1"),
+    ] {
+        place.write(
+            &format!("{name}/Chart.yaml"),
+            format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n"),
+        );
         place.write(
             &format!("{name}/values.yaml"),
             format!("{name}: {{image: {{repository: {repository}, tag: {tag}}}}}\n"),
         );
     }
-    let report = place.json(0, &[&["render", "helm-values", "one", "two"][..], &TO].concat());
-    assert_eq!(report["values"]["one"]["image"]["repository"], "172.20.0.2:5000/dexidp/dex");
-    assert_eq!(report["values"]["two"]["image"]["repository"], "172.20.0.2:5000/pause");
-    for (name, repository, tag) in
-        [("one", "ghcr.io/dexidp/dex", "v2.42.0"), ("two", "registry.k8s.io/pause", "3.10.1")]
-    {
+    let report = place.json(
+        0,
+        &[&["render", "helm-values", "one", "two"][..], &TO].concat(),
+    );
+    assert_eq!(
+        report["values"]["one"]["image"]["repository"],
+        "172.20.0.2:5000/dexidp/dex"
+    );
+    assert_eq!(
+        report["values"]["two"]["image"]["repository"],
+        "172.20.0.2:5000/pause"
+    );
+    for (name, repository, tag) in [
+        ("one", "ghcr.io/dexidp/dex", "v2.42.0"),
+        ("two", "registry.k8s.io/pause", "3.10.1"),
+    ] {
         place.write(
             &format!("{name}/values.yaml"),
             format!("image: {{repository: {repository}, tag: {tag}}}\n"),
         );
     }
-    let report = place.json(2, &[&["render", "helm-values", "one", "two"][..], &TO].concat());
+    let report = place.json(
+        2,
+        &[&["render", "helm-values", "one", "two"][..], &TO].concat(),
+    );
     let message = report["error"]["message"].as_str().unwrap();
-    assert!(message.starts_with("one and two both have image.repository"), "{message}");
+    assert!(
+        message.starts_with("one and two both have image.repository"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -237,7 +321,10 @@ fn what_is_no_chart_is_refused() {
     }
     let place = place();
     place.write("empty/values.yaml", "a: 1\n");
-    place.write("escape.tgz", tgz("a\\b", &[("Chart.yaml".into(), b"name: x\n".to_vec())]));
+    place.write(
+        "escape.tgz",
+        tgz("a\\b", &[("Chart.yaml".into(), b"name: x\n".to_vec())]),
+    );
     place.write("broken/Chart.yaml", "name: x\nversion: 1\n");
     place.write("broken/values.yaml", "a: [\n");
     std::fs::create_dir(place.path("round")).unwrap();
@@ -262,6 +349,13 @@ fn what_is_no_chart_is_refused() {
 fn nothing_in_the_lock_is_a_failure_and_writes_nothing() {
     let place = place();
     place.write("landfall.lock", "version: 1\n");
-    place.json(1, &[&["render", "helm-values", "platform", "-o", "overlay.yaml"][..], &TO].concat());
+    place.json(
+        1,
+        &[
+            &["render", "helm-values", "platform", "-o", "overlay.yaml"][..],
+            &TO,
+        ]
+        .concat(),
+    );
     assert!(!place.path("overlay.yaml").exists());
 }

@@ -1,5 +1,5 @@
-//! `landfall render helm-values` on real charts: `LANDFALL_HELM_CHARTS=DIR` names a folder of them, with their
-//! dependencies in `charts/`, and helm renders each without and with the overlay.
+//! `landfall render helm-values` on real charts: `LANDFALL_HELM_CHARTS=DIR` names a folder of them,
+//! with their dependencies in `charts/`, and helm renders each without and with the overlay.
 
 use crate::support::library::{Digest, ImageRef};
 use crate::support::{Place, need, skip};
@@ -13,14 +13,21 @@ const TO: &str = "172.20.0.2:5000";
 #[test]
 fn what_helm_renders_with_the_overlay_of_real_charts() {
     let Some(folder) = std::env::var_os("LANDFALL_HELM_CHARTS") else {
-        skip("render_charts::what_helm_renders", "LANDFALL_HELM_CHARTS names no folder");
+        skip(
+            "render_charts::what_helm_renders",
+            "LANDFALL_HELM_CHARTS names no folder",
+        );
         return;
     };
     if !need(&["helm"]) {
         return;
     }
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut charts: Vec<PathBuf> = entries.filter(|path| path.join("Chart.yaml").is_file()).collect();
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut charts: Vec<PathBuf> = entries
+        .filter(|path| path.join("Chart.yaml").is_file())
+        .collect();
     charts.sort();
     let (mut before, mut stay, mut unlisted, mut wrong) = (0, 0, Vec::new(), Vec::new());
     for chart in &charts {
@@ -34,28 +41,49 @@ fn what_helm_renders_with_the_overlay_of_real_charts() {
         };
         let (report, new) = with_overlay(chart, &old);
         let new = new.unwrap_or_else(|why| panic!("{name}: helm refuses the overlay: {why}"));
-        let (there, left): (Vec<&String>, Vec<&String>) = new.iter().partition(|one| one.starts_with(TO));
+        let (there, left): (Vec<&String>, Vec<&String>) =
+            new.iter().partition(|one| one.starts_with(TO));
         let goals: BTreeSet<String> = old.iter().map(|one| at_site(one)).collect();
         wrong.extend(
-            there.iter().filter(|one| !goals.contains(&at_site(one))).map(|one| format!("{name}: {one}")),
+            there
+                .iter()
+                .filter(|one| !goals.contains(&at_site(one)))
+                .map(|one| format!("{name}: {one}")),
         );
         let listed = listed(&report);
         let told = |one: &String| listed.contains(&one.parse::<ImageRef>().unwrap().name());
-        unlisted.extend(left.iter().filter(|one| !told(one)).map(|one| format!("{name}: {one}")));
+        unlisted.extend(
+            left.iter()
+                .filter(|one| !told(one))
+                .map(|one| format!("{name}: {one}")),
+        );
         if !left.is_empty() {
             println!("{name}: {} of {} stay: {left:?}", left.len(), old.len());
         }
         (before, stay) = (before + old.len(), stay + left.len());
     }
-    println!("{} charts: of {before} references {stay} stay at other registries", charts.len());
-    assert_eq!((wrong, unlisted), (Vec::<String>::new(), Vec::<String>::new()), "wrong; not listed");
+    println!(
+        "{} charts: of {before} references {stay} stay at other registries",
+        charts.len()
+    );
+    assert_eq!(
+        (wrong, unlisted),
+        (Vec::<String>::new(), Vec::<String>::new()),
+        "wrong; not listed"
+    );
 }
 
 /// What helm makes of a chart.
 fn template(chart: &Path, values: Option<&Path>) -> Result<String, String> {
     let mut helm = Command::new("helm");
-    helm.args(["template", "release"]).arg(chart).args(["--kube-version", "1.34.0"]);
-    helm.args(values.into_iter().flat_map(|values| [Path::new("--values"), values]));
+    helm.args(["template", "release"])
+        .arg(chart)
+        .args(["--kube-version", "1.34.0"]);
+    helm.args(
+        values
+            .into_iter()
+            .flat_map(|values| [Path::new("--values"), values]),
+    );
     let output = helm.output().unwrap();
     match output.status.success() {
         true => Ok(String::from_utf8(output.stdout).unwrap()),
@@ -63,8 +91,12 @@ fn template(chart: &Path, values: Option<&Path>) -> Result<String, String> {
     }
 }
 
-/// The report on the overlay for a chart, where the lock holds `images`, and the references that helm renders with it.
-fn with_overlay(chart: &Path, images: &BTreeSet<String>) -> (Value, Result<BTreeSet<String>, String>) {
+/// The report on the overlay for a chart, where the lock holds `images`, and the references that
+/// helm renders with it.
+fn with_overlay(
+    chart: &Path,
+    images: &BTreeSet<String>,
+) -> (Value, Result<BTreeSet<String>, String>) {
     let place = Place::new();
     let entries = images.iter().map(|name| {
         let digest = match name.split_once('@') {
@@ -74,24 +106,42 @@ fn with_overlay(chart: &Path, images: &BTreeSet<String>) -> (Value, Result<BTree
         let kind = "application/vnd.oci.image.manifest.v1+json";
         format!("- {{name: \"{name}\", digest: \"{digest}\", mediaType: {kind}, size: 7}}\n")
     });
-    place.write("landfall.lock", format!("version: 1\nimages:\n{}", entries.collect::<String>()));
+    place.write(
+        "landfall.lock",
+        format!("version: 1\nimages:\n{}", entries.collect::<String>()),
+    );
     let mut command = place.command();
     command.args(["render", "helm-values"]).arg(chart);
-    let run = command.args(["--to", TO, "-o", "overlay.yaml", "--output", "json"]).output().unwrap();
+    let run = command
+        .args(["--to", TO, "-o", "overlay.yaml", "--output", "json"])
+        .output()
+        .unwrap();
     let report = serde_json::from_slice(&run.stdout).unwrap();
     let overlay = place.path("overlay.yaml");
-    let text = template(chart, Some(&overlay).filter(|path| path.is_file()).map(PathBuf::as_path));
+    let text = template(
+        chart,
+        Some(&overlay)
+            .filter(|path| path.is_file())
+            .map(PathBuf::as_path),
+    );
     (report, text.map(|text| references(&text)))
 }
 
-/// The images of rendered manifests: full names with a tag or digest, and what stands under `image`.
+/// The images of rendered manifests: full names with a tag or digest, and what stands under
+/// `image`.
 fn references(text: &str) -> BTreeSet<String> {
     let is_crd = |document: &&str| document.contains("\nkind: CustomResourceDefinition\n");
-    let lines = text.split("\n---").filter(|document| !is_crd(document)).flat_map(str::lines);
+    let lines = text
+        .split("\n---")
+        .filter(|document| !is_crd(document))
+        .flat_map(str::lines);
     let lines = lines.map(str::trim).filter(|line| !line.starts_with('#'));
     lines
         .flat_map(|line| {
-            let image = line.trim_start_matches("- ").strip_prefix("image:").map(str::trim);
+            let image = line
+                .trim_start_matches("- ")
+                .strip_prefix("image:")
+                .map(str::trim);
             let words = line.split(|c: char| c.is_whitespace() || "\"'`,;()[]{}".contains(c));
             words.filter_map(move |word| {
                 let word = word.rsplit('=').next()?.trim_end_matches(['.', ':']);
@@ -103,8 +153,13 @@ fn references(text: &str) -> BTreeSet<String> {
                 let reference: ImageRef = word.parse().ok()?;
                 let full = has_host && reference.is_pinned() && !word.starts_with('.');
                 let name = reference.to_string();
-                (full || is_image)
-                    .then(|| if reference.is_pinned() { name } else { format!("{name}:latest") })
+                (full || is_image).then(|| {
+                    if reference.is_pinned() {
+                        name
+                    } else {
+                        format!("{name}:latest")
+                    }
+                })
             })
         })
         .collect()
@@ -117,7 +172,10 @@ fn at_site(name: &str) -> String {
 
 /// The repositories that a report lists as not in the overlay.
 fn listed(report: &Value) -> BTreeSet<String> {
-    let lists = ["missing", "undecided"].iter().filter_map(|list| report[list].as_array()).flatten();
+    let lists = ["missing", "undecided"]
+        .iter()
+        .filter_map(|list| report[list].as_array())
+        .flatten();
     let references = lists.filter_map(|one| one["reference"].as_str()?.parse::<ImageRef>().ok());
     references.map(|reference| reference.name()).collect()
 }

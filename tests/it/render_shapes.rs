@@ -1,4 +1,5 @@
-//! `landfall render helm-values` on one small chart for each way in which real charts put an image together.
+//! `landfall render helm-values` on one small chart for each way in which real charts put an image
+//! together.
 
 use crate::support::Place;
 use crate::support::library::Digest;
@@ -33,11 +34,20 @@ fn rendered(exit: i32, values: &str, template: &str) -> Value {
         let kind = "application/vnd.oci.image.manifest.v1+json";
         format!("- {{name: \"{name}\", digest: \"{digest}\", mediaType: {kind}, size: 7}}\n")
     });
-    place.write("landfall.lock", format!("version: 1\nimages:\n{}", images.concat()));
-    place.write("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\nappVersion: 1.9.0\n");
+    place.write(
+        "landfall.lock",
+        format!("version: 1\nimages:\n{}", images.concat()),
+    );
+    place.write(
+        "c/Chart.yaml",
+        "apiVersion: v2\nname: c\nversion: 1.0.0\nappVersion: 1.9.0\n",
+    );
     place.write("c/values.yaml", values);
     place.write("c/templates/t.yaml", template);
-    place.json(exit, &["render", "helm-values", "c", "--to", "r.example:5000/p"])
+    place.json(
+        exit,
+        &["render", "helm-values", "c", "--to", "r.example:5000/p"],
+    )
 }
 
 /// The overlay for a chart with these defaults; everything is in it.
@@ -48,15 +58,25 @@ fn overlay(values: &str) -> Value {
 /// `path reference | why` of everything in a list of a report.
 fn told(report: &Value, list: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let line =
-        |one: &Value| format!("{} {} | {}", text(&one["path"]), text(&one["reference"]), text(&one["why"]));
+    let line = |one: &Value| {
+        format!(
+            "{} {} | {}",
+            text(&one["path"]),
+            text(&one["reference"]),
+            text(&one["why"])
+        )
+    };
     report[list].as_array().unwrap().iter().map(line).collect()
 }
 
 #[test]
 fn bitnamis_charts_are_allowed_to_have_other_registries() {
     let image = "image: {registry: docker.io, repository: bitnami/nginx, tag: '1.29'}\n";
-    let report = rendered(0, &format!("global: {{security: {{allowInsecureImages: false}}}}\n{image}"), "");
+    let report = rendered(
+        0,
+        &format!("global: {{security: {{allowInsecureImages: false}}}}\n{image}"),
+        "",
+    );
     assert_eq!(
         report["values"],
         json!({
@@ -64,11 +84,17 @@ fn bitnamis_charts_are_allowed_to_have_other_registries() {
             "image": {"registry": "r.example:5000", "repository": "p/bitnami/nginx"},
         })
     );
-    assert_eq!(report["keys"][0]["path"], "global.security.allowInsecureImages");
+    assert_eq!(
+        report["keys"][0]["path"],
+        "global.security.allowInsecureImages"
+    );
     // no key is made up, and none is set where nothing changes
     assert_eq!(overlay(image)["global"], Value::Null);
-    let report =
-        rendered(1, "global: {security: {allowInsecureImages: false}}\nimage: quay.io/not/there:1\n", "");
+    let report = rendered(
+        1,
+        "global: {security: {allowInsecureImages: false}}\nimage: quay.io/not/there:1\n",
+        "",
+    );
     assert_eq!(report["keys"], json!([]));
 }
 
@@ -78,9 +104,14 @@ fn the_prefix_of_strimzi_is_in_two_parts() {
                   image: {registry: '', repository: '', name: operator, tag: ''}\n\
                   kafkaBridge: {image: {registry: '', repository: '', name: kafka-bridge, tag: 1.1.0}}\n";
     let report = rendered(0, values, "");
-    let expected = json!({"defaultImageRegistry": "r.example:5000", "defaultImageRepository": "p/strimzi"});
+    let expected =
+        json!({"defaultImageRegistry": "r.example:5000", "defaultImageRepository": "p/strimzi"});
     assert_eq!(report["values"], expected);
-    assert_eq!(report["items"].as_array().unwrap().len(), 3, "what is locked below it: {report}");
+    assert_eq!(
+        report["items"].as_array().unwrap().len(),
+        3,
+        "what is locked below it: {report}"
+    );
 }
 
 #[test]
@@ -91,10 +122,16 @@ fn the_operator_of_cilium_gets_a_suffix() {
          awsDigest: 'sha256:{}', useDigest: true, suffix: ''}}}}\n",
         "0".repeat(64)
     );
-    let expected = json!({"operator": {"image": {"repository": "r.example:5000/p/cilium/operator"}}});
+    let expected =
+        json!({"operator": {"image": {"repository": "r.example:5000/p/cilium/operator"}}});
     assert_eq!(overlay(&operator), expected);
-    let report =
-        rendered(1, &operator.replace("v1.19", "v1.20").replace(digest, &digest.replace('0', "1")), "");
+    let report = rendered(
+        1,
+        &operator
+            .replace("v1.19", "v1.20")
+            .replace(digest, &digest.replace('0', "1")),
+        "",
+    );
     assert_eq!(told(&report, "missing").len(), 2, "{report}");
 }
 
@@ -126,13 +163,16 @@ fn registries_that_count_where_an_image_has_none() {
     let expected = json!({"registry": "r.example:5000", "controller": {"image": {"repository": "p/neuvector/controller"}}});
     assert_eq!(overlay(values), expected);
     // Kyverno
-    let values =
-        "image: {registry: ~, defaultRegistry: reg.kyverno.io, repository: kyverno/kyverno, tag: v1.15}\n";
-    let expected = json!({"image": {"defaultRegistry": "r.example:5000", "repository": "p/kyverno/kyverno"}});
+    let values = "image: {registry: ~, defaultRegistry: reg.kyverno.io, repository: kyverno/kyverno, tag: v1.15}\n";
+    let expected =
+        json!({"image": {"defaultRegistry": "r.example:5000", "repository": "p/kyverno/kyverno"}});
     assert_eq!(overlay(values), expected);
     // a registry that nothing inherits is something else
     let values = "registry: docker.io\nimage: {repository: docker.io/longhornio/ui, tag: v1}\n";
-    assert_eq!(overlay(values), json!({"image": {"repository": "r.example:5000/p/longhornio/ui"}}));
+    assert_eq!(
+        overlay(values),
+        json!({"image": {"repository": "r.example:5000/p/longhornio/ui"}})
+    );
 }
 
 #[test]
@@ -142,12 +182,20 @@ fn tags_that_the_template_makes() {
         let values = format!(
             "image: {{repository: quay.io/prometheus/node-exporter, tag: {tag}, distroless: true}}\n"
         );
-        let expected = json!({"image": {"repository": "r.example:5000/p/prometheus/node-exporter"}});
+        let expected =
+            json!({"image": {"repository": "r.example:5000/p/prometheus/node-exporter"}});
         assert_eq!(overlay(&values), expected);
     }
     // the tag is the version of the cluster: the overlay points there, and that it may lack is told
-    let report = rendered(3, "image: {repository: registry.k8s.io/kubectl, tag: ''}\n", "");
-    assert_eq!(report["values"], json!({"image": {"repository": "r.example:5000/p/kubectl"}}));
+    let report = rendered(
+        3,
+        "image: {repository: registry.k8s.io/kubectl, tag: ''}\n",
+        "",
+    );
+    assert_eq!(
+        report["values"],
+        json!({"image": {"repository": "r.example:5000/p/kubectl"}})
+    );
     let why = "image.repository registry.k8s.io/kubectl:1.9.0 | the lock has this repository only as v1.34.0";
     assert_eq!(told(&report, "missing"), [why]);
 }
@@ -157,14 +205,23 @@ fn what_is_written_in_a_template_is_told() {
     let template = "{{- if .Values.x }}\nspec:\n  containers:\n  - image: busybox:1.28\n  - image: quay.io/not/there:1\n  \
                     - image: {{ .Values.image }}\n{{- end }}\n";
     let report = rendered(3, "image: docker.io/longhornio/ui:v1\n", template);
-    assert_eq!(report["values"], json!({"image": "r.example:5000/p/longhornio/ui:v1"}));
+    assert_eq!(
+        report["values"],
+        json!({"image": "r.example:5000/p/longhornio/ui:v1"})
+    );
     let there = report["undecided"].as_array().unwrap();
     assert_eq!(
         (there.len(), &there[0]["file"], &there[0]["line"]),
         (1, &"c/templates/t.yaml".into(), &4.into())
     );
-    assert!(told(&report, "undecided")[0].contains("busybox:1.28 | it is written in a template"), "{report}");
-    assert_eq!(told(&report, "missing"), [" quay.io/not/there:1 | not in the lock"]);
+    assert!(
+        told(&report, "undecided")[0].contains("busybox:1.28 | it is written in a template"),
+        "{report}"
+    );
+    assert_eq!(
+        told(&report, "missing"),
+        [" quay.io/not/there:1 | not in the lock"]
+    );
 }
 
 #[test]
@@ -175,7 +232,12 @@ fn an_overlay_for_nothing_is_a_failure() {
         message.starts_with("no image was found in the charts' values\n0 keys for 0 locked images"),
         "{message}"
     );
-    let message =
-        rendered(1, "image: '{{ .Values.x }}'\n", "")["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.starts_with("none of the charts' images is in the lock"), "{message}");
+    let message = rendered(1, "image: '{{ .Values.x }}'\n", "")["error"]["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        message.starts_with("none of the charts' images is in the lock"),
+        "{message}"
+    );
 }

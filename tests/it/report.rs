@@ -4,11 +4,17 @@ use crate::support::faults::Rig;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Demands that `value` is of the form that `schema` describes, with no member that it does not name.
+/// Demands that `value` is of the form that `schema` describes, with no member that it does not
+/// name.
 fn check(schema: &Value, value: &Value, place: &str) {
     let kinds = match &schema["type"] {
         Value::String(kind) => vec![kind.as_str()],
-        kinds => kinds.as_array().unwrap().iter().filter_map(Value::as_str).collect(),
+        kinds => kinds
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect(),
     };
     let kind = match value {
         Value::Null => "null",
@@ -18,19 +24,28 @@ fn check(schema: &Value, value: &Value, place: &str) {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    assert!(kinds.contains(&kind), "{place} is {value}, and not of {kinds:?}");
-    if let (Some(properties), Some(members)) = (schema["properties"].as_object(), value.as_object()) {
+    assert!(
+        kinds.contains(&kind),
+        "{place} is {value}, and not of {kinds:?}"
+    );
+    if let (Some(properties), Some(members)) = (schema["properties"].as_object(), value.as_object())
+    {
         for (name, member) in members {
-            let known =
-                properties.get(name).unwrap_or_else(|| panic!("{place}.{name} is in no schema: {member}"));
+            let known = properties
+                .get(name)
+                .unwrap_or_else(|| panic!("{place}.{name} is in no schema: {member}"));
             check(known, member, &format!("{place}.{name}"));
         }
         for name in schema["required"].as_array().into_iter().flatten() {
-            assert!(members.contains_key(name.as_str().unwrap()), "{place} lacks {name}: {value}");
+            assert!(
+                members.contains_key(name.as_str().unwrap()),
+                "{place} lacks {name}: {value}"
+            );
         }
     }
     if let (Some(each), Some(list)) = (schema.get("items"), value.as_array()) {
-        list.iter().for_each(|one| check(each, one, &format!("{place}[]")));
+        list.iter()
+            .for_each(|one| check(each, one, &format!("{place}[]")));
     }
     if let Some(allowed) = schema["enum"].as_array() {
         assert!(allowed.contains(value), "{place} is {value}");
@@ -41,14 +56,24 @@ fn check(schema: &Value, value: &Value, place: &str) {
 fn every_command_reports_as_its_schema_says() {
     let rig = Rig::new();
     rig.arm([]);
-    rig.place.write("app.yaml", format!("image: {}/team/app:v1\n---\nimage: nginx:1\n", rig.up.address));
+    rig.place.write(
+        "app.yaml",
+        format!(
+            "image: {}/team/app:v1\n---\nimage: nginx:1\n",
+            rig.up.address
+        ),
+    );
     let schema = rig.place.json(0, &["schema", "report"])["schema"].clone();
     let properties: &Map<String, Value> = schema["properties"].as_object().unwrap();
     let mut members = BTreeSet::new();
     let mut reported = |exit: i32, line: &str| {
-        let line = line.replace("UP", &rig.up.address).replace("DOWN", &rig.down.address);
+        let line = line
+            .replace("UP", &rig.up.address)
+            .replace("DOWN", &rig.down.address);
         let args: Vec<&str> = line.split(' ').chain(["--store", "stores/first"]).collect();
-        let report = rig.place.json(exit, &[&args[..], &["--report", "report.json"]].concat());
+        let report = rig
+            .place
+            .json(exit, &[&args[..], &["--report", "report.json"]].concat());
         check(&schema, &report, &line);
         assert_eq!(report["command"], args[0]);
         let written: Value = serde_json::from_str(&rig.place.read("report.json")).unwrap();
@@ -56,7 +81,9 @@ fn every_command_reports_as_its_schema_says() {
         for name in report.as_object().unwrap().keys() {
             // a member that only some commands have names them
             let meaning = properties[name]["description"].as_str().unwrap();
-            let commands = meaning.rsplit_once("(of ").map_or(args[0], |(_, commands)| commands);
+            let commands = meaning
+                .rsplit_once("(of ")
+                .map_or(args[0], |(_, commands)| commands);
             assert!(commands.contains(args[0]), "{line}: {name}: {meaning}");
             members.insert(name.clone());
         }
@@ -81,8 +108,14 @@ fn every_command_reports_as_its_schema_says() {
     reported(0, "push b --to DOWN --plain-http DOWN --dry-run");
     reported(0, "push b --to DOWN --plain-http DOWN");
     reported(0, "status b --to DOWN --plain-http DOWN");
-    reported(0, "push b --to DOWN --plain-http DOWN --prune --repository team/app");
-    reported(0, "mirror --lock l --to DOWN/again --plain-http UP --plain-http DOWN");
+    reported(
+        0,
+        "push b --to DOWN --plain-http DOWN --prune --repository team/app",
+    );
+    reported(
+        0,
+        "mirror --lock l --to DOWN/again --plain-http UP --plain-http DOWN",
+    );
     reported(0, "export files --bundle b -o out");
     reported(0, "rewrite app.yaml --bundle b --to DOWN");
     reported(0, "rewrite app.yaml --bundle b --to DOWN --diff");
@@ -103,6 +136,9 @@ fn every_command_reports_as_its_schema_says() {
     reported(0, "schema site");
     reported(2, "pull --lock nowhere");
     // only what no run here comes to is left
-    let unseen: Vec<_> = properties.keys().filter(|name| !members.contains(*name)).collect();
+    let unseen: Vec<_> = properties
+        .keys()
+        .filter(|name| !members.contains(*name))
+        .collect();
     assert_eq!(unseen, ["archive", "keys", "stale"]);
 }

@@ -19,10 +19,22 @@ fn packed() -> Place {
     let sbom = images.artifact("application/vnd.cyclonedx+json", CARRIED.as_bytes(), None);
     images.push(&upstream.address, "team/app", &format!("{tag}.sbom"), &sbom);
     let signature = images.artifact("application/vnd.example.signature", b"signed", None);
-    images.push(&upstream.address, "team/app", &format!("{tag}.sig"), &signature);
+    images.push(
+        &upstream.address,
+        "team/app",
+        &format!("{tag}.sig"),
+        &signature,
+    );
     let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\n";
-    place.write("m.yaml", format!("{head}images: [\"{}/team/app:v1\"]\n", upstream.address));
-    for line in [&["lock", "-f", "m.yaml"][..], &["pull"], &["pack", "-o", "b", "--serial", "7"]] {
+    place.write(
+        "m.yaml",
+        format!("{head}images: [\"{}/team/app:v1\"]\n", upstream.address),
+    );
+    for line in [
+        &["lock", "-f", "m.yaml"][..],
+        &["pull"],
+        &["pack", "-o", "b", "--serial", "7"],
+    ] {
         place.ok(&[line, &["--store", "s"]].concat());
     }
     place
@@ -37,29 +49,75 @@ fn the_document_has_the_shape_of_cyclonedx_and_links_what_is_carried() {
     let text = place.ok(&["sbom", "b"]);
     let document: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
-        (&document["bomFormat"], &document["specVersion"], &document["version"]),
+        (
+            &document["bomFormat"],
+            &document["specVersion"],
+            &document["version"]
+        ),
         (&json!("CycloneDX"), &json!("1.6"), &json!(1))
     );
     let serial = document["serialNumber"].as_str().unwrap();
-    let groups: Vec<usize> = serial.strip_prefix("urn:uuid:").unwrap().split('-').map(str::len).collect();
+    let groups: Vec<usize> = serial
+        .strip_prefix("urn:uuid:")
+        .unwrap()
+        .split('-')
+        .map(str::len)
+        .collect();
     assert_eq!(groups, [8, 4, 4, 4, 12], "{serial}");
     let subject = &document["metadata"]["component"];
-    assert_eq!((&subject["name"], &subject["version"]), (&json!("t"), &json!("7")));
-    assert_eq!(document["metadata"].get("timestamp"), None, "no time of its own");
+    assert_eq!(
+        (&subject["name"], &subject["version"]),
+        (&json!("t"), &json!("7"))
+    );
+    assert_eq!(
+        document["metadata"].get("timestamp"),
+        None,
+        "no time of its own"
+    );
 
-    let [component] = &document["components"].as_array().unwrap()[..] else { panic!("{text}") };
+    let [component] = &document["components"].as_array().unwrap()[..] else {
+        panic!("{text}")
+    };
     let lock = place.json(0, &["ls", "b"]);
     let digest = lock["items"][0]["digest"].as_str().unwrap();
-    assert_eq!(component["hashes"], json!([{"alg": "SHA-256", "content": digest["sha256:".len()..]}]));
-    assert_eq!((&component["type"], &component["version"]), (&json!("container"), &json!("v1")));
+    assert_eq!(
+        component["hashes"],
+        json!([{"alg": "SHA-256", "content": digest["sha256:".len()..]}])
+    );
+    assert_eq!(
+        (&component["type"], &component["version"]),
+        (&json!("container"), &json!("v1"))
+    );
     let purl = component["purl"].as_str().unwrap();
-    assert!(purl.starts_with("pkg:oci/app@sha256%3A") && purl.ends_with("/team/app&tag=v1"), "{purl}");
+    assert!(
+        purl.starts_with("pkg:oci/app@sha256%3A") && purl.ends_with("/team/app&tag=v1"),
+        "{purl}"
+    );
     let references = component["externalReferences"].as_array().unwrap();
-    let of = |kind: &str| references.iter().find(|reference| reference["type"] == kind).unwrap();
-    assert_eq!(of("bom")["url"], "urn:cdx:3e671687-395b-41f5-a30f-a58921a69b79/2");
-    assert_eq!(of("bom")["hashes"][0]["content"], sha256(CARRIED.as_bytes())["sha256:".len()..]);
-    assert!(of("digital-signature")["url"].as_str().unwrap().starts_with("oci://127.0.0.1:"));
-    assert_eq!(document["dependencies"][0]["dependsOn"], json!([component["bom-ref"]]));
+    let of = |kind: &str| {
+        references
+            .iter()
+            .find(|reference| reference["type"] == kind)
+            .unwrap()
+    };
+    assert_eq!(
+        of("bom")["url"],
+        "urn:cdx:3e671687-395b-41f5-a30f-a58921a69b79/2"
+    );
+    assert_eq!(
+        of("bom")["hashes"][0]["content"],
+        sha256(CARRIED.as_bytes())["sha256:".len()..]
+    );
+    assert!(
+        of("digital-signature")["url"]
+            .as_str()
+            .unwrap()
+            .starts_with("oci://127.0.0.1:")
+    );
+    assert_eq!(
+        document["dependencies"][0]["dependsOn"],
+        json!([component["bom-ref"]])
+    );
     assert_eq!(document["compositions"][0]["aggregate"], "complete");
 }
 
@@ -72,11 +130,25 @@ fn the_same_bundle_gives_the_same_document_and_a_time_is_given() {
     let first = place.ok(&["sbom", "b"]);
     std::fs::rename(place.path("b"), place.path("c")).unwrap();
     place.ok(&["sbom", "c", "-o", "sbom.json"]);
-    assert_eq!(place.read("sbom.json"), first, "whatever the file is called");
-    let made = place.command().args(["sbom", "c"]).env("SOURCE_DATE_EPOCH", "1700000000").output().unwrap();
+    assert_eq!(
+        place.read("sbom.json"),
+        first,
+        "whatever the file is called"
+    );
+    let made = place
+        .command()
+        .args(["sbom", "c"])
+        .env("SOURCE_DATE_EPOCH", "1700000000")
+        .output()
+        .unwrap();
     let made: Value = serde_json::from_slice(&made.stdout).unwrap();
     assert_eq!(made["metadata"]["timestamp"], "2023-11-14T22:13:20Z");
-    let bad = place.command().args(["sbom", "c"]).env("SOURCE_DATE_EPOCH", "today").output().unwrap();
+    let bad = place
+        .command()
+        .args(["sbom", "c"])
+        .env("SOURCE_DATE_EPOCH", "today")
+        .output()
+        .unwrap();
     assert_eq!(bad.status.code(), Some(2));
 }
 
@@ -87,12 +159,22 @@ fn carried_documents_are_written_as_they_came() {
     }
     let place = packed();
     let report = place.json(0, &["export", "referrers", "b", "-o", "out"]);
-    let names: Vec<&str> =
-        report["items"].as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names.len(), 2, "{report:#}");
-    let sbom = names.iter().find(|name| name.contains("/team/app/v1/sbom-")).unwrap();
+    let sbom = names
+        .iter()
+        .find(|name| name.contains("/team/app/v1/sbom-"))
+        .unwrap();
     assert_eq!(place.read(sbom), CARRIED);
-    let signature = names.iter().find(|name| name.contains("/signature-")).unwrap();
+    let signature = names
+        .iter()
+        .find(|name| name.contains("/signature-"))
+        .unwrap();
     assert_eq!(place.read(signature), "signed");
     // from the store too, and twice
     place.ok(&["export", "referrers", "--store", "s", "-o", "out"]);

@@ -1,4 +1,5 @@
-//! `landfall serve` as a registry that takes pushes, over sockets, and with skopeo and curl as clients.
+//! `landfall serve` as a registry that takes pushes, over sockets, and with skopeo and curl as
+//! clients.
 
 use crate::support::free_port;
 use crate::support::http::{Response, get, manifest, put_blob, put_manifest, request};
@@ -18,7 +19,10 @@ fn digest(descriptor: &Value) -> &str {
 }
 
 fn code(response: &Response) -> String {
-    response.json()["errors"][0]["code"].as_str().unwrap_or_default().to_owned()
+    response.json()["errors"][0]["code"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// An empty image that lacks nothing, as manifest bytes.
@@ -29,7 +33,10 @@ fn artifact(server: &Server, repository: &str, more: Value) -> Vec<u8> {
         "config": {"mediaType": "application/vnd.oci.empty.v1+json", "digest": sha256(b"{}"), "size": 2},
         "layers": [],
     });
-    document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    document
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     serde_json::to_vec(&document).unwrap()
 }
 
@@ -41,7 +48,10 @@ fn skopeo_writes_lists_inspects_and_reads_back() {
     let place = Place::new();
     let mut images = Images::new(place.path("layout"));
     let base = images.layer(&[("base", &noise(1, 3 << 20))]);
-    let amd64 = images.image("linux/amd64", &[base.clone(), images.layer(&[("a", b"amd64")])]);
+    let amd64 = images.image(
+        "linux/amd64",
+        &[base.clone(), images.layer(&[("a", b"amd64")])],
+    );
     let index = images.index(&[
         amd64.clone(),
         images.image("linux/arm64", std::slice::from_ref(&base)),
@@ -50,12 +60,25 @@ fn skopeo_writes_lists_inspects_and_reads_back() {
     images.tag("multi", &index);
     images.tag("one", &images.image("linux/amd64", &[base]));
     let server = landfall_serve(&place, &PUSHES);
-    skopeo_push(&place, images.dir(), "multi", &format!("{}/team/app:v1", server.address));
-    skopeo_push(&place, images.dir(), "one", &format!("{}/team/app:v2", server.address));
+    skopeo_push(
+        &place,
+        images.dir(),
+        "multi",
+        &format!("{}/team/app:v1", server.address),
+    );
+    skopeo_push(
+        &place,
+        images.dir(),
+        "one",
+        &format!("{}/team/app:v2", server.address),
+    );
 
     let app = format!("docker://{}/team/app", server.address);
     let tags = run(skopeo(&place).args(["list-tags", "--tls-verify=false", &app]));
-    assert_eq!(serde_json::from_slice::<Value>(&tags).unwrap()["Tags"], json!(["v1", "v2"]));
+    assert_eq!(
+        serde_json::from_slice::<Value>(&tags).unwrap()["Tags"],
+        json!(["v1", "v2"])
+    );
     let raw = skopeo_raw(&place, &format!("{}/team/app:v1", server.address));
     assert!(raw == images.bytes(digest(&index)));
     let back = place.path("back");
@@ -63,10 +86,16 @@ fn skopeo_writes_lists_inspects_and_reads_back() {
     let from = format!("{app}@{}", digest(&amd64));
     run(skopeo(&place).args(["copy", "--quiet", "--src-tls-verify=false", &from, &to]));
     assert!(std::fs::read(back.join("manifest.json")).unwrap() == images.bytes(digest(&amd64)));
-    let blobs = images.closure(&amd64).into_iter().filter(|blob| blob != digest(&amd64));
+    let blobs = images
+        .closure(&amd64)
+        .into_iter()
+        .filter(|blob| blob != digest(&amd64));
     for blob in blobs {
         let hex = blob.trim_start_matches("sha256:");
-        assert!(std::fs::read(back.join(hex)).unwrap() == images.bytes(&blob), "{blob}");
+        assert!(
+            std::fs::read(back.join(hex)).unwrap() == images.bytes(&blob),
+            "{blob}"
+        );
     }
 }
 
@@ -77,7 +106,10 @@ fn odd_manifests_keep_their_bytes_and_types() {
     let layer = images.docker_layer(&[("etc/motd", b"docker\n")]);
     let docker = images.docker_image("linux/amd64", &[layer]);
     let artifact = images.artifact("application/x.test", b"", None);
-    let nested = images.index(&[images.index(std::slice::from_ref(&artifact)), docker.clone()]);
+    let nested = images.index(&[
+        images.index(std::slice::from_ref(&artifact)),
+        docker.clone(),
+    ]);
     let server = landfall_serve(&place, &PUSHES);
     images.push(&server.address, "odd", "nested", &nested);
     for child in [&nested, &docker, &artifact] {
@@ -88,13 +120,34 @@ fn odd_manifests_keep_their_bytes_and_types() {
     }
     // a client that accepts one type only gets what there is, and never another type in its place
     let one = [("Accept", DOCKER_MANIFEST)];
-    let there = request("GET", &server.address, "/v2/odd/manifests/nested", &one, b"");
-    assert_eq!((there.status, there.header("content-type")), (200, Some(OCI_INDEX)));
-    let head = request("HEAD", &server.address, "/v2/odd/manifests/nested", &[], b"");
+    let there = request(
+        "GET",
+        &server.address,
+        "/v2/odd/manifests/nested",
+        &one,
+        b"",
+    );
+    assert_eq!(
+        (there.status, there.header("content-type")),
+        (200, Some(OCI_INDEX))
+    );
+    let head = request(
+        "HEAD",
+        &server.address,
+        "/v2/odd/manifests/nested",
+        &[],
+        b"",
+    );
     let size = nested["size"].to_string();
-    assert_eq!((head.status, head.header("content-length"), head.body.len()), (200, Some(&*size), 0));
+    assert_eq!(
+        (head.status, head.header("content-length"), head.body.len()),
+        (200, Some(&*size), 0)
+    );
     // what one repository holds is no manifest of another
-    assert_eq!(manifest(&server.address, "other", digest(&nested)).status, 404);
+    assert_eq!(
+        manifest(&server.address, "other", digest(&nested)).status,
+        404
+    );
 }
 
 #[test]
@@ -108,29 +161,81 @@ fn uploads_in_chunks_are_checked_chunk_by_chunk_and_can_be_asked_about() {
     let begun = send("POST", "/v2/a/blobs/uploads/", &[], b"");
     assert_eq!(begun.status, 202);
     let at = begun.header("location").unwrap().to_owned();
-    let first = send("PATCH", &at, &[("Content-Range", "0-999999")], &blob[..1_000_000]);
-    assert_eq!((first.status, first.header("range")), (202, Some("0-999999")));
-    let again = send("PATCH", &at, &[("Content-Range", "0-999999")], &blob[..1_000_000]);
-    assert_eq!((again.status, again.header("range")), (416, Some("0-999999")), "the same chunk again");
-    let gap = send("PATCH", &at, &[("Content-Range", "2000000-2999999")], &blob[2_000_000..]);
+    let first = send(
+        "PATCH",
+        &at,
+        &[("Content-Range", "0-999999")],
+        &blob[..1_000_000],
+    );
+    assert_eq!(
+        (first.status, first.header("range")),
+        (202, Some("0-999999"))
+    );
+    let again = send(
+        "PATCH",
+        &at,
+        &[("Content-Range", "0-999999")],
+        &blob[..1_000_000],
+    );
+    assert_eq!(
+        (again.status, again.header("range")),
+        (416, Some("0-999999")),
+        "the same chunk again"
+    );
+    let gap = send(
+        "PATCH",
+        &at,
+        &[("Content-Range", "2000000-2999999")],
+        &blob[2_000_000..],
+    );
     assert_eq!(gap.status, 416);
-    let wrong = send("PATCH", &at, &[("Content-Range", "1000000-1000009")], &blob[1_000_000..2_000_000]);
+    let wrong = send(
+        "PATCH",
+        &at,
+        &[("Content-Range", "1000000-1000009")],
+        &blob[1_000_000..2_000_000],
+    );
     assert_eq!((wrong.status, code(&wrong)), (400, "SIZE_INVALID".into()));
     let asked = send("GET", &at, &[], b"");
-    assert_eq!((asked.status, asked.header("range")), (204, Some("0-999999")));
-    assert_eq!(send("GET", &at.replace("/v2/a/", "/v2/b/"), &[], b"").status, 404, "another repository's");
-    assert_eq!(send("PATCH", &at, &[], &blob[1_000_000..2_000_000]).status, 202, "without a range");
+    assert_eq!(
+        (asked.status, asked.header("range")),
+        (204, Some("0-999999"))
+    );
+    assert_eq!(
+        send("GET", &at.replace("/v2/a/", "/v2/b/"), &[], b"").status,
+        404,
+        "another repository's"
+    );
+    assert_eq!(
+        send("PATCH", &at, &[], &blob[1_000_000..2_000_000]).status,
+        202,
+        "without a range"
+    );
     let end = format!("{at}?digest={}", sha256(&blob));
-    let done = send("PUT", &end, &[("Content-Range", "2000000-2999999")], &blob[2_000_000..]);
-    assert_eq!((done.status, done.header("docker-content-digest")), (201, Some(&*sha256(&blob))));
+    let done = send(
+        "PUT",
+        &end,
+        &[("Content-Range", "2000000-2999999")],
+        &blob[2_000_000..],
+    );
+    assert_eq!(
+        (done.status, done.header("docker-content-digest")),
+        (201, Some(&*sha256(&blob)))
+    );
     assert!(get(&server.address, done.header("location").unwrap()).body == blob);
-    assert_eq!(send("GET", &at, &[], b"").status, 404, "the upload has ended");
+    assert_eq!(
+        send("GET", &at, &[], b"").status,
+        404,
+        "the upload has ended"
+    );
 
     let cancelled = send("POST", "/v2/a/blobs/uploads/", &[], b"");
     let at = cancelled.header("location").unwrap();
     assert_eq!(send("DELETE", at, &[], b"").status, 204);
     assert_eq!(send("PATCH", at, &[], b"x").status, 404);
-    let incoming = std::fs::read_dir(place.path("written/incoming")).unwrap().count();
+    let incoming = std::fs::read_dir(place.path("written/incoming"))
+        .unwrap()
+        .count();
     assert_eq!(incoming, 0, "nothing is left of ended uploads");
 }
 
@@ -142,13 +247,21 @@ fn a_broken_upload_goes_on_where_it_broke() {
     let begun = request("POST", &server.address, "/v2/a/blobs/uploads/", &[], b"");
     let at = begun.header("location").unwrap();
     let mut stream = TcpStream::connect(&server.address).unwrap();
-    let head = format!("PATCH {at} HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n", blob.len());
+    let head = format!(
+        "PATCH {at} HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n",
+        blob.len()
+    );
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(&blob[..1_700_000]).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let _ = stream.read_to_end(&mut Vec::new());
     let asked = request("GET", &server.address, at, &[], b"");
-    let last: usize = asked.header("range").unwrap().trim_start_matches("0-").parse().unwrap();
+    let last: usize = asked
+        .header("range")
+        .unwrap()
+        .trim_start_matches("0-")
+        .parse()
+        .unwrap();
     assert_eq!(last + 1, 1_700_000, "what has come in stays");
     let end = format!("{at}?digest={}", sha256(&blob));
     let done = request("PUT", &server.address, &end, &[], &blob[last + 1..]);
@@ -160,25 +273,61 @@ fn whole_posts_mounts_sha512_and_wrong_digests() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let post = |query: &str, body: &[u8]| {
-        request("POST", &server.address, &format!("/v2/a/blobs/uploads/{query}"), &[], body)
+        request(
+            "POST",
+            &server.address,
+            &format!("/v2/a/blobs/uploads/{query}"),
+            &[],
+            body,
+        )
     };
-    assert_eq!(post(&format!("?digest={}", sha256(b"one")), b"one").status, 201);
-    assert_eq!(post(&format!("?mount={}&from=b", sha256(b"one")), b"").status, 201);
-    assert_eq!(post(&format!("?mount={}&from=b", sha256(b"none")), b"").status, 202);
-    let hex: String = Sha512::digest(b"long").iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(
+        post(&format!("?digest={}", sha256(b"one")), b"one").status,
+        201
+    );
+    assert_eq!(
+        post(&format!("?mount={}&from=b", sha256(b"one")), b"").status,
+        201
+    );
+    assert_eq!(
+        post(&format!("?mount={}&from=b", sha256(b"none")), b"").status,
+        202
+    );
+    let hex: String = Sha512::digest(b"long")
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let long = format!("sha512:{hex}");
     for begin in ["", "?digest-algorithm=sha512"] {
         // with a chunk first, the algorithm is known only at the end
         let at = post(begin, b"").header("location").unwrap().to_owned();
-        assert_eq!(request("PATCH", &server.address, &at, &[], b"lo").status, 202);
-        let done = request("PUT", &server.address, &format!("{at}?digest={long}"), &[], b"ng");
-        assert_eq!((done.status, done.header("docker-content-digest")), (201, Some(&*long)));
+        assert_eq!(
+            request("PATCH", &server.address, &at, &[], b"lo").status,
+            202
+        );
+        let done = request(
+            "PUT",
+            &server.address,
+            &format!("{at}?digest={long}"),
+            &[],
+            b"ng",
+        );
+        assert_eq!(
+            (done.status, done.header("docker-content-digest")),
+            (201, Some(&*long))
+        );
     }
-    assert_eq!(get(&server.address, &format!("/v2/a/blobs/{long}")).body, b"long");
+    assert_eq!(
+        get(&server.address, &format!("/v2/a/blobs/{long}")).body,
+        b"long"
+    );
     assert!(place.path("written/blobs/sha512").join(hex).is_file());
     let wrong = post(&format!("?digest={}", sha256(b"x")), b"y");
     assert_eq!((wrong.status, code(&wrong)), (400, "DIGEST_INVALID".into()));
-    assert_eq!(get(&server.address, &format!("/v2/a/blobs/{}", sha256(b"x"))).status, 404);
+    assert_eq!(
+        get(&server.address, &format!("/v2/a/blobs/{}", sha256(b"x"))).status,
+        404
+    );
 }
 
 #[test]
@@ -187,25 +336,48 @@ fn manifests_are_refused_for_what_is_wrong_with_them() {
     let server = landfall_serve(&place, &PUSHES);
     let put = |reference: &str, bytes: &[u8]| {
         let target = format!("/v2/a/manifests/{reference}");
-        let answer = request("PUT", &server.address, &target, &[("Content-Type", OCI_MANIFEST)], bytes);
+        let answer = request(
+            "PUT",
+            &server.address,
+            &target,
+            &[("Content-Type", OCI_MANIFEST)],
+            bytes,
+        );
         (answer.status, code(&answer))
     };
     let good = artifact(&server, "a", json!({}));
     assert_eq!(put("v1", b"{}"), (400, "MANIFEST_INVALID".into()));
     assert_eq!(put(".x", &good), (400, "TAG_INVALID".into()));
-    assert_eq!(put(&sha256(b"other"), &good), (400, "DIGEST_INVALID".into()));
-    let layer = json!({"mediaType": "application/octet-stream", "digest": sha256(b"absent"), "size": 6});
+    assert_eq!(
+        put(&sha256(b"other"), &good),
+        (400, "DIGEST_INVALID".into())
+    );
+    let layer =
+        json!({"mediaType": "application/octet-stream", "digest": sha256(b"absent"), "size": 6});
     let lacking = artifact(&server, "a", json!({"layers": [layer]}));
     assert_eq!(put("v1", &lacking), (400, "MANIFEST_BLOB_UNKNOWN".into()));
-    let lying = json!({"mediaType": "application/octet-stream", "digest": sha256(b"{}"), "size": 3});
+    let lying =
+        json!({"mediaType": "application/octet-stream", "digest": sha256(b"{}"), "size": 3});
     assert_eq!(
         put("v1", &artifact(&server, "a", json!({"layers": [lying]}))),
         (400, "MANIFEST_INVALID".into())
     );
-    let index = serde_json::to_vec(&json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": []}));
-    assert_eq!(put("v1", &index.unwrap()), (400, "MANIFEST_INVALID".into()), "sent under another type");
-    assert_eq!(put("v1", &vec![b' '; (8 << 20) + 1]), (413, "MANIFEST_INVALID".into()));
-    assert_eq!(get(&server.address, "/v2/a/tags/list").status, 404, "nothing was kept");
+    let index =
+        serde_json::to_vec(&json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": []}));
+    assert_eq!(
+        put("v1", &index.unwrap()),
+        (400, "MANIFEST_INVALID".into()),
+        "sent under another type"
+    );
+    assert_eq!(
+        put("v1", &vec![b' '; (8 << 20) + 1]),
+        (413, "MANIFEST_INVALID".into())
+    );
+    assert_eq!(
+        get(&server.address, "/v2/a/tags/list").status,
+        404,
+        "nothing was kept"
+    );
 
     let mut elsewhere = layer.clone();
     elsewhere["urls"] = json!(["https://upstream.example/layer"]);
@@ -217,9 +389,23 @@ fn manifests_are_refused_for_what_is_wrong_with_them() {
         &artifact(&server, "a", json!({"layers": [elsewhere]})),
     );
     let sparse = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [layer]});
-    put_manifest(&server.address, "a", "sparse", OCI_INDEX, &serde_json::to_vec(&sparse).unwrap());
-    for (method, target) in [("DELETE", "/v2/a/tags/list"), ("PUT", "/v2/"), ("POST", "/")] {
-        assert_eq!(request(method, &server.address, target, &[], b"").status, 405, "{method} {target}");
+    put_manifest(
+        &server.address,
+        "a",
+        "sparse",
+        OCI_INDEX,
+        &serde_json::to_vec(&sparse).unwrap(),
+    );
+    for (method, target) in [
+        ("DELETE", "/v2/a/tags/list"),
+        ("PUT", "/v2/"),
+        ("POST", "/"),
+    ] {
+        assert_eq!(
+            request(method, &server.address, target, &[], b"").status,
+            405,
+            "{method} {target}"
+        );
     }
 }
 
@@ -229,25 +415,45 @@ fn referrers_are_listed_filtered_and_remembered() {
     let mut server = landfall_serve(&place, &PUSHES);
     let subject = artifact(&server, "a", json!({}));
     put_manifest(&server.address, "a", "v1", OCI_MANIFEST, &subject);
-    let about = json!({"mediaType": OCI_MANIFEST, "digest": sha256(&subject), "size": subject.len()});
+    let about =
+        json!({"mediaType": OCI_MANIFEST, "digest": sha256(&subject), "size": subject.len()});
     for kind in ["application/x.sbom", "application/x.signature"] {
         let more = json!({"subject": about, "artifactType": kind, "annotations": {"k": kind}});
         let referrer = artifact(&server, "a", more);
         let target = format!("/v2/a/manifests/{}", sha256(&referrer));
-        let put = request("PUT", &server.address, &target, &[("Content-Type", OCI_MANIFEST)], &referrer);
-        assert_eq!((put.status, put.header("oci-subject")), (201, Some(&*sha256(&subject))));
+        let put = request(
+            "PUT",
+            &server.address,
+            &target,
+            &[("Content-Type", OCI_MANIFEST)],
+            &referrer,
+        );
+        assert_eq!(
+            (put.status, put.header("oci-subject")),
+            (201, Some(&*sha256(&subject)))
+        );
     }
     let at = format!("/v2/a/referrers/{}", sha256(&subject));
     for round in 0..2 {
         let all = get(&server.address, &at);
-        assert_eq!((all.status, all.header("content-type")), (200, Some(OCI_INDEX)), "{round}");
+        assert_eq!(
+            (all.status, all.header("content-type")),
+            (200, Some(OCI_INDEX)),
+            "{round}"
+        );
         assert_eq!(all.json()["manifests"].as_array().unwrap().len(), 2);
-        let one = get(&server.address, &format!("{at}?artifactType=application/x.sbom"));
+        let one = get(
+            &server.address,
+            &format!("{at}?artifactType=application/x.sbom"),
+        );
         assert_eq!(one.header("oci-filters-applied"), Some("artifactType"));
         let entries = one.json()["manifests"].clone();
         assert_eq!(entries.as_array().unwrap().len(), 1);
         assert_eq!(entries[0]["annotations"]["k"], "application/x.sbom");
-        let none = get(&server.address, &format!("/v2/a/referrers/{}", sha256(b"none")));
+        let none = get(
+            &server.address,
+            &format!("/v2/a/referrers/{}", sha256(b"none")),
+        );
         assert_eq!((none.status, &none.json()["manifests"]), (200, &json!([])));
         drop(server);
         server = landfall_serve(&place, &PUSHES);
@@ -265,14 +471,28 @@ fn curl_ranges_and_conditions() {
     put_blob(&server.address, "a", &sha256(&blob), &blob);
     let url = format!("{}/v2/a/blobs/{}", server.url(), sha256(&blob));
     let curl = |args: &[&str]| run(place.clean("curl").args(["-sS"]).args(args).arg(&url));
-    assert!(curl(&["-r", "1048570-1048590"]) == blob[1_048_570..=1_048_590], "over a frame's edge");
+    assert!(
+        curl(&["-r", "1048570-1048590"]) == blob[1_048_570..=1_048_590],
+        "over a frame's edge"
+    );
     assert!(curl(&["-r", "-5"]) == blob[blob.len() - 5..]);
-    let shown = String::from_utf8(curl(&["-i", "-r", "2500001-"])).unwrap().to_lowercase();
-    assert!(shown.starts_with("http/1.1 416") && shown.contains("content-range: bytes */2500001"), "{shown}");
-    assert!(shown.contains("range_invalid"), "a body of the length that is announced: {shown}");
+    let shown = String::from_utf8(curl(&["-i", "-r", "2500001-"]))
+        .unwrap()
+        .to_lowercase();
+    assert!(
+        shown.starts_with("http/1.1 416") && shown.contains("content-range: bytes */2500001"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("range_invalid"),
+        "a body of the length that is announced: {shown}"
+    );
     place.write("part", &blob[..2_000_000]);
     curl(&["-C", "-", "-o", "part"]);
-    assert!(std::fs::read(place.path("part")).unwrap() == blob, "a download is resumed");
+    assert!(
+        std::fs::read(place.path("part")).unwrap() == blob,
+        "a download is resumed"
+    );
     let etag = format!("If-None-Match: \"{}\"", sha256(&blob));
     assert_eq!(curl(&["-H", &etag, "-w", "%{http_code}"]), b"304");
 }
@@ -283,16 +503,26 @@ fn bytes_that_changed_on_disk_never_leave() {
     let server = landfall_serve(&place, &PUSHES);
     let blob = noise(5, 3 << 20);
     put_blob(&server.address, "a", &sha256(&blob), &blob);
-    let path = place.path("written/blobs/sha256").join(sha256(&blob).trim_start_matches("sha256:"));
+    let path = place
+        .path("written/blobs/sha256")
+        .join(sha256(&blob).trim_start_matches("sha256:"));
     let mut changed = blob.clone();
     changed[(2 << 20) + 7] ^= 1;
     std::fs::write(&path, &changed).unwrap();
     let answer = get(&server.address, &format!("/v2/a/blobs/{}", sha256(&blob)));
-    assert_eq!((answer.status, answer.text().contains("damaged")), (500, true), "{}", answer.text());
+    assert_eq!(
+        (answer.status, answer.text().contains("damaged")),
+        (500, true),
+        "{}",
+        answer.text()
+    );
     assert!(server.log().contains("damaged"), "{}", server.log());
     // a new push mends it: skip the HEAD that says it is there
     let post = format!("/v2/a/blobs/uploads/?digest={}", sha256(&blob));
-    assert_eq!(request("POST", &server.address, &post, &[], &blob).status, 201);
+    assert_eq!(
+        request("POST", &server.address, &post, &[], &blob).status,
+        201
+    );
     assert!(get(&server.address, &format!("/v2/a/blobs/{}", sha256(&blob))).body == blob);
 }
 
@@ -303,11 +533,21 @@ fn lists_come_in_pages() {
     let bytes = artifact(&server, "a", json!({}));
     for tag in ["v10", "v2", "v1"] {
         put_manifest(&server.address, "a", tag, OCI_MANIFEST, &bytes);
-        put_manifest(&server.address, &format!("team/{tag}"), "x", OCI_MANIFEST, &bytes);
+        put_manifest(
+            &server.address,
+            &format!("team/{tag}"),
+            "x",
+            OCI_MANIFEST,
+            &bytes,
+        );
     }
     for (path, key, expected) in [
         ("/v2/a/tags/list", "tags", json!(["v1", "v10", "v2"])),
-        ("/v2/_catalog", "repositories", json!(["a", "team/v1", "team/v10", "team/v2"])),
+        (
+            "/v2/_catalog",
+            "repositories",
+            json!(["a", "team/v1", "team/v10", "team/v2"]),
+        ),
     ] {
         assert_eq!(get(&server.address, path).json()[key], expected);
         let mut seen = Vec::new();
@@ -315,15 +555,26 @@ fn lists_come_in_pages() {
         while let Some(target) = next {
             let page = get(&server.address, &target);
             seen.extend(page.json()[key].as_array().unwrap().clone());
-            let link = page.header("link").map(|link| link[1..link.find('>').unwrap()].to_owned());
+            let link = page
+                .header("link")
+                .map(|link| link[1..link.find('>').unwrap()].to_owned());
             next = link;
         }
         assert_eq!(Value::from(seen), expected);
     }
-    assert_eq!(code(&get(&server.address, "/v2/none/tags/list")), "NAME_UNKNOWN");
-    assert_eq!(code(&get(&server.address, "/v2/a/tags/list?n=x")), "PAGINATION_NUMBER_INVALID");
+    assert_eq!(
+        code(&get(&server.address, "/v2/none/tags/list")),
+        "NAME_UNKNOWN"
+    );
+    assert_eq!(
+        code(&get(&server.address, "/v2/a/tags/list?n=x")),
+        "PAGINATION_NUMBER_INVALID"
+    );
     let page = get(&server.address, "/").text();
-    assert!(page.contains(&format!("{}/team/v10:x", server.address)), "{page}");
+    assert!(
+        page.contains(&format!("{}/team/v10:x", server.address)),
+        "{page}"
+    );
 }
 
 #[test]
@@ -341,13 +592,32 @@ fn paths_cannot_lead_out_of_the_folder() {
         "/secret",
     ] {
         let answer = get(&server.address, target);
-        assert!((400..=405).contains(&answer.status), "{target}: {}", answer.status);
-        assert!(!answer.text().contains("secret\n") && answer.body != b"secret", "{target}");
-        let put = request("PUT", &server.address, target, &[("Content-Type", OCI_MANIFEST)], b"{}");
-        assert!((400..=405).contains(&put.status), "PUT {target}: {}", put.status);
+        assert!(
+            (400..=405).contains(&answer.status),
+            "{target}: {}",
+            answer.status
+        );
+        assert!(
+            !answer.text().contains("secret\n") && answer.body != b"secret",
+            "{target}"
+        );
+        let put = request(
+            "PUT",
+            &server.address,
+            target,
+            &[("Content-Type", OCI_MANIFEST)],
+            b"{}",
+        );
+        assert!(
+            (400..=405).contains(&put.status),
+            "PUT {target}: {}",
+            put.status
+        );
     }
-    let names: Vec<_> =
-        std::fs::read_dir(place.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> = std::fs::read_dir(place.dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(names.len(), 4, "home, tmp, secret, written: {names:?}");
 }
 
@@ -355,9 +625,16 @@ fn paths_cannot_lead_out_of_the_folder() {
 fn pushes_beyond_loopback_need_a_decision() {
     let place = Place::new();
     for listen in ["0.0.0.0:0", "[::]:0"] {
-        let run = place.landfall().args(["serve", "--writable", "w", "--listen", listen]).assert().code(2);
+        let run = place
+            .landfall()
+            .args(["serve", "--writable", "w", "--listen", listen])
+            .assert()
+            .code(2);
         let said = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
-        assert!(said.contains("--htpasswd") && said.contains("--anonymous-push"), "{said}");
+        assert!(
+            said.contains("--htpasswd") && said.contains("--anonymous-push"),
+            "{said}"
+        );
         assert!(!place.path("w").exists());
     }
     let wrong = |args: &[&str], word: &str| {
@@ -369,11 +646,24 @@ fn pushes_beyond_loopback_need_a_decision() {
     wrong(&["--writable", "w", "--listen", "nonsense"], "HOST:PORT");
     place.write("users", "anna:plain\n");
     wrong(&["--writable", "w", "--htpasswd", "users"], "htpasswd -B");
-    wrong(&["--writable", "w", "--tls-cert", "users", "--tls-key", "users"], "TLS");
+    wrong(
+        &[
+            "--writable",
+            "w",
+            "--tls-cert",
+            "users",
+            "--tls-key",
+            "users",
+        ],
+        "TLS",
+    );
     let server = landfall_serve(&place, &PUSHES);
     let second = ["serve", "--writable", "written", "--listen", "127.0.0.1:0"];
     let run = place.landfall().args(second).assert().code(1);
-    assert!(String::from_utf8_lossy(&run.get_output().stderr).contains("another landfall"), "one process");
+    assert!(
+        String::from_utf8_lossy(&run.get_output().stderr).contains("another landfall"),
+        "one process"
+    );
     drop(server);
 }
 
@@ -390,21 +680,51 @@ fn users_of_the_password_file_may_push_and_nobody_else() {
     images.tag("v1", &image);
     let server = landfall_serve(&place, &["--writable", "written", "--htpasswd", "users"]);
     let challenge = get(&server.address, "/v2/");
-    assert_eq!((challenge.status, code(&challenge)), (401, "UNAUTHORIZED".into()));
-    assert!(challenge.header("www-authenticate").unwrap().starts_with("Basic "));
-    assert_eq!(get(&server.address, "/").status, 200, "the page and the files are for everybody");
+    assert_eq!(
+        (challenge.status, code(&challenge)),
+        (401, "UNAUTHORIZED".into())
+    );
+    assert!(
+        challenge
+            .header("www-authenticate")
+            .unwrap()
+            .starts_with("Basic ")
+    );
+    assert_eq!(
+        get(&server.address, "/").status,
+        200,
+        "the page and the files are for everybody"
+    );
     let copy = |user: &str| {
         let from = format!("oci:{}:v1", images.dir().display());
         let to = format!("docker://{}/team/app:v1", server.address);
         let mut command = skopeo(&place);
-        command.args(["copy", "--quiet", "--dest-tls-verify=false", "--dest-creds", user, &from, &to]);
+        command.args([
+            "copy",
+            "--quiet",
+            "--dest-tls-verify=false",
+            "--dest-creds",
+            user,
+            &from,
+            &to,
+        ]);
         command
     };
     assert!(!copy("anna:wrong").output().unwrap().status.success());
     run(&mut copy("anna:se:cret"));
     assert_eq!(get(&server.address, "/v2/team/app/tags/list").status, 401);
     let basic = [("Authorization", "Basic YW5uYTpzZTpjcmV0")];
-    assert_eq!(request("GET", &server.address, "/v2/team/app/manifests/v1", &basic, b"").status, 200);
+    assert_eq!(
+        request(
+            "GET",
+            &server.address,
+            "/v2/team/app/manifests/v1",
+            &basic,
+            b""
+        )
+        .status,
+        200
+    );
 }
 
 #[test]
@@ -413,22 +733,45 @@ fn tls_is_spoken_where_a_certificate_is_given_and_plain_http_is_told_apart() {
         return;
     }
     let place = Place::new();
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()])
+        .unwrap();
     place.write("cert.pem", made.cert.pem());
     place.write("key.pem", made.signing_key.serialize_pem());
-    let args = ["--writable", "tls", "--tls-cert", "cert.pem", "--tls-key", "key.pem"];
+    let args = [
+        "--writable",
+        "tls",
+        "--tls-cert",
+        "cert.pem",
+        "--tls-key",
+        "key.pem",
+    ];
     let server = landfall_serve(&place, &args);
-    assert!(server.log().contains("serving on https://127.0.0.1:"), "{}", server.log());
+    assert!(
+        server.log().contains("serving on https://127.0.0.1:"),
+        "{}",
+        server.log()
+    );
     let url = format!("https://{}/v2/", server.address);
-    assert_eq!(run(place.clean("curl").args(["-sS", "--cacert", "cert.pem", &url])), b"{}");
+    assert_eq!(
+        run(place
+            .clean("curl")
+            .args(["-sS", "--cacert", "cert.pem", &url])),
+        b"{}"
+    );
 
     let plain = landfall_serve(&place, &PUSHES);
     let mut stream = TcpStream::connect(&plain.address).unwrap();
     // the begin of a ClientHello: clients tell plain http by an answer that begins with HTTP/
-    stream.write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and thirty-two random bytes").unwrap();
+    stream
+        .write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and thirty-two random bytes")
+        .unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
-    assert!(answer.starts_with(b"HTTP/1.1 400"), "{:?}", String::from_utf8_lossy(&answer));
+    assert!(
+        answer.starts_with(b"HTTP/1.1 400"),
+        "{:?}",
+        String::from_utf8_lossy(&answer)
+    );
 }
 
 #[test]
@@ -437,7 +780,13 @@ fn signals_end_it_after_the_answers_under_way() {
     for (signal, exit) in [("TERM", 0), ("INT", 130)] {
         let port = free_port();
         let mut command = place.command();
-        command.args(["serve", "--writable", "written", "--listen", &format!("127.0.0.1:{port}")]);
+        command.args([
+            "serve",
+            "--writable",
+            "written",
+            "--listen",
+            &format!("127.0.0.1:{port}"),
+        ]);
         let mut guard = Guard::start(command);
         guard.wait_for_http(([127, 0, 0, 1], port).into());
         assert!(guard.log().contains(&format!(
@@ -445,11 +794,20 @@ fn signals_end_it_after_the_answers_under_way() {
         )));
         let address = format!("127.0.0.1:{port}");
         let blob = noise(6, 1 << 20);
-        let post = format!("POST /v2/a/blobs/uploads/?digest={} HTTP/1.1\r\nHost: h\r\n", sha256(&blob));
+        let post = format!(
+            "POST /v2/a/blobs/uploads/?digest={} HTTP/1.1\r\nHost: h\r\n",
+            sha256(&blob)
+        );
         let mut stream = TcpStream::connect(&address).unwrap();
-        stream.write_all(format!("{post}Content-Length: {}\r\n\r\n", blob.len()).as_bytes()).unwrap();
+        stream
+            .write_all(format!("{post}Content-Length: {}\r\n\r\n", blob.len()).as_bytes())
+            .unwrap();
         stream.write_all(&blob[..1000]).unwrap();
-        while std::fs::read_dir(place.path("written/incoming")).unwrap().next().is_none() {
+        while std::fs::read_dir(place.path("written/incoming"))
+            .unwrap()
+            .next()
+            .is_none()
+        {
             std::thread::yield_now();
         }
         guard.signal(signal);
@@ -459,7 +817,11 @@ fn signals_end_it_after_the_answers_under_way() {
         stream.write_all(&blob[1000..]).unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
-        assert!(answer.starts_with(b"HTTP/1.1 201"), "{:?}", String::from_utf8_lossy(&answer));
+        assert!(
+            answer.starts_with(b"HTTP/1.1 201"),
+            "{:?}",
+            String::from_utf8_lossy(&answer)
+        );
         assert_eq!(guard.wait(), Some(exit), "{signal}");
     }
 }
@@ -468,8 +830,18 @@ fn signals_end_it_after_the_answers_under_way() {
 fn the_json_document_is_all_that_stdout_carries() {
     let place = Place::new();
     let mut command: Command = place.command();
-    command.args(["serve", "--writable", "w", "--listen", "127.0.0.1:0", "--output", "json"]);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command.args([
+        "serve",
+        "--writable",
+        "w",
+        "--listen",
+        "127.0.0.1:0",
+        "--output",
+        "json",
+    ]);
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
@@ -478,5 +850,8 @@ fn the_json_document_is_all_that_stdout_carries() {
     run(Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]));
     let output = child.wait_with_output().unwrap();
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&document["command"], &document["status"]), (&json!("serve"), &json!("done")));
+    assert_eq!(
+        (&document["command"], &document["status"]),
+        (&json!("serve"), &json!("done"))
+    );
 }

@@ -16,7 +16,10 @@ struct Site {
 }
 
 fn content(version: &str) -> Vec<u8> {
-    noise(version.len() as u64 + u64::from(version.as_bytes()[1]), 2_500_000)
+    noise(
+        version.len() as u64 + u64::from(version.as_bytes()[1]),
+        2_500_000,
+    )
 }
 
 impl Site {
@@ -25,7 +28,10 @@ impl Site {
         for version in ["v1", "v2"] {
             let tool = content(version);
             place.write(&format!("www/{version}/tool"), &tool);
-            place.write(&format!("www/{version}/tool.sha256"), sha256(&tool).replace("sha256:", ""));
+            place.write(
+                &format!("www/{version}/tool.sha256"),
+                sha256(&tool).replace("sha256:", ""),
+            );
             let manifest = format!(
                 "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: tools}}\nfiles:\n\
                  - {{url: \"https://dl.example/{version}/tool\", checksum: \"${{url}}.sha256\", \
@@ -41,13 +47,28 @@ impl Site {
                 upstream.url()
             ),
         );
-        Site { place, registry: docker_registry(), _upstream: upstream }
+        Site {
+            place,
+            registry: docker_registry(),
+            _upstream: upstream,
+        }
     }
 
     fn mirror(&self, version: &str) -> Value {
         let manifest = format!("{version}.yaml");
         let to = format!("{}/base", self.registry.address);
-        self.place.json(0, &["mirror", "--site", "site.yaml", "-f", &manifest, "--to", &to])
+        self.place.json(
+            0,
+            &[
+                "mirror",
+                "--site",
+                "site.yaml",
+                "-f",
+                &manifest,
+                "--to",
+                &to,
+            ],
+        )
     }
 
     fn serve(&self) -> Server {
@@ -71,10 +92,16 @@ fn a_site_that_keeps_its_files_in_its_registry_serves_them_from_there() {
     let server = site.serve();
     let tool = content("v1");
     for path in ["dl.example/v1/tool", "dl.example/other/v1"] {
-        assert!(get(&server.address, &format!("/files/{path}")).body == tool, "{path}");
+        assert!(
+            get(&server.address, &format!("/files/{path}")).body == tool,
+            "{path}"
+        );
     }
     let own = [("Host", "dl.example")];
-    assert!(request("GET", &server.address, "/v1/tool", &own, b"").body == tool, "under its URL");
+    assert!(
+        request("GET", &server.address, "/v1/tool", &own, b"").body == tool,
+        "under its URL"
+    );
     let sum = request("GET", &server.address, "/other/v1.sha256", &own, b"");
     assert_eq!(sum.text(), sha256(&tool).replace("sha256:", ""));
     for (range, part) in [
@@ -82,26 +109,50 @@ fn a_site_that_keeps_its_files_in_its_registry_serves_them_from_there() {
         ("bytes=-5", &tool[2_499_995..]),
         ("bytes=2097152-", &tool[2_097_152..]),
     ] {
-        let answer = request("GET", &server.address, "/v1/tool", &[own[0], ("Range", range)], b"");
+        let answer = request(
+            "GET",
+            &server.address,
+            "/v1/tool",
+            &[own[0], ("Range", range)],
+            b"",
+        );
         assert!((answer.status, &answer.body[..]) == (206, part), "{range}");
     }
 
     // what is delivered later is there after a reload, and so is what was there
-    assert_eq!(get(&server.address, "/files/dl.example/v2/tool").status, 404);
+    assert_eq!(
+        get(&server.address, "/files/dl.example/v2/tool").status,
+        404
+    );
     site.mirror("v2");
-    assert!(Command::new("kill").args(["-HUP", &server.pid().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-HUP", &server.pid().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
     while get(&server.address, "/files/dl.example/v2/tool").status != 200 {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     assert!(get(&server.address, "/files/dl.example/v2/tool").body == content("v2"));
     assert!(get(&server.address, "/files/dl.example/v1/tool").body == tool);
     let news = get(&server.address, "/changes").text();
-    assert!(news.contains("added") && news.contains("https://dl.example/v2/tool"), "{news}");
+    assert!(
+        news.contains("added") && news.contains("https://dl.example/v2/tool"),
+        "{news}"
+    );
 
     // an artifact that somebody removed is said to lack, and is not found
     let page = get(&server.address, "/?q=v1").text();
-    assert!(page.contains("tools at ") && !page.contains("incomplete"), "{page}");
-    let artifact = page.split("<code>").find(|part| part.contains("/files/dl.example/")).unwrap();
+    assert!(
+        page.contains("tools at ") && !page.contains("incomplete"),
+        "{page}"
+    );
+    let artifact = page
+        .split("<code>")
+        .find(|part| part.contains("/files/dl.example/"))
+        .unwrap();
     let (_, place) = artifact.split('<').next().unwrap().split_once('/').unwrap();
     let (repository, tag) = place.rsplit_once(':').unwrap();
     let head = request(
@@ -113,7 +164,10 @@ fn a_site_that_keeps_its_files_in_its_registry_serves_them_from_there() {
     );
     let digest = head.header("docker-content-digest").unwrap();
     let target = format!("/v2/base/{repository}/manifests/{digest}");
-    assert_eq!(request("DELETE", &site.registry.address, &target, &[], b"").status, 202);
+    assert_eq!(
+        request("DELETE", &site.registry.address, &target, &[], b"").status,
+        202
+    );
     let later = site.serve();
     assert!(get(&later.address, "/?q=v1").text().contains("incomplete"));
     assert_eq!(get(&later.address, "/files/dl.example/v1/tool").status, 404);
@@ -136,10 +190,19 @@ fn wrong_bytes_of_the_registry_never_leave() {
     let late = site.serve();
     for _ in 0..2 {
         let answer = get(&late.address, "/files/dl.example/v1/tool");
-        assert_eq!(answer.status, 500, "not a byte of it: {}", answer.body.len());
+        assert_eq!(
+            answer.status,
+            500,
+            "not a byte of it: {}",
+            answer.body.len()
+        );
     }
     let answer = get(&early.address, "/files/dl.example/v1/tool");
-    assert_eq!(answer.body.len(), 1 << 20, "it ends before the MiB that changed");
+    assert_eq!(
+        answer.body.len(),
+        1 << 20,
+        "it ends before the MiB that changed"
+    );
     assert!(tool.starts_with(&answer.body));
 }
 
@@ -152,7 +215,11 @@ fn deliveries_leave_one_list_that_names_each_lock_once() {
     site.mirror("v1");
     let before = site.registry.requests("\"PUT ");
     assert!(site.mirror("v1").get("unlisted").is_none());
-    assert_eq!((site.locks(), site.registry.requests("\"PUT ")), (1, before), "nothing is written again");
+    assert_eq!(
+        (site.locks(), site.registry.requests("\"PUT ")),
+        (1, before),
+        "nothing is written again"
+    );
     site.mirror("v2");
     site.mirror("v1");
     assert_eq!(site.locks(), 2);
@@ -165,9 +232,14 @@ fn what_cannot_be_served_is_said_at_the_start() {
     }
     let site = Site::new();
     let from = site.registry.address.clone();
-    let told = site.place.json(1, &["serve", "--from", &from, "--listen", "127.0.0.1:0"]);
+    let told = site
+        .place
+        .json(1, &["serve", "--from", &from, "--listen", "127.0.0.1:0"]);
     let error = told["error"]["message"].as_str().unwrap();
-    assert!(error.contains("landfall/locks:latest") && error.contains("landfall push"), "{error}");
+    assert!(
+        error.contains("landfall/locks:latest") && error.contains("landfall push"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -178,26 +250,44 @@ fn charts_are_served_out_of_the_registry_too() {
     let up = Upstream::new();
     let (place, registry) = (&up.place, docker_registry());
     let app = Chart::new("app", "1.2.3+b", "", &[("values.yaml", "a: 1\n")]);
-    let app = Chart { provenance: Some(b"signed\n".to_vec()), ..app };
+    let app = Chart {
+        provenance: Some(b"signed\n".to_vec()),
+        ..app
+    };
     up.repository(std::slice::from_ref(&app));
     let more = Chart::new("more", "2.0.0", "", &[]);
     more.push(&up.images, &up.registry.address, "team/more");
     let oci = format!("oci://{}/team/more:2.0.0", up.registry.address);
-    up.manifest(&json!([oci, {"repo": up.repo(), "name": "app", "version": "1.2.3+b"}]), "");
+    up.manifest(
+        &json!([oci, {"repo": up.repo(), "name": "app", "version": "1.2.3+b"}]),
+        "",
+    );
     let to = format!("{}/base", registry.address);
     place.json(0, &["mirror", "-f", "m.yaml", "--to", &to]);
     let server = landfall_serve(place, &["--from", &to]);
     assert!(server.log().contains("2 charts"), "{}", server.log());
     let index = get(&server.address, "/charts/index.yaml").text();
     for chart in [&app, &more] {
-        assert!(index.contains(&chart.digest()["sha256:".len()..]), "{index}");
-        assert_eq!(get(&server.address, &format!("/charts/{}", chart.file())).body, chart.archive);
+        assert!(
+            index.contains(&chart.digest()["sha256:".len()..]),
+            "{index}"
+        );
+        assert_eq!(
+            get(&server.address, &format!("/charts/{}", chart.file())).body,
+            chart.archive
+        );
     }
-    assert_eq!(get(&server.address, "/charts/app-1.2.3+b.tgz.prov").body, b"signed\n");
+    assert_eq!(
+        get(&server.address, "/charts/app-1.2.3+b.tgz.prov").body,
+        b"signed\n"
+    );
     assert!(get(&server.address, "/?q=app").text().contains("helm pull"));
     // a chart that is not at the registry any more is said to lack, and has no address
     std::fs::remove_file(registry.blob_file(&app.digest())).unwrap();
     let later = landfall_serve(place, &["--from", &to]);
     assert_ne!(get(&later.address, "/charts/app-1.2.3+b.tgz").status, 200);
-    assert_eq!(get(&later.address, "/charts/more-2.0.0.tgz").body, more.archive);
+    assert_eq!(
+        get(&later.address, "/charts/more-2.0.0.tgz").body,
+        more.archive
+    );
 }

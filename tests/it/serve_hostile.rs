@@ -1,5 +1,5 @@
-//! `landfall serve` with clients and content that mean it harm: what a browser would run, connections that keep others
-//! out, wrong passwords, and manifests that take memory.
+//! `landfall serve` with clients and content that mean it harm: what a browser would run,
+//! connections that keep others out, wrong passwords, and manifests that take memory.
 
 use crate::support::http::{Response, get, put_blob, put_manifest, request};
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, sha256};
@@ -15,7 +15,10 @@ const PUSHES: [&str; 2] = ["--writable", "written"];
 const HTML: &str = "<script>alert(document.domain)</script>";
 
 fn code(response: &Response) -> String {
-    response.json()["errors"][0]["code"].as_str().unwrap_or_default().to_owned()
+    response.json()["errors"][0]["code"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// A manifest without layers, of which the server has all blobs.
@@ -25,13 +28,19 @@ fn manifest(server: &Server, repository: &str, more: Value) -> Vec<u8> {
         "schemaVersion": 2, "mediaType": OCI_MANIFEST, "layers": [],
         "config": {"mediaType": "application/x.test", "digest": sha256(b"{}"), "size": 2},
     });
-    document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    document
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     serde_json::to_vec(&document).unwrap()
 }
 
 fn metric(server: &Server, name: &str) -> u64 {
     let page = get(&server.address, "/metrics").text();
-    let line = page.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {page}"));
+    let line = page
+        .lines()
+        .find(|line| line.starts_with(name))
+        .unwrap_or_else(|| panic!("{name}: {page}"));
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
@@ -43,7 +52,9 @@ fn is_open_and_silent(mut stream: &TcpStream) -> bool {
 }
 
 fn is_closed(mut stream: &TcpStream) -> bool {
-    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
     match stream.read_to_end(&mut Vec::new()) {
         Ok(_) => true,
         Err(error) => error.kind() == ErrorKind::ConnectionReset,
@@ -59,21 +70,48 @@ fn is_confined(response: &Response) -> bool {
 fn a_manifest_that_calls_itself_a_web_page_is_not_taken() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
-    for kind in ["text/html", "image/svg+xml", "application/vnd.oci.artifact.manifest.v1+json"] {
-        for fields in [json!({"mediaType": kind, "x": HTML}), json!({"mediaType": kind, "manifests": []})] {
+    for kind in [
+        "text/html",
+        "image/svg+xml",
+        "application/vnd.oci.artifact.manifest.v1+json",
+    ] {
+        for fields in [
+            json!({"mediaType": kind, "x": HTML}),
+            json!({"mediaType": kind, "manifests": []}),
+        ] {
             let bytes = manifest(&server, "a", fields);
             for sent in [kind, OCI_MANIFEST, OCI_INDEX] {
                 let headers = [("Content-Type", sent)];
-                let put = request("PUT", &server.address, "/v2/a/manifests/v1", &headers, &bytes);
-                assert_eq!((put.status, code(&put)), (400, "MANIFEST_INVALID".into()), "{kind} as {sent}");
+                let put = request(
+                    "PUT",
+                    &server.address,
+                    "/v2/a/manifests/v1",
+                    &headers,
+                    &bytes,
+                );
+                assert_eq!(
+                    (put.status, code(&put)),
+                    (400, "MANIFEST_INVALID".into()),
+                    "{kind} as {sent}"
+                );
             }
         }
     }
-    // the type that is sent counts for nothing where the manifest has none and its fields say what it is
+    // the type that is sent counts for nothing where the manifest has none and its fields say what
+    // it is
     let bytes = br#"{"schemaVersion":2,"manifests":[]}"#;
-    let put = request("PUT", &server.address, "/v2/a/manifests/v1", &[("Content-Type", "text/html")], bytes);
+    let put = request(
+        "PUT",
+        &server.address,
+        "/v2/a/manifests/v1",
+        &[("Content-Type", "text/html")],
+        bytes,
+    );
     assert_eq!(put.status, 201, "{}", put.text());
-    assert_eq!(get(&server.address, "/v2/a/manifests/v1").header("content-type"), Some(OCI_INDEX));
+    assert_eq!(
+        get(&server.address, "/v2/a/manifests/v1").header("content-type"),
+        Some(OCI_INDEX)
+    );
 }
 
 #[test]
@@ -83,14 +121,22 @@ fn an_old_folder_with_a_manifest_of_any_media_type_sends_it_as_bytes_and_can_sti
     let bytes = manifest(&server, "a", json!({"annotations": {"x": HTML}}));
     put_manifest(&server.address, "a", "v1", OCI_MANIFEST, &bytes);
     drop(server);
-    let kind = format!("written/repositories/a/_manifests/sha256/{}", &sha256(&bytes)[7..]);
+    let kind = format!(
+        "written/repositories/a/_manifests/sha256/{}",
+        &sha256(&bytes)[7..]
+    );
     place.write(&kind, "text/html");
     let server = landfall_serve(&place, &PUSHES);
     let answer = get(&server.address, "/v2/a/manifests/v1");
     assert_eq!((answer.status, &answer.body), (200, &bytes));
-    assert!(is_confined(&answer) && answer.header("content-type") == Some("application/octet-stream"));
+    assert!(
+        is_confined(&answer) && answer.header("content-type") == Some("application/octet-stream")
+    );
     let target = format!("/v2/a/manifests/{}", sha256(&bytes));
-    assert_eq!(request("DELETE", &server.address, &target, &[], b"").status, 202);
+    assert_eq!(
+        request("DELETE", &server.address, &target, &[], b"").status,
+        202
+    );
 }
 
 #[test]
@@ -99,7 +145,12 @@ fn every_response_but_the_page_lets_browsers_run_nothing() {
     let server = landfall_serve(&place, &PUSHES);
     let bytes = manifest(&server, "a", json!({}));
     put_manifest(&server.address, "a", "v1", OCI_MANIFEST, &bytes);
-    put_blob(&server.address, "a", &sha256(HTML.as_bytes()), HTML.as_bytes());
+    put_blob(
+        &server.address,
+        "a",
+        &sha256(HTML.as_bytes()),
+        HTML.as_bytes(),
+    );
     let html = format!("/v2/a/blobs/{}", sha256(HTML.as_bytes()));
     for (target, status) in [
         ("/v2/", 200),
@@ -117,12 +168,20 @@ fn every_response_but_the_page_lets_browsers_run_nothing() {
         let answer = get(&server.address, target);
         assert_eq!(answer.status, status, "{target}");
         assert!(is_confined(&answer), "{target}: {:?}", answer.headers);
-        assert!(!answer.header("content-type").unwrap().contains("html"), "{target}");
+        assert!(
+            !answer.header("content-type").unwrap().contains("html"),
+            "{target}"
+        );
     }
-    assert_eq!(get(&server.address, &html).header("content-type"), Some("application/octet-stream"));
+    assert_eq!(
+        get(&server.address, &html).header("content-type"),
+        Some("application/octet-stream")
+    );
     let page = get(&server.address, "/");
     let policy = page.header("content-security-policy").unwrap();
-    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("sandbox"));
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("sandbox")
+    );
     assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
 }
 
@@ -145,7 +204,8 @@ fn tls_handshakes_that_do_not_end_make_room_one_by_one_the_oldest_first() {
     let silent: Vec<TcpStream> = (0..20)
         .map(|number| {
             let mut stream = TcpStream::connect(&server.address).unwrap();
-            // half of them begin a ClientHello: a record of 512 bytes, of which a byte comes now and then
+            // half of them begin a ClientHello: a record of 512 bytes, of which a byte comes now
+            // and then
             if number % 2 == 0 {
                 stream.write_all(&[0x16, 3, 1, 2, 0]).unwrap();
             }
@@ -154,8 +214,17 @@ fn tls_handshakes_that_do_not_end_make_room_one_by_one_the_oldest_first() {
         .collect();
     (&silent[0]).write_all(&[1]).unwrap();
     let url = format!("https://{}/healthz", server.address);
-    let curl = place.clean("curl").args(["-sS", "--cacert", "cert.pem", &url]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&curl.stdout), "ok\n", "{}", String::from_utf8_lossy(&curl.stderr));
+    let curl = place
+        .clean("curl")
+        .args(["-sS", "--cacert", "cert.pem", &url])
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&curl.stdout),
+        "ok\n",
+        "{}",
+        String::from_utf8_lossy(&curl.stderr)
+    );
     let open: Vec<bool> = silent.iter().map(is_open_and_silent).collect();
     assert!(
         !open[0] && open[19],
@@ -169,8 +238,10 @@ fn wrong_passwords_that_wait_for_bcrypt_hold_no_place_and_too_many_are_sent_away
     let place = Place::new();
     // slow on purpose: many of them still wait when the last request has its answer
     place.write("push", format!("anna:{}\n", bcrypt::hash("a", 10).unwrap()));
-    let server =
-        landfall_serve(&place, &[&PUSHES[..], &["--htpasswd", "push", "--max-requests", "2"]].concat());
+    let server = landfall_serve(
+        &place,
+        &[&PUSHES[..], &["--htpasswd", "push", "--max-requests", "2"]].concat(),
+    );
     let anna = [("Authorization", "Basic YW5uYTph")];
     let signed_in = || request("GET", &server.address, "/v2/_catalog", &anna, b"");
     assert_eq!(signed_in().status, 200);
@@ -186,16 +257,26 @@ fn wrong_passwords_that_wait_for_bcrypt_hold_no_place_and_too_many_are_sent_away
             stream
         })
         .collect();
-    while metric(&server, "landfall_requests_total{method=\"GET\",code=\"429\"}") < 100 {
+    while metric(
+        &server,
+        "landfall_requests_total{method=\"GET\",code=\"429\"}",
+    ) < 100
+    {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(metric(&server, "landfall_sign_ins ") > 0, "others wait");
     for _ in 0..3 {
         assert_eq!(signed_in().status, 200, "who has signed in does not wait");
     }
-    assert!(metric(&server, "landfall_sign_ins ") > 0, "others still wait");
+    assert!(
+        metric(&server, "landfall_sign_ins ") > 0,
+        "others still wait"
+    );
     assert_eq!(metric(&server, "landfall_requests_in_flight"), 0);
-    let sent_away = wrong.iter().filter(|stream| !is_open_and_silent(stream)).count();
+    let sent_away = wrong
+        .iter()
+        .filter(|stream| !is_open_and_silent(stream))
+        .count();
     assert!((100..300).contains(&sent_away), "{sent_away}");
 }
 
@@ -262,7 +343,13 @@ fn manifests_with_very_many_annotations_are_taken_in_little_memory() {
             let (server, annotated) = (&server, &annotated);
             scope.spawn(move || {
                 let bytes = annotated(number, "").into_bytes();
-                put_manifest(&server.address, "a", &format!("v{number}"), OCI_MANIFEST, &bytes);
+                put_manifest(
+                    &server.address,
+                    "a",
+                    &format!("v{number}"),
+                    OCI_MANIFEST,
+                    &bytes,
+                );
             });
         }
     });
@@ -270,7 +357,13 @@ fn manifests_with_very_many_annotations_are_taken_in_little_memory() {
     let subject = format!(",\"subject\":{config}");
     let headers = [("Content-Type", OCI_MANIFEST)];
     let bytes = annotated(0, &subject).into_bytes();
-    let put = request("PUT", &server.address, "/v2/a/manifests/about", &headers, &bytes);
+    let put = request(
+        "PUT",
+        &server.address,
+        "/v2/a/manifests/about",
+        &headers,
+        &bytes,
+    );
     assert_eq!((put.status, code(&put)), (400, "MANIFEST_INVALID".into()));
     assert!(put.text().contains("1048576 bytes"), "{}", put.text());
 }
@@ -282,11 +375,17 @@ fn an_upload_that_stands_still_is_on_disk_and_not_in_memory() {
     let begun = request("POST", &server.address, "/v2/a/blobs/uploads/", &[], b"");
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let location = begun.header("location").unwrap();
-    write!(stream, "PATCH {location} HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n").unwrap();
+    write!(
+        stream,
+        "PATCH {location} HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n"
+    )
+    .unwrap();
     stream.write_all(&vec![7; 999_999]).unwrap();
     let size = || {
         let files = std::fs::read_dir(place.path("written/incoming")).unwrap();
-        files.map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>()
+        files
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .sum::<u64>()
     };
     while size() < 999_999 {
         std::thread::sleep(Duration::from_millis(20));

@@ -1,5 +1,5 @@
-//! `landfall serve` as a registry that runs for long: quotas, deletion, users who may only read, reloads, and what it
-//! tells about itself.
+//! `landfall serve` as a registry that runs for long: quotas, deletion, users who may only read,
+//! reloads, and what it tells about itself.
 
 use crate::support::http::{Response, get, manifest, put_blob, put_manifest, request};
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, noise, sha256};
@@ -15,7 +15,10 @@ use std::time::Duration;
 const PUSHES: [&str; 2] = ["--writable", "written"];
 
 fn code(response: &Response) -> String {
-    response.json()["errors"][0]["code"].as_str().unwrap_or_default().to_owned()
+    response.json()["errors"][0]["code"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn serve(place: &Place, args: &[&str]) -> Server {
@@ -32,10 +35,23 @@ fn push(server: &Server, repository: &str, tag: &str, layer: &[u8], more: Value)
         "config": {"mediaType": octets, "digest": sha256(b"{}"), "size": 2},
         "layers": [{"mediaType": octets, "digest": sha256(layer), "size": layer.len()}],
     });
-    document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    document
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     let bytes = serde_json::to_vec(&document).unwrap();
-    let reference = if tag.is_empty() { sha256(&bytes) } else { tag.to_owned() };
-    put_manifest(&server.address, repository, &reference, OCI_MANIFEST, &bytes);
+    let reference = if tag.is_empty() {
+        sha256(&bytes)
+    } else {
+        tag.to_owned()
+    };
+    put_manifest(
+        &server.address,
+        repository,
+        &reference,
+        OCI_MANIFEST,
+        &bytes,
+    );
     bytes
 }
 
@@ -66,21 +82,58 @@ fn a_quota_is_kept_told_and_given_back_by_deletion() {
     let post = format!("/v2/a/blobs/uploads/?digest={}", sha256(&too_much));
     let refused = request("POST", &server.address, &post, &[], &too_much);
     assert_eq!((refused.status, code(&refused)), (403, "DENIED".into()));
-    assert!(refused.text().contains("2097152 bytes (--max-bytes)"), "{}", refused.text());
+    assert!(
+        refused.text().contains("2097152 bytes (--max-bytes)"),
+        "{}",
+        refused.text()
+    );
     let begun = request("POST", &server.address, "/v2/a/blobs/uploads/", &[], b"");
     let location = begun.header("location").unwrap().to_owned();
-    assert_eq!(request("PATCH", &server.address, &location, &[], &too_much).status, 403, "nor in chunks");
-    assert_eq!(request("PATCH", &server.address, &location, &[], &too_much[..400_000]).status, 202);
-    assert_eq!(request("PATCH", &server.address, &location, &[], &too_much[400_000..]).status, 403);
+    assert_eq!(
+        request("PATCH", &server.address, &location, &[], &too_much).status,
+        403,
+        "nor in chunks"
+    );
+    assert_eq!(
+        request(
+            "PATCH",
+            &server.address,
+            &location,
+            &[],
+            &too_much[..400_000]
+        )
+        .status,
+        202
+    );
+    assert_eq!(
+        request(
+            "PATCH",
+            &server.address,
+            &location,
+            &[],
+            &too_much[400_000..]
+        )
+        .status,
+        403
+    );
     delete(&server, &location);
-    assert_eq!(delete(&server, &format!("/v2/a/manifests/{}", sha256(&first))).status, 202);
+    assert_eq!(
+        delete(&server, &format!("/v2/a/manifests/{}", sha256(&first))).status,
+        202
+    );
     // the sweep waits until no push can count on the blobs; a push that needs the room asks for it
-    wait_for("room", || request("POST", &server.address, &post, &[], &too_much).status == 201);
+    wait_for("room", || {
+        request("POST", &server.address, &post, &[], &too_much).status == 201
+    });
     drop(server);
     let server = serve(&place, &["--max-bytes", "1MiB"]);
     let third = noise(3, 500_000);
     let post = format!("/v2/a/blobs/uploads/?digest={}", sha256(&third));
-    assert_eq!(request("POST", &server.address, &post, &[], &third).status, 403, "counted anew at the start");
+    assert_eq!(
+        request("POST", &server.address, &post, &[], &third).status,
+        403,
+        "counted anew at the start"
+    );
 }
 
 #[test]
@@ -90,12 +143,27 @@ fn broken_uploads_are_removed_by_age() {
     let begun = request("POST", &server.address, "/v2/a/blobs/uploads/", &[], b"");
     let location = begun.header("location").unwrap();
     let mut stream = TcpStream::connect(&server.address).unwrap();
-    write!(stream, "PATCH {location} HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\nabc").unwrap();
-    wait_for("the upload", || files_below(&place.path("written/incoming")) == 1);
+    write!(
+        stream,
+        "PATCH {location} HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\nabc"
+    )
+    .unwrap();
+    wait_for("the upload", || {
+        files_below(&place.path("written/incoming")) == 1
+    });
     drop(stream);
-    wait_for("its end", || files_below(&place.path("written/incoming")) == 0);
-    assert_eq!(request("GET", &server.address, location, &[], b"").status, 404);
-    assert!(get(&server.address, "/metrics").text().contains("\nlandfall_uploads 0\n"));
+    wait_for("its end", || {
+        files_below(&place.path("written/incoming")) == 0
+    });
+    assert_eq!(
+        request("GET", &server.address, location, &[], b"").status,
+        404
+    );
+    assert!(
+        get(&server.address, "/metrics")
+            .text()
+            .contains("\nlandfall_uploads 0\n")
+    );
 }
 
 #[test]
@@ -103,20 +171,44 @@ fn tags_manifests_and_blobs_are_deleted_and_the_sweep_takes_what_nothing_names()
     let place = Place::new();
     let server = serve(&place, &["--upload-expiry", "1s"]);
     let (first, second) = (noise(1, 1000), noise(2, 1000));
-    let (old, new) =
-        (push(&server, "a", "v1", &first, json!({})), push(&server, "a", "v2", &second, json!({})));
-    let (of_old, of_layer) =
-        (format!("/v2/a/manifests/{}", sha256(&old)), format!("/v2/a/blobs/{}", sha256(&first)));
+    let (old, new) = (
+        push(&server, "a", "v1", &first, json!({})),
+        push(&server, "a", "v2", &second, json!({})),
+    );
+    let (of_old, of_layer) = (
+        format!("/v2/a/manifests/{}", sha256(&old)),
+        format!("/v2/a/blobs/{}", sha256(&first)),
+    );
     let refused = delete(&server, &of_layer);
-    assert_eq!((refused.status, code(&refused)), (403, "DENIED".into()), "a manifest names it");
+    assert_eq!(
+        (refused.status, code(&refused)),
+        (403, "DENIED".into()),
+        "a manifest names it"
+    );
     assert_eq!(delete(&server, "/v2/a/manifests/v1").status, 202);
     assert_eq!(manifest(&server.address, "a", "v1").status, 404);
-    assert_eq!(get(&server.address, &of_old).status, 200, "a tag goes alone");
+    assert_eq!(
+        get(&server.address, &of_old).status,
+        200,
+        "a tag goes alone"
+    );
     assert_eq!(delete(&server, &of_old).status, 202);
     for gone in ["/v2/a/manifests/v1", &*of_old] {
-        assert_eq!((delete(&server, gone).status, get(&server.address, gone).status), (404, 404), "{gone}");
+        assert_eq!(
+            (
+                delete(&server, gone).status,
+                get(&server.address, gone).status
+            ),
+            (404, 404),
+            "{gone}"
+        );
     }
-    wait_for("the sweep", || !place.path("written/blobs/sha256").join(&sha256(&first)[7..]).exists());
+    wait_for("the sweep", || {
+        !place
+            .path("written/blobs/sha256")
+            .join(&sha256(&first)[7..])
+            .exists()
+    });
     assert_eq!(get(&server.address, &of_layer).status, 404);
     assert_eq!(manifest(&server.address, "a", "v2").body, new);
     assert!(get(&server.address, &format!("/v2/a/blobs/{}", sha256(&second))).body == second);
@@ -125,7 +217,13 @@ fn tags_manifests_and_blobs_are_deleted_and_the_sweep_takes_what_nothing_names()
     put_blob(&server.address, "a", &sha256(&alone), &alone);
     let target = format!("/v2/a/blobs/{}", sha256(&alone));
     assert!(get(&server.address, &target).body == alone);
-    assert_eq!((delete(&server, &target).status, get(&server.address, &target).status), (202, 404));
+    assert_eq!(
+        (
+            delete(&server, &target).status,
+            get(&server.address, &target).status
+        ),
+        (202, 404)
+    );
     assert_eq!(delete(&server, &target).status, 404);
     assert_eq!(files_below(&place.path("written/frames/sha256")), 0);
 }
@@ -135,7 +233,8 @@ fn referrers_come_in_pages_of_a_bounded_size() {
     let place = Place::new();
     let server = serve(&place, &[]);
     let subject = push(&server, "a", "v1", b"layer", json!({}));
-    let about = json!({"mediaType": OCI_MANIFEST, "digest": sha256(&subject), "size": subject.len()});
+    let about =
+        json!({"mediaType": OCI_MANIFEST, "digest": sha256(&subject), "size": subject.len()});
     let large = "x".repeat(600_000);
     for number in 0..12 {
         let kind = format!("application/x.{}", number % 2);
@@ -158,26 +257,48 @@ fn referrers_come_in_pages_of_a_bounded_size() {
         let (mut seen, mut pages) = (std::collections::BTreeSet::new(), 0);
         while let Some(target) = next {
             let page = get(&server.address, &target);
-            assert!(page.status == 200 && page.body.len() < 2 << 20, "{target}: {}", page.body.len());
+            assert!(
+                page.status == 200 && page.body.len() < 2 << 20,
+                "{target}: {}",
+                page.body.len()
+            );
             assert_eq!(page.header("content-type"), Some(OCI_INDEX));
-            assert_eq!(page.header("oci-filters-applied").is_some(), query.contains("artifactType"));
+            assert_eq!(
+                page.header("oci-filters-applied").is_some(),
+                query.contains("artifactType")
+            );
             let entries = page.json()["manifests"].as_array().unwrap().clone();
             assert!(!query.contains("n=1") || entries.len() == 1);
-            seen.extend(entries.iter().map(|entry| entry["digest"].as_str().unwrap().to_owned()));
-            next = page.header("link").map(|link| link[1..link.find('>').unwrap()].to_owned());
+            seen.extend(
+                entries
+                    .iter()
+                    .map(|entry| entry["digest"].as_str().unwrap().to_owned()),
+            );
+            next = page
+                .header("link")
+                .map(|link| link[1..link.find('>').unwrap()].to_owned());
             pages += 1;
         }
         assert_eq!(seen.len(), expected, "{query}");
         assert!(expected < 12 || pages >= 6, "{query}: {pages} pages");
     }
-    let wrong = get(&server.address, &format!("/v2/a/referrers/{}?n=0", sha256(&subject)));
-    assert_eq!((wrong.status, code(&wrong)), (400, "PAGINATION_NUMBER_INVALID".into()));
+    let wrong = get(
+        &server.address,
+        &format!("/v2/a/referrers/{}?n=0", sha256(&subject)),
+    );
+    assert_eq!(
+        (wrong.status, code(&wrong)),
+        (400, "PAGINATION_NUMBER_INVALID".into())
+    );
 }
 
 /// Files `push` and `read` with a user each: anna may push, otto may only read.
 fn users(place: &Place) {
     for (file, user, password) in [("push", "anna", "a"), ("read", "otto", "o")] {
-        place.write(file, format!("{user}:{}\n", bcrypt::hash(password, 4).unwrap()));
+        place.write(
+            file,
+            format!("{user}:{}\n", bcrypt::hash(password, 4).unwrap()),
+        );
     }
 }
 
@@ -193,14 +314,24 @@ fn a_user_who_may_only_read_neither_pushes_nor_deletes() {
         br#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;
     let ask = |method: &str, target: &str, user: &[(&str, &str)]| {
         let headers = [&[("Content-Type", OCI_INDEX)], user].concat();
-        request(method, &server.address, target, &headers, if method == "PUT" { index } else { b"" }).status
+        request(
+            method,
+            &server.address,
+            target,
+            &headers,
+            if method == "PUT" { index } else { b"" },
+        )
+        .status
     };
     let target = "/v2/a/manifests/v1";
     for (user, status) in [(&[][..], 401), (&[OTTO], 403), (&[ANNA], 201)] {
         assert_eq!(ask("PUT", target, user), status);
     }
     for (user, status) in [(&[][..], 401), (&[OTTO], 200), (&[ANNA], 200)] {
-        assert_eq!((ask("GET", "/v2/", user), ask("GET", target, user)), (status, status));
+        assert_eq!(
+            (ask("GET", "/v2/", user), ask("GET", target, user)),
+            (status, status)
+        );
     }
     for (user, status) in [(&[][..], 401), (&[OTTO], 403), (&[ANNA], 202)] {
         assert_eq!(ask("POST", "/v2/a/blobs/uploads/", user), status);
@@ -219,11 +350,16 @@ fn everybody_reads_and_only_who_signs_in_pushes() {
     let mut images = Images::new(place.path("layout"));
     let image = images.image("linux/amd64", &[images.layer(&[("a", b"a")])]);
     images.tag("v1", &image);
-    let (from, to) =
-        (format!("oci:{}:v1", images.dir().display()), format!("docker://{}/team/app:v1", server.address));
+    let (from, to) = (
+        format!("oci:{}:v1", images.dir().display()),
+        format!("docker://{}/team/app:v1", server.address),
+    );
     let push = |creds: &[&str]| {
         let mut command = skopeo(&place);
-        command.args(["copy", "--quiet", "--dest-tls-verify=false"]).args(creds).args([&from, &to]);
+        command
+            .args(["copy", "--quiet", "--dest-tls-verify=false"])
+            .args(creds)
+            .args([&from, &to]);
         command
     };
     assert!(!push(&[]).output().unwrap().status.success());
@@ -231,11 +367,34 @@ fn everybody_reads_and_only_who_signs_in_pushes() {
     // without an account: skopeo, which asks at /v2/ first, and whoever asks at once
     run(skopeo(&place).args(["copy", "--quiet", "--src-tls-verify=false", &to, "dir:back"]));
     assert_eq!(manifest(&server.address, "team/app", "v1").status, 200);
-    assert_eq!(get(&server.address, "/v2/").status, 401, "clients learn here that they can sign in");
+    assert_eq!(
+        get(&server.address, "/v2/").status,
+        401,
+        "clients learn here that they can sign in"
+    );
     let wrong = [("Authorization", "Basic YW5uYTp3cm9uZw==")];
-    assert_eq!(request("GET", &server.address, "/v2/team/app/tags/list", &wrong, b"").status, 401);
-    let post = request("POST", &server.address, "/v2/team/app/blobs/uploads/", &[], b"");
-    assert_eq!((post.status, post.header("www-authenticate").is_some()), (401, true));
+    assert_eq!(
+        request(
+            "GET",
+            &server.address,
+            "/v2/team/app/tags/list",
+            &wrong,
+            b""
+        )
+        .status,
+        401
+    );
+    let post = request(
+        "POST",
+        &server.address,
+        "/v2/team/app/blobs/uploads/",
+        &[],
+        b"",
+    );
+    assert_eq!(
+        (post.status, post.header("www-authenticate").is_some()),
+        (401, true)
+    );
 }
 
 fn hang_up(server: &Server) {
@@ -259,21 +418,45 @@ fn a_reload_takes_new_passwords_and_certificates_and_drops_no_request() {
         place.write("key.pem", made.signing_key.serialize_pem());
     };
     certify();
-    let tls = ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--htpasswd", "push"];
+    let tls = [
+        "--tls-cert",
+        "cert.pem",
+        "--tls-key",
+        "key.pem",
+        "--htpasswd",
+        "push",
+    ];
     let server = serve(&place, &tls);
     let url = format!("https://{}/v2/", server.address);
     let curl = |user: &str| {
-        let args = ["-sS", "--cacert", "cert.pem", "-u", user, "-w", "%{http_code}", "-o", "/dev/null", &url];
+        let args = [
+            "-sS",
+            "--cacert",
+            "cert.pem",
+            "-u",
+            user,
+            "-w",
+            "%{http_code}",
+            "-o",
+            "/dev/null",
+            &url,
+        ];
         let output = place.clean("curl").args(args).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    assert_eq!((curl("anna:a"), curl("berta:b")), ("200".into(), "401".into()));
+    assert_eq!(
+        (curl("anna:a"), curl("berta:b")),
+        ("200".into(), "401".into())
+    );
     certify();
     assert_eq!(curl("anna:a"), "000", "the old certificate is still sent");
     place.write("push", format!("berta:{}\n", bcrypt::hash("b", 4).unwrap()));
     hang_up(&server);
     log_has(&server, "reloaded", 1);
-    assert_eq!((curl("anna:a"), curl("berta:b")), ("401".into(), "200".into()));
+    assert_eq!(
+        (curl("anna:a"), curl("berta:b")),
+        ("401".into(), "200".into())
+    );
     // what cannot be read changes nothing
     place.write("push", "nonsense\n");
     hang_up(&server);
@@ -315,10 +498,18 @@ fn a_reload_takes_new_bundles_and_an_answer_under_way_ends_as_it_began() {
     assert_eq!(manifest(&server.address, "x/app", "1").body, first);
     let target = format!("/v2/x/app/blobs/{}", layer["digest"].as_str().unwrap());
     let mut under_way = TcpStream::connect(&server.address).unwrap();
-    write!(under_way, "GET {target} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").unwrap();
+    write!(
+        under_way,
+        "GET {target} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
     under_way.read_exact(&mut [0; 9]).unwrap();
     let second = pack(&mut images, "linux/arm64");
-    assert_eq!(manifest(&server.address, "x/app", "1").body, first, "until it is told to reload");
+    assert_eq!(
+        manifest(&server.address, "x/app", "1").body,
+        first,
+        "until it is told to reload"
+    );
     hang_up(&server);
     log_has(&server, "reloaded", 1);
     assert_eq!(manifest(&server.address, "x/app", "1").body, second);
@@ -335,18 +526,43 @@ fn a_reload_takes_new_bundles_and_an_answer_under_way_ends_as_it_began() {
 fn each_request_is_a_line_of_the_access_log_and_a_reload_opens_it_anew() {
     let place = Place::new();
     users(&place);
-    let args = ["--access-log", "access.log", "--htpasswd", "push", "--htpasswd-read", "read"];
+    let args = [
+        "--access-log",
+        "access.log",
+        "--htpasswd",
+        "push",
+        "--htpasswd-read",
+        "read",
+    ];
     let server = serve(&place, &args);
     let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap_or_default();
-    request("GET", &server.address, "/v2/_catalog?n=5&token=secret", &[OTTO, ("User-Agent", "test/1")], b"");
-    request("POST", &server.address, "/v2/a/blobs/uploads/", &[OTTO], b"");
+    request(
+        "GET",
+        &server.address,
+        "/v2/_catalog?n=5&token=secret",
+        &[OTTO, ("User-Agent", "test/1")],
+        b"",
+    );
+    request(
+        "POST",
+        &server.address,
+        "/v2/a/blobs/uploads/",
+        &[OTTO],
+        b"",
+    );
     wait_for("the lines", || read("access.log").contains("POST"));
     let log = read("access.log");
     let line = log.lines().find(|line| line.contains("_catalog")).unwrap();
     assert!(line.starts_with("127.0.0.1 - otto ["), "{line}");
-    assert!(line.contains("\"GET /v2/_catalog?… HTTP/1.1\" 200 19 \"-\" \"test/1\" 0."), "{line}");
+    assert!(
+        line.contains("\"GET /v2/_catalog?… HTTP/1.1\" 200 19 \"-\" \"test/1\" 0."),
+        "{line}"
+    );
     assert!(!log.contains("secret"), "{log}");
-    assert!(log.contains("- otto [") && log.contains("\"POST /v2/a/blobs/uploads/ HTTP/1.1\" 403 "), "{log}");
+    assert!(
+        log.contains("- otto [") && log.contains("\"POST /v2/a/blobs/uploads/ HTTP/1.1\" 403 "),
+        "{log}"
+    );
     std::fs::rename(place.path("access.log"), place.path("old.log")).unwrap();
     hang_up(&server);
     log_has(&server, "reloaded", 1);
@@ -364,13 +580,26 @@ fn health_and_metrics_are_told_without_a_login() {
     assert_eq!((health.status, health.text()), (200, "ok\n".into()));
     let blob = noise(1, 100_000);
     let post = format!("/v2/a/blobs/uploads/?digest={}", sha256(&blob));
-    assert_eq!(request("POST", &server.address, &post, &[ANNA], &blob).status, 201);
     assert_eq!(
-        request("GET", &server.address, &format!("/v2/a/blobs/{}", sha256(&blob)), &[ANNA], b"").body,
+        request("POST", &server.address, &post, &[ANNA], &blob).status,
+        201
+    );
+    assert_eq!(
+        request(
+            "GET",
+            &server.address,
+            &format!("/v2/a/blobs/{}", sha256(&blob)),
+            &[ANNA],
+            b""
+        )
+        .body,
         blob
     );
     let page = get(&server.address, "/metrics");
-    assert_eq!(page.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/plain; version=0.0.4; charset=utf-8")
+    );
     let text = page.text();
     for line in [
         "landfall_requests_total{method=\"POST\",code=\"201\"} 1",
@@ -385,7 +614,13 @@ fn health_and_metrics_are_told_without_a_login() {
     // each line is a comment, or a name and a number
     for line in text.lines().filter(|line| !line.starts_with("# ")) {
         let (name, value) = line.rsplit_once(' ').unwrap();
-        assert!(name.starts_with("landfall_") && value.parse::<f64>().is_ok(), "{line}");
+        assert!(
+            name.starts_with("landfall_") && value.parse::<f64>().is_ok(),
+            "{line}"
+        );
     }
-    assert_eq!(request("POST", &server.address, "/metrics", &[], b"").status, 405);
+    assert_eq!(
+        request("POST", &server.address, "/metrics", &[], b"").status,
+        405
+    );
 }

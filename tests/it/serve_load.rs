@@ -12,7 +12,9 @@ use std::time::Duration;
 /// A connection with this request under way, of which nothing is read.
 fn asks(server: &Server, target: &str) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
     write!(stream, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
     stream
 }
@@ -25,7 +27,11 @@ fn read_answer(stream: &mut TcpStream, size: usize) -> Vec<u8> {
         stream.read_exact(&mut byte).unwrap();
         head.push(byte[0]);
     }
-    assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
+    assert!(
+        head.starts_with(b"HTTP/1.1 200"),
+        "{}",
+        String::from_utf8_lossy(&head)
+    );
     let mut body = vec![0; size];
     stream.read_exact(&mut body).unwrap();
     body
@@ -50,14 +56,20 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 /// The memory of the server in KiB.
 fn memory(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 /// The value of a metric.
 fn metric(server: &Server, name: &str) -> u64 {
     let page = get(&server.address, "/metrics").text();
-    let line = page.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {page}"));
+    let line = page
+        .lines()
+        .find(|line| line.starts_with(name))
+        .unwrap_or_else(|| panic!("{name}: {page}"));
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
@@ -76,14 +88,18 @@ fn nodes_with_two_idle_connections_each_do_not_notice_one_another() {
     let (server, target, blob) = with_blob(&place, 1000, &[]);
     open_many_files();
     let mut idle: Vec<TcpStream> = (0..1000).map(|_| asks(&server, &target)).collect();
-    idle.iter_mut().for_each(|stream| assert!(read_answer(stream, 1000) == blob));
+    idle.iter_mut()
+        .for_each(|stream| assert!(read_answer(stream, 1000) == blob));
     assert!(get(&server.address, &target).body == blob);
     // all of them are still there
     for stream in &mut idle {
         write!(stream, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
         assert!(read_answer(stream, 1000) == blob);
     }
-    assert_eq!(metric(&server, "landfall_connections_closed_total{why=\"room\"}"), 0);
+    assert_eq!(
+        metric(&server, "landfall_connections_closed_total{why=\"room\"}"),
+        0
+    );
 }
 
 #[test]
@@ -117,7 +133,11 @@ fn clients_that_never_read_do_not_stop_the_server_and_take_little_memory() {
         assert!(get(&server.address, &target).body == blob);
     }
     let more = memory(&server).saturating_sub(before);
-    assert!(more < 150 << 10, "{more} KiB for {} clients that never read", stalled.len());
+    assert!(
+        more < 150 << 10,
+        "{more} KiB for {} clients that never read",
+        stalled.len()
+    );
     assert_eq!(get(&server.address, "/healthz").text(), "ok\n");
 }
 
@@ -126,10 +146,16 @@ fn an_answer_that_nobody_reads_is_broken_off_after_a_time() {
     let place = Place::new();
     let (server, target, _) = with_blob(&place, 24 << 20, &["--stall", "1s"]);
     let mut stalled: Vec<TcpStream> = (0..10).map(|_| asks(&server, &target)).collect();
-    while metric(&server, "landfall_connections_closed_total{why=\"stalled\"}") < 10 {
+    while metric(
+        &server,
+        "landfall_connections_closed_total{why=\"stalled\"}",
+    ) < 10
+    {
         std::thread::sleep(Duration::from_millis(50));
     }
-    stalled.iter_mut().for_each(|stream| assert!(is_closed(stream)));
+    stalled
+        .iter_mut()
+        .for_each(|stream| assert!(is_closed(stream)));
     assert_eq!(metric(&server, "landfall_requests_in_flight"), 0);
 }
 
@@ -143,7 +169,9 @@ fn an_idle_connection_is_closed_after_a_time_and_so_is_half_a_request() {
     half.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     half.write_all(b"GET / HTTP/1.1\r\nHost").unwrap();
     let mut silent = TcpStream::connect(&server.address).unwrap();
-    silent.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    silent
+        .set_read_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
     assert!(is_closed(&mut idle) && is_closed(&mut half) && is_closed(&mut silent));
 }
 
@@ -168,7 +196,11 @@ fn uploads_that_stand_still_make_room_for_others() {
             let begun = request("POST", &server.address, "/v2/a/blobs/uploads/", &[], b"");
             let location = begun.header("location").unwrap();
             let mut stream = TcpStream::connect(&server.address).unwrap();
-            write!(stream, "PATCH {location} HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n").unwrap();
+            write!(
+                stream,
+                "PATCH {location} HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n"
+            )
+            .unwrap();
             stream
         })
         .collect();
@@ -182,13 +214,19 @@ fn idle_reading_and_stalled_clients_together_make_no_error() {
     let place = Place::new();
     let (server, target, blob) = with_blob(&place, 6 << 20, &[]);
     open_many_files();
-    let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
+    let idle: Vec<TcpStream> = (0..300)
+        .map(|_| TcpStream::connect(&server.address).unwrap())
+        .collect();
     let stalled: Vec<TcpStream> = (0..50).map(|_| asks(&server, &target)).collect();
     std::thread::scope(|scope| {
         for _ in 0..40 {
-            scope.spawn(|| (0..2).for_each(|_| assert!(get(&server.address, &target).body == blob)));
+            scope
+                .spawn(|| (0..2).for_each(|_| assert!(get(&server.address, &target).body == blob)));
         }
     });
-    assert_eq!(metric(&server, "landfall_connections_closed_total{why=\"room\"}"), 0);
+    assert_eq!(
+        metric(&server, "landfall_connections_closed_total{why=\"room\"}"),
+        0
+    );
     drop((idle, stalled));
 }

@@ -1,5 +1,5 @@
-//! `landfall serve` under the names of the hosts that its files and images come from: old URLs work where these names
-//! lead to the server.
+//! `landfall serve` under the names of the hosts that its files and images come from: old URLs work
+//! where these names lead to the server.
 
 use crate::support::http::{ACCEPT, get, request};
 use crate::support::images::{noise, sha256};
@@ -7,8 +7,8 @@ use crate::support::peers::{Server, nginx_with, own_registry, skopeo};
 use crate::support::pki::Authority;
 use crate::support::{Images, Place, free_port, landfall_serve, need, run};
 
-/// What a profile of operating-system-manager runs on a new worker (its script, less what it installs), and what
-/// KubeOne runs on Flatcar.
+/// What a profile of operating-system-manager runs on a new worker (its script, less what it
+/// installs), and what KubeOne runs on Flatcar.
 const WORKER: &str = r#"set -eu
 ARCH="$1" KUBE_VERSION=v1.33.4 CNI_VERSION=v1.9.1 CRI_TOOLS_RELEASE=v1.33.0
 mkdir "$ARCH" "$ARCH/flatcar"
@@ -33,7 +33,8 @@ curl -L --remote-name-all "https://dl.k8s.io/release/$KUBE_VERSION/bin/linux/$AR
 cmp kubelet ../kubelet
 "#;
 
-/// The files of a worker as upstream has them: three kinds of checksum files, and redirects to other hosts.
+/// The files of a worker as upstream has them: three kinds of checksum files, and redirects to
+/// other hosts.
 struct Worker {
     place: Place,
     upstream: Server,
@@ -49,12 +50,18 @@ impl Worker {
             let below = "www/stored/containernetworking/plugins/releases/download/v1.9.1";
             let content = noise(at, 90_000);
             place.write(&format!("{below}/{cni}"), &content);
-            place.write(&format!("{below}/{cni}.sha256"), format!("{}  {cni}\n", hex(&content)));
+            place.write(
+                &format!("{below}/{cni}.sha256"),
+                format!("{}  {cni}\n", hex(&content)),
+            );
             let crictl = format!("crictl-v1.33.0-linux-{arch}.tar.gz");
             let below = "www/stored/kubernetes-sigs/cri-tools/releases/download/v1.33.0";
             let content = noise(at + 1, 80_000);
             place.write(&format!("{below}/{crictl}"), &content);
-            place.write(&format!("{below}/{crictl}.sha256"), format!("{}\n", hex(&content)));
+            place.write(
+                &format!("{below}/{crictl}.sha256"),
+                format!("{}\n", hex(&content)),
+            );
             for (more, binary) in ["kubelet", "kubeadm", "kubectl"].into_iter().enumerate() {
                 let path = format!("www/stored/release/v1.33.4/bin/linux/{arch}/{binary}");
                 let content = noise(at + 2 + more as u64, 1_200_000);
@@ -79,21 +86,29 @@ impl Worker {
 
     /// The bundle of the shipped manifest.
     fn pack(&self) {
-        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/osm/worker-binaries.yaml");
-        self.place.ok(&["lock", "--site", "site.yaml", "-f", manifest]);
+        let manifest = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/manifests/osm/worker-binaries.yaml"
+        );
+        self.place
+            .ok(&["lock", "--site", "site.yaml", "-f", manifest]);
         self.place.ok(&["pull", "--site", "site.yaml"]);
         self.place.ok(&["pack", "-o", "bundle.tar.zst"]);
     }
 
     /// Runs the worker's script for both architectures. Every name leads to `address`.
     fn downloads_from(&self, address: &str, ca: &std::path::Path) {
-        let settings =
-            format!("silent\nshow-error\nconnect-to = \"::{address}\"\ncacert = \"{}\"\n", ca.display());
+        let settings = format!(
+            "silent\nshow-error\nconnect-to = \"::{address}\"\ncacert = \"{}\"\n",
+            ca.display()
+        );
         self.place.write(".curlrc", settings);
         self.place.write("worker.sh", WORKER);
         for arch in ["amd64", "arm64"] {
             let mut script = self.place.clean("bash");
-            run(script.args(["worker.sh", arch]).env("CURL_HOME", self.place.dir()));
+            run(script
+                .args(["worker.sh", arch])
+                .env("CURL_HOME", self.place.dir()));
         }
     }
 }
@@ -106,12 +121,21 @@ fn a_workers_scripts_find_every_binary_and_checksum_under_the_urls_that_they_kno
     let worker = Worker::new();
     worker.pack();
     let lock = std::fs::read_to_string(worker.place.path("landfall.lock")).unwrap();
-    assert!(worker.upstream.requests("X-Signature") > 0, "upstream redirects");
-    assert!(!lock.contains("stored") && !lock.contains("X-Signature"), "no redirect is recorded: {lock}");
+    assert!(
+        worker.upstream.requests("X-Signature") > 0,
+        "upstream redirects"
+    );
+    assert!(
+        !lock.contains("stored") && !lock.contains("X-Signature"),
+        "no redirect is recorded: {lock}"
+    );
     let authority = Authority::new(&worker.place, "site-ca");
     let (cert, key) = authority.issue(&worker.place, &["dl.k8s.io", "github.com"]);
     let [cert, key] = [cert, key].map(|path| path.display().to_string());
-    let server = landfall_serve(&worker.place, &["bundle.tar.zst", "--tls-cert", &cert, "--tls-key", &key]);
+    let server = landfall_serve(
+        &worker.place,
+        &["bundle.tar.zst", "--tls-cert", &cert, "--tls-key", &key],
+    );
     worker.downloads_from(&server.address, &authority.pem);
 }
 
@@ -122,16 +146,24 @@ fn a_url_is_found_by_host_header_by_handshake_and_by_absolute_target_and_the_res
     }
     let worker = Worker::new();
     worker.pack();
-    let (of_files, of_site) =
-        (Authority::new(&worker.place, "files-ca"), Authority::new(&worker.place, "site-ca"));
+    let (of_files, of_site) = (
+        Authority::new(&worker.place, "files-ca"),
+        Authority::new(&worker.place, "site-ca"),
+    );
     let files = of_files.issue(&worker.place, &["dl.k8s.io"]);
     let site = of_site.issue(&worker.place, &["localhost"]);
     let plain = format!("127.0.0.1:{}", free_port());
     let plain_url = format!("http://{plain}");
     let paths = [&site.0, &site.1, &files.0, &files.1].map(|path| path.display().to_string());
     let flags = ["--tls-cert", "--tls-key", "--tls-cert", "--tls-key"];
-    let tls = flags.iter().zip(&paths).flat_map(|(flag, path)| [*flag, path]);
-    let args: Vec<&str> = ["bundle.tar.zst", "--listen", &plain_url].into_iter().chain(tls).collect();
+    let tls = flags
+        .iter()
+        .zip(&paths)
+        .flat_map(|(flag, path)| [*flag, path]);
+    let args: Vec<&str> = ["bundle.tar.zst", "--listen", &plain_url]
+        .into_iter()
+        .chain(tls)
+        .collect();
     let server = landfall_serve(&worker.place, &args);
     let told = format!("serving on http://{plain} and https://{} (", server.address);
     assert!(server.log().contains(&told), "{}", server.log());
@@ -140,11 +172,20 @@ fn a_url_is_found_by_host_header_by_handshake_and_by_absolute_target_and_the_res
     let path = "/release/v1.33.4/bin/linux/amd64/kubelet";
     let asked = |host: &str, path: &str| request("GET", &plain, path, &[("Host", host)], b"");
     let port = plain.split(':').nth(1).unwrap();
-    for host in ["dl.k8s.io", "DL.K8S.IO", "dl.k8s.io:443", "dl.k8s.io:80", &format!("dl.k8s.io:{port}")] {
+    for host in [
+        "dl.k8s.io",
+        "DL.K8S.IO",
+        "dl.k8s.io:443",
+        "dl.k8s.io:80",
+        &format!("dl.k8s.io:{port}"),
+    ] {
         assert!(asked(host, path).body == kubelet, "{host}");
     }
     let head = request("HEAD", &plain, path, &[("Host", "dl.k8s.io")], b"");
-    assert_eq!((head.status, head.header("content-length")), (200, Some("1200000")));
+    assert_eq!(
+        (head.status, head.header("content-length")),
+        (200, Some("1200000"))
+    );
     let part = [("Host", "dl.k8s.io"), ("Range", "bytes=100-199")];
     let part = request("GET", &plain, path, &part, b"");
     assert!((part.status, &part.body[..]) == (206, &kubelet[100..200]));
@@ -152,7 +193,11 @@ fn a_url_is_found_by_host_header_by_handshake_and_by_absolute_target_and_the_res
     assert_eq!(asked("github.com", path).status, 404, "another host");
     let unknown = asked("dl.k8s.io", "/release/v9/kubelet");
     assert_eq!(unknown.status, 404);
-    assert!(unknown.text().contains("dl.k8s.io/release/v9/kubelet"), "{}", unknown.text());
+    assert!(
+        unknown.text().contains("dl.k8s.io/release/v9/kubelet"),
+        "{}",
+        unknown.text()
+    );
 
     let curl = |args: &[&str]| {
         let ca = of_files.pem.display().to_string();
@@ -165,8 +210,14 @@ fn a_url_is_found_by_host_header_by_handshake_and_by_absolute_target_and_the_res
             .args(args)
             .arg(url))
     };
-    assert!(curl(&[]) == kubelet, "the second certificate is the one for this name");
-    assert!(curl(&["-H", &format!("Host: {}", server.address)]) == kubelet, "by the name in the handshake");
+    assert!(
+        curl(&[]) == kubelet,
+        "the second certificate is the one for this name"
+    );
+    assert!(
+        curl(&["-H", &format!("Host: {}", server.address)]) == kubelet,
+        "by the name in the handshake"
+    );
     let through = worker
         .place
         .clean("curl")
@@ -178,15 +229,24 @@ fn a_url_is_found_by_host_header_by_handshake_and_by_absolute_target_and_the_res
 
     // the registry and the page are what they are, by whatever name
     for host in ["dl.k8s.io", "localhost", &plain] {
-        assert_eq!((asked(host, "/v2/").status, asked(host, "/v2/").body), (200, b"{}".to_vec()), "{host}");
+        assert_eq!(
+            (asked(host, "/v2/").status, asked(host, "/v2/").body),
+            (200, b"{}".to_vec()),
+            "{host}"
+        );
         assert_eq!(asked(host, "/healthz").body, b"ok\n", "{host}");
-        assert_eq!(asked(host, "/").header("content-type"), Some("text/html; charset=utf-8"), "{host}");
+        assert_eq!(
+            asked(host, "/").header("content-type"),
+            Some("text/html; charset=utf-8"),
+            "{host}"
+        );
     }
     assert!(get(&plain, &format!("/files/dl.k8s.io{path}")).body == kubelet);
     assert_eq!(get(&plain, path).status, 404, "by the server's own name");
 }
 
-/// Names that lead to the server are enough for images too: a client that knows no mirror asks by the host alone.
+/// Names that lead to the server are enough for images too: a client that knows no mirror asks by
+/// the host alone.
 #[test]
 fn images_are_found_by_the_host_that_they_come_from_where_its_name_leads_here() {
     let place = Place::new();
@@ -199,8 +259,15 @@ fn images_are_found_by_the_host_that_they_come_from_where_its_name_leads_here() 
     };
     let (of_quay, of_other) = (image(&quay, 1), image(&other, 2));
     let upstream = |server: &Server| format!("{{mirror: \"{}\"}}", server.url());
-    let site = format!("upstreams: {{quay.io: {}, ghcr.io: {}}}", upstream(&quay), upstream(&other));
-    place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{site}\n"));
+    let site = format!(
+        "upstreams: {{quay.io: {}, ghcr.io: {}}}",
+        upstream(&quay),
+        upstream(&other)
+    );
+    place.write(
+        "site.yaml",
+        format!("apiVersion: landfall/v1\nkind: Site\n{site}\n"),
+    );
     place.write(
         "m.yaml",
         "apiVersion: landfall/v1\nkind: Manifest\nreferrers: false\nimages: [quay.io/x/app:v1, ghcr.io/x/app:v1]\n",
@@ -210,7 +277,13 @@ fn images_are_found_by_the_host_that_they_come_from_where_its_name_leads_here() 
     place.ok(&["pack", "-o", "b"]);
     let server = landfall_serve(&place, &["b"]);
     let asked = |host: &str, target: &str| {
-        request("GET", &server.address, target, &[("Host", host), ("Accept", ACCEPT)], b"")
+        request(
+            "GET",
+            &server.address,
+            target,
+            &[("Host", host), ("Accept", ACCEPT)],
+            b"",
+        )
     };
     let target = "/v2/x/app/manifests/v1";
     for (host, target, expected) in [
@@ -218,10 +291,18 @@ fn images_are_found_by_the_host_that_they_come_from_where_its_name_leads_here() 
         ("ghcr.io:443", target, &of_other),
         // what a mirror is asked for counts more than the name that it is reached by
         ("quay.io", "/v2/x/app/manifests/v1?ns=ghcr.io", &of_other),
-        ("mirror.site.example", "/v2/x/app/manifests/v1?ns=quay.io", &of_quay),
+        (
+            "mirror.site.example",
+            "/v2/x/app/manifests/v1?ns=quay.io",
+            &of_quay,
+        ),
     ] {
         let answer = asked(host, target);
-        assert!((answer.status, &answer.body) == (200, expected), "{host} {target}: {}", answer.text());
+        assert!(
+            (answer.status, &answer.body) == (200, expected),
+            "{host} {target}: {}",
+            answer.text()
+        );
     }
     let tags = asked("quay.io", "/v2/x/app/tags/list");
     assert_eq!(tags.json()["tags"], serde_json::json!(["v1"]));
@@ -235,11 +316,20 @@ fn images_are_found_by_the_host_that_they_come_from_where_its_name_leads_here() 
     if need(&["skopeo"]) {
         // through a proxy that leads every name here, as an interceptor would
         let copied = skopeo(&place)
-            .args(["inspect", "--raw", "--tls-verify=false", "docker://quay.io:80/x/app:v1"])
+            .args([
+                "inspect",
+                "--raw",
+                "--tls-verify=false",
+                "docker://quay.io:80/x/app:v1",
+            ])
             .env("http_proxy", server.url())
             .env("https_proxy", server.url())
             .output()
             .unwrap();
-        assert!(copied.stdout == of_quay, "{}", String::from_utf8_lossy(&copied.stderr));
+        assert!(
+            copied.stdout == of_quay,
+            "{}",
+            String::from_utf8_lossy(&copied.stderr)
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The page of `landfall serve`: whole without a script, small whatever there is, and nothing in it is markup that should
-//! not be.
+//! The page of `landfall serve`: whole without a script, small whatever there is, and nothing in it
+//! is markup that should not be.
 
 use crate::support::browser::Browser;
 use crate::support::http::{get, request};
@@ -16,10 +16,18 @@ const MOST: usize = 100_000;
 /// A server with these files, each with its URL for content.
 fn served(place: &Place, urls: &[String]) -> Server {
     let images = Images::new(place.path("store"));
-    let mut lock = Lock { version: 1, name: Some("many".into()), ..Lock::default() };
+    let mut lock = Lock {
+        version: 1,
+        name: Some("many".into()),
+        ..Lock::default()
+    };
     for url in urls {
         images.blob(media_type::OCTETS, url.as_bytes());
-        lock.files.push(File::new(url, Digest::sha256(url.as_bytes()), url.len() as u64));
+        lock.files.push(File::new(
+            url,
+            Digest::sha256(url.as_bytes()),
+            url.len() as u64,
+        ));
     }
     lock.sort();
     place.write("landfall.lock", lock.to_text());
@@ -29,8 +37,13 @@ fn served(place: &Place, urls: &[String]) -> Server {
 
 /// The addresses in a page.
 fn links(page: &str) -> Vec<String> {
-    let links = page.split("href=\"").skip(1).map(|rest| &rest[..rest.find('"').unwrap()]);
-    links.map(|link| link.replace("&amp;", "&").replace("&#39;", "'")).collect()
+    let links = page
+        .split("href=\"")
+        .skip(1)
+        .map(|rest| &rest[..rest.find('"').unwrap()]);
+    links
+        .map(|link| link.replace("&amp;", "&").replace("&#39;", "'"))
+        .collect()
 }
 
 #[test]
@@ -46,7 +59,10 @@ fn a_thousand_items_are_read_page_by_page_and_found_by_a_search() {
         let page = get(&server.address, &target).text();
         assert!(page.len() < MOST, "{target}: {} bytes", page.len());
         for name in page.split("<summary><code>").skip(1) {
-            assert!(seen.insert(name[..name.find('<').unwrap()].to_owned()), "{name} is shown twice");
+            assert!(
+                seen.insert(name[..name.find('<').unwrap()].to_owned()),
+                "{name} is shown twice"
+            );
         }
         next = page.find("rel=\"next\"").map(|at| {
             let before = &page[..at];
@@ -56,10 +72,20 @@ fn a_thousand_items_are_read_page_by_page_and_found_by_a_search() {
     }
     assert_eq!(seen.len(), 1000);
     let found = get(&server.address, "/?q=release-0777+TAR.gz&kind=").text();
-    assert!(found.contains(&name(777)) && found.contains("1 item found") && !found.contains(&name(778)));
-    assert!(get(&server.address, "/?q=release-0777&kind=image").text().contains("0 items found"));
+    assert!(
+        found.contains(&name(777)) && found.contains("1 item found") && !found.contains(&name(778))
+    );
+    assert!(
+        get(&server.address, "/?q=release-0777&kind=image")
+            .text()
+            .contains("0 items found")
+    );
     let digest = sha256(name(5).as_bytes());
-    assert!(get(&server.address, &format!("/?q={digest}")).text().contains(&name(5)));
+    assert!(
+        get(&server.address, &format!("/?q={digest}"))
+            .text()
+            .contains(&name(5))
+    );
     assert!(get(&server.address, "/?from=99999").status == 200);
 }
 
@@ -77,18 +103,40 @@ fn hostile_names_are_text_and_a_browser_is_told_to_run_nothing_else() {
     for target in ["/", "/changes", "/nodes", search] {
         let answer = get(&server.address, target);
         let policy = answer.header("content-security-policy").unwrap();
-        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert!(
+            policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
+            "{policy}"
+        );
         let page = answer.text();
         assert!(page.len() < MOST, "{target}: {} bytes", page.len());
-        assert_eq!(page.matches("<script>").count(), 1, "{target}: its own alone");
-        for bad in ["<img", "</script>alert", "<b>", "\u{202e}", "onerror=alert(1)>"] {
+        assert_eq!(
+            page.matches("<script>").count(),
+            1,
+            "{target}: its own alone"
+        );
+        for bad in [
+            "<img",
+            "</script>alert",
+            "<b>",
+            "\u{202e}",
+            "onerror=alert(1)>",
+        ] {
             assert!(!page.contains(bad), "{target} has {bad}");
         }
         for link in links(&page) {
-            assert!(link.starts_with('/') && get(&server.address, &link).status == 200, "{link}");
+            assert!(
+                link.starts_with('/') && get(&server.address, &link).status == 200,
+                "{link}"
+            );
         }
     }
-    let host = request("GET", &server.address, "/", &[("Host", "x\"><script>")], b"");
+    let host = request(
+        "GET",
+        &server.address,
+        "/",
+        &[("Host", "x\"><script>")],
+        b"",
+    );
     assert!(!host.text().contains("x\"><script>"));
 }
 
@@ -101,13 +149,24 @@ fn a_text_browser_reads_every_command_without_a_script() {
     let server = served(&place, &["https://dl.k8s.io/v1/kubelet".to_owned()]);
     let dump = |path: &str| {
         let url = format!("{}{path}", server.url());
-        String::from_utf8(run(place.clean("w3m").args(["-dump", "-cols", "200", &url]))).unwrap()
+        String::from_utf8(run(place
+            .clean("w3m")
+            .args(["-dump", "-cols", "200", &url])))
+        .unwrap()
     };
     let text = dump("/?q=kubelet");
-    let curl = format!("curl --fail --location --output kubelet {}/files/dl.k8s.io/v1/kubelet", server.url());
-    for words in
-        ["What is here", "1 item found", "https://dl.k8s.io/v1/kubelet", &curl, "sha256sum --check", "many"]
-    {
+    let curl = format!(
+        "curl --fail --location --output kubelet {}/files/dl.k8s.io/v1/kubelet",
+        server.url()
+    );
+    for words in [
+        "What is here",
+        "1 item found",
+        "https://dl.k8s.io/v1/kubelet",
+        &curl,
+        "sha256sum --check",
+        "many",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(dump("/nodes").contains("ADDRESS dl.k8s.io"));
@@ -118,18 +177,29 @@ fn a_browser_shows_searches_and_copies_without_an_error_and_asks_nobody_else() {
     if !need(&["chromium", "mkfifo"]) {
         return;
     }
-    let Some(axe) = npm_package("axe-core@4.14.1", "axe.min.js") else { return };
+    let Some(axe) = npm_package("axe-core@4.14.1", "axe.min.js") else {
+        return;
+    };
     let axe = std::fs::read_to_string(axe).unwrap() + "; true";
     let place = Place::new();
     let names = ["kubelet", "kubectl", "etcd", "crictl", "runc"];
-    let server = served(&place, &names.map(|name| format!("https://dl.k8s.io/v1/{name}")));
+    let server = served(
+        &place,
+        &names.map(|name| format!("https://dl.k8s.io/v1/{name}")),
+    );
     let mut browser = match Browser::start(&place) {
         Ok(browser) => browser,
         Err(why) => return skip(&test_name(), &why),
     };
     let mut backgrounds = BTreeSet::new();
     for scheme in ["light", "dark"] {
-        for (path, width) in [("/", 400), ("/", 1280), ("/", 1920), ("/changes", 1280), ("/nodes", 400)] {
+        for (path, width) in [
+            ("/", 400),
+            ("/", 1280),
+            ("/", 1920),
+            ("/changes", 1280),
+            ("/nodes", 400),
+        ] {
             browser.set_view(width, scheme);
             browser.open(&format!("{}{path}", server.url()));
             browser.value(
@@ -143,7 +213,11 @@ fn a_browser_shows_searches_and_copies_without_an_error_and_asks_nobody_else() {
             assert_eq!(serious, serde_json::json!([]), "{path}, {width}, {scheme}");
             let fits = browser.value("document.documentElement.scrollWidth <= innerWidth");
             assert_eq!(fits, true, "{path}, {width}, {scheme}");
-            backgrounds.insert(browser.value("getComputedStyle(document.body).backgroundColor").to_string());
+            backgrounds.insert(
+                browser
+                    .value("getComputedStyle(document.body).backgroundColor")
+                    .to_string(),
+            );
         }
     }
     assert_eq!(backgrounds.len(), 2, "light and dark: {backgrounds:?}");
@@ -158,14 +232,29 @@ fn a_browser_shows_searches_and_copies_without_an_error_and_asks_nobody_else() {
     browser.insert("kubelet");
     browser.wait_for(&format!("{names}.length === 1"));
     let found = browser.value(&format!("{names}[0]"));
-    assert!(found.as_str().unwrap().contains("https://dl.k8s.io/v1/kubelet"), "{found}");
+    assert!(
+        found
+            .as_str()
+            .unwrap()
+            .contains("https://dl.k8s.io/v1/kubelet"),
+        "{found}"
+    );
     browser.value(
         "document.querySelector('details').open = true; document.querySelector('.cmd button').click(); true",
     );
     browser.wait_for("document.querySelector('.cmd button').textContent === 'Copied'");
     let copied = browser.value("navigator.clipboard.readText()");
-    assert!(copied.as_str().unwrap().contains("/files/dl.k8s.io/v1/kubelet"), "{copied}");
-    assert_eq!(copied, browser.value("document.querySelector('.cmd').firstElementChild.textContent"));
+    assert!(
+        copied
+            .as_str()
+            .unwrap()
+            .contains("/files/dl.k8s.io/v1/kubelet"),
+        "{copied}"
+    );
+    assert_eq!(
+        copied,
+        browser.value("document.querySelector('.cmd').firstElementChild.textContent")
+    );
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
     assert_eq!(browser.hosts, BTreeSet::from([server.address.clone()]));
 }

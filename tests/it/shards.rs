@@ -1,5 +1,5 @@
-//! Several runners share one lock by `--shard`: everything is brought once, whoever is killed runs again, and what comes of it
-//! is what a single run makes.
+//! Several runners share one lock by `--shard`: everything is brought once, whoever is killed runs
+//! again, and what comes of it is what a single run makes.
 
 use crate::support::dice::Dice;
 use crate::support::faults::{Content, On, Rig, Settings};
@@ -17,8 +17,20 @@ const SHARDS: usize = 8;
 /// The command of a shard that pulls into `store`.
 fn pull(rig: &Rig, store: &str, number: usize) -> Command {
     let mut command = rig.place.command();
-    command.args(["pull", "--store", store, "--output", "json", "--progress", "none", "--shard"]);
-    command.arg(format!("{number}/{SHARDS}")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args([
+        "pull",
+        "--store",
+        store,
+        "--output",
+        "json",
+        "--progress",
+        "none",
+        "--shard",
+    ]);
+    command
+        .arg(format!("{number}/{SHARDS}"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -31,14 +43,17 @@ fn report(child: Child) -> Value {
 
 fn names(report: &Value) -> BTreeSet<String> {
     let items = report["items"].as_array().unwrap().iter();
-    items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+    items
+        .map(|item| item["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// Whose each digest of the lock is.
 fn owners(rig: &Rig) -> BTreeMap<Digest, usize> {
     let parts = rig.lock.each_entry().flat_map(|entry| entry.parts);
-    let costs: BTreeMap<Digest, u64> =
-        parts.map(|part| (part.descriptor.digest, cost(part.descriptor.size))).collect();
+    let costs: BTreeMap<Digest, u64> = parts
+        .map(|part| (part.descriptor.digest, cost(part.descriptor.size)))
+        .collect();
     split(costs, SHARDS).into_iter().collect()
 }
 
@@ -46,7 +61,10 @@ fn owners(rig: &Rig) -> BTreeMap<Digest, usize> {
 fn lacking(rig: &Rig) -> BTreeSet<String> {
     let store = rig.store("shards").join("blobs/sha256");
     let lacking = rig.lock.each_entry().filter(|entry| {
-        entry.parts.iter().any(|part| part.is_stored() && !store.join(part.descriptor.digest.hex()).exists())
+        entry
+            .parts
+            .iter()
+            .any(|part| part.is_stored() && !store.join(part.descriptor.digest.hex()).exists())
     });
     lacking.map(|entry| entry.name).collect()
 }
@@ -65,8 +83,8 @@ fn asked(rig: &Rig) -> BTreeMap<Digest, usize> {
     asked
 }
 
-/// Kills some of the runners, each when that share of all content has moved, or when only those are left that wait to be
-/// killed. Returns the others.
+/// Kills some of the runners, each when that share of all content has moved, or when only those are
+/// left that wait to be killed. Returns the others.
 fn kill(
     mut running: BTreeMap<usize, Child>,
     kills: &[(usize, f64)],
@@ -75,8 +93,9 @@ fn kill(
     let mut kills = kills.to_vec();
     while !kills.is_empty() {
         let share = moved();
-        let mut others =
-            running.iter_mut().filter(|(number, _)| !kills.iter().any(|(one, _)| one == *number));
+        let mut others = running
+            .iter_mut()
+            .filter(|(number, _)| !kills.iter().any(|(one, _)| one == *number));
         let all_done = others.all(|(_, child)| child.try_wait().unwrap().is_some());
         kills.retain(|(number, at)| {
             let is_time = share >= *at || all_done;
@@ -97,7 +116,10 @@ fn eight_shards_bring_everything_once_and_who_is_killed_runs_again() {
     let rig = Rig::of(4);
     let whole = rig.up.moved();
     // a shard that is killed in the middle has something under way
-    rig.up.set(Settings { pace: Some((8000, Duration::from_millis(8))), ..Settings::default() });
+    rig.up.set(Settings {
+        pace: Some((8000, Duration::from_millis(8))),
+        ..Settings::default()
+    });
     rig.arm([]);
     let before = rig.up.moved();
     // to one of them the upstream never answers, so it brings nothing before it is killed
@@ -109,21 +131,35 @@ fn eight_shards_bring_everything_once_and_who_is_killed_runs_again() {
     rig.place.write("mute.yaml", site);
     let begin = |number: usize| {
         let mut command = pull(&rig, "stores/shards", number);
-        let command = if number == 7 { command.args(["--site", "mute.yaml"]) } else { &mut command };
+        let command = if number == 7 {
+            command.args(["--site", "mute.yaml"])
+        } else {
+            &mut command
+        };
         (number, command.spawn().unwrap())
     };
     let kills = [(7, 0.1), (2, 0.35), (5, 0.6)];
     let killed = kills.map(|(number, _)| number);
-    let running =
-        kill((1..=SHARDS).map(begin).collect(), &kills, || (rig.up.moved() - before) as f64 / whole as f64);
-    let whole_bytes: BTreeMap<String, u64> =
-        rig.lock.each_entry().map(|entry| (entry.name.clone(), entry.size())).collect();
+    let running = kill((1..=SHARDS).map(begin).collect(), &kills, || {
+        (rig.up.moved() - before) as f64 / whole as f64
+    });
+    let whole_bytes: BTreeMap<String, u64> = rig
+        .lock
+        .each_entry()
+        .map(|entry| (entry.name.clone(), entry.size()))
+        .collect();
     for (number, child) in running {
         let report = report(child);
-        assert_eq!(report["shard"], serde_json::json!({"number": number, "of": SHARDS}));
+        assert_eq!(
+            report["shard"],
+            serde_json::json!({"number": number, "of": SHARDS})
+        );
         for item in report["items"].as_array().unwrap() {
-            let is_whole = item["bytes"].as_u64() == whole_bytes.get(item["name"].as_str().unwrap()).copied();
-            let told = item["reason"].as_str().is_some_and(|why| why.ends_with("other shards have the rest"));
+            let is_whole =
+                item["bytes"].as_u64() == whole_bytes.get(item["name"].as_str().unwrap()).copied();
+            let told = item["reason"]
+                .as_str()
+                .is_some_and(|why| why.ends_with("other shards have the rest"));
             assert!(is_whole != told, "shard {number}: {item:#}");
         }
     }
@@ -132,15 +168,29 @@ fn eight_shards_bring_everything_once_and_who_is_killed_runs_again() {
     // what is missing is found and named, and nothing else has a name in the layout
     let missing = lacking(&rig);
     assert!(!missing.is_empty(), "one of them brought nothing");
-    let refused = rig.place.json(3, &["pack", "--store", "stores/shards", "-o", "early.bundle"]);
+    let refused = rig.place.json(
+        3,
+        &["pack", "--store", "stores/shards", "-o", "early.bundle"],
+    );
     assert_eq!(refused["status"], "refused");
-    let items = refused["items"].as_array().unwrap().iter().filter(|item| item["status"] == "missing");
-    let told: BTreeSet<String> = items.map(|item| item["name"].as_str().unwrap().to_owned()).collect();
+    let items = refused["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|item| item["status"] == "missing");
+    let told: BTreeSet<String> = items
+        .map(|item| item["name"].as_str().unwrap().to_owned())
+        .collect();
     assert_eq!(told, missing, "{refused:#}");
     let index: Value = serde_json::from_str(&rig.place.read("stores/shards/index.json")).unwrap();
     for named in index["manifests"].as_array().unwrap() {
-        let name = named["annotations"]["org.opencontainers.image.ref.name"].as_str().unwrap();
-        assert!(!missing.iter().any(|missing| missing.ends_with(name)), "{name} is named, and not whole");
+        let name = named["annotations"]["org.opencontainers.image.ref.name"]
+            .as_str()
+            .unwrap();
+        assert!(
+            !missing.iter().any(|missing| missing.ends_with(name)),
+            "{name} is named, and not whole"
+        );
     }
 
     for number in &killed {
@@ -152,16 +202,30 @@ fn eight_shards_bring_everything_once_and_who_is_killed_runs_again() {
         let times = asked.get(digest).copied().unwrap_or_default();
         let most = if killed.contains(owner) { 2 } else { 1 };
         // what follows from the lock is asked nowhere
-        assert!(times <= most, "{digest} of shard {owner} was asked {times} times\n{}", rig.up.shown());
+        assert!(
+            times <= most,
+            "{digest} of shard {owner} was asked {times} times\n{}",
+            rig.up.shown()
+        );
     }
-    assert!(asked.keys().all(|digest| owners.contains_key(digest)), "{asked:?}");
+    assert!(
+        asked.keys().all(|digest| owners.contains_key(digest)),
+        "{asked:?}"
+    );
 
     rig.assert_same("shards", "eight shards");
-    rig.place.ok(&["pack", "--store", "stores/shards", "-o", "shards.tar.zst"]);
-    rig.place.ok(&["pack", "--store", "stores/first", "-o", "single.tar.zst"]);
+    rig.place
+        .ok(&["pack", "--store", "stores/shards", "-o", "shards.tar.zst"]);
+    rig.place
+        .ok(&["pack", "--store", "stores/first", "-o", "single.tar.zst"]);
     assert!(rig.place.read_bytes("shards.tar.zst") == rig.place.read_bytes("single.tar.zst"));
-    assert_eq!(rig.place.read("stores/shards/index.json"), rig.place.read("stores/first/index.json"));
-    let text = rig.place.ok(&["pull", "--store", "stores/shards", "--shard", "2/8"]);
+    assert_eq!(
+        rig.place.read("stores/shards/index.json"),
+        rig.place.read("stores/first/index.json")
+    );
+    let text = rig
+        .place
+        .ok(&["pull", "--store", "stores/shards", "--shard", "2/8"]);
     assert!(
         text.starts_with("shard 2/8: pulled its part of ") && text.contains("0 B in 0 requests"),
         "{text}"
@@ -173,10 +237,17 @@ fn eight_shards_upload_everything_to_an_object_store_once_whoever_is_killed_when
     let rig = Rig::of(250);
     let whole = rig.up.moved();
     let owners = owners(&rig);
-    rig.up.set(Settings { pace: Some((250_000, Duration::from_millis(4))), ..Settings::default() });
-    rig.place.ok(&["pack", "--store", "stores/first", "-o", "single.tar.zst"]);
+    rig.up.set(Settings {
+        pace: Some((250_000, Duration::from_millis(4))),
+        ..Settings::default()
+    });
+    rig.place
+        .ok(&["pack", "--store", "stores/first", "-o", "single.tar.zst"]);
     let single = rig.place.read_bytes("single.tar.zst");
-    let seed = std::env::var("PROPTEST_RNG_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(17);
+    let seed = std::env::var("PROPTEST_RNG_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(17);
     let mut dice = Dice(seed);
     for round in 0..rounds(2) {
         let objects = ObjectStore::start();
@@ -190,18 +261,27 @@ fn eight_shards_upload_everything_to_an_object_store_once_whoever_is_killed_when
             (number, dice.roll(100) as f64 / 100.0)
         });
         let what = format!("seed {seed}, round {round}, kills {kills:?}");
-        let running = (1..=SHARDS).map(|number| (number, pull(&rig, &store, number).spawn().unwrap()));
-        let others = kill(running.collect(), &kills, || (rig.up.moved() - before) as f64 / whole as f64);
+        let running =
+            (1..=SHARDS).map(|number| (number, pull(&rig, &store, number).spawn().unwrap()));
+        let others = kill(running.collect(), &kills, || {
+            (rig.up.moved() - before) as f64 / whole as f64
+        });
         others.into_values().for_each(|child| drop(report(child)));
         for (number, _) in kills {
             report(pull(&rig, &store, number).spawn().unwrap());
         }
-        // an object that is written whole, the parts of a large one, and the request that completes it
+        // an object that is written whole, the parts of a large one, and the request that completes
+        // it
         let mut sent: BTreeMap<(Digest, String), usize> = BTreeMap::new();
         for asked in objects.asked() {
-            let Some(digest) = asked.key.strip_prefix("fleet/blobs/") else { continue };
+            let Some(digest) = asked.key.strip_prefix("fleet/blobs/") else {
+                continue;
+            };
             let digest: Digest = digest.replace('/', ":").parse().unwrap();
-            let part = asked.query.split('&').find(|word| word.starts_with("partNumber="));
+            let part = asked
+                .query
+                .split('&')
+                .find(|word| word.starts_with("partNumber="));
             let kind = match (asked.method.as_str(), part) {
                 ("PUT", Some(part)) => part.to_owned(),
                 ("PUT", None) => "whole".to_owned(),
@@ -210,18 +290,30 @@ fn eight_shards_upload_everything_to_an_object_store_once_whoever_is_killed_when
             };
             *sent.entry((digest, kind)).or_default() += 1;
         }
-        assert!(sent.keys().any(|(_, kind)| kind == "completed"), "something has several parts");
+        assert!(
+            sent.keys().any(|(_, kind)| kind == "completed"),
+            "something has several parts"
+        );
         for ((digest, kind), times) in &sent {
             let owner = owners[digest];
-            let most = if kills.iter().any(|(number, _)| *number == owner) { 2 } else { 1 };
-            assert!(*times <= most, "{what}: {kind} of {digest}, of shard {owner}, was sent {times} times");
+            let most = if kills.iter().any(|(number, _)| *number == owner) {
+                2
+            } else {
+                1
+            };
+            assert!(
+                *times <= most,
+                "{what}: {kind} of {digest}, of shard {owner}, was sent {times} times"
+            );
         }
         let uploaded: BTreeSet<Digest> = sent.into_keys().map(|(digest, _)| digest).collect();
         let parts = rig.lock.each_entry().flat_map(|entry| entry.parts);
-        let wanted: BTreeSet<Digest> =
-            parts.filter_map(|part| part.is_stored().then_some(part.descriptor.digest)).collect();
+        let wanted: BTreeSet<Digest> = parts
+            .filter_map(|part| part.is_stored().then_some(part.descriptor.digest))
+            .collect();
         assert!(uploaded.is_superset(&wanted), "{what}");
-        rig.place.ok(&["pack", "--store", &store, "-o", "shards.tar.zst"]);
+        rig.place
+            .ok(&["pack", "--store", &store, "-o", "shards.tar.zst"]);
         assert!(
             rig.place.read_bytes("shards.tar.zst") == single,
             "{what}: another bundle than that of one run"
@@ -235,44 +327,90 @@ fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
     let to = rig.down.address.clone();
     let all: BTreeSet<String> = rig.lock.each_entry().map(|entry| entry.name).collect();
     for args in [
-        ["push", "--store", "stores/first", "--lock", "landfall.lock", "--to", &to],
-        ["mirror", "--store", "stores/mirrored", "--lock", "landfall.lock", "--to", &to],
+        [
+            "push",
+            "--store",
+            "stores/first",
+            "--lock",
+            "landfall.lock",
+            "--to",
+            &to,
+        ],
+        [
+            "mirror",
+            "--store",
+            "stores/mirrored",
+            "--lock",
+            "landfall.lock",
+            "--to",
+            &to,
+        ],
     ] {
         rig.down.content(|content| *content = Content::default());
         rig.arm([]);
         let mut delivered = Vec::new();
         // the list of what was delivered is the first one's
         for number in [3, 1, 2] {
-            let report = rig.place.json(0, &[&args[..], &["--shard", &format!("{number}/3")]].concat());
+            let report = rig.place.json(
+                0,
+                &[&args[..], &["--shard", &format!("{number}/3")]].concat(),
+            );
             assert_eq!(report["shard"]["number"], number);
             delivered.extend(names(&report));
         }
         delivered.sort();
-        assert_eq!(delivered, Vec::from_iter(all.clone()), "each item is one shard's");
+        assert_eq!(
+            delivered,
+            Vec::from_iter(all.clone()),
+            "each item is one shard's"
+        );
         rig.assert_arrived(args[0]);
         let mut sent = BTreeSet::new();
-        for seen in rig.down.seen().iter().filter(|seen| seen.on == Some(On::Upload)) {
+        for seen in rig
+            .down
+            .seen()
+            .iter()
+            .filter(|seen| seen.on == Some(On::Upload))
+        {
             let repository = seen.path.split("/blobs/").next().unwrap().to_owned();
             let is_first = seen.digest.is_none() || sent.insert((repository, seen.digest.clone()));
-            assert!(is_first, "{} was sent twice\n{}", seen.path, rig.down.shown());
+            assert!(
+                is_first,
+                "{} was sent twice\n{}",
+                seen.path,
+                rig.down.shown()
+            );
         }
         let lists = rig.down.seen();
-        let lists = lists
-            .iter()
-            .filter(|seen| seen.method == "PUT" && seen.path.ends_with("/landfall/locks/manifests/latest"));
+        let lists = lists.iter().filter(|seen| {
+            seen.method == "PUT" && seen.path.ends_with("/landfall/locks/manifests/latest")
+        });
         assert_eq!(lists.count(), 1, "{}", rig.down.shown());
     }
 
     let verify = |bundle: &str, number: usize| {
         let mut command = rig.place.command();
-        command.args(["verify", bundle, "--shard", &format!("{number}/3"), "--progress", "none"]);
+        command.args([
+            "verify",
+            bundle,
+            "--shard",
+            &format!("{number}/3"),
+            "--progress",
+            "none",
+        ]);
         let output = command.output().unwrap();
-        (output.status.code().unwrap(), String::from_utf8_lossy(&output.stdout).into_owned())
+        (
+            output.status.code().unwrap(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
     };
     for number in 1..=3 {
         let (code, told) = verify("first.bundle", number);
         let begins = format!("shard {number}/3: first.bundle: its part is consistent, ");
-        assert!(code == 0 && told.starts_with(&begins) && told.contains("its part of "), "{told}");
+        assert!(
+            code == 0 && told.starts_with(&begins) && told.contains("its part of "),
+            "{told}"
+        );
     }
     let mut bytes = rig.place.read_bytes("first.bundle");
     let middle = bytes.len() / 2;
@@ -289,28 +427,64 @@ fn a_shard_is_asked_for_and_never_taken_from_the_environment_alone() {
     place.write("landfall.lock", "version: 1\n");
     let run = |args: &[&str], variables: &[(&str, &str)]| {
         let mut command = place.command();
-        let output =
-            command.args(args).args(["--progress", "none"]).envs(variables.iter().copied()).output().unwrap();
-        let said =
-            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let output = command
+            .args(args)
+            .args(["--progress", "none"])
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
         (output.status.code().unwrap(), said)
     };
-    let ci = [("JOB_COMPLETION_INDEX", "1"), ("LANDFALL_SHARDS", "4"), ("LANDFALL_SHARD", "2/4")];
+    let ci = [
+        ("JOB_COMPLETION_INDEX", "1"),
+        ("LANDFALL_SHARDS", "4"),
+        ("LANDFALL_SHARD", "2/4"),
+    ];
     let (code, said) = run(&["pull", "--store", "s"], &ci);
     assert!(code == 0 && !said.contains("shard"), "{said}");
     let (code, said) = run(&["pull", "--store", "s", "--shard", "auto"], &ci);
-    assert!(code == 0 && said.contains("shard 2/4: pulled its part of nothing"), "{said}");
+    assert!(
+        code == 0 && said.contains("shard 2/4: pulled its part of nothing"),
+        "{said}"
+    );
     for (args, words) in [
-        (&["pull", "--shard", "0/8"][..], "'0/8' is no shard: write I/N"),
-        (&["pull", "--shard", "auto"], "nothing in the environment says which shard this is"),
-        (&["pull", "--shard", "1/2", "--bundle", "b"], "cannot be used with"),
+        (
+            &["pull", "--shard", "0/8"][..],
+            "'0/8' is no shard: write I/N",
+        ),
+        (
+            &["pull", "--shard", "auto"],
+            "nothing in the environment says which shard this is",
+        ),
+        (
+            &["pull", "--shard", "1/2", "--bundle", "b"],
+            "cannot be used with",
+        ),
         (
             &["mirror", "-f", "m.yaml", "--to", "r.test", "--shard", "1/2"],
             "--shard needs one lock for all runners",
         ),
-        (&["push", "--to", "r.test", "--shard", "1/2", "--receipt", "r"], "cannot be used with"),
-        (&["push", "--to", "r.test", "--shard", "1/2", "--prune"], "cannot be used with"),
-        (&["push", "--to", "r.test", "--shard", "1/2", "--all-or-nothing"], "cannot be used with"),
+        (
+            &["push", "--to", "r.test", "--shard", "1/2", "--receipt", "r"],
+            "cannot be used with",
+        ),
+        (
+            &["push", "--to", "r.test", "--shard", "1/2", "--prune"],
+            "cannot be used with",
+        ),
+        (
+            &[
+                "push",
+                "--to",
+                "r.test",
+                "--shard",
+                "1/2",
+                "--all-or-nothing",
+            ],
+            "cannot be used with",
+        ),
     ] {
         let (code, said) = run(args, &[]);
         assert!(code == 2 && said.contains(words), "{args:?}: {said}");

@@ -1,4 +1,5 @@
-//! How a registry stands beside a lock: what is there, missing, different or foreign, and that `push` mends it.
+//! How a registry stands beside a lock: what is there, missing, different or foreign, and that
+//! `push` mends it.
 
 use crate::support::images::noise;
 use crate::support::peers::{Server, own_registry};
@@ -9,20 +10,31 @@ use serde_json::Value;
 fn packed() -> (Place, Server, Images) {
     let (place, upstream) = (Place::new(), own_registry());
     let images = Images::new(place.path("layout"));
-    let mut manifest = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages:\n".to_owned();
+    let mut manifest =
+        "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages:\n".to_owned();
     for (seed, name) in ["a", "b", "c", "d"].iter().enumerate() {
-        let image = images.image("linux/amd64", &[images.layer(&[("app", &noise(seed as u64 + 1, 3000))])]);
+        let image = images.image(
+            "linux/amd64",
+            &[images.layer(&[("app", &noise(seed as u64 + 1, 3000))])],
+        );
         images.push(&upstream.address, name, "v1", &image);
         manifest += &format!("- {}/{name}:v1\n", upstream.address);
         if *name == "d" {
             let signature = images.artifact("application/vnd.example.signature", b"signed", None);
-            let tag = format!("{}.sig", image["digest"].as_str().unwrap().replace(':', "-"));
+            let tag = format!(
+                "{}.sig",
+                image["digest"].as_str().unwrap().replace(':', "-")
+            );
             images.push(&upstream.address, name, &tag, &signature);
             place.write("signature", signature["digest"].as_str().unwrap());
         }
     }
     place.write("m.yaml", manifest);
-    for line in [&["lock", "-f", "m.yaml"][..], &["pull"], &["pack", "-o", "b"]] {
+    for line in [
+        &["lock", "-f", "m.yaml"][..],
+        &["pull"],
+        &["pack", "-o", "b"],
+    ] {
         place.ok(&[line, &["--store", "store"]].concat());
     }
     (place, upstream, images)
@@ -31,17 +43,23 @@ fn packed() -> (Place, Server, Images) {
 /// `at` of every standing in `state`.
 fn those(report: &Value, state: &str) -> Vec<String> {
     let all = report["standings"].as_array().unwrap().iter();
-    all.filter(|one| one["state"] == state).map(|one| one["at"].as_str().unwrap().to_owned()).collect()
+    all.filter(|one| one["state"] == state)
+        .map(|one| one["at"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn drifts_and_is_mended(registry: &Server) {
     let (place, _upstream, images) = packed();
     let to = registry.address.as_str();
-    let status = |exit, more: &[&str]| place.json(exit, &[&["status", "b", "--to", to], more].concat());
+    let status =
+        |exit, more: &[&str]| place.json(exit, &[&["status", "b", "--to", to], more].concat());
 
     let nothing = status(4, &[]);
     assert_eq!(those(&nothing, "missing"), ["a:v1", "b:v1", "c:v1", "d:v1"]);
-    assert_eq!((&nothing["status"], &nothing["totals"]["missing"]), (&"refused".into(), &4.into()));
+    assert_eq!(
+        (&nothing["status"], &nothing["totals"]["missing"]),
+        (&"refused".into(), &4.into())
+    );
 
     place.json(0, &["push", "b", "--to", to]);
     let before = registry.requests("/v2/");
@@ -49,22 +67,40 @@ fn drifts_and_is_mended(registry: &Server) {
     assert_eq!(those(&whole, "there").len(), 4);
     // one HEAD an image and one for the signature
     let asked = registry.requests("/v2/") - before;
-    assert!(asked <= 6 && registry.requests("\"GET /v2/a/") == 0, "{asked} requests\n{}", registry.log());
+    assert!(
+        asked <= 6 && registry.requests("\"GET /v2/a/") == 0,
+        "{asked} requests\n{}",
+        registry.log()
+    );
 
     let other = images.image("linux/amd64", &[images.layer(&[("other", b"x")])]);
     images.push(to, "b", "v1", &other);
     images.push(to, "c", "v0", &other);
     let drifted = status(4, &[]);
     assert_eq!(those(&drifted, "different"), ["b:v1"]);
-    let different = drifted["standings"].as_array().unwrap().iter().find(|one| one["state"] == "different");
+    let different = drifted["standings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["state"] == "different");
     assert_eq!(different.unwrap()["stands"], other["digest"]);
-    assert!(those(&drifted, "foreign").is_empty(), "nobody asked for lists");
+    assert!(
+        those(&drifted, "foreign").is_empty(),
+        "nobody asked for lists"
+    );
     let foreign = status(4, &["--foreign"]);
     assert_eq!(those(&foreign, "foreign"), ["c:v0"], "{foreign:#}");
 
-    let said = place.landfall().args(["status", "b", "--to", to]).assert().code(4);
+    let said = place
+        .landfall()
+        .args(["status", "b", "--to", to])
+        .assert()
+        .code(4);
     let said = String::from_utf8_lossy(&said.get_output().stdout).into_owned();
-    let mend = said.lines().find_map(|line| line.strip_prefix("  mend it with      landfall ")).unwrap();
+    let mend = said
+        .lines()
+        .find_map(|line| line.strip_prefix("  mend it with      landfall "))
+        .unwrap();
     assert!(mend.contains("--move-tags"), "{said}");
     place.ok(&mend.split(' ').collect::<Vec<_>>());
     // what is foreign is nothing that push mends
@@ -93,7 +129,20 @@ fn a_signature_that_is_gone_is_drift_and_so_is_a_lost_blob_with_recheck() {
     let (place, _upstream, _images) = packed();
     let registry = own_registry();
     let status = |exit, more: &[&str]| {
-        place.json(exit, &[&["status", "--lock", "landfall.lock", "--to", &registry.address], more].concat())
+        place.json(
+            exit,
+            &[
+                &[
+                    "status",
+                    "--lock",
+                    "landfall.lock",
+                    "--to",
+                    &registry.address,
+                ],
+                more,
+            ]
+            .concat(),
+        )
     };
     place.json(0, &["push", "b", "--to", &registry.address]);
     registry.forget("d", &place.read("signature"));
@@ -105,7 +154,8 @@ fn a_signature_that_is_gone_is_drift_and_so_is_a_lost_blob_with_recheck() {
     place.json(0, &["push", "b", "--to", &docker.address]);
     let manifest = http::manifest(&docker.address, "a", "v1");
     let manifest: Value = serde_json::from_slice(&manifest.body).unwrap();
-    std::fs::remove_file(docker.blob_file(manifest["layers"][0]["digest"].as_str().unwrap())).unwrap();
+    std::fs::remove_file(docker.blob_file(manifest["layers"][0]["digest"].as_str().unwrap()))
+        .unwrap();
     place.json(0, &["status", "b", "--to", &docker.address]);
     let lost = place.json(4, &["status", "b", "--to", &docker.address, "--recheck"]);
     assert_eq!(those(&lost, "incomplete"), ["a:v1"]);
@@ -118,15 +168,36 @@ fn status_speaks_markdown_and_tells_what_it_could_not_ask() {
     }
     let (place, _upstream, _images) = packed();
     let registry = own_registry();
-    let args = ["status", "b", "--to", &registry.address, "--output", "markdown"];
+    let args = [
+        "status",
+        "b",
+        "--to",
+        &registry.address,
+        "--output",
+        "markdown",
+    ];
     let said = place.landfall().args(args).assert().code(4);
     let said = String::from_utf8_lossy(&said.get_output().stdout).into_owned();
-    assert!(said.starts_with(&format!("**{}: 0 of 4 there, 4 missing**\n", registry.address)), "{said}");
-    assert!(said.contains("<details><summary>missing: 4</summary>") && said.contains("| `a:v1` |"), "{said}");
+    assert!(
+        said.starts_with(&format!(
+            "**{}: 0 of 4 there, 4 missing**\n",
+            registry.address
+        )),
+        "{said}"
+    );
+    assert!(
+        said.contains("<details><summary>missing: 4</summary>") && said.contains("| `a:v1` |"),
+        "{said}"
+    );
 
     let nobody = format!("127.0.0.1:{}", free_port());
     let failed = place.json(1, &["status", "b", "--to", &nobody]);
     assert_eq!(failed["error"]["side"], "destination");
     let unnamed = place.json(2, &["status", "b"]);
-    assert!(unnamed["error"]["message"].as_str().unwrap().contains("--to HOST[:PORT]"));
+    assert!(
+        unnamed["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("--to HOST[:PORT]")
+    );
 }

@@ -18,9 +18,10 @@ fn reading(dice: &mut Dice, on: On) -> Fault {
         (3, _) => What::Hold(Duration::from_millis([50, 900][dice.roll(2)])),
         (4, _) => What::HangUp,
         (5, _) => What::Drip(4000, Duration::from_millis(5)),
-        (6, _) => {
-            What::Busy(dice.pick(&[429, 503]), dice.pick(&[Later::Unsaid, Later::Unsaid, Later::Seconds(1)]))
-        }
+        (6, _) => What::Busy(
+            dice.pick(&[429, 503]),
+            dice.pick(&[Later::Unsaid, Later::Unsaid, Later::Seconds(1)]),
+        ),
         (7, _) => What::Status(dice.pick(&[500, 502, 408])),
         (8, On::Blob | On::Manifest | On::Referrers) => What::Unauthorized,
         (9, On::Blob) => What::Redirect { expired: false },
@@ -42,17 +43,32 @@ fn reading(dice: &mut Dice, on: On) -> Fault {
 
 fn passing(dice: &mut Dice, on: On, what: What) -> Fault {
     // a token that is refused twice although it is new is refused for good
-    let times = if what == What::Unauthorized { 1 } else { 1 + dice.roll(2) };
+    let times = if what == What::Unauthorized {
+        1
+    } else {
+        1 + dice.roll(2)
+    };
     Fault::once(on, what).skip(dice.roll(6)).times(times)
 }
 
 /// Something that passes, for a request that writes.
 fn writing(dice: &mut Dice) -> Fault {
-    let on = dice.pick(&[On::Begin, On::Upload, On::Patch, On::PutManifest, On::BlobHead, On::ManifestHead]);
+    let on = dice.pick(&[
+        On::Begin,
+        On::Upload,
+        On::Patch,
+        On::PutManifest,
+        On::BlobHead,
+        On::ManifestHead,
+    ]);
     let what = match (dice.roll(8), on) {
         (0, On::Upload | On::Patch) => What::CutUpload(dice.pick(&[0, 100, 9000])),
         (2 | 3, On::Upload) => return Fault::always(on, What::TooLarge(dice.pick(&[2500, 7000]))),
-        (1..=3, On::Patch) => dice.pick(&[What::PatchStatus(201), What::PatchStatus(204), What::StaleRange]),
+        (1..=3, On::Patch) => dice.pick(&[
+            What::PatchStatus(201),
+            What::PatchStatus(204),
+            What::StaleRange,
+        ]),
         (1, On::Begin) => What::Mount(dice.pick(&[202, 401, 404])),
         (2 | 3, On::Begin) => What::Location(dice.pick(&[
             Location::Relative,
@@ -76,20 +92,42 @@ fn writing(dice: &mut Dice) -> Fault {
 /// Something that no patience helps against.
 fn final_one(dice: &mut Dice) -> Fault {
     let on = dice.pick(&[On::Blob, On::Manifest, On::File]);
-    let what =
-        dice.pick(&[What::Corrupt, What::Gzip, What::Page("Blocked"), What::Status(403), What::Status(404)]);
-    Fault::always(on, what).skip(dice.roll(4)).times(1 + dice.roll(3))
+    let what = dice.pick(&[
+        What::Corrupt,
+        What::Gzip,
+        What::Page("Blocked"),
+        What::Status(403),
+        What::Status(404),
+    ]);
+    Fault::always(on, what)
+        .skip(dice.roll(4))
+        .times(1 + dice.roll(3))
 }
 
 fn lost(items: &[Item]) -> Vec<&Item> {
-    items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present)).collect()
+    items
+        .iter()
+        .filter(|item| !matches!(item.status, Status::Done | Status::Present))
+        .collect()
 }
 
 /// One round. Whether everything went well at the first try.
 fn round(rig: &mut Rig, number: usize) -> bool {
     let mut dice = Dice(number as u64);
-    rig.limits = if dice.roll(2) == 0 { quick() } else { quick_and_wide() };
-    let kinds = [On::Blob, On::Blob, On::Manifest, On::Manifest, On::File, On::Tags, On::Referrers];
+    rig.limits = if dice.roll(2) == 0 {
+        quick()
+    } else {
+        quick_and_wide()
+    };
+    let kinds = [
+        On::Blob,
+        On::Blob,
+        On::Manifest,
+        On::Manifest,
+        On::File,
+        On::Tags,
+        On::Referrers,
+    ];
     let mut up = Vec::new();
     for _ in 0..=dice.roll(3) {
         let on = dice.pick(&kinds);
@@ -105,24 +143,47 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     if hopeless {
         up.push(final_one(&mut dice));
     }
-    let auth = || Some(Auth { uses: 10_000, answer: r#"{"token":"TOKEN","expires_in":300}"#.into() });
+    let auth = || {
+        Some(Auth {
+            uses: 10_000,
+            answer: r#"{"token":"TOKEN","expires_in":300}"#.into(),
+        })
+    };
     let (at_up, at_down) = (dice.roll(2) == 0, dice.roll(2) == 0);
-    let passes_only_by_token = |faults: &[Fault]| faults.iter().any(|fault| fault.what == What::Unauthorized);
-    let (at_up, at_down) = (at_up || passes_only_by_token(&up), at_down || passes_only_by_token(&down));
-    rig.up.set(Settings { auth: auth().filter(|_| at_up), ..Settings::default() });
+    let passes_only_by_token =
+        |faults: &[Fault]| faults.iter().any(|fault| fault.what == What::Unauthorized);
+    let (at_up, at_down) = (
+        at_up || passes_only_by_token(&up),
+        at_down || passes_only_by_token(&down),
+    );
+    rig.up.set(Settings {
+        auth: auth().filter(|_| at_up),
+        ..Settings::default()
+    });
     let no_referrers = dice.roll(2) == 0;
-    rig.down.set(Settings { auth: auth().filter(|_| at_down), no_referrers, ..Settings::default() });
+    rig.down.set(Settings {
+        auth: auth().filter(|_| at_down),
+        no_referrers,
+        ..Settings::default()
+    });
     rig.down.content(|content| *content = Content::default());
     rig.up.arm(up.clone());
     rig.down.arm(down.clone());
 
-    let (store, story) = (format!("round-{number}"), format!("round {number}: {up:?} and {down:?}"));
+    let (store, story) = (
+        format!("round-{number}"),
+        format!("round {number}: {up:?} and {down:?}"),
+    );
     let mut well = true;
     let mut check = |what: &str, items: &[Item]| {
         let lost = lost(items);
         for item in &lost {
             let why = item.reason.as_deref().unwrap_or_default();
-            assert!(!why.is_empty(), "{story}: {what} of {} failed without a reason", item.name);
+            assert!(
+                !why.is_empty(),
+                "{story}: {what} of {} failed without a reason",
+                item.name
+            );
             assert!(hopeless, "{story}: {what} of {}: {why}", item.name);
         }
         well &= lost.is_empty();
@@ -130,7 +191,11 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     let locked = rig.resolve(&store);
     check("lock", &locked.items);
     if locked.lock.unresolved.is_empty() {
-        assert!(locked.lock == rig.lock, "{story}: another lock:\n{}", locked.lock.to_text());
+        assert!(
+            locked.lock == rig.lock,
+            "{story}: another lock:\n{}",
+            locked.lock.to_text()
+        );
     }
     check("pull", &rig.pull(&store));
     // what is left of the faults is gone: another run does the rest
@@ -138,8 +203,14 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     let items = rig.pull(&store);
     assert!(lost(&items).is_empty(), "{story}: another pull: {items:?}");
     rig.assert_same(&store, &story);
-    let pushed = rig.push(&store).unwrap_or_else(|error| panic!("{story}: push: {error}"));
-    assert!(lost(&pushed.items).is_empty(), "{story}: push: {:?}", pushed.items);
+    let pushed = rig
+        .push(&store)
+        .unwrap_or_else(|error| panic!("{story}: push: {error}"));
+    assert!(
+        lost(&pushed.items).is_empty(),
+        "{story}: push: {:?}",
+        pushed.items
+    );
     rig.assert_arrived(&story);
     std::fs::remove_dir_all(rig.store(&store)).unwrap();
     // the same faults at both ends of one way, through a store or not
@@ -147,12 +218,22 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     rig.up.arm(up.clone());
     rig.down.arm(down.clone());
     let keeps = number.is_multiple_of(2);
-    let mirror = |rig: &Rig| if keeps { rig.mirror_keeping(&store) } else { rig.mirror() };
+    let mirror = |rig: &Rig| {
+        if keeps {
+            rig.mirror_keeping(&store)
+        } else {
+            rig.mirror()
+        }
+    };
     let mirrored = mirror(rig).unwrap_or_else(|error| panic!("{story}: mirror: {error}"));
     check("mirror", &mirrored.items);
     rig.up.arm([]);
     let mirrored = mirror(rig).unwrap_or_else(|error| panic!("{story}: another mirror: {error}"));
-    assert!(lost(&mirrored.items).is_empty(), "{story}: another mirror: {:?}", mirrored.items);
+    assert!(
+        lost(&mirrored.items).is_empty(),
+        "{story}: another mirror: {:?}",
+        mirrored.items
+    );
     rig.assert_arrived(&story);
     if keeps {
         assert!(lost(&rig.pull(&store)).is_empty(), "{story}");
@@ -181,5 +262,8 @@ fn seeded_rounds_over_all_switches() {
         }
     });
     let well = well.into_inner();
-    assert!(well * 4 >= rounds * 3, "only {well} of {rounds} rounds needed no second run");
+    assert!(
+        well * 4 >= rounds * 3,
+        "only {well} of {rounds} rounds needed no second run"
+    );
 }

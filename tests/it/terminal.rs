@@ -10,7 +10,10 @@ use std::time::Duration;
 
 /// A slow upstream, and a pull from it into the store `store` on a terminal of so many columns.
 fn pull(rig: &Rig, columns: usize, store: &str, variables: &[(&str, &str)]) -> Child {
-    let line = format!("$LANDFALL pull --store stores/{store} --plain-http {}", rig.up.address);
+    let line = format!(
+        "$LANDFALL pull --store stores/{store} --plain-http {}",
+        rig.up.address
+    );
     on_terminal(&rig.place, columns, &line, variables)
 }
 
@@ -18,14 +21,26 @@ fn pull(rig: &Rig, columns: usize, store: &str, variables: &[(&str, &str)]) -> C
 fn on_terminal(place: &Place, columns: usize, line: &str, variables: &[(&str, &str)]) -> Child {
     let script = format!("stty cols {columns} rows 24; exec {line}");
     let mut command: Command = place.clean("script");
-    command.args(["-qefc", &script, "/dev/null"]).env("LANDFALL", env!("CARGO_BIN_EXE_landfall"));
-    command.env("TERM", "xterm").env("SHELL", "/bin/sh").envs(variables.iter().copied());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    command
+        .args(["-qefc", &script, "/dev/null"])
+        .env("LANDFALL", env!("CARGO_BIN_EXE_landfall"));
+    command
+        .env("TERM", "xterm")
+        .env("SHELL", "/bin/sh")
+        .envs(variables.iter().copied());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 fn slow() -> Rig {
     let rig = Rig::new();
-    rig.arm([Fault::always(On::Blob, What::Drip(4000, Duration::from_millis(500)))]);
+    rig.arm([Fault::always(
+        On::Blob,
+        What::Drip(4000, Duration::from_millis(500)),
+    )]);
     rig
 }
 
@@ -57,7 +72,8 @@ fn the_bar_fits_its_terminal() {
         return;
     }
     let rig = slow();
-    let widths = [40, 60, 80, 120].map(|columns| (columns, pull(&rig, columns, &format!("w{columns}"), &[])));
+    let widths = [40, 60, 80, 120]
+        .map(|columns| (columns, pull(&rig, columns, &format!("w{columns}"), &[])));
     for (columns, child) in widths {
         let shown = shown(child);
         let lines = lines(&shown);
@@ -102,10 +118,15 @@ fn what_ctrl_c_says_stays() {
     let shown = String::from_utf8_lossy(&all).into_owned();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{shown:?}");
     let words = "landfall: interrupted; run it again to go on from here";
-    let Some((before, after)) = shown.split_once(words) else { panic!("{shown:?}") };
+    let Some((before, after)) = shown.split_once(words) else {
+        panic!("{shown:?}")
+    };
     assert_eq!(after.trim_end_matches(['\r', '\n']), "", "{shown:?}");
     // it begins a line of its own
-    assert!(lines(before).last().unwrap().trim_end().is_empty(), "{shown:?}");
+    assert!(
+        lines(before).last().unwrap().trim_end().is_empty(),
+        "{shown:?}"
+    );
 }
 
 #[test]
@@ -118,11 +139,15 @@ fn a_dumb_terminal_and_ci_get_plain_lines() {
     for (at, variables) in [("TERM", "dumb"), ("CI", "true")].into_iter().enumerate() {
         let shown = shown(pull(&rig, 80, &format!("plain{at}"), &[variables]));
         assert!(!shown.contains('\u{1b}'), "{variables:?}: {shown:?}");
-        assert!(shown.contains("pull: 3/3 items, "), "{variables:?}: {shown:?}");
+        assert!(
+            shown.contains("pull: 3/3 items, "),
+            "{variables:?}: {shown:?}"
+        );
     }
 }
 
-/// What is on the terminal as soon as it holds `words`; then `keys` are pressed, and what is there at the end follows.
+/// What is on the terminal as soon as it holds `words`; then `keys` are pressed, and what is there
+/// at the end follows.
 fn pressed(mut child: Child, words: &str, keys: &str) -> (String, String) {
     let (mut out, mut stdin) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
     let (mut before, mut all, mut piece) = (None, Vec::new(), [0; 4096]);
@@ -134,8 +159,15 @@ fn pressed(mut child: Child, words: &str, keys: &str) -> (String, String) {
             before = Some(shown);
         }
     }
-    assert!(child.wait().unwrap().success(), "{}", String::from_utf8_lossy(&all));
-    (before.unwrap_or_default(), String::from_utf8_lossy(&all).into_owned())
+    assert!(
+        child.wait().unwrap().success(),
+        "{}",
+        String::from_utf8_lossy(&all)
+    );
+    (
+        before.unwrap_or_default(),
+        String::from_utf8_lossy(&all).into_owned(),
+    )
 }
 
 /// The words of a text: a page adjusts its lines with blanks.
@@ -154,12 +186,19 @@ fn man_opens_a_page_in_the_pager() {
     let pager = format!("{} -x", pager.display());
     let man = |by: &str, pager: &str| {
         let variables = [("PAGER", pager)];
-        let variables = if pager.is_empty() { &[][..] } else { &variables };
+        let variables = if pager.is_empty() {
+            &[][..]
+        } else {
+            &variables
+        };
         on_terminal(&place, 80, &format!("{by} $LANDFALL man pack"), variables)
     };
     // the pager that the user chose
     let (_, all) = pressed(man("", &pager), "paged by", "");
-    assert!(all.contains("own-pager -x") && words(&all).contains("Split it into volumes"), "{all}");
+    assert!(
+        all.contains("own-pager -x") && words(&all).contains("Split it into volumes"),
+        "{all}"
+    );
     // none chosen: what man takes waits after its first screen
     let last = "Longest wait for the next byte";
     let (before, all) = pressed(man("", ""), "SYNOPSIS", "q");
@@ -173,7 +212,10 @@ fn man_opens_a_page_in_the_pager() {
     }
     let alone = format!("env PATH={}", place.dir().display());
     let (_, all) = pressed(man(&alone, &pager), "paged by", "");
-    assert!(all.contains("own-pager -x") && words(&all).contains("Split it into volumes"), "{all}");
+    assert!(
+        all.contains("own-pager -x") && words(&all).contains("Split it into volumes"),
+        "{all}"
+    );
     let (before, all) = pressed(man(&alone, ""), "Usage:", "q");
     assert!(!before.contains(last) && !all.contains(last), "{all}");
     let (_, all) = pressed(man(&alone, "/no/such/pager"), last, "");

@@ -221,16 +221,28 @@ pub enum Error {
 }
 
 fn count(items: usize) -> String {
-    if items == 1 { "1 item".into() } else { format!("{items} items") }
+    if items == 1 {
+        "1 item".into()
+    } else {
+        format!("{items} items")
+    }
 }
 
 fn counted(volumes: usize) -> String {
-    if volumes == 1 { "1 volume".into() } else { format!("{volumes} volumes") }
+    if volumes == 1 {
+        "1 volume".into()
+    } else {
+        format!("{volumes} volumes")
+    }
 }
 
 /// Advice that is part of a loss, where there is one.
 fn again(loss: Option<&Loss>) -> &'static str {
-    if loss.is_some() { "" } else { "; copy it again from where it was packed" }
+    if loss.is_some() {
+        ""
+    } else {
+        "; copy it again from where it was packed"
+    }
 }
 
 fn told(loss: Option<&Loss>) -> String {
@@ -247,7 +259,11 @@ fn are(names: &[String]) -> String {
 }
 
 fn after(of: &[impl fmt::Display]) -> String {
-    if of.is_empty() { String::new() } else { format!("\n{}", lines(of)) }
+    if of.is_empty() {
+        String::new()
+    } else {
+        format!("\n{}", lines(of))
+    }
 }
 
 /// One indented line each; of a long list the first, and how many more there are.
@@ -256,7 +272,10 @@ fn lines(of: &[impl fmt::Display]) -> String {
     let shown = if of.len() > MOST + 1 { MOST } else { of.len() };
     let mut lines: Vec<String> = of[..shown].iter().map(|one| format!("  {one}")).collect();
     if shown < of.len() {
-        lines.push(format!("  … and {} more; `--report FILE` writes all of them", of.len() - shown));
+        lines.push(format!(
+            "  … and {} more; `--report FILE` writes all of them",
+            of.len() - shown
+        ));
     }
     lines.join("\n")
 }

@@ -8,13 +8,14 @@
 //! 4. [`write`](self::write()): from a store, in one file or in volumes;
 //! 5. [`direct`]: the same file straight from upstream.
 //!
-//! [`image_archive`] writes the images of a lock as an archive that container runtimes load, and [`sbom`] describes a
-//! bundle as CycloneDX.
+//! [`image_archive`] writes the images of a lock as an archive that container runtimes load, and
+//! [`sbom`] describes a bundle as CycloneDX.
 //!
-//! [`error`] and [`pipeline`] (work in order on several threads) serve all of them; `testkit` is for tests and fuzz
-//! targets.
+//! [`error`] and [`pipeline`] (work in order on several threads) serve all of them; `testkit` is
+//! for tests and fuzz targets.
 //!
-//! It imports `landfall-model`, `landfall-content` and `landfall-item`. Begin with `format/contents.rs` and `read/mod.rs`.
+//! It imports `landfall-model`, `landfall-content` and `landfall-item`. Begin with
+//! `format/contents.rs` and `read/mod.rs`.
 
 pub mod image_archive;
 pub mod sbom;

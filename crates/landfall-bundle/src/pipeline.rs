@@ -1,15 +1,16 @@
-//! Work in order on several threads: pieces are made in order, worked on at once, and taken in order.
-//! What comes out never depends on the number of threads.
+//! Work in order on several threads: pieces are made in order, worked on at once, and taken in
+//! order. What comes out never depends on the number of threads.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// How many pieces are in flight where nothing else needs memory. Each is at most 1 MiB before and after the work.
+/// How many pieces are in flight where nothing else needs memory. Each is at most 1 MiB before and
+/// after the work.
 pub(crate) const DEPTH: usize = 8;
 
-/// Runs `make` on a thread, `work` on as many as there are cores, and `take` on this one, with at most `depth` pieces
-/// in flight.
+/// Runs `make` on a thread, `work` on as many as there are cores, and `take` on this one, with at
+/// most `depth` pieces in flight.
 ///
 /// `make` hands each piece to its argument, which answers `false` once nobody wants more.
 ///
@@ -40,8 +41,13 @@ pub(crate) fn ordered<P: Send, R: Send, E: Send>(
                 order.send(result).is_ok() && pieces.send((piece, done)).is_ok()
             })
         });
-        let taken = results.into_iter().map_while(|result| result.recv().ok()).try_for_each(&mut take);
-        let made = maker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let taken = results
+            .into_iter()
+            .map_while(|result| result.recv().ok())
+            .try_for_each(&mut take);
+        let made = maker
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         taken.and(made)
     })
 }
@@ -76,7 +82,10 @@ mod tests {
             while hand(1) {}
             Err("made")
         };
-        assert_eq!(ordered(DEPTH, endless, |n| n, |_| Err("taken")), Err("taken"));
+        assert_eq!(
+            ordered(DEPTH, endless, |n| n, |_| Err("taken")),
+            Err("taken")
+        );
         let mut taken = 0;
         let failing = |hand: &mut dyn FnMut(u32) -> bool| {
             hand(1);

@@ -9,6 +9,10 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> Result<T, TransferError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result.map_err(TransferError::from),
-        Err(error) => Err(TransferError::new(Side::Destination, ErrorKind::Local, error.to_string())),
+        Err(error) => Err(TransferError::new(
+            Side::Destination,
+            ErrorKind::Local,
+            error.to_string(),
+        )),
     }
 }

@@ -31,20 +31,40 @@ pub struct Cached {
 
 impl Cached {
     /// `upstream`, with `store` in front.
-    pub fn new(store: Arc<dyn Store>, upstream: Arc<dyn Source>, keep: Keep, limits: Limits) -> Cached {
+    pub fn new(
+        store: Arc<dyn Store>,
+        upstream: Arc<dyn Source>,
+        keep: Keep,
+        limits: Limits,
+    ) -> Cached {
         // there is no end of a run to wait for: what comes is wanted now
         let (_, begun) = watch::channel(true);
         let slots = IdleSlots::new(Arc::new(Semaphore::new(limits.jobs)), begun);
-        Cached { local: LocalSource(store.clone()), store, upstream, keep, limits, slots }
+        Cached {
+            local: LocalSource(store.clone()),
+            store,
+            upstream,
+            keep,
+            limits,
+            slots,
+        }
     }
 
     /// Brings a part into the store, and reads it there while it comes.
     async fn open_coming(&self, part: &Part, offset: u64) -> Result<Opened, Error> {
         let (by, begun) = oneshot::channel();
-        let sink = self.store.clone().followed(self.limits, self.slots.clone(), by);
+        let sink = self
+            .store
+            .clone()
+            .followed(self.limits, self.slots.clone(), by);
         let (source, limits) = (self.upstream.clone(), self.limits);
         // bytes are counted on their way out, not a second time on their way in
-        let transfer = Transfer { source, sink, limits, progress: Arc::new(Silent) };
+        let transfer = Transfer {
+            source,
+            sink,
+            limits,
+            progress: Arc::new(Silent),
+        };
         let wanted = part.clone();
         // the upload that reads it lends its slot while nothing comes
         let bringing = async move { transfer.bring(&wanted, Arc::new(NoSlot)).await };

@@ -1,4 +1,5 @@
-//! Several readers of content as one, such as a delta and its bases; and what none of them has of some entries.
+//! Several readers of content as one, such as a delta and its bases; and what none of them has of
+//! some entries.
 
 use crate::Entry;
 use crate::{BlobRead, ContentError, Look};
@@ -7,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// Several readers of content as one: each digest is read from the first that has it. Where that turns out damaged, the
-/// next goes on at that byte.
+/// Several readers of content as one: each digest is read from the first that has it. Where that
+/// turns out damaged, the next goes on at that byte.
 pub struct BlobChain(pub Vec<Arc<dyn BlobRead>>);
 
 impl BlobRead for BlobChain {
@@ -22,7 +23,9 @@ impl BlobRead for BlobChain {
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let missing = || ContentError::Missing { digest: digest.clone() };
+        let missing = || ContentError::Missing {
+            digest: digest.clone(),
+        };
         let size = self.stat(digest)?.ok_or_else(missing)?;
         let mut copies: VecDeque<_> = self.0.iter().cloned().collect();
         copies.retain(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)));
@@ -40,7 +43,10 @@ impl BlobRead for BlobChain {
     }
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
-        let mut holders = self.0.iter().filter(|blobs| blobs.stat(digest).is_ok_and(|size| size.is_some()));
+        let mut holders = self
+            .0
+            .iter()
+            .filter(|blobs| blobs.stat(digest).is_ok_and(|size| size.is_some()));
         match (holders.next(), holders.next()) {
             // what no other can mend need not be hashed here too
             (Some(only), None) => only.open_whole(digest),
@@ -59,9 +65,9 @@ impl BlobRead for BlobChain {
     }
 }
 
-/// Reads one of several copies. Where it is damaged, the next one is read from that byte on. What begins at byte 0 is
-/// hashed as it leaves, since its beginning and its end may be of different copies: the last piece is held back if the
-/// digest is wrong.
+/// Reads one of several copies. Where it is damaged, the next one is read from that byte on. What
+/// begins at byte 0 is hashed as it leaves, since its beginning and its end may be of different
+/// copies: the last piece is held back if the digest is wrong.
 struct ChainReader {
     digest: Digest,
     /// Those that were not opened yet.
@@ -90,7 +96,9 @@ impl ChainReader {
 
     /// The next bytes of the copy that is read. A copy that ends early is a damaged one.
     fn piece(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let length = buffer
+            .len()
+            .min(usize::try_from(self.left).unwrap_or(usize::MAX));
         match self.reader.read(&mut buffer[..length])? {
             0 if length > 0 => Err(io::ErrorKind::UnexpectedEof.into()),
             count => Ok(count),
@@ -115,10 +123,17 @@ impl Read for ChainReader {
             hasher.update(&buffer[..count]);
         }
         (self.at, self.left) = (self.at + count as u64, self.left - count as u64);
-        if self.left == 0 && self.hasher.take().is_some_and(|hasher| hasher.finish() != self.digest) {
+        if self.left == 0
+            && self
+                .hasher
+                .take()
+                .is_some_and(|hasher| hasher.finish() != self.digest)
+        {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                ContentError::Damaged { digest: self.digest.clone() },
+                ContentError::Damaged {
+                    digest: self.digest.clone(),
+                },
             ));
         }
         Ok(count)
@@ -144,10 +159,18 @@ pub fn missing_blobs<'a>(
 ) -> Result<Vec<MissingBlob>, ContentError> {
     let mut asked: BTreeMap<&Digest, Option<MissingBlob>> = BTreeMap::new();
     for entry in entries {
-        for blob in entry.parts.iter().filter(|part| part.is_stored()).map(|part| &part.descriptor) {
+        for blob in entry
+            .parts
+            .iter()
+            .filter(|part| part.is_stored())
+            .map(|part| &part.descriptor)
+        {
             if !asked.contains_key(&blob.digest) {
                 let there = blobs.stat(&blob.digest)? == Some(blob.size);
-                let missing = (!there).then(|| MissingBlob { blob: blob.clone(), items: Vec::new() });
+                let missing = (!there).then(|| MissingBlob {
+                    blob: blob.clone(),
+                    items: Vec::new(),
+                });
                 asked.insert(&blob.digest, missing);
             }
             if let Some(Some(missing)) = asked.get_mut(&blob.digest)
@@ -192,11 +215,15 @@ mod tests {
 
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-            Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is damaged"))
+            Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a frame is damaged",
+            ))
         }
     }
 
-    /// What is read of these copies, and the good one where there is one; whether it came to its end.
+    /// What is read of these copies, and the good one where there is one; whether it came to its
+    /// end.
     fn read(copies: &[(usize, bool)], good: bool, offset: u64) -> (Vec<u8>, bool) {
         let dir = tempfile::tempdir().unwrap();
         let digest = Digest::sha256(CONTENT);
@@ -207,8 +234,15 @@ mod tests {
         if good {
             let disk = Disk::open(dir.path()).unwrap();
             let size = CONTENT.len() as u64;
-            disk.put(&Descriptor { digest: digest.clone(), size, media_type: "x/y".into() }, CONTENT)
-                .unwrap();
+            disk.put(
+                &Descriptor {
+                    digest: digest.clone(),
+                    size,
+                    media_type: "x/y".into(),
+                },
+                CONTENT,
+            )
+            .unwrap();
             places.push(Arc::new(disk));
         }
         let chain = BlobChain(places);
@@ -224,7 +258,11 @@ mod tests {
     #[test]
     fn a_damaged_copy_is_gone_on_with_from_the_next_that_has_it() {
         for cut in 0..CONTENT.len() {
-            assert_eq!(read(&[(cut, false)], true, 0), (CONTENT.to_vec(), true), "{cut}");
+            assert_eq!(
+                read(&[(cut, false)], true, 0),
+                (CONTENT.to_vec(), true),
+                "{cut}"
+            );
             assert_eq!(
                 read(&[(cut, false), (cut + 1, false)], true, 3),
                 (CONTENT[3..].to_vec(), true),
@@ -236,7 +274,10 @@ mod tests {
     #[test]
     fn what_is_damaged_everywhere_or_lies_does_not_come_to_its_end() {
         let whole = CONTENT.len();
-        assert_eq!(read(&[(5, false), (9, false)], false, 0), (CONTENT[..9].to_vec(), false));
+        assert_eq!(
+            read(&[(5, false), (9, false)], false, 0),
+            (CONTENT[..9].to_vec(), false)
+        );
         let (bytes, ended) = read(&[(5, true), (whole, true)], false, 0);
         assert!(!ended && bytes.len() < whole, "{bytes:?}");
     }

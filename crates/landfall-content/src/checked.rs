@@ -21,8 +21,8 @@ pub async fn read_part(source: &dyn Source, part: &Part) -> Result<Bytes, Error>
     Ok(all.into())
 }
 
-/// `stream` checked against `descriptor`: the last piece is held back until size and digest are known to
-/// be right, so that a receiver that counts bytes does not accept wrong content.
+/// `stream` checked against `descriptor`: the last piece is held back until size and digest are
+/// known to be right, so that a receiver that counts bytes does not accept wrong content.
 pub fn checked(stream: ByteStream, descriptor: &Descriptor) -> ByteStream {
     struct State {
         stream: ByteStream,
@@ -32,7 +32,13 @@ pub fn checked(stream: ByteStream, descriptor: &Descriptor) -> ByteStream {
         descriptor: Descriptor,
     }
     let hasher = Some(Hasher::new(descriptor.digest.algorithm()));
-    let state = State { stream, hasher, held: None, seen: 0, descriptor: descriptor.clone() };
+    let state = State {
+        stream,
+        hasher,
+        held: None,
+        seen: 0,
+        descriptor: descriptor.clone(),
+    };
     futures_util::stream::unfold(state, |mut state| async move {
         loop {
             // the end was seen already; a stream is not asked again after that
@@ -59,8 +65,10 @@ pub fn checked(stream: ByteStream, descriptor: &Descriptor) -> ByteStream {
                     let error = if state.seen < wanted.size {
                         ended(wanted, state.seen)
                     } else {
-                        let message =
-                            format!("the bytes that came are not {}: they are {found}", wanted.digest);
+                        let message = format!(
+                            "the bytes that came are not {}: they are {found}",
+                            wanted.digest
+                        );
                         Error::new(ErrorKind::Invalid, message)
                     };
                     return Some((Err(error), state));
@@ -77,7 +85,10 @@ mod tests {
     use landfall_model::Digest;
 
     async fn run(pieces: &[&'static str], wanted: &str) -> Result<String, Error> {
-        let pieces: Vec<_> = pieces.iter().map(|piece| Ok(Bytes::from_static(piece.as_bytes()))).collect();
+        let pieces: Vec<_> = pieces
+            .iter()
+            .map(|piece| Ok(Bytes::from_static(piece.as_bytes())))
+            .collect();
         let descriptor = Descriptor {
             digest: Digest::sha256(wanted.as_bytes()),
             size: wanted.len() as u64,
@@ -95,8 +106,17 @@ mod tests {
     async fn only_the_right_bytes_pass_to_their_end() {
         assert_eq!(run(&["he", "l", "lo"], "hello").await.unwrap(), "hello");
         assert_eq!(run(&[], "").await.unwrap(), "");
-        assert_eq!(run(&["he", "llO"], "hello").await.unwrap_err().kind, ErrorKind::Invalid);
-        assert_eq!(run(&["he"], "hello").await.unwrap_err().kind, ErrorKind::Network);
-        assert_eq!(run(&["hello", "!"], "hello").await.unwrap_err().kind, ErrorKind::Invalid);
+        assert_eq!(
+            run(&["he", "llO"], "hello").await.unwrap_err().kind,
+            ErrorKind::Invalid
+        );
+        assert_eq!(
+            run(&["he"], "hello").await.unwrap_err().kind,
+            ErrorKind::Network
+        );
+        assert_eq!(
+            run(&["hello", "!"], "hello").await.unwrap_err().kind,
+            ErrorKind::Invalid
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What a pull asks of the place that content is brought to: a store, or a bundle that is made straight from upstream.
+//! What a pull asks of the place that content is brought to: a store, or a bundle that is made
+//! straight from upstream.
 
 use super::follow::Follower;
 use super::{BlobRead, Entry, IdleSlots, Room, Sink, WriteError};
@@ -9,8 +10,8 @@ use tokio::sync::oneshot;
 
 /// A place that content is brought to. It can be read from too, as far as content is there.
 pub trait Store: BlobRead {
-    /// Whether the content is there and good, so that nothing need be fetched. With `rehash` it is hashed,
-    /// whatever was recorded when it came.
+    /// Whether the content is there and good, so that nothing need be fetched. With `rehash` it is
+    /// hashed, whatever was recorded when it came.
     ///
     /// # Errors
     /// When that cannot be found out.
@@ -19,7 +20,8 @@ pub trait Store: BlobRead {
     /// Whether [`Store::holds`] reads and hashes content for its answer.
     fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool;
 
-    /// Which of `wanted` are there, one after the other. [`super::held`] hashes what must be hashed before.
+    /// Which of `wanted` are there, one after the other. [`super::held`] hashes what must be hashed
+    /// before.
     ///
     /// # Errors
     /// As [`Store::holds`].
@@ -42,7 +44,8 @@ pub trait Store: BlobRead {
     /// It as a sink, which uses `slots` while they stand idle.
     fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn Sink>;
 
-    /// The same for one piece of content, whose first write can be followed where the store can show it while it comes.
+    /// The same for one piece of content, whose first write can be followed where the store can
+    /// show it while it comes.
     fn followed(
         self: Arc<Self>,
         limits: Limits,
@@ -57,7 +60,10 @@ pub trait Store: BlobRead {
     ///
     /// # Errors
     /// When that cannot be found out.
-    fn room(&self, _wanted: &mut dyn Iterator<Item = (&Digest, u64)>) -> Result<Option<Room>, WriteError> {
+    fn room(
+        &self,
+        _wanted: &mut dyn Iterator<Item = (&Digest, u64)>,
+    ) -> Result<Option<Room>, WriteError> {
         Ok(None)
     }
 
@@ -69,15 +75,21 @@ pub trait Store: BlobRead {
     /// This content is here now.
     fn settled(&self, _descriptor: &Descriptor) {}
 
-    /// What is recorded of content elsewhere than with it does not count from now on: it is looked for where it stands.
+    /// What is recorded of content elsewhere than with it does not count from now on: it is looked
+    /// for where it stands.
     fn doubt_lists(&self) {}
 
-    /// A run wants what the lock with this fingerprint and text names: nobody may remove that from now on. It comes before
-    /// anything is looked for.
+    /// A run wants what the lock with this fingerprint and text names: nobody may remove that from
+    /// now on. It comes before anything is looked for.
     ///
     /// # Errors
     /// When that cannot be recorded, or some of it is being removed.
-    fn claim(&self, _fingerprint: &Digest, _lock: &str, _wanted: BTreeSet<Digest>) -> Result<(), WriteError> {
+    fn claim(
+        &self,
+        _fingerprint: &Digest,
+        _lock: &str,
+        _wanted: BTreeSet<Digest>,
+    ) -> Result<(), WriteError> {
         Ok(())
     }
 

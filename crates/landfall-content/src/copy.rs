@@ -26,8 +26,8 @@ impl From<io::Error> for Step {
     }
 }
 
-/// Hands a blob of `size` bytes to `to`, never more than these, and checks its digest. Where that fails, what `to` got
-/// may be wrong.
+/// Hands a blob of `size` bytes to `to`, never more than these, and checks its digest. Where that
+/// fails, what `to` got may be wrong.
 ///
 /// # Errors
 /// When it cannot be read or has other bytes, and when `to` fails.
@@ -40,16 +40,23 @@ pub fn copy_checked(
     let (mut hasher, mut left) = (Hasher::new(digest.algorithm()), size);
     let mut reader = blobs.open(digest, 0).map_err(CopyError::Content)?;
     let copied = each_piece(&mut reader, |piece| {
-        left = left.checked_sub(piece.len() as u64).ok_or_else(|| io::Error::other("it is too long"))?;
+        left = left
+            .checked_sub(piece.len() as u64)
+            .ok_or_else(|| io::Error::other("it is too long"))?;
         hasher.update(piece);
         to(piece).map_err(Step::Write)
     });
     copied.map_err(|step| match step {
-        Step::Read(source) => CopyError::Content(ContentError::Read { digest: digest.clone(), source }),
+        Step::Read(source) => CopyError::Content(ContentError::Read {
+            digest: digest.clone(),
+            source,
+        }),
         Step::Write(error) => CopyError::Write(error),
     })?;
     if left > 0 || hasher.finish() != *digest {
-        return Err(CopyError::Content(ContentError::Damaged { digest: digest.clone() }));
+        return Err(CopyError::Content(ContentError::Damaged {
+            digest: digest.clone(),
+        }));
     }
     Ok(())
 }

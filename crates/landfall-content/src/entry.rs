@@ -22,8 +22,8 @@ pub struct Entry {
     /// All its parts in dependency order: blobs, then manifests, children before parents, the top
     /// last. The trimmed index, where there is one, comes before the top.
     pub parts: Vec<Part>,
-    /// What refers to it and must stand at a destination before its tag does: children before parents.
-    /// Their manifests and blobs are among the parts.
+    /// What refers to it and must stand at a destination before its tag does: children before
+    /// parents. Their manifests and blobs are among the parts.
     pub referrers: Vec<AttachedReferrer>,
 }
 
@@ -41,15 +41,19 @@ pub struct AttachedReferrer {
 }
 
 impl Entry {
-    /// Whether the manifest with this digest is part of the entry because it refers to it, and not by
-    /// its index.
+    /// Whether the manifest with this digest is part of the entry because it refers to it, and not
+    /// by its index.
     pub fn only_refers(&self, digest: &Digest) -> bool {
-        self.referrers.iter().any(|one| one.descriptor.digest == *digest && !one.is_child)
+        self.referrers
+            .iter()
+            .any(|one| one.descriptor.digest == *digest && !one.is_child)
     }
 
     /// The trimmed index, where it has one.
     pub fn trimmed(&self) -> Option<&Part> {
-        self.parts.iter().find(|part| matches!(part.origin, Origin::Trimmed { .. }))
+        self.parts
+            .iter()
+            .find(|part| matches!(part.origin, Origin::Trimmed { .. }))
     }
 
     /// It as an item of a report, that is there.
@@ -71,14 +75,21 @@ impl Entry {
             let media_type = &*part.descriptor.media_type;
             self.kind == Kind::Package && matches!(media_type, media_type::DEB | media_type::RPM)
         };
-        let packages = self.parts.iter().filter(is_package).map(|part| &part.descriptor.digest);
+        let packages = self
+            .parts
+            .iter()
+            .filter(is_package)
+            .map(|part| &part.descriptor.digest);
         packages.collect::<std::collections::BTreeSet<_>>().len()
     }
 
     /// Size in bytes of all parts, each digest once.
     pub fn size(&self) -> u64 {
-        let unique: std::collections::BTreeMap<_, _> =
-            self.parts.iter().map(|part| (&part.descriptor.digest, part.descriptor.size)).collect();
+        let unique: std::collections::BTreeMap<_, _> = self
+            .parts
+            .iter()
+            .map(|part| (&part.descriptor.digest, part.descriptor.size))
+            .collect();
         unique.values().sum()
     }
 }

@@ -52,7 +52,13 @@ impl WriteError {
             true => "; free some space and run it again, it goes on from here",
             false => "",
         };
-        WriteError::Io { sink: "", action, path: path.into(), source, hint }
+        WriteError::Io {
+            sink: "",
+            action,
+            path: path.into(),
+            source,
+            hint,
+        }
     }
 
     /// Whether the disk has no room.
@@ -63,7 +69,10 @@ impl WriteError {
 
 /// Whether no byte more goes to this disk, or to this user's share of it.
 fn is_full(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+    )
 }
 
 /// A part that could not be moved.
@@ -79,54 +88,78 @@ pub struct TransferError {
 impl TransferError {
     /// An error of this side and class.
     pub fn new(side: Side, kind: ErrorKind, message: impl Into<String>) -> TransferError {
-        TransferError { side, why: Error::new(kind, message).into() }
+        TransferError {
+            side,
+            why: Error::new(kind, message).into(),
+        }
     }
 
     /// Whether another URL may have what this one lacks, or has otherwise by now.
     pub fn is_elsewhere(&self) -> bool {
         self.side == Side::Source
-            && matches!(self.why.kind, ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid)
+            && matches!(
+                self.why.kind,
+                ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid
+            )
     }
 
     /// The same error, and how it went on at `url`.
     #[must_use]
     pub fn then(self, url: &str, next: &TransferError) -> TransferError {
         let next = next.to_string();
-        let place = if next.contains(url) { String::new() } else { format!("{url}: ") };
+        let place = if next.contains(url) {
+            String::new()
+        } else {
+            format!("{url}: ")
+        };
         TransferError::new(self.side, self.why.kind, format!("{self}; {place}{next}"))
     }
 
     /// Whether the disk of the destination is full.
     pub fn is_full(&self) -> bool {
-        let cause =
-            std::error::Error::source(&*self.why).and_then(|cause| cause.downcast_ref::<WriteError>());
+        let cause = std::error::Error::source(&*self.why)
+            .and_then(|cause| cause.downcast_ref::<WriteError>());
         cause.is_some_and(WriteError::is_full_disk)
     }
 
     /// An error of the source.
     pub fn source(why: Error) -> TransferError {
-        TransferError { side: Side::Source, why: why.into() }
+        TransferError {
+            side: Side::Source,
+            why: why.into(),
+        }
     }
 
     /// An error of the destination.
     pub fn destination(why: Error) -> TransferError {
-        TransferError { side: Side::Destination, why: why.into() }
+        TransferError {
+            side: Side::Destination,
+            why: why.into(),
+        }
     }
 }
 
 impl From<WriteError> for TransferError {
     fn from(error: WriteError) -> TransferError {
         let (side, kind) = match &error {
-            WriteError::Digest { .. } | WriteError::Size { .. } => (Side::Source, ErrorKind::Invalid),
+            WriteError::Digest { .. } | WriteError::Size { .. } => {
+                (Side::Source, ErrorKind::Invalid)
+            }
             WriteError::Io { .. } | WriteError::Refused(_) => (Side::Destination, ErrorKind::Local),
         };
         let message = error.to_string();
-        TransferError { side, why: Error::new(kind, message).caused_by(error).into() }
+        TransferError {
+            side,
+            why: Error::new(kind, message).caused_by(error).into(),
+        }
     }
 }
 
 /// A stream that ended before the content did.
 pub(super) fn ended(descriptor: &Descriptor, at: u64) -> Error {
     let Descriptor { digest, size, .. } = descriptor;
-    Error::new(ErrorKind::Network, format!("{digest}: the answer ended after {at} of {size} bytes"))
+    Error::new(
+        ErrorKind::Network,
+        format!("{digest}: the answer ended after {at} of {size} bytes"),
+    )
 }

@@ -1,4 +1,5 @@
-//! Content that is read while it is being written: an upload need not wait for the end of a download.
+//! Content that is read while it is being written: an upload need not wait for the end of a
+//! download.
 
 use super::{Brought, PartialBlob, TransferError};
 use bytes::Bytes;
@@ -36,7 +37,8 @@ impl Bringing {
     /// What came of it.
     ///
     /// # Errors
-    /// Why the content is not there. It was tried as often as that may help, and is not tried again for this error.
+    /// Why the content is not there. It was tried as often as that may help, and is not tried again
+    /// for this error.
     pub(super) async fn end(&mut self) -> Result<(), Error> {
         let local = |error: tokio::task::JoinError| Error::new(ErrorKind::Local, error.to_string());
         let brought = (&mut self.0).await.map_err(local)?;
@@ -56,8 +58,8 @@ impl Drop for Bringing {
     }
 }
 
-/// The content of `size` bytes that `follower` sees, from `at` on. The last byte is held back until the digest is known to
-/// be right.
+/// The content of `size` bytes that `follower` sees, from `at` on. The last byte is held back until
+/// the digest is known to be right.
 ///
 /// # Errors
 /// As [`Bringing::end`], before the first byte.
@@ -66,49 +68,63 @@ pub(super) async fn follow(
     mut bringing: Bringing,
     (at, size): (u64, u64),
 ) -> Result<ByteStream, Error> {
-    let begun = follower.written.wait_for(|written| written.is_right || written.bytes > at).await;
+    let begun = follower
+        .written
+        .wait_for(|written| written.is_right || written.bytes > at)
+        .await;
     let Ok(restarts) = begun.map(|written| written.restarts) else {
         return Err(ended(follower, &mut bringing).await);
     };
-    let stream = futures_util::stream::unfold(Some((follower, bringing, at)), move |state| async move {
-        let (mut follower, mut bringing, at) = state?;
-        loop {
-            let written = *follower.written.borrow_and_update();
-            if written.restarts != restarts {
-                return Some((Err(ended(follower, &mut bringing).await), None));
-            }
-            let end = if written.is_right { size } else { written.bytes.min(size.saturating_sub(1)) };
-            if at < end {
-                let mut piece = vec![0; (end - at).min(PIECE) as usize];
-                // just written: a read from the page cache is shorter than a switch to another thread
-                let read = follower.partial.read(&mut piece, at);
-                // what is read while it begins anew is no more, or of the new beginning
-                if follower.written.borrow().restarts != restarts {
-                    continue;
+    let stream =
+        futures_util::stream::unfold(Some((follower, bringing, at)), move |state| async move {
+            let (mut follower, mut bringing, at) = state?;
+            loop {
+                let written = *follower.written.borrow_and_update();
+                if written.restarts != restarts {
+                    return Some((Err(ended(follower, &mut bringing).await), None));
                 }
-                let local = |error: super::WriteError| Error::new(ErrorKind::Local, error.to_string());
-                let next = at + piece.len() as u64;
-                return Some((
-                    read.map(|()| Bytes::from(piece)).map_err(local),
-                    Some((follower, bringing, next)),
-                ));
+                let end = if written.is_right {
+                    size
+                } else {
+                    written.bytes.min(size.saturating_sub(1))
+                };
+                if at < end {
+                    let mut piece = vec![0; (end - at).min(PIECE) as usize];
+                    // just written: a read from the page cache is shorter than a switch to another
+                    // thread
+                    let read = follower.partial.read(&mut piece, at);
+                    // what is read while it begins anew is no more, or of the new beginning
+                    if follower.written.borrow().restarts != restarts {
+                        continue;
+                    }
+                    let local =
+                        |error: super::WriteError| Error::new(ErrorKind::Local, error.to_string());
+                    let next = at + piece.len() as u64;
+                    return Some((
+                        read.map(|()| Bytes::from(piece)).map_err(local),
+                        Some((follower, bringing, next)),
+                    ));
+                }
+                if written.is_right {
+                    return None;
+                }
+                if follower.written.changed().await.is_err() {
+                    return Some((Err(ended(follower, &mut bringing).await), None));
+                }
             }
-            if written.is_right {
-                return None;
-            }
-            if follower.written.changed().await.is_err() {
-                return Some((Err(ended(follower, &mut bringing).await), None));
-            }
-        }
-    });
+        });
     Ok(stream.boxed())
 }
 
-/// Why the write that was followed came to no good end. It may have begun anew, which waits for the file.
+/// Why the write that was followed came to no good end. It may have begun anew, which waits for the
+/// file.
 async fn ended(follower: Follower, bringing: &mut Bringing) -> Error {
     drop(follower);
     match bringing.end().await {
-        Ok(()) => Error::new(ErrorKind::Invalid, "its first bytes were wrong, and it was fetched again"),
+        Ok(()) => Error::new(
+            ErrorKind::Invalid,
+            "its first bytes were wrong, and it was fetched again",
+        ),
         Err(error) => error,
     }
 }
@@ -125,14 +141,19 @@ mod tests {
     /// A write of [`CONTENT`] into a store in `dir`, and who follows it.
     fn begun(dir: &std::path::Path) -> (Writer, Follower) {
         let (digest, size) = (Digest::sha256(CONTENT), CONTENT.len() as u64);
-        let blob = Descriptor { digest, size, media_type: "x/y".into() };
+        let blob = Descriptor {
+            digest,
+            size,
+            media_type: "x/y".into(),
+        };
         let disk = Disk::open(dir).unwrap();
         let (writer, _) = LocalSink::begin(&disk, &blob, false).unwrap().unwrap();
         let follower = writer.follower();
         (writer, follower)
     }
 
-    /// A write into a store, and a stream that follows it from `at` on. The bringing ends as the write did.
+    /// A write into a store, and a stream that follows it from `at` on. The bringing ends as the
+    /// write did.
     async fn followed(
         at: u64,
         write: impl FnOnce(Writer) -> Result<(), TransferError> + Send + 'static,
@@ -141,7 +162,12 @@ mod tests {
         let (writer, follower) = begun(dir.path());
         let bringing = tokio::task::spawn_blocking(move || write(writer).map(|()| Brought::There));
         match follow(follower, Bringing(bringing), (at, CONTENT.len() as u64)).await {
-            Ok(stream) => stream.map(|next| next.map_err(|error| error.kind)).collect().await,
+            Ok(stream) => {
+                stream
+                    .map(|next| next.map_err(|error| error.kind))
+                    .collect()
+                    .await
+            }
             Err(error) => vec![Err(error.kind)],
         }
     }
@@ -158,7 +184,9 @@ mod tests {
             writer.commit()?;
             Ok(Brought::Received(size))
         });
-        let mut stream = follow(follower, Bringing(bringing), (0, size)).await.unwrap();
+        let mut stream = follow(follower, Bringing(bringing), (0, size))
+            .await
+            .unwrap();
         let mut all = Vec::new();
         while all.len() < CONTENT.len() - 1 {
             all.extend_from_slice(&stream.next().await.unwrap().unwrap());
@@ -175,12 +203,18 @@ mod tests {
         let (mut writer, follower) = begun(dir.path());
         let bringing = tokio::spawn(async { Ok(Brought::There) });
         writer.write(b"HELLO").unwrap();
-        let mut stream = follow(follower, Bringing(bringing), (0, size)).await.unwrap();
+        let mut stream = follow(follower, Bringing(bringing), (0, size))
+            .await
+            .unwrap();
         assert_eq!(stream.next().await.unwrap().unwrap(), &b"HELLO"[..]);
         writer.restart().unwrap();
         writer.write(CONTENT).unwrap();
         writer.commit().unwrap();
-        assert_eq!(stream.next().await.unwrap().unwrap_err().kind, ErrorKind::Invalid, "from its beginning");
+        assert_eq!(
+            stream.next().await.unwrap().unwrap_err().kind,
+            ErrorKind::Invalid,
+            "from its beginning"
+        );
         assert!(stream.next().await.is_none());
     }
 
@@ -196,15 +230,27 @@ mod tests {
             writer.write(b"hello wOrld")?;
             Ok(writer.commit()?)
         });
-        assert_eq!(wrong.await.last(), Some(&Err(ErrorKind::GivenUp)), "as often as it may help");
+        assert_eq!(
+            wrong.await.last(),
+            Some(&Err(ErrorKind::GivenUp)),
+            "as often as it may help"
+        );
         let anew = followed(0, |mut writer| {
             writer.write(b"hello")?;
             drop(writer);
             Ok(())
         });
-        assert_eq!(anew.await.last(), Some(&Err(ErrorKind::Invalid)), "it is there now: from its beginning");
+        assert_eq!(
+            anew.await.last(),
+            Some(&Err(ErrorKind::Invalid)),
+            "it is there now: from its beginning"
+        );
         let nothing = followed(0, |_| {
-            Err(TransferError::new(landfall_model::report::Side::Source, ErrorKind::Denied, ""))
+            Err(TransferError::new(
+                landfall_model::report::Side::Source,
+                ErrorKind::Denied,
+                "",
+            ))
         });
         assert_eq!(nothing.await, [Err(ErrorKind::Denied)]);
     }

@@ -1,4 +1,5 @@
-//! What of some content is here. What must be hashed for that is hashed on all processors, with progress.
+//! What of some content is here. What must be hashed for that is hashed on all processors, with
+//! progress.
 
 use super::{Entry, Part, Store, WriteError};
 use landfall_model::report::Progress;
@@ -12,11 +13,17 @@ use std::thread;
 /// Everything that must be stored for the entries, each digest once.
 pub fn stored_once(entries: impl Iterator<Item = Entry>) -> Vec<Descriptor> {
     let mut seen = HashSet::new();
-    let parts = entries.flat_map(|entry| entry.parts).filter(Part::is_stored);
-    parts.map(|part| part.descriptor).filter(|descriptor| seen.insert(descriptor.digest.clone())).collect()
+    let parts = entries
+        .flat_map(|entry| entry.parts)
+        .filter(Part::is_stored);
+    parts
+        .map(|part| part.descriptor)
+        .filter(|descriptor| seen.insert(descriptor.digest.clone()))
+        .collect()
 }
 
-/// Which of `wanted` are in `sink`, and good. With `rehash` all of it is hashed, whatever was recorded when it came.
+/// Which of `wanted` are in `sink`, and good. With `rehash` all of it is hashed, whatever was
+/// recorded when it came.
 ///
 /// # Errors
 /// When that cannot be found out.
@@ -28,8 +35,9 @@ pub fn held(
 ) -> Result<HashSet<Digest>, WriteError> {
     // the biggest first, so that all threads end at about the same time
     wanted.sort_by_key(|descriptor| Reverse(descriptor.size));
-    let (to_hash, known): (Vec<_>, Vec<_>) =
-        wanted.into_iter().partition(|descriptor| sink.must_hash(descriptor, rehash));
+    let (to_hash, known): (Vec<_>, Vec<_>) = wanted
+        .into_iter()
+        .partition(|descriptor| sink.must_hash(descriptor, rehash));
     let next = AtomicUsize::new(0);
     let hash = || {
         let mut found = Vec::new();
@@ -46,11 +54,15 @@ pub fn held(
     if !to_hash.is_empty() {
         let bytes = to_hash.iter().map(|descriptor| descriptor.size).sum();
         progress.begin("check", to_hash.len() as u64, bytes);
-        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(to_hash.len());
+        let threads = thread::available_parallelism()
+            .map_or(1, NonZero::get)
+            .min(to_hash.len());
         let hashed: Result<Vec<Vec<Digest>>, WriteError> = thread::scope(|scope| {
             let threads: Vec<_> = (0..threads).map(|_| scope.spawn(hash)).collect();
             let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };
             threads.into_iter().map(join).collect()
         });
@@ -72,7 +84,10 @@ mod tests {
 
     impl Progress for Told {
         fn begin(&self, what: &str, items: u64, bytes: u64) {
-            self.0.lock().unwrap().push(format!("{what} {items} {bytes}"));
+            self.0
+                .lock()
+                .unwrap()
+                .push(format!("{what} {items} {bytes}"));
         }
         fn bytes(&self, _: u64) {}
         fn item(&self, _: &str) {}
@@ -95,7 +110,8 @@ mod tests {
             store.put(&blob(bytes), bytes).unwrap();
         }
         let told = Told::default();
-        let count = |store: &Disk, rehash| held(store, wanted.clone(), rehash, &told).unwrap().len();
+        let count =
+            |store: &Disk, rehash| held(store, wanted.clone(), rehash, &told).unwrap().len();
         assert_eq!(
             (count(&store, false), told.0.lock().unwrap().len()),
             (18, 0),
@@ -108,6 +124,9 @@ mod tests {
         assert_eq!(*told.0.lock().unwrap(), ["check 18 180"]);
         assert_eq!(count(&copied, false), 17);
         assert_eq!(told.0.lock().unwrap().len(), 1);
-        assert_eq!((count(&copied, true), told.0.lock().unwrap()[1].as_str()), (17, "check 17 170"));
+        assert_eq!(
+            (count(&copied, true), told.0.lock().unwrap()[1].as_str()),
+            (17, "check 17 170")
+        );
     }
 }

@@ -21,7 +21,10 @@ pub struct InMemory {
 impl InMemory {
     /// One that answers whole.
     pub fn of(bytes: &[u8]) -> InMemory {
-        InMemory { bytes: bytes.to_vec(), ..InMemory::default() }
+        InMemory {
+            bytes: bytes.to_vec(),
+            ..InMemory::default()
+        }
     }
 
     /// The ranges that were asked for since this was asked last.
@@ -47,7 +50,10 @@ impl RangeRead for InMemory {
         if *self.replaced.lock().unwrap_or_else(PoisonError::into_inner) {
             return Err(io::Error::other("it was replaced"));
         }
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(range.clone());
+        self.asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(range.clone());
         let answer = io::Cursor::new(self.bytes[range.start as usize..range.end as usize].to_vec());
         let most = if self.cut == 0 { u64::MAX } else { self.cut };
         Ok(Box::new(answer.take(most)))

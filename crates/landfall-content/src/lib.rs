@@ -1,12 +1,14 @@
 //! Content by digest, and everything that holds it.
 //!
-//! The crate root is the narrow waist: content is read ([`BlobRead`]), opened at its source ([`Source`]) and brought
-//! to a sink ([`Sink`]); one [`Transfer`] moves it between any two of them, and a [`Schedule`] begins the transfers of
-//! a run. These implement the traits: [`registry`] (the distribution API), [`store`] (the store, on disk or in an
-//! object store, which [`bucket`] speaks to), [`upstream`] (registries and web servers as one source) and [`archives`]
-//! (files of other tools).
+//! The crate root is the narrow waist: content is read ([`BlobRead`]), opened at its source
+//! ([`Source`]) and brought to a sink ([`Sink`]); one [`Transfer`] moves it between any two of
+//! them, and a [`Schedule`] begins the transfers of a run. These implement the traits: [`registry`]
+//! (the distribution API), [`store`] (the store, on disk or in an object store, which [`bucket`]
+//! speaks to), [`upstream`] (registries and web servers as one source) and [`archives`] (files of
+//! other tools).
 //!
-//! It imports `landfall-model` and `landfall-http`. Begin with `source.rs`, `sink.rs` and `transfer.rs`.
+//! It imports `landfall-model` and `landfall-http`. Begin with `source.rs`, `sink.rs` and
+//! `transfer.rs`.
 
 pub mod archives;
 pub mod bucket;

@@ -1,5 +1,5 @@
-//! Upstream, with local content in front of it. Local content is checked like all other; where it is wrong, upstream is
-//! asked.
+//! Upstream, with local content in front of it. Local content is checked like all other; where it
+//! is wrong, upstream is asked.
 
 use super::{BlobRead, LocalSource, Opened, Part, Source};
 use futures_util::StreamExt;
@@ -38,8 +38,15 @@ impl LocalFirst {
 
     fn is_here(&self, part: &Part) -> bool {
         let digest = &part.descriptor.digest;
-        !self.wrong.lock().unwrap_or_else(PoisonError::into_inner).contains(digest)
-            && self.blobs.stat(digest).is_ok_and(|size| size == Some(part.descriptor.size))
+        !self
+            .wrong
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(digest)
+            && self
+                .blobs
+                .stat(digest)
+                .is_ok_and(|size| size == Some(part.descriptor.size))
     }
 
     async fn open_here(&self, part: &Part, offset: u64) -> Result<Opened, Error> {
@@ -52,9 +59,14 @@ impl LocalFirst {
             piece.map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))
         });
         let (wrong, digest) = (self.wrong.clone(), part.descriptor.digest.clone());
-        Ok(Opened::unchecked(opened.start, stream.boxed()).on_wrong(move || {
-            wrong.lock().unwrap_or_else(PoisonError::into_inner).insert(digest);
-        }))
+        Ok(
+            Opened::unchecked(opened.start, stream.boxed()).on_wrong(move || {
+                wrong
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(digest);
+            }),
+        )
     }
 }
 

@@ -14,9 +14,9 @@ use tokio::sync::oneshot;
 
 /// A store whose content lies in files here.
 pub trait LocalSink: Store {
-    /// Begins to write content, or resumes what an earlier run left. `None` means that it
-    /// is there by now. With `apart` the ranges that lie apart from the beginning are kept and returned: content that
-    /// several connections brought.
+    /// Begins to write content, or resumes what an earlier run left. `None` means that it is there
+    /// by now. With `apart` the ranges that lie apart from the beginning are kept and returned:
+    /// content that several connections brought.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -27,7 +27,8 @@ pub trait LocalSink: Store {
     ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError>;
 }
 
-/// A [`LocalSink`] as a [`Sink`]. Big content is written over several connections where slots stand idle.
+/// A [`LocalSink`] as a [`Sink`]. Big content is written over several connections where slots stand
+/// idle.
 pub struct Local {
     sink: Arc<dyn LocalSink>,
     limits: Limits,
@@ -40,13 +41,21 @@ pub struct Local {
 impl Local {
     /// `sink`, with `slots` that may help while they stand idle.
     pub fn new(sink: Arc<dyn LocalSink>, limits: Limits, slots: Option<IdleSlots>) -> Local {
-        Local { sink, limits, slots, follows: Mutex::default() }
+        Local {
+            sink,
+            limits,
+            slots,
+            follows: Mutex::default(),
+        }
     }
 
     /// The same for one piece of content, whose first write can be followed.
     #[must_use]
     pub fn followed(self, by: oneshot::Sender<Follower>) -> Local {
-        Local { follows: Mutex::new(Some(by)), ..self }
+        Local {
+            follows: Mutex::new(Some(by)),
+            ..self
+        }
     }
 }
 
@@ -56,18 +65,30 @@ impl Sink for Local {
         blob: &'a Descriptor,
         in_order: bool,
     ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
-        let slots = self.slots.clone().filter(|_| !in_order && blob.size >= self.limits.parallel_from);
+        let slots = self
+            .slots
+            .clone()
+            .filter(|_| !in_order && blob.size >= self.limits.parallel_from);
         let (sink, descriptor, limits) = (self.sink.clone(), blob.clone(), self.limits);
         Box::pin(async move {
             let apart = slots.is_some();
             let begun = blocking(move || sink.begin(&descriptor, apart)).await?;
-            let follows = self.follows.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let follows = self
+                .follows
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
             if let (Some(by), Some((writer, _))) = (follows, &begun) {
                 // whoever wanted it may have gone
                 let _ = by.send(writer.follower());
             }
             Ok(begun.map(|(writer, ranges)| match slots {
-                Some(slots) => Box::new(Parallel { writer, ranges, limits, slots }) as Box<dyn BlobWrite>,
+                Some(slots) => Box::new(Parallel {
+                    writer,
+                    ranges,
+                    limits,
+                    slots,
+                }) as Box<dyn BlobWrite>,
                 None => Box::new(InOrder(writer)),
             }))
         })
@@ -94,7 +115,8 @@ async fn pump(writer: &mut Writer, opener: &Arc<Opener>) -> Result<(), Failed> {
     }
     let mut stream = opener.unchecked_stream(at).await?;
     while let Some(bytes) = stream.next().await {
-        // written here and not on a blocking thread: a write into the page cache is shorter than a switch
+        // written here and not on a blocking thread: a write into the page cache is shorter than a
+        // switch
         let bytes = bytes.map_err(|error| opener.failed(error))?;
         writer.write(&bytes)?;
         opener.came(bytes.len());
@@ -114,7 +136,12 @@ struct Parallel {
 impl BlobWrite for Parallel {
     fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
         Box::pin(async move {
-            let Parallel { writer, ranges, limits, slots } = *self;
+            let Parallel {
+                writer,
+                ranges,
+                limits,
+                slots,
+            } = *self;
             fetch_parallel(opener, writer, ranges, &limits, &slots).await
         })
     }

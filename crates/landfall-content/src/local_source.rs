@@ -5,8 +5,8 @@ use futures_util::future::BoxFuture;
 use landfall_http::{Error, ErrorKind};
 use std::sync::Arc;
 
-/// A store or a bundle as a [`Source`] of what is sent: a stream that ends early or with an error must not
-/// be taken for content.
+/// A store or a bundle as a [`Source`] of what is sent: a stream that ends early or with an error
+/// must not be taken for content.
 pub struct LocalSource(pub Arc<dyn BlobRead>);
 
 impl Source for LocalSource {
@@ -14,7 +14,10 @@ impl Source for LocalSource {
         let (blobs, part) = (self.0.clone(), part.clone());
         Box::pin(async move {
             if let Origin::Computed(bytes) = part.origin {
-                return Ok(Opened { is_checked: true, ..Opened::whole(bytes.into()) });
+                return Ok(Opened {
+                    is_checked: true,
+                    ..Opened::whole(bytes.into())
+                });
             }
             let local = |error: String| Error::new(ErrorKind::Local, error);
             let digest = part.descriptor.digest;

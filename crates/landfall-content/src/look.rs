@@ -17,6 +17,10 @@ pub struct Look {
 impl Look {
     /// How a file with this metadata looks.
     pub fn of(metadata: &Metadata) -> Look {
-        Look { inode: metadata.ino(), mtime: (metadata.mtime(), metadata.mtime_nsec()), size: metadata.len() }
+        Look {
+            inode: metadata.ino(),
+            mtime: (metadata.mtime(), metadata.mtime_nsec()),
+            size: metadata.len(),
+        }
     }
 }

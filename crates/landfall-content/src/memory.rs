@@ -16,7 +16,9 @@ impl BlobRead for Memory {
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let missing = || ContentError::Missing { digest: digest.clone() };
+        let missing = || ContentError::Missing {
+            digest: digest.clone(),
+        };
         let mut bytes = self.0.get(digest).ok_or_else(missing)?.clone();
         bytes.advance(bytes.len().min(offset as usize));
         Ok(Box::new(bytes.reader()))

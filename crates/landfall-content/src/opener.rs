@@ -50,7 +50,13 @@ impl Opener {
             is_broken: false,
             on_wrong: Vec::new(),
         };
-        Opener { source, part: part.clone(), slot, progress, state: Mutex::new(state) }
+        Opener {
+            source,
+            part: part.clone(),
+            slot,
+            progress,
+            state: Mutex::new(state),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -90,7 +96,8 @@ impl Opener {
         self.progress.bytes(self.count(u64::MAX));
     }
 
-    /// The part is given up: what came of it is still to do. A body that is under way may yet be read.
+    /// The part is given up: what came of it is still to do. A body that is under way may yet be
+    /// read.
     pub(super) fn given_up(&self) {
         let rest = self.count(u64::MAX);
         self.progress.more(self.part.descriptor.size - rest);
@@ -115,35 +122,47 @@ impl Opener {
         state.attempts.after(cause)
     }
 
-    /// Opens the part at `offset`. Returns where the stream really starts, and whether it was checked.
+    /// Opens the part at `offset`. Returns where the stream really starts, and whether it was
+    /// checked.
     pub(super) async fn open(&self, offset: u64) -> Result<(u64, ByteStream, bool), Failed> {
         lending(&*self.slot, self.open_now(offset)).await
     }
 
     async fn open_now(&self, offset: u64) -> Result<(u64, ByteStream, bool), Failed> {
-        let opened = self.source.open(&self.part, offset).await.map_err(Failed::opening)?;
+        let opened = self
+            .source
+            .open(&self.part, offset)
+            .await
+            .map_err(Failed::opening)?;
         self.state().on_wrong.extend(opened.on_wrong);
         Ok((opened.start, opened.stream, opened.is_checked))
     }
 
-    /// The part from `offset` on, for a sink that does not check what it takes. From its beginning the content is
-    /// checked, so that wrong bytes do not come to their end; from the middle only the sink can check it.
+    /// The part from `offset` on, for a sink that does not check what it takes. From its beginning
+    /// the content is checked, so that wrong bytes do not come to their end; from the middle only
+    /// the sink can check it.
     ///
     /// # Errors
     /// When the source cannot be opened, in its own words; [`Opener::failure`] tells the sink.
     pub async fn stream(self: &Arc<Self>, offset: u64) -> Result<ByteStream, Error> {
-        let opened = self.open(offset).await.map_err(|failed| self.note(failed))?;
+        let opened = self
+            .open(offset)
+            .await
+            .map_err(|failed| self.note(failed))?;
         let is_checked = opened.2;
         let opener = self.clone();
-        let stream = self.resuming(offset, opened).inspect_ok(move |bytes| opener.came(bytes.len())).boxed();
+        let stream = self
+            .resuming(offset, opened)
+            .inspect_ok(move |bytes| opener.came(bytes.len()))
+            .boxed();
         match offset {
             0 if !is_checked => Ok(self.noting(checked(stream, &self.part.descriptor))),
             _ => Ok(stream),
         }
     }
 
-    /// The part from `offset` on, for a sink that checks what it takes, and says by [`Opener::came`] what that was. What
-    /// fails is told by [`Opener::failed`].
+    /// The part from `offset` on, for a sink that checks what it takes, and says by
+    /// [`Opener::came`] what that was. What fails is told by [`Opener::failed`].
     ///
     /// # Errors
     /// When the source cannot be opened.
@@ -151,12 +170,22 @@ impl Opener {
         Ok(self.resuming(offset, self.open(offset).await?))
     }
 
-    /// What was opened for `offset`, to the end of the part: where the source breaks off, it is opened again at that
-    /// byte, so that neither the sink nor its hash begins anew. What failed for good is noted.
-    pub(super) fn resuming(self: &Arc<Self>, offset: u64, opened: (u64, ByteStream, bool)) -> ByteStream {
+    /// What was opened for `offset`, to the end of the part: where the source breaks off, it is
+    /// opened again at that byte, so that neither the sink nor its hash begins anew. What failed
+    /// for good is noted.
+    pub(super) fn resuming(
+        self: &Arc<Self>,
+        offset: u64,
+        opened: (u64, ByteStream, bool),
+    ) -> ByteStream {
         let (start, stream, _) = opened;
         let stream = skip(stream, offset - start);
-        let resuming = Resuming { opener: self.clone(), from: offset, at: offset, stream };
+        let resuming = Resuming {
+            opener: self.clone(),
+            from: offset,
+            at: offset,
+            stream,
+        };
         futures_util::stream::unfold(Some(resuming), async |state: Option<Resuming>| {
             let resuming = state?;
             let slot = resuming.opener.slot.clone();
@@ -175,9 +204,14 @@ impl Opener {
             }
             _ => None,
         };
-        let Some(pause) = pause else { return Err(self.note(Failed::reading(broken))) };
+        let Some(pause) = pause else {
+            return Err(self.note(Failed::reading(broken)));
+        };
         wait(pause).await;
-        let (start, stream, _) = self.open_now(at).await.map_err(|failed| self.note(failed))?;
+        let (start, stream, _) = self
+            .open_now(at)
+            .await
+            .map_err(|failed| self.note(failed))?;
         self.state().is_broken = false;
         Ok(skip(stream, at - start))
     }
@@ -201,7 +235,8 @@ impl Opener {
         error
     }
 
-    /// Whether the source broke off in this attempt and gives no bytes now: the failure that the sink sees is not its own.
+    /// Whether the source broke off in this attempt and gives no bytes now: the failure that the
+    /// sink sees is not its own.
     pub fn is_broken(&self) -> bool {
         let state = self.state();
         state.is_broken || state.failure.is_some()
@@ -229,7 +264,8 @@ struct Resuming {
 }
 
 impl Resuming {
-    /// The next bytes and what follows them, an error that nothing follows, or `None` at the end of the part.
+    /// The next bytes and what follows them, an error that nothing follows, or `None` at the end of
+    /// the part.
     async fn next(mut self) -> Option<(Result<Bytes, Error>, Option<Resuming>)> {
         loop {
             let size = self.opener.part.descriptor.size;
@@ -242,11 +278,23 @@ impl Resuming {
                 None => ended(&self.opener.part.descriptor, self.at),
                 Some(Err(error)) => error,
             };
-            let Resuming { opener, from, at, stream } = self;
+            let Resuming {
+                opener,
+                from,
+                at,
+                stream,
+            } = self;
             // it may hold a slot that the next request waits for
             drop(stream);
             match opener.reopen(broken, from, at).await {
-                Ok(stream) => self = Resuming { opener, from: at, at, stream },
+                Ok(stream) => {
+                    self = Resuming {
+                        opener,
+                        from: at,
+                        at,
+                        stream,
+                    }
+                }
                 Err(error) => return Some((Err(error), None)),
             }
         }
@@ -260,7 +308,8 @@ pub(super) async fn wait(pause: Duration) {
     }
 }
 
-/// The stream without its first bytes: a source that cannot start elsewhere starts at its beginning.
+/// The stream without its first bytes: a source that cannot start elsewhere starts at its
+/// beginning.
 fn skip(stream: ByteStream, mut bytes: u64) -> ByteStream {
     if bytes == 0 {
         return stream;
@@ -271,7 +320,9 @@ fn skip(stream: ByteStream, mut bytes: u64) -> ByteStream {
             bytes -= passed;
             piece.split_off(passed as usize)
         });
-        std::future::ready(Some(next).filter(|next| next.as_ref().map_or(true, |piece| !piece.is_empty())))
+        std::future::ready(
+            Some(next).filter(|next| next.as_ref().map_or(true, |piece| !piece.is_empty())),
+        )
     };
     stream.filter_map(rest).boxed()
 }

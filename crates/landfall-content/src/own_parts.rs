@@ -21,7 +21,10 @@ impl OwnParts {
 
     /// All of an entry.
     pub fn all(entry: Entry) -> OwnParts {
-        OwnParts { all: entry.parts.len(), entry }
+        OwnParts {
+            all: entry.parts.len(),
+            entry,
+        }
     }
 
     /// Whether it is all of the entry.
@@ -32,7 +35,15 @@ impl OwnParts {
     /// As an item of a report, that is there. Where it is not all of the entry, the reason says so.
     pub fn item(&self) -> Item {
         let own = self.entry.parts.len();
-        let reason = || format!("{own} of its {} parts; other shards have the rest", self.all);
-        Item { reason: (!self.is_all()).then(reason), ..self.entry.item() }
+        let reason = || {
+            format!(
+                "{own} of its {} parts; other shards have the rest",
+                self.all
+            )
+        };
+        Item {
+            reason: (!self.is_all()).then(reason),
+            ..self.entry.item()
+        }
     }
 }

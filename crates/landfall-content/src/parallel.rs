@@ -1,9 +1,11 @@
-//! Parallel fetch: one big blob over several connections, near the end of a run, when slots are idle.
+//! Parallel fetch: one big blob over several connections, near the end of a run, when slots are
+//! idle.
 //!
-//! The first connection reads in order, and hashes. A helper takes the second half of the largest range that another
-//! connection still has to read, so that all end at about the same time. It asks for the rest of the blob, and closes
-//! its connection at the end of its range. What helpers bring is written at its offset, recorded in a journal, and
-//! hashed when the first connection reaches it.
+//! The first connection reads in order, and hashes. A helper takes the second half of the largest
+//! range that another connection still has to read, so that all end at about the same time. It asks
+//! for the rest of the blob, and closes its connection at the end of its range. What helpers bring
+//! is written at its offset, recorded in a journal, and hashed when the first connection reaches
+//! it.
 
 use super::blocking::blocking;
 use super::error::ended;
@@ -32,10 +34,14 @@ pub struct IdleSlots {
 }
 
 impl IdleSlots {
-    /// `free` has one permit for each transfer that may be under way; `all_begun` turns true when each of
-    /// the run has begun.
+    /// `free` has one permit for each transfer that may be under way; `all_begun` turns true when
+    /// each of the run has begun.
     pub fn new(free: Arc<Semaphore>, all_begun: watch::Receiver<bool>) -> IdleSlots {
-        IdleSlots { free, all_begun, ranges: Arc::default() }
+        IdleSlots {
+            free,
+            all_begun,
+            ranges: Arc::default(),
+        }
     }
 
     /// The next idle slot.
@@ -50,8 +56,8 @@ impl IdleSlots {
     }
 }
 
-/// Writes the rest of a big part to `writer`, with helpers on idle `slots`. Of what lies behind its offset the
-/// `ranges` are there.
+/// Writes the rest of a big part to `writer`, with helpers on idle `slots`. Of what lies behind its
+/// offset the `ranges` are there.
 pub(super) async fn fetch_parallel(
     opener: &Arc<Opener>,
     writer: Writer,
@@ -64,16 +70,27 @@ pub(super) async fn fetch_parallel(
         opener: opener.clone(),
         step: limits.journal_step,
         partial: writer.partial(),
-        plan: Mutex::new(RangePlan::new(size, writer.offset(), ranges, limits.parallel_share)),
+        plan: Mutex::new(RangePlan::new(
+            size,
+            writer.offset(),
+            ranges,
+            limits.parallel_share,
+        )),
         moved: Notify::new(),
         news: Notify::new(),
         failures: AtomicU32::new(0),
     });
     // wrong bytes, or no ranges: the next attempt goes in order
-    fetch.run(writer, slots).await.map_err(|failed| match failed.cause {
-        Cause::Wrong => Failed { cause: Cause::WrongOnce, ..failed },
-        _ => failed,
-    })
+    fetch
+        .run(writer, slots)
+        .await
+        .map_err(|failed| match failed.cause {
+            Cause::Wrong => Failed {
+                cause: Cause::WrongOnce,
+                ..failed
+            },
+            _ => failed,
+        })
 }
 
 /// One blob that several connections fetch.
@@ -85,7 +102,8 @@ struct ParallelFetch {
     plan: Mutex<RangePlan>,
     /// A helper came to its end.
     moved: Notify,
-    /// The first connection has work that can be shared, or it was learned whether ranges are honoured.
+    /// The first connection has work that can be shared, or it was learned whether ranges are
+    /// honoured.
     news: Notify,
     failures: AtomicU32,
 }
@@ -105,10 +123,14 @@ impl ParallelFetch {
         let mut helpers = JoinSet::new();
         let mut first = std::pin::pin!(self.in_order(writer));
         let result = loop {
-            let known = slots.ranges.lock().ok().and_then(|ranges| ranges.get(&host).copied());
+            let known = slots
+                .ranges
+                .lock()
+                .ok()
+                .and_then(|ranges| ranges.get(&host).copied());
             // the first helper finds out whether ranges are honoured
-            let useful =
-                known.unwrap_or(helpers.is_empty()) && self.failures.load(Ordering::Relaxed) < FAILURES;
+            let useful = known.unwrap_or(helpers.is_empty())
+                && self.failures.load(Ordering::Relaxed) < FAILURES;
             let wanted = useful && self.plan().share().is_some();
             tokio::select! {
                 result = &mut first => break result,
@@ -188,7 +210,9 @@ impl ParallelFetch {
 
     /// A helper: takes a range, and writes it at its offset.
     async fn help(&self, learn: impl Fn(bool)) {
-        let Some((helper, from)) = self.plan().take() else { return };
+        let Some((helper, from)) = self.plan().take() else {
+            return;
+        };
         let brought = self.bring(helper, from, learn).await;
         if brought.is_err() {
             self.failures.fetch_add(1, Ordering::Relaxed);
@@ -207,8 +231,9 @@ impl ParallelFetch {
         while let Some(bytes) = stream.next().await {
             let bytes = bytes.map_err(Failed::reading)?;
             let end = self.plan().helpers.get(&helper).map_or(at, |work| work.end);
-            let piece =
-                &bytes[..bytes.len().min(usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX))];
+            let piece = &bytes[..bytes
+                .len()
+                .min(usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX))];
             self.partial.write(piece, at)?;
             self.opener.came(piece.len());
             at += piece.len() as u64;

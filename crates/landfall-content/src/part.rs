@@ -40,7 +40,8 @@ pub enum Origin {
     },
     /// A URL.
     Url(String),
-    /// Several URLs of the same bytes: the first is its own, and the next is asked where one has it no more.
+    /// Several URLs of the same bytes: the first is its own, and the next is asked where one has it
+    /// no more.
     Urls(Vec<String>),
     /// Nowhere: the bytes follow from the lock.
     Computed(Vec<u8>),
@@ -65,13 +66,16 @@ impl Origin {
 }
 
 impl Part {
-    /// The registry or web server that has its bytes, as the lock names it; empty if they follow from the lock.
+    /// The registry or web server that has its bytes, as the lock names it; empty if they follow
+    /// from the lock.
     pub fn host(&self) -> &str {
         match &self.origin {
             Origin::Manifest { registry, .. }
             | Origin::Blob { registry, .. }
             | Origin::Foreign { registry, .. } => registry,
-            origin => origin.url().map_or("", |url| url.split('/').nth(2).unwrap_or(url)),
+            origin => origin
+                .url()
+                .map_or("", |url| url.split('/').nth(2).unwrap_or(url)),
         }
     }
 
@@ -79,8 +83,12 @@ impl Part {
     pub fn is_manifest(&self) -> bool {
         match &self.origin {
             Origin::Manifest { .. } | Origin::Trimmed { .. } => true,
-            Origin::Blob { .. } | Origin::Foreign { .. } | Origin::Url(_) | Origin::Urls(_) => false,
-            Origin::Computed(_) => landfall_model::media_type::is_manifest(&self.descriptor.media_type),
+            Origin::Blob { .. } | Origin::Foreign { .. } | Origin::Url(_) | Origin::Urls(_) => {
+                false
+            }
+            Origin::Computed(_) => {
+                landfall_model::media_type::is_manifest(&self.descriptor.media_type)
+            }
         }
     }
 

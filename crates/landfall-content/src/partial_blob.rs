@@ -34,7 +34,8 @@ pub trait PartialBlob: Debug + Send + Sync {
     /// When it cannot be written.
     fn write(&self, bytes: &[u8], at: u64) -> Result<(), WriteError>;
 
-    /// Sees the content's bytes in order, once each: those that were written, and those that were found.
+    /// Sees the content's bytes in order, once each: those that were written, and those that were
+    /// found.
     ///
     /// # Errors
     /// When what belongs to them cannot be written.

@@ -9,7 +9,8 @@ pub(super) struct RangePlan {
     size: u64,
     /// The least that a helper takes, in bytes.
     least: u64,
-    /// The work of the first connection: from where it stands, which everything is hashed up to, to its end.
+    /// The work of the first connection: from where it stands, which everything is hashed up to, to
+    /// its end.
     pub(super) first: ByteRange,
     /// The work of each helper.
     pub(super) helpers: BTreeMap<u64, Work>,
@@ -40,7 +41,14 @@ pub(super) enum Next {
 
 impl RangePlan {
     pub(super) fn new(size: u64, at: u64, done: Vec<ByteRange>, least: u64) -> RangePlan {
-        RangePlan { size, least, first: (at, at), helpers: BTreeMap::new(), done, count: 0 }
+        RangePlan {
+            size,
+            least,
+            first: (at, at),
+            helpers: BTreeMap::new(),
+            done,
+            count: 0,
+        }
     }
 
     /// What the first connection does at `at`. Where that is fetching, its work is set.
@@ -49,7 +57,11 @@ impl RangePlan {
         if let Some((_, to)) = self.done.iter().find(|(from, to)| *from <= at && at < *to) {
             return Next::Absorb(*to);
         }
-        match self.helpers.values().find(|work| work.from <= at && at < work.end) {
+        match self
+            .helpers
+            .values()
+            .find(|work| work.from <= at && at < work.end)
+        {
             Some(work) if work.at > at => Next::Absorb(work.at),
             Some(_) => Next::Wait,
             None => {
@@ -66,17 +78,29 @@ impl RangePlan {
         self.done.iter().copied().chain(helpers).collect()
     }
 
-    /// The largest of the ranges that no connection has and of the second halves of those that others still have to
-    /// read, if it is worth a connection.
+    /// The largest of the ranges that no connection has and of the second halves of those that
+    /// others still have to read, if it is worth a connection.
     pub(super) fn share(&self) -> Option<ByteRange> {
         let half = |(at, end): ByteRange| (at + (end - at).div_ceil(2), end);
-        let halves = self.helpers.values().map(|work| (work.at, work.end)).chain([self.first]).map(half);
+        let halves = self
+            .helpers
+            .values()
+            .map(|work| (work.at, work.end))
+            .chain([self.first])
+            .map(half);
         let mut taken = self.taken();
         taken.push((0, self.first.1));
         let taken = merged(taken);
-        let ends = taken.iter().skip(1).map(|(from, _)| *from).chain([self.size]);
+        let ends = taken
+            .iter()
+            .skip(1)
+            .map(|(from, _)| *from)
+            .chain([self.size]);
         let gaps = taken.iter().map(|(_, to)| *to).zip(ends);
-        halves.chain(gaps).max_by_key(|(from, end)| end - from).filter(|(from, end)| end - from >= self.least)
+        halves
+            .chain(gaps)
+            .max_by_key(|(from, end)| end - from)
+            .filter(|(from, end)| end - from >= self.least)
     }
 
     /// Gives a helper a number and its share: from where to begin.
@@ -85,15 +109,27 @@ impl RangePlan {
         if self.first.0 < from && self.first.1 == end {
             self.first.1 = from;
         }
-        if let Some(work) = self.helpers.values_mut().find(|work| work.at < from && work.end == end) {
+        if let Some(work) = self
+            .helpers
+            .values_mut()
+            .find(|work| work.at < from && work.end == end)
+        {
             work.end = from;
         }
         self.count += 1;
-        self.helpers.insert(self.count, Work { from, at: from, end });
+        self.helpers.insert(
+            self.count,
+            Work {
+                from,
+                at: from,
+                end,
+            },
+        );
         Some((self.count, from))
     }
 
-    /// The first connection came to `at`. Where another took the second half meanwhile, `at` may lie past the end.
+    /// The first connection came to `at`. Where another took the second half meanwhile, `at` may
+    /// lie past the end.
     pub(super) fn first_at(&mut self, at: u64) {
         self.first.0 = at.min(self.first.1);
     }
@@ -105,7 +141,8 @@ impl RangePlan {
         }
     }
 
-    /// A helper reached its end, or broke off: what it brought is there, and no connection has the rest.
+    /// A helper reached its end, or broke off: what it brought is there, and no connection has the
+    /// rest.
     pub(super) fn end(&mut self, helper: u64) {
         if let Some(work) = self.helpers.remove(&helper) {
             self.done.push((work.from, work.at));
@@ -129,7 +166,9 @@ mod tests {
         assert_eq!(plan.first, (0, 48 * M));
         // half of 48 MiB twice, and 16 MiB at the end
         assert_eq!(plan.share().map(|(from, end)| end - from), Some(24 * M));
-        let shares: Vec<u64> = std::iter::from_fn(|| plan.take()).map(|(_, from)| from / M).collect();
+        let shares: Vec<u64> = std::iter::from_fn(|| plan.take())
+            .map(|(_, from)| from / M)
+            .collect();
         assert!(shares.contains(&112), "{shares:?}");
         assert!(plan.share().is_none_or(|(from, end)| end - from >= 8 * M));
         let mut all: Vec<ByteRange> = plan.taken();
@@ -149,7 +188,10 @@ mod tests {
         // it breaks off: what it brought stays, the rest is fetched
         plan.end(helper);
         assert_eq!(plan.next(from), Next::Absorb(40 * M));
-        assert_eq!((plan.next(40 * M), plan.first), (Next::Fetch, (40 * M, 64 * M)));
+        assert_eq!(
+            (plan.next(40 * M), plan.first),
+            (Next::Fetch, (40 * M, 64 * M))
+        );
     }
 
     /// A piece under way when another took the second half ends behind the new end.

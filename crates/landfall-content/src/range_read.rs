@@ -27,15 +27,21 @@ pub trait RangeRead: Debug + Send + Sync {
     /// How it looks, in place of the look of a file.
     fn look(&self) -> Look {
         let version = Digest::sha256(self.version().as_bytes()).hex();
-        let number = |from: usize| u64::from_str_radix(&version[from..from + 16], 16).unwrap_or_default();
-        Look { inode: number(0), mtime: (number(16) as i64, 0), size: self.size() }
+        let number =
+            |from: usize| u64::from_str_radix(&version[from..from + 16], 16).unwrap_or_default();
+        Look {
+            inode: number(0),
+            mtime: (number(16) as i64, 0),
+            size: self.size(),
+        }
     }
 }
 
 /// How often a range is asked for while nothing new of it comes.
 const ATTEMPTS: u32 = 4;
 
-/// Reads a range in order. Where an answer breaks off, the rest is asked for; a request that fails is not sent again here.
+/// Reads a range in order. Where an answer breaks off, the rest is asked for; a request that fails
+/// is not sent again here.
 pub struct RangeReader {
     object: Arc<dyn RangeRead>,
     range: Range<u64>,
@@ -46,7 +52,12 @@ pub struct RangeReader {
 impl RangeReader {
     /// Reads `range` of the object.
     pub fn new(object: Arc<dyn RangeRead>, range: Range<u64>) -> RangeReader {
-        RangeReader { object, range, answer: None, attempts: ATTEMPTS }
+        RangeReader {
+            object,
+            range,
+            answer: None,
+            attempts: ATTEMPTS,
+        }
     }
 
     /// As [`RangeReader::new`], with the first request sent now.
@@ -62,8 +73,15 @@ impl RangeReader {
     }
 
     fn some_of(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.answer.as_mut().map_or(Ok(0), |answer| answer.read(buffer))? {
-            0 => Err(io::Error::new(ErrorKind::UnexpectedEof, "the answer ended too early")),
+        match self
+            .answer
+            .as_mut()
+            .map_or(Ok(0), |answer| answer.read(buffer))?
+        {
+            0 => Err(io::Error::new(
+                ErrorKind::UnexpectedEof,
+                "the answer ended too early",
+            )),
             count => Ok(count),
         }
     }
@@ -100,15 +118,25 @@ mod tests {
     #[test]
     fn an_answer_that_breaks_off_is_resumed_and_one_that_brings_nothing_ends() {
         let bytes: Vec<u8> = (0..100).collect();
-        let object = Arc::new(InMemory { cut: 30, ..InMemory::of(&bytes) });
+        let object = Arc::new(InMemory {
+            cut: 30,
+            ..InMemory::of(&bytes)
+        });
         let mut read = Vec::new();
-        RangeReader::new(object.clone(), 5..95).read_to_end(&mut read).unwrap();
+        RangeReader::new(object.clone(), 5..95)
+            .read_to_end(&mut read)
+            .unwrap();
         assert_eq!(read, &bytes[5..95]);
         assert_eq!(object.asked(), [5..95, 35..95, 65..95]);
         *object.replaced.lock().unwrap() = true;
-        let error = RangeReader::new(object, 0..10).read(&mut [0; 10]).unwrap_err();
+        let error = RangeReader::new(object, 0..10)
+            .read(&mut [0; 10])
+            .unwrap_err();
         assert_eq!(error.to_string(), "it was replaced");
         let nothing = Arc::new(InMemory::of(b""));
-        assert_eq!(RangeReader::new(nothing, 0..0).read(&mut [0; 10]).unwrap(), 0);
+        assert_eq!(
+            RangeReader::new(nothing, 0..0).read(&mut [0; 10]).unwrap(),
+            0
+        );
     }
 }

@@ -6,8 +6,8 @@ use super::pieces::digest_of;
 use landfall_model::{Descriptor, Digest};
 use std::io::{self, Read};
 
-/// Content that can be read by digest from any offset. The disk store and the bundle implement it, so
-/// that push, serve and pack need not know which one they read.
+/// Content that can be read by digest from any offset. The disk store and the bundle implement it,
+/// so that push, serve and pack need not know which one they read.
 pub trait BlobRead: Send + Sync {
     /// Size in bytes, or `None` where it is not there.
     ///
@@ -22,8 +22,8 @@ pub trait BlobRead: Send + Sync {
     /// When it is not there, or cannot be opened.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError>;
 
-    /// The whole content for a receiver that accepts nothing before the end, such as an upload: the last bytes are held
-    /// back if the content is wrong; those before may be wrong.
+    /// The whole content for a receiver that accepts nothing before the end, such as an upload: the
+    /// last bytes are held back if the content is wrong; those before may be wrong.
     ///
     /// # Errors
     /// As [`BlobRead::open`].
@@ -31,8 +31,8 @@ pub trait BlobRead: Send + Sync {
         self.open(digest, 0)
     }
 
-    /// How the files that hold the content look. As long as they look so, what was once hashed there is still there.
-    /// Empty for content that no file holds.
+    /// How the files that hold the content look. As long as they look so, what was once hashed
+    /// there is still there. Empty for content that no file holds.
     ///
     /// # Errors
     /// When that cannot be found out.
@@ -40,16 +40,22 @@ pub trait BlobRead: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// The content from `offset` on, for a caller that hashed all of it when its files looked as they do now. Only
-    /// decay is looked for, by a checksum, and no more memory is held than a reader needs.
+    /// The content from `offset` on, for a caller that hashed all of it when its files looked as
+    /// they do now. Only decay is looked for, by a checksum, and no more memory is held than a
+    /// reader needs.
     ///
     /// # Errors
     /// As [`BlobRead::open`].
-    fn open_known(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+    fn open_known(
+        &self,
+        digest: &Digest,
+        offset: u64,
+    ) -> Result<Box<dyn Read + Send>, ContentError> {
         self.open(digest, offset)
     }
 
-    /// As [`BlobRead::open_known`], as the files that have the bytes. `None` where they lie in none as they are.
+    /// As [`BlobRead::open_known`], as the files that have the bytes. `None` where they lie in none
+    /// as they are.
     ///
     /// # Errors
     /// As [`BlobRead::open`]; and an item is an error where reading would be one.
@@ -57,7 +63,8 @@ pub trait BlobRead: Send + Sync {
         Ok(None)
     }
 
-    /// Whether the content comes over a network, so that hashing it before it is handed on brings all of it twice.
+    /// Whether the content comes over a network, so that hashing it before it is handed on brings
+    /// all of it twice.
     fn is_remote(&self) -> bool {
         false
     }
@@ -70,7 +77,8 @@ pub trait BlobRead: Send + Sync {
         Ok(None)
     }
 
-    /// Whether the content has its digest, and what [`BlobRead::open_known`] compares is right. All of it is read.
+    /// Whether the content has its digest, and what [`BlobRead::open_known`] compares is right. All
+    /// of it is read.
     ///
     /// # Errors
     /// When it cannot be read; of kind `InvalidData` where its bytes are wrong.
@@ -89,9 +97,14 @@ pub trait BlobRead: Send + Sync {
         self.open(digest, 0)?
             .take(descriptor.size + 1)
             .read_to_end(&mut bytes)
-            .map_err(|source| ContentError::Read { digest: digest.clone(), source })?;
+            .map_err(|source| ContentError::Read {
+                digest: digest.clone(),
+                source,
+            })?;
         if bytes.len() as u64 != descriptor.size || !digest.matches(&bytes) {
-            return Err(ContentError::Damaged { digest: digest.clone() });
+            return Err(ContentError::Damaged {
+                digest: digest.clone(),
+            });
         }
         Ok(bytes)
     }

@@ -1,5 +1,5 @@
-//! When the checksum of a frame was compared last. A frame that many clients read at one time is in the system's memory,
-//! where it does not decay: comparing it for each of them would find nothing.
+//! When the checksum of a frame was compared last. A frame that many clients read at one time is in
+//! the system's memory, where it does not decay: comparing it for each of them would find nothing.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -20,7 +20,10 @@ pub struct RecentChecks<K> {
 impl<K: Eq + Hash> Default for RecentChecks<K> {
     /// None yet.
     fn default() -> RecentChecks<K> {
-        RecentChecks { start: Instant::now(), frames: Mutex::default() }
+        RecentChecks {
+            start: Instant::now(),
+            frames: Mutex::default(),
+        }
     }
 }
 
@@ -28,7 +31,11 @@ impl<K: Eq + Hash> RecentChecks<K> {
     /// Whether the frame was compared within the last minute.
     pub fn has(&self, content: &K, frame: usize) -> bool {
         let frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = frames.get(content).and_then(|frames| frames.get(frame)).copied().unwrap_or(0);
+        let at = frames
+            .get(content)
+            .and_then(|frames| frames.get(frame))
+            .copied()
+            .unwrap_or(0);
         at > 0 && self.now() - at < COUNTS.as_secs() as u32
     }
 
@@ -45,7 +52,10 @@ impl<K: Eq + Hash> RecentChecks<K> {
 
     /// Content is gone, and so are its frames.
     pub fn forget(&self, content: &K) {
-        self.frames.lock().unwrap_or_else(PoisonError::into_inner).remove(content);
+        self.frames
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(content);
     }
 
     fn now(&self) -> u32 {
@@ -61,7 +71,9 @@ mod tests {
     fn a_comparison_counts_for_a_minute() {
         let mut checks = RecentChecks::default();
         checks.add(7, 3);
-        assert!(checks.has(&7, 3) && !checks.has(&7, 2) && !checks.has(&7, 4) && !checks.has(&6, 3));
+        assert!(
+            checks.has(&7, 3) && !checks.has(&7, 2) && !checks.has(&7, 4) && !checks.has(&6, 3)
+        );
         checks.start -= COUNTS;
         assert!(!checks.has(&7, 3));
         checks.add(7, 3);

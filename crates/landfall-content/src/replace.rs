@@ -1,4 +1,5 @@
-//! Files of people, replaced so that a killed run leaves the old or the new one. What a file has besides its content stays.
+//! Files of people, replaced so that a killed run leaves the old or the new one. What a file has
+//! besides its content stays.
 
 use super::whole_file::{folder_of, refuse_special, sync_folder, temporary_in};
 use rustix::fs::{
@@ -22,22 +23,32 @@ pub enum ReplaceError {
     Changed,
 }
 
-/// The attribute that access control lists are kept in. With one, the group's bits of the mode are its mask.
+/// The attribute that access control lists are kept in. With one, the group's bits of the mode are
+/// its mask.
 const ACL: &str = "system.posix_acl_access";
 const GROUP_BITS: u32 = 0o070;
 
-/// Replaces the content of the file at `path` by `new`, if it still is what was read: `is_old` tells. A symbolic link
-/// stays one; mode, owner, group, access control lists and extended attributes stay. Returns what could not be kept.
+/// Replaces the content of the file at `path` by `new`, if it still is what was read: `is_old`
+/// tells. A symbolic link stays one; mode, owner, group, access control lists and extended
+/// attributes stay. Returns what could not be kept.
 ///
 /// # Errors
 /// When the system refuses, or the file was changed.
-pub fn replace(path: &Path, is_old: impl Fn(&[u8]) -> bool, new: &[u8]) -> Result<Vec<String>, ReplaceError> {
+pub fn replace(
+    path: &Path,
+    is_old: impl Fn(&[u8]) -> bool,
+    new: &[u8],
+) -> Result<Vec<String>, ReplaceError> {
     let path = path.canonicalize()?;
     let old = File::open(&path)?;
     let like = old.metadata()?;
     refuse_special(&path)?;
     let file = private(&path, new)?;
-    if (like.uid(), like.gid()) != { file.as_file().metadata().map(|now| (now.uid(), now.gid()))? } {
+    if (like.uid(), like.gid()) != {
+        file.as_file()
+            .metadata()
+            .map(|now| (now.uid(), now.gid()))?
+    } {
         fchown(file.as_file(), Some(like.uid()), Some(like.gid()))?;
     }
     let mut lost = Vec::new();
@@ -47,7 +58,9 @@ pub fn replace(path: &Path, is_old: impl Fn(&[u8]) -> bool, new: &[u8]) -> Resul
     file.as_file().sync_all()?;
     let names = like.nlink().saturating_sub(1);
     if names > 0 {
-        lost.push(format!("{names} more of its names (hard links), which have the old content now"));
+        lost.push(format!(
+            "{names} more of its names (hard links), which have the old content now"
+        ));
     }
     if !is_old(&fs::read(&path)?) {
         return Err(ReplaceError::Changed);
@@ -67,15 +80,17 @@ pub fn create(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
     let mut file = temporary_in(folder)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
-    file.persist_noclobber(&path).map_err(|error| match error.error.kind() {
-        io::ErrorKind::AlreadyExists => ReplaceError::Changed,
-        _ => error.error.into(),
-    })?;
+    file.persist_noclobber(&path)
+        .map_err(|error| match error.error.kind() {
+            io::ErrorKind::AlreadyExists => ReplaceError::Changed,
+            _ => error.error.into(),
+        })?;
     Ok(sync_folder(folder)?)
 }
 
-/// Writes a file that comes whole or not at all, whether one is there or not; a file that is there keeps what it has besides
-/// its content. What is no plain file, such as a pipe, is written to as it stands.
+/// Writes a file that comes whole or not at all, whether one is there or not; a file that is there
+/// keeps what it has besides its content. What is no plain file, such as a pipe, is written to as
+/// it stands.
 ///
 /// # Errors
 /// When the system refuses.
@@ -90,7 +105,8 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
     }
 }
 
-/// Writes `content` to `to`, in place of a plain file or of none, with the rights that the file `from` has, but not its owner.
+/// Writes `content` to `to`, in place of a plain file or of none, with the rights that the file
+/// `from` has, but not its owner.
 ///
 /// # Errors
 /// When the system refuses.
@@ -102,18 +118,30 @@ pub fn write_like(from: &Path, to: &Path, content: &[u8]) -> io::Result<()> {
     file.persist(to).map(drop).map_err(|error| error.error)
 }
 
-/// A temporary file beside `path` with `content`, which nobody else can read yet: it may have passwords in it.
+/// A temporary file beside `path` with `content`, which nobody else can read yet: it may have
+/// passwords in it.
 fn private(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
-    let mut file = tempfile::Builder::new().prefix(".landfall-").tempfile_in(folder_of(path))?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".landfall-")
+        .tempfile_in(folder_of(path))?;
     file.write_all(content)?;
     Ok(file)
 }
 
-/// Gives `to` the extended attributes of `from`, and its mode, which is that of `like`. What is impossible is `lost`.
-fn keep_attributes(from: &File, like: &Metadata, to: &File, lost: &mut Vec<String>) -> io::Result<()> {
+/// Gives `to` the extended attributes of `from`, and its mode, which is that of `like`. What is
+/// impossible is `lost`.
+fn keep_attributes(
+    from: &File,
+    like: &Metadata,
+    to: &File,
+    lost: &mut Vec<String>,
+) -> io::Result<()> {
     let wanted = attributes(from)?;
     // the folder may give its files an access control list
-    for name in attributes(to)?.iter().filter(|name| *name == ACL && !wanted.contains(name)) {
+    for name in attributes(to)?
+        .iter()
+        .filter(|name| *name == ACL && !wanted.contains(name))
+    {
         fremovexattr(to, name.as_str())?;
     }
     let mut mode = like.permissions().mode();
@@ -148,8 +176,12 @@ fn attributes(file: &File) -> io::Result<Vec<String>> {
     };
     match list() {
         Ok(list) => {
-            let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-            Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+            let names = list
+                .split(|byte| *byte == 0)
+                .filter(|name| !name.is_empty());
+            Ok(names
+                .map(|name| String::from_utf8_lossy(name).into_owned())
+                .collect())
         }
         Err(Errno::NOTSUP | Errno::NOSYS) => Ok(Vec::new()),
         Err(error) => Err(error.into()),

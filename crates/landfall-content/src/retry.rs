@@ -1,8 +1,9 @@
-//! The one place that decides whether a part is tried again, or its stream is opened again, and after which pause.
+//! The one place that decides whether a part is tried again, or its stream is opened again, and
+//! after which pause.
 //!
-//! Requests that fail before their answer are tried again by the transport ([`landfall_http`]). What fails there
-//! is final here. Here only what broke after that is counted: streams that ended early, bodies that a sink
-//! refused, and bytes with another digest.
+//! Requests that fail before their answer are tried again by the transport ([`landfall_http`]).
+//! What fails there is final here. Here only what broke after that is counted: streams that ended
+//! early, bodies that a sink refused, and bytes with another digest.
 
 use super::{TransferError, WriteError};
 use landfall_http::{Attempts, Error, ErrorKind, RetryPolicy};
@@ -28,7 +29,8 @@ pub enum Cause {
     Sink,
     /// The sink found out how to take it: its attempts count anew.
     SinkLearned,
-    /// The bytes are not the content. Once may be a bad link or cache; twice is what the source has.
+    /// The bytes are not the content. Once may be a bad link or cache; twice is what the source
+    /// has.
     Wrong,
     /// The bytes are not the content, and the next attempt reads it in another way.
     WrongOnce,
@@ -47,7 +49,11 @@ impl Failed {
 
     /// A stream of the source that failed, and is not opened again.
     pub(super) fn reading(error: Error) -> Failed {
-        let cause = if error.kind == ErrorKind::Invalid { Cause::Wrong } else { Cause::Final };
+        let cause = if error.kind == ErrorKind::Invalid {
+            Cause::Wrong
+        } else {
+            Cause::Final
+        };
         Failed::new(TransferError::source(error), cause)
     }
 }
@@ -82,11 +88,16 @@ pub(super) struct PartAttempts {
 impl PartAttempts {
     pub(super) fn new(limits: &Limits) -> PartAttempts {
         let policy = RetryPolicy::new(limits);
-        PartAttempts { source: policy.start(), sink: policy.start(), wrong: 0, progress: limits.progress }
+        PartAttempts {
+            source: policy.start(),
+            sink: policy.start(),
+            wrong: 0,
+            progress: limits.progress,
+        }
     }
 
-    /// The pause before a stream that broke off after `came` new bytes is opened again; `None` where it is not. There is
-    /// no pause while there is progress.
+    /// The pause before a stream that broke off after `came` new bytes is opened again; `None`
+    /// where it is not. There is no pause while there is progress.
     pub(super) fn broke_off(&mut self, came: u64) -> Option<Duration> {
         if came >= self.progress {
             self.source.reset();
@@ -118,14 +129,22 @@ mod tests {
     use super::*;
 
     fn attempts() -> PartAttempts {
-        PartAttempts::new(&Limits { attempts: 3, progress: 100, ..Limits::default() })
+        PartAttempts::new(&Limits {
+            attempts: 3,
+            progress: 100,
+            ..Limits::default()
+        })
     }
 
     #[test]
     fn a_source_may_break_as_often_as_there_is_progress() {
         let mut tried = attempts();
         assert!((1..100).all(|_| tried.broke_off(100) == Some(Duration::ZERO)));
-        assert!(tried.broke_off(99).is_some_and(|pause| pause > Duration::ZERO));
+        assert!(
+            tried
+                .broke_off(99)
+                .is_some_and(|pause| pause > Duration::ZERO)
+        );
         assert!(tried.broke_off(0).is_some() && tried.broke_off(0).is_none());
     }
 

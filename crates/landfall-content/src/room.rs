@@ -23,10 +23,17 @@ impl Room {
     /// When the system does not tell.
     pub fn of(folder: &Path, needed: u64) -> io::Result<Room> {
         let absolute = std::path::absolute(folder)?;
-        let there = absolute.ancestors().find(|folder| folder.exists()).unwrap_or(&absolute);
+        let there = absolute
+            .ancestors()
+            .find(|folder| folder.exists())
+            .unwrap_or(&absolute);
         let system = rustix::fs::statvfs(there)?;
         let free = system.f_bavail.saturating_mul(system.f_frsize);
-        Ok(Room { folder: folder.into(), needed, free })
+        Ok(Room {
+            folder: folder.into(),
+            needed,
+            free,
+        })
     }
 
     /// Whether it is enough.
@@ -38,7 +45,11 @@ impl Room {
 impl fmt::Display for Room {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (needed, free) = (human_size(self.needed), human_size(self.free));
-        write!(f, "needs at most {needed} in {}, which has {free} free", self.folder.display())
+        write!(
+            f,
+            "needs at most {needed} in {}, which has {free} free",
+            self.folder.display()
+        )
     }
 }
 

@@ -15,11 +15,12 @@ pub trait Task {
     fn host(&self) -> &Arc<str>;
 }
 
-/// Tasks in queues, each queue in its order and with slots of its own. If a later queue has begun everything, its free
-/// slots serve those before it.
+/// Tasks in queues, each queue in its order and with slots of its own. If a later queue has begun
+/// everything, its free slots serve those before it.
 ///
-/// Tasks of a host that others already wait for begin after those of other hosts, and no more of one host are under way
-/// than the limit allows: a host in trouble keeps nobody from what other hosts have.
+/// Tasks of a host that others already wait for begin after those of other hosts, and no more of
+/// one host are under way than the limit allows: a host in trouble keeps nobody from what other
+/// hosts have.
 pub struct Schedule<T, R> {
     queues: Vec<Queue<T>>,
     hosts: Arc<HostLoad>,
@@ -39,14 +40,18 @@ pub enum Step<T, R> {
 }
 
 impl<T: Task, R: Send + 'static> Schedule<T, R> {
-    /// Queues of tasks, and how many of each may be under way at once; of one host there are `per_host` at the most.
+    /// Queues of tasks, and how many of each may be under way at once; of one host there are
+    /// `per_host` at the most.
     pub fn new(
         queues: impl IntoIterator<Item = (Vec<T>, usize)>,
         per_host: usize,
         watchdog: Watchdog,
     ) -> Schedule<T, R> {
         Schedule {
-            queues: queues.into_iter().map(|(tasks, slots)| Queue::new(tasks, slots)).collect(),
+            queues: queues
+                .into_iter()
+                .map(|(tasks, slots)| Queue::new(tasks, slots))
+                .collect(),
             hosts: Arc::default(),
             per_host: per_host.max(1),
             all_begun: watch::Sender::new(false),
@@ -61,7 +66,11 @@ impl<T: Task, R: Send + 'static> Schedule<T, R> {
     }
 
     /// Begins a task.
-    pub fn spawn(&mut self, slot: Arc<TransferSlot>, task: impl Future<Output = R> + Send + 'static) {
+    pub fn spawn(
+        &mut self,
+        slot: Arc<TransferSlot>,
+        task: impl Future<Output = R> + Send + 'static,
+    ) {
         self.running.spawn(async move {
             let _until_it_ends = slot;
             task.await
@@ -78,12 +87,14 @@ impl<T: Task, R: Send + 'static> Schedule<T, R> {
         self.hosts.is_waited_for(host)
     }
 
-    /// Why the tasks without a result have none, if the schedule ended them because they waited for each other.
+    /// Why the tasks without a result have none, if the schedule ended them because they waited for
+    /// each other.
     pub fn stuck(&self) -> Option<String> {
         self.watchdog.message()
     }
 
-    /// A slot for the next task of a queue: its own, or one of a later queue that needs none any more.
+    /// A slot for the next task of a queue: its own, or one of a later queue that needs none any
+    /// more.
     fn slot(&self, at: usize) -> Option<(Arc<Semaphore>, OwnedSemaphorePermit)> {
         let (queue, later) = self.queues[at..].split_first()?;
         let lent = later.iter().filter(|queue| queue.is_empty());
@@ -94,7 +105,9 @@ impl<T: Task, R: Send + 'static> Schedule<T, R> {
     /// The next task that may begin, with its slot.
     fn begin(&mut self) -> Option<Step<T, R>> {
         for at in 0..self.queues.len() {
-            let Some(host) = self.queues[at].next_host(&self.hosts, self.per_host) else { continue };
+            let Some(host) = self.queues[at].next_host(&self.hosts, self.per_host) else {
+                continue;
+            };
             if let Some((from, permit)) = self.slot(at)
                 && let Some(task) = self.queues[at].pop(&host)
             {
@@ -105,7 +118,8 @@ impl<T: Task, R: Send + 'static> Schedule<T, R> {
         None
     }
 
-    /// What happens next; `None` when every task has ended. A task that panicked comes to no result.
+    /// What happens next; `None` when every task has ended. A task that panicked comes to no
+    /// result.
     pub async fn step(&mut self) -> Option<Step<T, R>> {
         loop {
             if let Some(step) = self.begin() {
@@ -140,9 +154,15 @@ impl<T: Task> Queue<T> {
     fn new(tasks: Vec<T>, slots: usize) -> Queue<T> {
         let mut waiting: BTreeMap<Arc<str>, VecDeque<(usize, T)>> = BTreeMap::new();
         for (place, task) in tasks.into_iter().enumerate() {
-            waiting.entry(task.host().clone()).or_default().push_back((place, task));
+            waiting
+                .entry(task.host().clone())
+                .or_default()
+                .push_back((place, task));
         }
-        Queue { waiting, slots: Arc::new(Semaphore::new(slots.max(1))) }
+        Queue {
+            waiting,
+            slots: Arc::new(Semaphore::new(slots.max(1))),
+        }
     }
 }
 
@@ -157,9 +177,16 @@ impl<T> Queue<T> {
 
     /// The host whose task is next: in the order of the queue, those that nobody waits for first.
     fn next_host(&self, hosts: &HostLoad, per_host: usize) -> Option<Arc<str>> {
-        let open = self.waiting.iter().filter(|(host, _)| hosts.begun(host) < per_host);
-        let next = open
-            .min_by_key(|(host, tasks)| (hosts.is_waited_for(host), tasks.front().map(|(place, _)| *place)));
+        let open = self
+            .waiting
+            .iter()
+            .filter(|(host, _)| hosts.begun(host) < per_host);
+        let next = open.min_by_key(|(host, tasks)| {
+            (
+                hosts.is_waited_for(host),
+                tasks.front().map(|(place, _)| *place),
+            )
+        });
         next.map(|(host, _)| host.clone())
     }
 
@@ -173,8 +200,8 @@ impl<T> Queue<T> {
     }
 }
 
-/// Notices that tasks wait for each other: no request is in flight, none is waiting to be sent again, and none has
-/// ended for a long time.
+/// Notices that tasks wait for each other: no request is in flight, none is waiting to be sent
+/// again, and none has ended for a long time.
 pub struct Watchdog {
     activity: Activity,
     patience: Duration,
@@ -187,7 +214,11 @@ const LOOKS: u32 = 8;
 impl Watchdog {
     /// Watches `activity`; the run is stuck if nothing is under way for `patience`.
     pub fn new(activity: Activity, patience: Duration) -> Watchdog {
-        Watchdog { activity, patience, has_barked: false }
+        Watchdog {
+            activity,
+            patience,
+            has_barked: false,
+        }
     }
 
     /// Returns when the run is stuck, once.
@@ -199,7 +230,11 @@ impl Watchdog {
         while quiet < LOOKS {
             tokio::time::sleep(self.patience / LOOKS).await;
             let look = self.activity.look();
-            quiet = if look.busy == 0 && last == Some(look) { quiet + 1 } else { 0 };
+            quiet = if look.busy == 0 && last == Some(look) {
+                quiet + 1
+            } else {
+                0
+            };
             last = Some(look);
         }
         self.has_barked = true;
@@ -234,7 +269,9 @@ mod tests {
         Watchdog::new(Activity::default(), Duration::from_mins(10))
     }
 
-    fn schedule<R: Send + 'static>(queues: [(Vec<&'static str>, usize); 2]) -> Schedule<&'static str, R> {
+    fn schedule<R: Send + 'static>(
+        queues: [(Vec<&'static str>, usize); 2],
+    ) -> Schedule<&'static str, R> {
         Schedule::new(queues, 100, watchdog())
     }
 
@@ -267,7 +304,11 @@ mod tests {
             begun.push(task);
             slots.push(slot);
         }
-        assert_eq!(begun, ["a", "x", "y", "b"], "one of its own, and one that the other queue needs no more");
+        assert_eq!(
+            begun,
+            ["a", "x", "y", "b"],
+            "one of its own, and one that the other queue needs no more"
+        );
     }
 
     /// A task of a host.
@@ -281,7 +322,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_host_that_is_waited_for_keeps_nobody_from_other_hosts() {
-        let tasks = (0..40).map(|at| Of(if at < 20 { "sick" } else { "well" }.into(), at)).collect();
+        let tasks = (0..40)
+            .map(|at| Of(if at < 20 { "sick" } else { "well" }.into(), at))
+            .collect();
         let mut schedule: Schedule<Of, ()> = Schedule::new([(tasks, 4)], 6, watchdog());
         let mut slots = Vec::new();
         let mut begin = |schedule: &mut Schedule<Of, ()>| {
@@ -290,7 +333,10 @@ mod tests {
                 begun.push(at);
                 slots.push((host, slot));
             }
-            slots.iter().filter(|(host, _)| &**host == "sick").for_each(|(_, slot)| slot.lend());
+            slots
+                .iter()
+                .filter(|(host, _)| &**host == "sick")
+                .for_each(|(_, slot)| slot.lend());
             // those of the other host end at once
             slots.retain(|(host, _)| &**host == "sick");
             begun
@@ -303,7 +349,10 @@ mod tests {
                 .collect();
         rest.sort_unstable();
         let expected: Vec<usize> = [4, 5].into_iter().chain(24..40).collect();
-        assert_eq!(rest, expected, "six of the host that is waited for, and all others");
+        assert_eq!(
+            rest, expected,
+            "six of the host that is waited for, and all others"
+        );
     }
 
     #[tokio::test]
@@ -322,15 +371,23 @@ mod tests {
         }
         assert_eq!(begun, ["a", "b"]);
         let told = schedule.stuck().unwrap();
-        assert!(told.starts_with("no request is in flight and none can start"), "{told}");
+        assert!(
+            told.starts_with("no request is in flight and none can start"),
+            "{told}"
+        );
     }
 
     #[tokio::test]
     async fn a_request_in_flight_is_waited_for() {
         let activity = Activity::default();
-        let mut schedule =
-            Schedule::new([(vec!["a"], 1)], 1, Watchdog::new(activity.clone(), Duration::from_millis(8)));
-        let Some(Step::Begin(_, slot)) = schedule.step().await else { panic!("it begins") };
+        let mut schedule = Schedule::new(
+            [(vec!["a"], 1)],
+            1,
+            Watchdog::new(activity.clone(), Duration::from_millis(8)),
+        );
+        let Some(Step::Begin(_, slot)) = schedule.step().await else {
+            panic!("it begins")
+        };
         schedule.spawn(slot, async move {
             let _busy = activity.busy();
             tokio::time::sleep(Duration::from_millis(80)).await;

@@ -3,10 +3,11 @@
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeMap;
 
-/// The results of the tasks 0 to `count`, in this order. At most `at_once` run at a time, each made when its turn comes.
+/// The results of the tasks 0 to `count`, in this order. At most `at_once` run at a time, each made
+/// when its turn comes.
 ///
-/// One that takes long holds up no other, unlike in [`StreamExt::buffered`], where what ended behind it counts as
-/// running.
+/// One that takes long holds up no other, unlike in [`StreamExt::buffered`], where what ended
+/// behind it counts as running.
 pub async fn side_by_side<T, F: Future<Output = T>>(
     count: usize,
     at_once: usize,
@@ -15,8 +16,8 @@ pub async fn side_by_side<T, F: Future<Output = T>>(
     side_by_side_by_host(count, at_once, |_| (), task).await
 }
 
-/// Like [`side_by_side`], with at most `at_once` tasks at a time for each host: those that wait for a host in trouble
-/// hold up no others.
+/// Like [`side_by_side`], with at most `at_once` tasks at a time for each host: those that wait for
+/// a host in trouble hold up no others.
 pub async fn side_by_side_by_host<T, H: Ord, F: Future<Output = T>>(
     count: usize,
     at_once: usize,
@@ -48,7 +49,10 @@ mod tests {
     async fn one_that_takes_long_holds_up_no_other_and_the_order_stays() {
         let (running, last_began) = (AtomicUsize::new(0), Notify::new());
         let results = side_by_side(9, 2, async |at: usize| {
-            assert!(running.fetch_add(1, Ordering::Relaxed) < 2, "no more at once than asked for");
+            assert!(
+                running.fetch_add(1, Ordering::Relaxed) < 2,
+                "no more at once than asked for"
+            );
             match at {
                 0 => last_began.notified().await,
                 8 => last_began.notify_one(),

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 /// Where content is brought to: a store, a bundle that is being written, or a registry.
 pub trait Sink: Send + Sync {
-    /// Begins to write content, or resumes what an earlier attempt or run left. `None` means that it is there.
-    /// With `in_order` it is written from its beginning to its end: what came in any other order was wrong.
+    /// Begins to write content, or resumes what an earlier attempt or run left. `None` means that
+    /// it is there. With `in_order` it is written from its beginning to its end: what came in any
+    /// other order was wrong.
     ///
     /// # Errors
     /// When it cannot be written, and no other attempt can fix that.
@@ -21,7 +22,8 @@ pub trait Sink: Send + Sync {
 
 /// One piece of content that is being written to a [`Sink`].
 pub trait BlobWrite: Send {
-    /// Takes what is not there from `opener`, and finishes: the content counts when its size and digest are right.
+    /// Takes what is not there from `opener`, and finishes: the content counts when its size and
+    /// digest are right.
     ///
     /// # Errors
     /// What broke.

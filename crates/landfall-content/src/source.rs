@@ -25,7 +25,8 @@ pub struct Opened {
     pub stream: ByteStream,
     /// Whether the bytes were checked when they came in, and are guarded since.
     pub is_checked: bool,
-    /// What the source does when content with these bytes in it turns out wrong. It answers otherwise afterwards.
+    /// What the source does when content with these bytes in it turns out wrong. It answers
+    /// otherwise afterwards.
     pub on_wrong: Option<OnWrong>,
 }
 
@@ -35,12 +36,20 @@ pub type OnWrong = Box<dyn FnOnce() + Send>;
 impl Opened {
     /// Bytes that were not checked yet.
     pub fn unchecked(start: u64, stream: ByteStream) -> Opened {
-        Opened { start, stream, is_checked: false, on_wrong: None }
+        Opened {
+            start,
+            stream,
+            is_checked: false,
+            on_wrong: None,
+        }
     }
 
     /// Bytes that are known to be right, or break off before their end.
     pub fn checked(start: u64, stream: ByteStream) -> Opened {
-        Opened { is_checked: true, ..Opened::unchecked(start, stream) }
+        Opened {
+            is_checked: true,
+            ..Opened::unchecked(start, stream)
+        }
     }
 
     /// The whole of a small part.
@@ -51,6 +60,9 @@ impl Opened {
     /// With what the source does when these bytes turn out wrong.
     #[must_use]
     pub fn on_wrong(self, act: impl FnOnce() + Send + 'static) -> Opened {
-        Opened { on_wrong: Some(Box::new(act)), ..self }
+        Opened {
+            on_wrong: Some(Box::new(act)),
+            ..self
+        }
     }
 }

@@ -11,8 +11,8 @@ const PIECE: usize = 256 << 10;
 /// The length of a new buffer, in bytes: most blobs are small.
 const FIRST: usize = 16 << 10;
 
-/// A blocking reader as a stream of pieces of at most 256 KiB, read on the blocking threads. Few buffers serve
-/// the whole stream.
+/// A blocking reader as a stream of pieces of at most 256 KiB, read on the blocking threads. Few
+/// buffers serve the whole stream.
 pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
     let buffers = Buffers::default();
     futures_util::stream::unfold(Some(reader), move |reader| {
@@ -49,7 +49,8 @@ pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
 /// Buffers of at most [`PIECE`] bytes that are free.
 type Buffers = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// The beginning of a buffer, which is free again when the piece is dropped: fresh memory is cleared page by page.
+/// The beginning of a buffer, which is free again when the piece is dropped: fresh memory is
+/// cleared page by page.
 struct Piece {
     buffer: Vec<u8>,
     length: usize,
@@ -59,13 +60,20 @@ struct Piece {
 impl Piece {
     fn new(home: Buffers) -> Piece {
         let free = home.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Piece { buffer: free.unwrap_or_default(), length: 0, home }
+        Piece {
+            buffer: free.unwrap_or_default(),
+            length: 0,
+            home,
+        }
     }
 
-    /// Makes its full buffer larger. The new one is of memory that is cleared already: `resize` writes it byte by byte in a
-    /// debug build.
+    /// Makes its full buffer larger. The new one is of memory that is cleared already: `resize`
+    /// writes it byte by byte in a debug build.
     fn grow(&mut self) {
-        let full = std::mem::replace(&mut self.buffer, vec![0; (4 * self.length).clamp(FIRST, PIECE)]);
+        let full = std::mem::replace(
+            &mut self.buffer,
+            vec![0; (4 * self.length).clamp(FIRST, PIECE)],
+        );
         self.buffer[..full.len()].copy_from_slice(&full);
     }
 }
@@ -79,6 +87,9 @@ impl AsRef<[u8]> for Piece {
 impl Drop for Piece {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
-        self.home.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+        self.home
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(buffer);
     }
 }

@@ -1,5 +1,5 @@
-//! The way of one part from a source to a sink. The loop in [`Transfer::bring`] is the only one that tries a part
-//! again; what it counts stands in [`super::retry`].
+//! The way of one part from a source to a sink. The loop in [`Transfer::bring`] is the only one
+//! that tries a part again; what it counts stands in [`super::retry`].
 
 use super::opener::wait;
 use super::{Cause, Opener, Origin, Part, Sink, Source, TransferError};
@@ -30,17 +30,22 @@ pub enum Brought {
 }
 
 impl Transfer {
-    /// Brings one part to the sink. If the source breaks off, it is resumed at its last byte, under the same write.
-    /// `slot` is lent while the source gives nothing.
+    /// Brings one part to the sink. If the source breaks off, it is resumed at its last byte, under
+    /// the same write. `slot` is lent while the source gives nothing.
     ///
     /// # Errors
     /// Which side failed, after all attempts.
     pub async fn bring(&self, part: &Part, slot: Arc<dyn Lend>) -> Result<Brought, TransferError> {
-        let Origin::Urls(urls) = &part.origin else { return self.bring_from(part, slot).await };
+        let Origin::Urls(urls) = &part.origin else {
+            return self.bring_from(part, slot).await;
+        };
         let mut failed: Option<TransferError> = None;
         for url in urls {
             let origin = Origin::Url(url.clone());
-            let part = Part { descriptor: part.descriptor.clone(), origin };
+            let part = Part {
+                descriptor: part.descriptor.clone(),
+                origin,
+            };
             let next = self.bring_from(&part, slot.clone()).await;
             let error = match (next, failed.take()) {
                 (Err(error), None) => error,
@@ -56,8 +61,17 @@ impl Transfer {
     }
 
     async fn bring_from(&self, part: &Part, slot: Arc<dyn Lend>) -> Result<Brought, TransferError> {
-        let opener = Opener::new(self.source.clone(), part, slot, &self.limits, self.progress.clone());
-        let mut counted = Counted { opener: Arc::new(opener), is_settled: false };
+        let opener = Opener::new(
+            self.source.clone(),
+            part,
+            slot,
+            &self.limits,
+            self.progress.clone(),
+        );
+        let mut counted = Counted {
+            opener: Arc::new(opener),
+            is_settled: false,
+        };
         let brought = self.bring_by(part, &counted.opener).await;
         if brought.is_ok() {
             counted.opener.settled();
@@ -88,8 +102,8 @@ impl Transfer {
     }
 }
 
-/// What a transfer counted of its part. One that ends without the part, by an error or because its image ended first, leaves
-/// all of it to do.
+/// What a transfer counted of its part. One that ends without the part, by an error or because its
+/// image ended first, leaves all of it to do.
 struct Counted {
     opener: Arc<Opener>,
     is_settled: bool,
@@ -108,8 +122,8 @@ mod tests {
     use super::*;
     use crate::store::Disk;
     use crate::{
-        BlobRead, BlobWrite, ByteRange, ContentError, Entry, Failed, IdleSlots, Local, LocalSink, Opened,
-        Origin, Store, WriteError, Writer,
+        BlobRead, BlobWrite, ByteRange, ContentError, Entry, Failed, IdleSlots, Local, LocalSink,
+        Opened, Origin, Store, WriteError, Writer,
     };
     use bytes::Bytes;
     use futures_util::StreamExt;
@@ -179,7 +193,10 @@ mod tests {
     impl BlobWrite for Whole {
         fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
             Box::pin(async move {
-                let mut stream = opener.stream(0).await.map_err(|_| opener.failure().unwrap())?;
+                let mut stream = opener
+                    .stream(0)
+                    .await
+                    .map_err(|_| opener.failure().unwrap())?;
                 self.taken.lock().unwrap().clear();
                 while let Some(bytes) = stream.next().await {
                     let bytes = bytes.map_err(|_| opener.failure().unwrap())?;
@@ -187,10 +204,13 @@ mod tests {
                 }
                 if self
                     .refuses
-                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                        left.checked_sub(1)
+                    })
                     .is_ok()
                 {
-                    let error = TransferError::new(Side::Destination, ErrorKind::Status(500), "full");
+                    let error =
+                        TransferError::new(Side::Destination, ErrorKind::Status(500), "full");
                     return Err(Failed::new(error, Cause::Sink));
                 }
                 Ok(())
@@ -210,18 +230,34 @@ mod tests {
             offsets: Mutex::default(),
             distrusted: Arc::default(),
         });
-        let limits =
-            Limits { attempts: 3, backoff: Duration::from_millis(1), progress: 1, ..Limits::default() };
-        let transfer = Transfer { source: source.clone(), sink, limits, progress: Arc::new(Silent) };
+        let limits = Limits {
+            attempts: 3,
+            backoff: Duration::from_millis(1),
+            progress: 1,
+            ..Limits::default()
+        };
+        let transfer = Transfer {
+            source: source.clone(),
+            sink,
+            limits,
+            progress: Arc::new(Silent),
+        };
         let descriptor = Descriptor {
             digest: Digest::sha256(CONTENT.as_bytes()),
             size: CONTENT.len() as u64,
             media_type: "x/y".into(),
         };
-        let part = Part { descriptor, origin: Origin::Url("u".into()) };
+        let part = Part {
+            descriptor,
+            origin: Origin::Url("u".into()),
+        };
         let brought = transfer.bring(&part, Arc::new(NoSlot)).await;
         let offsets = source.offsets.lock().unwrap().clone();
-        Outcome { brought, offsets, distrusted: source.distrusted.load(Ordering::Relaxed) }
+        Outcome {
+            brought,
+            offsets,
+            distrusted: source.distrusted.load(Ordering::Relaxed),
+        }
     }
 
     #[tokio::test]
@@ -230,15 +266,24 @@ mod tests {
         let whole = Whole::default();
         let outcome = bring(&cut, Arc::new(whole.clone())).await;
         assert_eq!(outcome.brought.unwrap(), Brought::Received(11));
-        assert_eq!((outcome.offsets, whole.begun.load(Ordering::Relaxed)), (vec![0, 3, 5], 1));
+        assert_eq!(
+            (outcome.offsets, whole.begun.load(Ordering::Relaxed)),
+            (vec![0, 3, 5], 1)
+        );
         assert_eq!(*whole.taken.lock().unwrap(), CONTENT.as_bytes());
 
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(Disk::open(dir.path()).unwrap());
         let local = || Arc::new(Local::new(disk.clone(), Limits::default(), None));
         let outcome = bring(&cut, local()).await;
-        assert_eq!((outcome.brought.unwrap(), outcome.offsets), (Brought::Received(11), vec![0, 3, 5]));
-        assert_eq!(disk.stat(&Digest::sha256(CONTENT.as_bytes())).unwrap(), Some(11));
+        assert_eq!(
+            (outcome.brought.unwrap(), outcome.offsets),
+            (Brought::Received(11), vec![0, 3, 5])
+        );
+        assert_eq!(
+            disk.stat(&Digest::sha256(CONTENT.as_bytes())).unwrap(),
+            Some(11)
+        );
         assert_eq!(bring(&[], local()).await.brought.unwrap(), Brought::There);
     }
 
@@ -293,10 +338,20 @@ mod tests {
         let cuts: Vec<_> = (1..=11).map(|end| (CONTENT, end)).collect();
         for parallel_from in [0, 100] {
             let dir = tempfile::tempdir().unwrap();
-            let disk = Arc::new(Counting(Disk::open(dir.path()).unwrap(), AtomicUsize::new(0)));
+            let disk = Arc::new(Counting(
+                Disk::open(dir.path()).unwrap(),
+                AtomicUsize::new(0),
+            ));
             let slots = IdleSlots::new(Arc::new(Semaphore::new(0)), watch::channel(false).1);
-            let limits = Limits { parallel_from, ..Limits::default() };
-            let outcome = bring(&cuts, Arc::new(Local::new(disk.clone(), limits, Some(slots)))).await;
+            let limits = Limits {
+                parallel_from,
+                ..Limits::default()
+            };
+            let outcome = bring(
+                &cuts,
+                Arc::new(Local::new(disk.clone(), limits, Some(slots))),
+            )
+            .await;
             assert_eq!(
                 (outcome.brought.unwrap(), outcome.offsets),
                 (Brought::Received(11), (0..11).collect())
@@ -313,13 +368,19 @@ mod tests {
         assert_eq!(outcome.brought.unwrap_err().why.kind, ErrorKind::Invalid);
         assert_eq!((outcome.offsets, outcome.distrusted), (vec![0, 0], 0));
         let outcome = bring(&[(CONTENT, 3), wrong, wrong, (CONTENT, 11)], sink()).await;
-        assert_eq!((outcome.brought.unwrap(), outcome.distrusted), (Brought::Received(33), 1));
+        assert_eq!(
+            (outcome.brought.unwrap(), outcome.distrusted),
+            (Brought::Received(33), 1)
+        );
         assert_eq!(outcome.offsets, [0, 3, 0, 0]);
     }
 
     #[tokio::test]
     async fn attempts_of_the_sink_end_and_a_source_that_cannot_be_opened_is_final() {
-        let whole = Whole { refuses: Arc::new(AtomicUsize::new(9)), ..Whole::default() };
+        let whole = Whole {
+            refuses: Arc::new(AtomicUsize::new(9)),
+            ..Whole::default()
+        };
         let outcome = bring(&[(CONTENT, 11); 9], Arc::new(whole.clone())).await;
         assert_eq!(outcome.brought.unwrap_err().side, Side::Destination);
         assert_eq!(whole.begun.load(Ordering::Relaxed), 3);

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// The right to one transfer; returned when dropped, and lent while the transfer waits for its source.
+/// The right to one transfer; returned when dropped, and lent while the transfer waits for its
+/// source.
 #[derive(Debug)]
 pub struct TransferSlot {
     from: Arc<Semaphore>,
@@ -24,7 +25,12 @@ impl TransferSlot {
         host: Arc<str>,
     ) -> TransferSlot {
         hosts.begin(&host);
-        TransferSlot { from, permit: Mutex::new(Some(permit)), hosts, host }
+        TransferSlot {
+            from,
+            permit: Mutex::new(Some(permit)),
+            hosts,
+            host,
+        }
     }
 
     fn permit(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {

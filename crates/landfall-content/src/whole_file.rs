@@ -6,16 +6,19 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// A temporary file in `folder` that is renamed when it is whole. Its permissions are those that the umask leaves to a
-/// new file, as if it had been made under its name.
+/// A temporary file in `folder` that is renamed when it is whole. Its permissions are those that
+/// the umask leaves to a new file, as if it had been made under its name.
 ///
 /// # Errors
 /// When it cannot be made.
 pub fn temporary_in(folder: &Path) -> Result<NamedTempFile> {
-    tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
+    tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)
 }
 
-/// Refuses to replace what is no regular file: a device, a pipe or a link would be gone, and a plain file in its place.
+/// Refuses to replace what is no regular file: a device, a pipe or a link would be gone, and a
+/// plain file in its place.
 ///
 /// # Errors
 /// What stands at `path`, and what to do.
@@ -32,16 +35,23 @@ pub fn refuse_special(path: &Path) -> Result<()> {
         kind if kind.is_socket() => "a socket",
         _ => "a device",
     };
-    Err(Error::other(format!("it is {what}, and only a plain file is replaced; name another file")))
+    Err(Error::other(format!(
+        "it is {what}, and only a plain file is replaced; name another file"
+    )))
 }
 
-/// Opens or creates the unfinished file at `path`, and locks it against other processes. `None` where another one has it,
-/// or just gave it its name.
+/// Opens or creates the unfinished file at `path`, and locks it against other processes. `None`
+/// where another one has it, or just gave it its name.
 ///
 /// # Errors
 /// When the system refuses.
 pub fn claim(path: &Path) -> Result<Option<File>> {
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),
@@ -52,7 +62,8 @@ pub fn claim(path: &Path) -> Result<Option<File>> {
     Ok(same.unwrap_or(false).then_some(file))
 }
 
-/// `OUT.partial`, which gets the name `OUT` when it is whole. Where it does not, nothing is left of it.
+/// `OUT.partial`, which gets the name `OUT` when it is whole. Where it does not, nothing is left of
+/// it.
 pub struct FileUnderWay {
     partial: PathBuf,
     out: PathBuf,
@@ -64,7 +75,8 @@ impl FileUnderWay {
     /// Begins a file that will replace what is at `out`.
     ///
     /// # Errors
-    /// When something other than a plain file is there, another process writes it, or the system refuses.
+    /// When something other than a plain file is there, another process writes it, or the system
+    /// refuses.
     pub fn begin(out: &Path) -> Result<FileUnderWay> {
         let mut partial = out.as_os_str().to_owned();
         partial.push(".partial");
@@ -73,7 +85,12 @@ impl FileUnderWay {
         refuse_special(&partial)?;
         let file = claim(&partial)?.ok_or_else(|| Error::other("another process is writing it"))?;
         file.set_len(0)?;
-        Ok(FileUnderWay { partial, out: out.into(), file, is_whole: false })
+        Ok(FileUnderWay {
+            partial,
+            out: out.into(),
+            file,
+            is_whole: false,
+        })
     }
 
     /// Where it is written.
@@ -103,7 +120,9 @@ impl Drop for FileUnderWay {
 
 /// The folder that a file lies in.
 pub fn folder_of(file: &Path) -> &Path {
-    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    file.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// Brings the names in a folder to disk.
@@ -128,10 +147,18 @@ mod tests {
         refuse_special(&path).unwrap();
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        for (special, what) in
-            [(link.as_path(), "link"), (dir.path(), "folder"), (Path::new("/dev/null"), "device")]
-        {
-            assert!(refuse_special(special).unwrap_err().to_string().contains(what), "{what}");
+        for (special, what) in [
+            (link.as_path(), "link"),
+            (dir.path(), "folder"),
+            (Path::new("/dev/null"), "device"),
+        ] {
+            assert!(
+                refuse_special(special)
+                    .unwrap_err()
+                    .to_string()
+                    .contains(what),
+                "{what}"
+            );
         }
     }
 
@@ -146,7 +173,10 @@ mod tests {
             under_way
         };
         let under_way = write("half");
-        assert!(FileUnderWay::begin(&out).is_err_and(|error| error.to_string().contains("another process")));
+        assert!(
+            FileUnderWay::begin(&out)
+                .is_err_and(|error| error.to_string().contains("another process"))
+        );
         drop(under_way);
         assert_eq!(fs::read(&out).unwrap(), b"old");
         write("new").finish().unwrap();

@@ -6,8 +6,8 @@ use landfall_model::{Descriptor, Hasher};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Writes one piece of content in order. Dropped before [`Writer::commit`], it leaves what it has for the next run
-/// to resume.
+/// Writes one piece of content in order. Dropped before [`Writer::commit`], it leaves what it has
+/// for the next run to resume.
 #[derive(Debug)]
 pub struct Writer {
     partial: Arc<dyn PartialBlob>,
@@ -23,7 +23,13 @@ impl Writer {
     pub fn new(partial: impl PartialBlob + 'static, descriptor: &Descriptor) -> Writer {
         let hasher = Hasher::new(descriptor.digest.algorithm());
         let written = watch::Sender::default();
-        Writer { partial: Arc::new(partial), descriptor: descriptor.clone(), hasher, offset: 0, written }
+        Writer {
+            partial: Arc::new(partial),
+            descriptor: descriptor.clone(),
+            hasher,
+            offset: 0,
+            written,
+        }
     }
 
     /// Reads and hashes what is there already, up to `end`.
@@ -33,7 +39,9 @@ impl Writer {
     pub fn absorb(&mut self, end: u64) -> Result<(), WriteError> {
         let mut buffer = vec![0; 1 << 18];
         while self.offset < end {
-            let length = buffer.len().min(usize::try_from(end - self.offset).unwrap_or(usize::MAX));
+            let length = buffer
+                .len()
+                .min(usize::try_from(end - self.offset).unwrap_or(usize::MAX));
             let piece = &mut buffer[..length];
             self.partial.read(piece, self.offset)?;
             self.pass(piece)?;
@@ -48,7 +56,10 @@ impl Writer {
 
     /// For whoever reads the content while it is written.
     pub(super) fn follower(&self) -> Follower {
-        Follower { partial: self.partial.clone(), written: self.written.subscribe() }
+        Follower {
+            partial: self.partial.clone(),
+            written: self.written.subscribe(),
+        }
     }
 
     /// How many bytes it has: where to resume.
@@ -63,7 +74,10 @@ impl Writer {
     pub fn restart(&mut self) -> Result<(), WriteError> {
         // whoever follows knows it before a byte is gone
         let restarts = self.written.borrow().restarts + 1;
-        self.written.send_replace(Written { restarts, ..Written::default() });
+        self.written.send_replace(Written {
+            restarts,
+            ..Written::default()
+        });
         self.hasher = Hasher::new(self.descriptor.digest.algorithm());
         self.offset = 0;
         self.partial.clear()
@@ -78,7 +92,11 @@ impl Writer {
         if end > self.descriptor.size {
             let (wanted, size) = (self.descriptor.digest.clone(), self.descriptor.size);
             self.restart()?;
-            return Err(WriteError::Size { wanted, size, found: end });
+            return Err(WriteError::Size {
+                wanted,
+                size,
+                found: end,
+            });
         }
         self.partial.write(bytes, self.offset)?;
         self.pass(bytes)
@@ -87,7 +105,8 @@ impl Writer {
     fn pass(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         self.hasher.update(bytes);
         self.offset += bytes.len() as u64;
-        self.written.send_modify(|written| written.bytes = self.offset);
+        self.written
+            .send_modify(|written| written.bytes = self.offset);
         self.partial.passed(bytes)
     }
 
@@ -98,7 +117,11 @@ impl Writer {
     pub fn commit(mut self) -> Result<(), WriteError> {
         let wanted = self.descriptor.digest.clone();
         if self.offset != self.descriptor.size {
-            return Err(WriteError::Size { wanted, size: self.descriptor.size, found: self.offset });
+            return Err(WriteError::Size {
+                wanted,
+                size: self.descriptor.size,
+                found: self.offset,
+            });
         }
         let found = self.hasher.clone().finish();
         if found != wanted {

@@ -1,11 +1,11 @@
-//! Tells a run that is waiting for the network from one that is stuck: counts requests, bodies and pauses that will
-//! end by themselves.
+//! Tells a run that is waiting for the network from one that is stuck: counts requests, bodies and
+//! pauses that will end by themselves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What a run waits for that ends by itself: a request in flight, a body, a pause before another attempt. Each of them
-/// has a limit in time.
+/// What a run waits for that ends by itself: a request in flight, a body, a pause before another
+/// attempt. Each of them has a limit in time.
 #[derive(Debug, Clone, Default)]
 pub struct Activity(Arc<Counters>);
 

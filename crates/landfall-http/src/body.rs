@@ -1,4 +1,5 @@
-//! Bodies of requests and answers: landfall can send a body again, counts what it receives, and notices a stall.
+//! Bodies of requests and answers: landfall can send a body again, counts what it receives, and
+//! notices a stall.
 
 use super::causes::causes;
 use super::error::{Error, ErrorKind, host_port};
@@ -63,7 +64,8 @@ struct Receiving {
     entry: Entry,
     url: Url,
     asked: Instant,
-    /// What a body must bring to be an answer of its host; `None` if the host is known to have answered.
+    /// What a body must bring to be an answer of its host; `None` if the host is known to have
+    /// answered.
     lacking: Option<u64>,
     /// Held until the body ends or fails.
     _slot: Option<Arc<Slot>>,
@@ -104,12 +106,17 @@ impl Receiving {
                 Error::new(ErrorKind::Network, words)
             }
         };
-        let error = error.at(&self.url).about(self.url.host_str().unwrap_or("?"));
+        let error = error
+            .at(&self.url)
+            .about(self.url.host_str().unwrap_or("?"));
         if self.lacking.is_none() {
             return Some((Err(error), None));
         }
-        // the reader may send another request, which fails with the same error if the host is given up
-        let given_up = self.transport.failed(&host_port(&self.url), self.asked, false, &error);
+        // the reader may send another request, which fails with the same error if the host is given
+        // up
+        let given_up = self
+            .transport
+            .failed(&host_port(&self.url), self.asked, false, &error);
         Some((Err(given_up.unwrap_or(error)), None))
     }
 }
@@ -120,12 +127,23 @@ impl Response {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Returns the body as a stream. A stall longer than the idle limit is an error of kind `Network`.
+    /// Returns the body as a stream. A stall longer than the idle limit is an error of kind
+    /// `Network`.
     ///
-    /// The slot of the host is released as soon as the body ends or fails, even if the stream is kept: a reader that
-    /// asks for the rest with another request must not wait for the slot that it holds itself.
+    /// The slot of the host is released as soon as the body ends or fails, even if the stream is
+    /// kept: a reader that asks for the rest with another request must not wait for the slot that
+    /// it holds itself.
     pub fn stream(self) -> ByteStream {
-        let Response { inner, status, transport, entry, slot, url, asked, .. } = self;
+        let Response {
+            inner,
+            status,
+            transport,
+            entry,
+            slot,
+            url,
+            asked,
+            ..
+        } = self;
         let body = inner.bytes_stream().boxed();
         let lacking = match status {
             StatusCode::PARTIAL_CONTENT => Some(transport.limits().progress),
@@ -133,7 +151,15 @@ impl Response {
             status if status.is_success() => Some(u64::MAX),
             _ => None,
         };
-        let receiving = Receiving { body, transport, entry, url, asked, lacking, _slot: slot };
+        let receiving = Receiving {
+            body,
+            transport,
+            entry,
+            url,
+            asked,
+            lacking,
+            _slot: slot,
+        };
         futures_util::stream::unfold(Some(receiving), async |state| state?.next().await).boxed()
     }
 
@@ -154,7 +180,8 @@ impl Response {
         while let Some(bytes) = stream.next().await {
             let bytes = bytes?;
             if all.len() + bytes.len() > limit {
-                let words = format!("the answer is larger than {limit} bytes, the most that it may have");
+                let words =
+                    format!("the answer is larger than {limit} bytes, the most that it may have");
                 return Err(Error::new(ErrorKind::Invalid, words).at(&url));
             }
             all.extend_from_slice(&bytes);

@@ -5,10 +5,12 @@ use std::error::Error;
 use std::io;
 use tower_service::Service;
 
-/// What hyper-util says where a proxy opens no tunnel. The type has no path of its own in that crate.
+/// What hyper-util says where a proxy opens no tunnel. The type has no path of its own in that
+/// crate.
 pub(super) type TunnelError = <Tunnel<HttpConnector> as Service<hyper::Uri>>::Error;
 
-/// Why a request failed, on one line. What the libraries say stands there only where nothing better is known.
+/// Why a request failed, on one line. What the libraries say stands there only where nothing better
+/// is known.
 pub(super) fn causes(error: &reqwest::Error) -> String {
     known(error).unwrap_or_else(|| chain(error))
 }
@@ -23,7 +25,9 @@ pub(super) fn known(error: &(dyn Error + 'static)) -> Option<String> {
     }
     let error = find::<hyper::Error>(error)?;
     let words = match () {
-        () if error.is_incomplete_message() => "the connection was closed before the end of the answer",
+        () if error.is_incomplete_message() => {
+            "the connection was closed before the end of the answer"
+        }
         () if error.is_parse() => "the answer is not HTTP",
         () if error.is_timeout() => "the connection timed out",
         () => return None,
@@ -34,8 +38,8 @@ pub(super) fn known(error: &(dyn Error + 'static)) -> Option<String> {
 /// The words for an error of the system, where its kind says what it is.
 pub(super) fn system(error: &io::Error) -> Option<String> {
     use io::ErrorKind::{
-        BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable, InvalidData,
-        InvalidInput, NetworkUnreachable, Other, TimedOut, UnexpectedEof,
+        BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable,
+        InvalidData, InvalidInput, NetworkUnreachable, Other, TimedOut, UnexpectedEof,
     };
     let words = match error.kind() {
         ConnectionRefused => "the connection is refused",
@@ -56,7 +60,8 @@ pub(super) fn system(error: &io::Error) -> Option<String> {
     Some(words.into())
 }
 
-/// Whether an error is nothing but a text: the standard library has no type for what the resolver says.
+/// Whether an error is nothing but a text: the standard library has no type for what the resolver
+/// says.
 fn is_text(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_none() && error.source().is_none()
 }
@@ -65,7 +70,9 @@ fn is_text(error: &(dyn Error + Send + Sync + 'static)) -> bool {
 fn tls(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidMessage(_) => "the answer is not TLS".into(),
-        rustls::Error::AlertReceived(alert) => format!("the server refuses the TLS handshake ({alert:?})"),
+        rustls::Error::AlertReceived(alert) => {
+            format!("the server refuses the TLS handshake ({alert:?})")
+        }
         rustls::Error::PeerIncompatible(_) => {
             "the server has no version or cipher of TLS that is taken here".into()
         }
@@ -73,10 +80,13 @@ fn tls(error: &rustls::Error) -> String {
     }
 }
 
-/// The messages of an error and its causes on one line. The outermost is left out where there is a cause: it holds the
-/// URL with its query, and says no more than that a request failed; so is that of the client below it.
+/// The messages of an error and its causes on one line. The outermost is left out where there is a
+/// cause: it holds the URL with its query, and says no more than that a request failed; so is that
+/// of the client below it.
 fn chain(error: &reqwest::Error) -> String {
-    let Some(first) = error.source() else { return "the request failed".into() };
+    let Some(first) = error.source() else {
+        return "the request failed".into();
+    };
     let is_outer = first.is::<hyper_util::client::legacy::Error>();
     let first = first.source().filter(|_| is_outer).unwrap_or(first);
     let mut words = vec![first.to_string()];
@@ -99,7 +109,10 @@ pub(super) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> 
         if let Some(found) = error.downcast_ref::<T>() {
             return Some(found);
         }
-        next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        next = match error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref)
+        {
             Some(inner) => Some(inner),
             None => error.source(),
         };
@@ -114,11 +127,20 @@ mod tests {
     #[test]
     fn errors_of_the_system_are_told_in_our_own_words() {
         let said = |error: io::Error| system(&error);
-        assert_eq!(said(io::ErrorKind::ConnectionReset.into()).unwrap(), "the connection was reset");
-        assert_eq!(said(io::Error::from_raw_os_error(111)).unwrap(), "the connection is refused");
+        assert_eq!(
+            said(io::ErrorKind::ConnectionReset.into()).unwrap(),
+            "the connection was reset"
+        );
+        assert_eq!(
+            said(io::Error::from_raw_os_error(111)).unwrap(),
+            "the connection is refused"
+        );
         let lookup = std::net::ToSocketAddrs::to_socket_addrs("nowhere.invalid:1").unwrap_err();
         let words = said(lookup).unwrap();
-        assert!(words.starts_with("its name cannot be resolved: ") && !words.contains("lookup"), "{words}");
+        assert!(
+            words.starts_with("its name cannot be resolved: ") && !words.contains("lookup"),
+            "{words}"
+        );
         assert_eq!(said(io::Error::other(io::Error::other("x"))), None);
     }
 }

@@ -1,5 +1,5 @@
-//! The few fields of an X.509 certificate that messages show: its subject, its issuer, its validity. They are for
-//! people; webpki decides what is trusted.
+//! The few fields of an X.509 certificate that messages show: its subject, its issuer, its
+//! validity. They are for people; webpki decides what is trusted.
 
 use jiff::Timestamp;
 use landfall_model::report::one_line;
@@ -8,7 +8,8 @@ use x509_parser::certificate::X509CertificateParser;
 use x509_parser::extensions::GeneralName;
 use x509_parser::nom::Parser;
 use x509_parser::oid_registry::{
-    OID_X509_COMMON_NAME, OID_X509_COUNTRY_NAME, OID_X509_ORGANIZATION_NAME, OID_X509_ORGANIZATIONAL_UNIT,
+    OID_X509_COMMON_NAME, OID_X509_COUNTRY_NAME, OID_X509_ORGANIZATION_NAME,
+    OID_X509_ORGANIZATIONAL_UNIT,
 };
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
@@ -32,7 +33,10 @@ impl Certificate {
     /// Reads a certificate in DER form; `None` where it is none.
     pub fn read(der: &[u8]) -> Option<Certificate> {
         // what an extension holds does not matter here, and must not hide the rest
-        let (_, read) = X509CertificateParser::new().with_deep_parse_extensions(false).parse(der).ok()?;
+        let (_, read) = X509CertificateParser::new()
+            .with_deep_parse_extensions(false)
+            .parse(der)
+            .ok()?;
         let (subject, issuer, validity) = (read.subject(), read.issuer(), read.validity());
         Some(Certificate {
             subject: shown(subject),
@@ -46,8 +50,12 @@ impl Certificate {
 
     /// The names that a certificate in DER form is for.
     pub fn names(der: &[u8]) -> Vec<String> {
-        let Ok((_, read)) = X509CertificateParser::new().parse(der) else { return Vec::new() };
-        let Ok(Some(names)) = read.subject_alternative_name() else { return Vec::new() };
+        let Ok((_, read)) = X509CertificateParser::new().parse(der) else {
+            return Vec::new();
+        };
+        let Ok(Some(names)) = read.subject_alternative_name() else {
+            return Vec::new();
+        };
         let shown = |name: &GeneralName<'_>| match name {
             GeneralName::DNSName(name) => Some((*name).to_owned()),
             GeneralName::IPAddress(bytes) => match **bytes {
@@ -70,7 +78,8 @@ impl Certificate {
     }
 }
 
-/// A name's attributes that people know, in the certificate's order; `(no name)` where there is none.
+/// A name's attributes that people know, in the certificate's order; `(no name)` where there is
+/// none.
 fn shown(name: &X509Name<'_>) -> String {
     let words = [
         (OID_X509_COMMON_NAME, "CN"),
@@ -83,14 +92,20 @@ fn shown(name: &X509Name<'_>) -> String {
         Some(format!("{word}={}", one_line(&text(attribute))))
     };
     let parts: Vec<String> = name.iter_attributes().filter_map(part).collect();
-    if parts.is_empty() { "(no name)".into() } else { parts.join(", ") }
+    if parts.is_empty() {
+        "(no name)".into()
+    } else {
+        parts.join(", ")
+    }
 }
 
 fn text(attribute: &AttributeTypeAndValue<'_>) -> String {
     let bytes = attribute.as_slice();
     if attribute.attr_value().tag() == Tag::BmpString {
-        let units: Vec<u16> =
-            bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
+        let units: Vec<u16> = bytes
+            .chunks_exact(2)
+            .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+            .collect();
         return String::from_utf16_lossy(&units);
     }
     String::from_utf8_lossy(bytes).into_owned()
@@ -105,8 +120,12 @@ mod tests {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut params = rcgen::CertificateParams::new(vec!["reg.test".to_owned()]).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();
-        params.distinguished_name.push(rcgen::DnType::CommonName, "Bücher Root");
-        params.distinguished_name.push(rcgen::DnType::OrganizationName, "Corp, Inc.");
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, "Bücher Root");
+        params
+            .distinguished_name
+            .push(rcgen::DnType::OrganizationName, "Corp, Inc.");
         params.not_before = rcgen::date_time_ymd(2020, 1, 2);
         params.not_after = rcgen::date_time_ymd(2051, 3, 4);
         let made = params.self_signed(&key).unwrap();

@@ -24,13 +24,19 @@ impl Transport {
             route.map(|proxy| format!("{}|{}", proxy.url, proxy.account.is_some())),
             reach,
         );
-        let mut clients = self.0.clients.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut clients = self
+            .0
+            .clients
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let local = |error: reqwest::Error| Error::new(ErrorKind::Local, causes(&error)).caused_by(error);
+        let local =
+            |error: reqwest::Error| Error::new(ErrorKind::Local, causes(&error)).caused_by(error);
         let tls = key.0.config();
-        let tls = tls.map_err(|error| Error::new(ErrorKind::Local, error.to_string()).caused_by(error))?;
+        let tls =
+            tls.map_err(|error| Error::new(ErrorKind::Local, error.to_string()).caused_by(error))?;
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
             .http1_only()
@@ -40,7 +46,8 @@ impl Transport {
             .tcp_nodelay(true)
             .user_agent(concat!("landfall/", env!("CARGO_PKG_VERSION")));
         if reach == Reach::Public {
-            builder = builder.dns_resolver(Arc::new(PublicOnly(self.0.config.private_targets.clone())));
+            builder =
+                builder.dns_resolver(Arc::new(PublicOnly(self.0.config.private_targets.clone())));
         }
         if let Some(proxy) = route {
             let mut all = reqwest::Proxy::all(proxy.url.clone()).map_err(local)?;

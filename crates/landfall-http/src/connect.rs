@@ -1,5 +1,5 @@
-//! Connections that landfall opens by hand, to look at them: directly to a host, or by CONNECT through a proxy
-//! (RFC 9110, 9.3.6).
+//! Connections that landfall opens by hand, to look at them: directly to a host, or by CONNECT
+//! through a proxy (RFC 9110, 9.3.6).
 
 use super::causes::known;
 use super::proxy::ProxyUrl;
@@ -58,7 +58,9 @@ pub enum ConnectError {
 const LIMIT: Duration = Duration::from_secs(30);
 
 async fn within<T>(work: impl Future<Output = Result<T, ConnectError>>) -> Result<T, ConnectError> {
-    tokio::time::timeout(LIMIT, work).await.unwrap_or(Err(ConnectError::Timeout(LIMIT)))
+    tokio::time::timeout(LIMIT, work)
+        .await
+        .unwrap_or(Err(ConnectError::Timeout(LIMIT)))
 }
 
 /// The addresses of a host, as this machine resolves it.
@@ -67,7 +69,11 @@ async fn within<T>(work: impl Future<Output = Result<T, ConnectError>>) -> Resul
 /// The resolver's words.
 pub(super) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
     let name = host.trim_matches(['[', ']']);
-    let found = async { tokio::net::lookup_host((name, port)).await.map_err(ConnectError::Io) };
+    let found = async {
+        tokio::net::lookup_host((name, port))
+            .await
+            .map_err(ConnectError::Io)
+    };
     within(async { Ok(found.await?.collect()) }).await
 }
 
@@ -77,7 +83,12 @@ pub(super) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Co
 /// The system's words.
 pub(super) async fn dial(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
     let name = host.trim_matches(['[', ']']);
-    within(async { TcpStream::connect((name, port)).await.map_err(ConnectError::Io) }).await
+    within(async {
+        TcpStream::connect((name, port))
+            .await
+            .map_err(ConnectError::Io)
+    })
+    .await
 }
 
 /// TLS over a connection.
@@ -92,7 +103,13 @@ pub(super) async fn handshake(
     let config = tls.config()?;
     let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())?;
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
-    within(async { connector.connect(name, stream).await.map_err(ConnectError::Io) }).await
+    within(async {
+        connector
+            .connect(name, stream)
+            .await
+            .map_err(ConnectError::Io)
+    })
+    .await
 }
 
 /// A connection to the proxy itself, with TLS where its URL says https.
@@ -101,7 +118,8 @@ pub(super) async fn handshake(
 /// Why the proxy cannot be reached.
 pub(super) async fn to_proxy(proxy: &ProxyUrl, tls: &TlsProfile) -> Result<Stream, ConnectError> {
     let host = proxy.url.host_str().unwrap_or_default();
-    let stream: Stream = Box::new(dial(host, proxy.url.port_or_known_default().unwrap_or(80)).await?);
+    let stream: Stream =
+        Box::new(dial(host, proxy.url.port_or_known_default().unwrap_or(80)).await?);
     match proxy.url.scheme() {
         "https" => Ok(Box::new(handshake(stream, host, tls).await?)),
         _ => Ok(stream),
@@ -126,9 +144,16 @@ pub(super) async fn through_proxy(
         head += &format!("Proxy-Authorization: Basic {encoded}\r\n");
     }
     within(async {
-        stream.write_all(format!("{head}\r\n").as_bytes()).await.map_err(ConnectError::Io)?;
+        stream
+            .write_all(format!("{head}\r\n").as_bytes())
+            .await
+            .map_err(ConnectError::Io)?;
         let answer = read_head(&mut stream).await?;
-        Ok(if answer.status.is_success() { Ok(stream) } else { Err(answer) })
+        Ok(if answer.status.is_success() {
+            Ok(stream)
+        } else {
+            Err(answer)
+        })
     })
     .await
 }
@@ -147,9 +172,15 @@ async fn read_head(stream: &mut Stream) -> Result<Answer, ConnectError> {
     let mut fields = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut answer = httparse::Response::new(&mut fields);
     answer.parse(&head).map_err(|_| ConnectError::NotHttp)?;
-    let status = answer.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(ConnectError::NotHttp)?;
+    let status = answer
+        .code
+        .and_then(|code| StatusCode::from_u16(code).ok())
+        .ok_or(ConnectError::NotHttp)?;
     let fields = answer.headers.iter().filter_map(|field| {
-        Some((HeaderName::try_from(field.name).ok()?, HeaderValue::from_bytes(field.value).ok()?))
+        Some((
+            HeaderName::try_from(field.name).ok()?,
+            HeaderValue::from_bytes(field.value).ok()?,
+        ))
     });
     let mut headers = HeaderMap::new();
     fields.for_each(|(name, value)| {

@@ -11,28 +11,50 @@ pub struct DeadEntry {
     pub instead: Option<String>,
 }
 
-/// Why `entry`, without commas and without blanks around it, covers nothing; `None` for one that covers something.
+/// Why `entry`, without commas and without blanks around it, covers nothing; `None` for one that
+/// covers something.
 pub fn dead_entry(entry: &str) -> Option<DeadEntry> {
-    let dead = |why: &str, instead: Option<String>| Some(DeadEntry { why: why.into(), instead });
+    let dead = |why: &str, instead: Option<String>| {
+        Some(DeadEntry {
+            why: why.into(),
+            instead,
+        })
+    };
     if entry == "*" {
         return None;
     }
     if entry.contains("://") {
-        let host = entry.split("://").nth(1).unwrap_or_default().split('/').next().unwrap_or_default();
+        let host = entry
+            .split("://")
+            .nth(1)
+            .unwrap_or_default()
+            .split('/')
+            .next()
+            .unwrap_or_default();
         return dead("ignore it: it is a URL, not a host", Some(host.into()));
     }
     let is_separator = |c: char| c.is_whitespace() || c == ';' || c == '|';
     if entry.contains(is_separator) {
-        let parts: Vec<&str> = entry.split(is_separator).filter(|part| !part.is_empty()).collect();
-        return dead("ignore it: entries are separated by commas", Some(parts.join(",")));
+        let parts: Vec<&str> = entry
+            .split(is_separator)
+            .filter(|part| !part.is_empty())
+            .collect();
+        return dead(
+            "ignore it: entries are separated by commas",
+            Some(parts.join(",")),
+        );
     }
     if let Some((address, bits)) = entry.split_once('/') {
         return match (address.parse::<IpAddr>(), bits.parse::<u8>()) {
             (Ok(address), Ok(bits)) if bits <= if address.is_ipv4() { 32 } else { 128 } => None,
             (Ok(IpAddr::V4(address)), Err(_)) => {
                 let mask = bits.parse::<Ipv4Addr>().ok();
-                let instead = mask.map(|mask| format!("{address}/{}", mask.to_bits().leading_ones()));
-                dead("ignore it: a range is written with the number of its bits", instead)
+                let instead =
+                    mask.map(|mask| format!("{address}/{}", mask.to_bits().leading_ones()));
+                dead(
+                    "ignore it: a range is written with the number of its bits",
+                    instead,
+                )
             }
             _ => dead("ignore it: it is no range of addresses", None),
         };
@@ -42,7 +64,10 @@ pub fn dead_entry(entry: &str) -> Option<DeadEntry> {
     }
     if entry.ends_with(']') {
         let bare = entry.trim_matches(['[', ']']).to_owned();
-        return dead("ignore it: an IPv6 address stands without brackets", Some(bare));
+        return dead(
+            "ignore it: an IPv6 address stands without brackets",
+            Some(bare),
+        );
     }
     let (host, port) = match entry.rsplit_once(':') {
         Some((host, port)) => (host, Some(port)),
@@ -58,11 +83,21 @@ pub fn dead_entry(entry: &str) -> Option<DeadEntry> {
         let digits: Vec<&str> = host.trim_end_matches('.').split('.').collect();
         if digits.len() < 4 && digits.iter().all(|part| part.parse::<u8>().is_ok()) {
             let zeros = vec!["0"; 4 - digits.len()];
-            let range = format!("{}/{}", [digits.clone(), zeros].concat().join("."), digits.len() * 8);
-            return dead("ignore it: the beginning of an address covers nothing", Some(range));
+            let range = format!(
+                "{}/{}",
+                [digits.clone(), zeros].concat().join("."),
+                digits.len() * 8
+            );
+            return dead(
+                "ignore it: the beginning of an address covers nothing",
+                Some(range),
+            );
         }
         let bare = host.trim_end_matches('.').to_owned();
-        return dead("compare its last dot too, which names in URLs do not have", Some(bare));
+        return dead(
+            "compare its last dot too, which names in URLs do not have",
+            Some(bare),
+        );
     }
     None
 }

@@ -1,4 +1,5 @@
-//! The error of a failed request: its class, the URL, the status and the registry's own error objects.
+//! The error of a failed request: its class, the URL, the status and the registry's own error
+//! objects.
 
 use landfall_model::report::one_line;
 use reqwest::StatusCode;
@@ -7,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// A failed request. [`ErrorKind`], [`Error::status`] and [`Error::codes`] are for decisions, its text is for
-/// people; the text holds no credentials and no query strings, and is one line whatever a server said.
+/// A failed request. [`ErrorKind`], [`Error::status`] and [`Error::codes`] are for decisions, its
+/// text is for people; the text holds no credentials and no query strings, and is one line whatever
+/// a server said.
 #[derive(Debug, Clone)]
 pub struct Error {
     /// The class.
@@ -47,8 +49,8 @@ pub enum ErrorKind {
     ComeBack(Duration),
     /// The connection failed, was cut or stalled; another attempt may help.
     Network,
-    /// It was tried as often as that may help, and is not tried again in this run; or the host has not answered often
-    /// enough, and is asked nothing more.
+    /// It was tried as often as that may help, and is not tried again in this run; or the host has
+    /// not answered often enough, and is asked nothing more.
     GivenUp,
     /// The server answered with another status that is no success.
     Status(u16),
@@ -77,8 +79,20 @@ impl Error {
             _ => None,
         };
         let message = one_line(&message.into());
-        let text = Text { item: None, url: None, host: None, message, source: None, hung_up: false };
-        Error { kind, status, codes: Vec::new(), text: Box::new(text) }
+        let text = Text {
+            item: None,
+            url: None,
+            host: None,
+            message,
+            source: None,
+            hung_up: false,
+        };
+        Error {
+            kind,
+            status,
+            codes: Vec::new(),
+            text: Box::new(text),
+        }
     }
 
     /// The same for a request to `url`.
@@ -133,8 +147,8 @@ impl Error {
         self
     }
 
-    /// Whether the host took the request and hung up. That may be about the request; no connection, and silence, are
-    /// about the host.
+    /// Whether the host took the request and hung up. That may be about the request; no connection,
+    /// and silence, are about the host.
     pub(super) fn is_hang_up(&self) -> bool {
         self.text.hung_up
     }
@@ -153,7 +167,9 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self.kind {
             ErrorKind::Network => true,
-            ErrorKind::Status(status) | ErrorKind::Proxy(status) => super::retry::is_transient(status),
+            ErrorKind::Status(status) | ErrorKind::Proxy(status) => {
+                super::retry::is_transient(status)
+            }
             _ => false,
         }
     }
@@ -177,7 +193,11 @@ impl std::error::Error for Error {
 
 /// `host:port` with the scheme's default port filled in.
 pub fn host_port(url: &Url) -> String {
-    format!("{}:{}", url.host_str().unwrap_or("?"), url.port_or_known_default().unwrap_or(0))
+    format!(
+        "{}:{}",
+        url.host_str().unwrap_or("?"),
+        url.port_or_known_default().unwrap_or(0)
+    )
 }
 
 /// A URL as it may be shown: without userinfo, and with `?…` for a query.
@@ -197,10 +217,16 @@ mod tests {
 
     #[test]
     fn what_a_server_says_stays_on_its_line() {
-        let error = Error::new(ErrorKind::Status(500), "it said x\n::stop-commands::y\u{1b}[2J")
-            .hint("\ndone: 3 images")
-            .about("an\nitem");
-        assert_eq!(error.to_string(), "an\\nitem: it said x\\n::stop-commands::y\\u{1b}[2J\\ndone: 3 images");
+        let error = Error::new(
+            ErrorKind::Status(500),
+            "it said x\n::stop-commands::y\u{1b}[2J",
+        )
+        .hint("\ndone: 3 images")
+        .about("an\nitem");
+        assert_eq!(
+            error.to_string(),
+            "an\\nitem: it said x\\n::stop-commands::y\\u{1b}[2J\\ndone: 3 images"
+        );
     }
 
     #[test]
@@ -208,7 +234,10 @@ mod tests {
         let url = Url::parse("https://u:pw@r.test/v2/?token=secret").unwrap();
         let error = Error::new(ErrorKind::Status(503), "it is down").at(&url);
         assert_eq!(error.to_string(), "https://r.test/v2/?…: it is down");
-        assert_eq!((error.url(), error.status), (Some("https://r.test/v2/?…"), Some(503)));
+        assert_eq!(
+            (error.url(), error.status),
+            (Some("https://r.test/v2/?…"), Some(503))
+        );
         assert_eq!(error.about("tag a").to_string(), "tag a: it is down");
     }
 }

@@ -19,13 +19,15 @@ use std::sync::Arc;
 use url::Url;
 
 impl Transport {
-    /// Sends `request` once and follows redirects: of GET and HEAD, and those that keep the method (307 and
-    /// 308) of all.
+    /// Sends `request` once and follows redirects: of GET and HEAD, and those that keep the method
+    /// (307 and 308) of all.
     pub(super) async fn follow(&self, request: &Request) -> Result<Response, Error> {
         let mut hop = request.clone();
         let mut led_by = self.led_by(request).await;
         for _ in 0..=self.limits().redirects {
-            let response = self.once(&hop, led_by.as_deref().map(|by| Led { by })).await?;
+            let response = self
+                .once(&hop, led_by.as_deref().map(|by| Led { by }))
+                .await?;
             let keeps = matches!(response.status.as_u16(), 307 | 308);
             let reads = matches!(hop.method, Method::GET | Method::HEAD);
             let follows = response.status.is_redirection() && (keeps || reads);
@@ -33,29 +35,38 @@ impl Transport {
                 return Ok(response);
             };
             let invalid = |words: String| Error::new(ErrorKind::Invalid, words).at(&hop.url);
-            let target = hop
-                .url
-                .join(location)
-                .map_err(|error| invalid("redirect to something that is no URL".into()).caused_by(error))?;
+            let target = hop.url.join(location).map_err(|error| {
+                invalid("redirect to something that is no URL".into()).caused_by(error)
+            })?;
             if hop.url.scheme() == "https" && target.scheme() != "https" {
                 let (shown, scheme) = (shown_url(&target), target.scheme());
-                return Err(invalid(format!("it redirects to {shown}, from https to {scheme}; refused")));
+                return Err(invalid(format!(
+                    "it redirects to {shown}, from https to {scheme}; refused"
+                )));
             }
             if target.origin() != hop.url.origin() {
                 if request.secret {
                     let shown = shown_url(&target);
-                    let words =
-                        format!("it redirects to another host, {shown}, where no secret follows; refused");
+                    let words = format!(
+                        "it redirects to another host, {shown}, where no secret follows; refused"
+                    );
                     return Err(invalid(words));
                 }
                 hop.headers.remove(AUTHORIZATION);
-                let own = request.elsewhere.iter().find(|(origin, _)| *origin == target.origin());
-                if let Some(value) = own.and_then(|(_, header)| HeaderValue::from_str(header).ok()) {
+                let own = request
+                    .elsewhere
+                    .iter()
+                    .find(|(origin, _)| *origin == target.origin());
+                if let Some(value) = own.and_then(|(_, header)| HeaderValue::from_str(header).ok())
+                {
                     hop.headers.insert(AUTHORIZATION, value);
                 }
                 led_by = response.is_public.then(|| host_port(&hop.url));
                 hop.purpose = Purpose::Redirect;
-                hop.named_by = request.named_by.clone().or_else(|| Some(host_port(&request.url)));
+                hop.named_by = request
+                    .named_by
+                    .clone()
+                    .or_else(|| Some(host_port(&request.url)));
             }
             hop.url = target;
             response.discard().await;
@@ -70,7 +81,8 @@ impl Transport {
         let route = self.proxies().proxy_for(url);
         let client = self.client_for(url, route, led.as_ref())?;
         let busy = self.0.activity.busy();
-        // opened before the slot is taken: no slot of the destination waits for a source that cannot be opened
+        // opened before the slot is taken: no slot of the destination waits for a source that
+        // cannot be opened
         let stream = match &request.body {
             Body::Stream { open, .. } => Some(feeding_stream(feeding(open()).await?)),
             _ => None,
@@ -90,13 +102,20 @@ impl Transport {
         }
         let asked = tokio::time::Instant::now();
         let contact = Contact::new(url, request.origin.clone(), route.map(ProxyUrl::shown));
-        let entry = self.0.ledger.request(contact, request.purpose, request.named_by.as_deref());
+        let entry = self
+            .0
+            .ledger
+            .request(contact, request.purpose, request.named_by.as_deref());
         let mut builder = client
             .request(request.method.clone(), url.clone())
             .headers(request.headers.clone())
             .header(ACCEPT_ENCODING, "identity");
         let limits = self.limits();
-        let limit = if route.is_some() { limits.first_byte_proxied } else { limits.first_byte };
+        let limit = if route.is_some() {
+            limits.first_byte_proxied
+        } else {
+            limits.first_byte
+        };
         let sent = match &request.body {
             Body::Empty => {
                 if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
@@ -131,7 +150,8 @@ impl Transport {
                     return Err(refused);
                 }
                 let hung_up = !error.is_connect();
-                let explained = explain::failure(url, route, &self.tls_profile(url, route), error).await;
+                let explained =
+                    explain::failure(url, route, &self.tls_profile(url, route), error).await;
                 Err(explained.hung_up(hung_up))
             }
             Err(_) => {
@@ -166,7 +186,8 @@ impl Transport {
         })
     }
 
-    /// An answer through a proxy: the proxy's own refusals are errors, and its sign-in learns from all of them.
+    /// An answer through a proxy: the proxy's own refusals are errors, and its sign-in learns from
+    /// all of them.
     fn through_proxy(
         &self,
         proxy: &ProxyUrl,
@@ -178,7 +199,8 @@ impl Transport {
             let refusal = explain::refusal_in_answer(url, proxy, inner.status(), inner.headers());
             refusal.map_or(Ok(inner), Err)
         });
-        self.proxy_sign_in(proxy).learn(proxy, turn.is_some(), answer.as_ref().map(|_| ()));
+        self.proxy_sign_in(proxy)
+            .learn(proxy, turn.is_some(), answer.as_ref().map(|_| ()));
         answer
     }
 }

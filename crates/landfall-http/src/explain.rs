@@ -1,4 +1,5 @@
-//! Explains a failed connection: who failed (the proxy, the target, the sign-in, the certificate), and what to do.
+//! Explains a failed connection: who failed (the proxy, the target, the sign-in, the certificate),
+//! and what to do.
 
 use super::causes::{TunnelError, causes, find};
 use super::connect;
@@ -20,13 +21,21 @@ pub(super) fn sign_in(url: &Url, proxy: &ProxyUrl, headers: &HeaderMap) -> Error
     for value in headers.get_all(PROXY_AUTHENTICATE) {
         for challenge in String::from_utf8_lossy(value.as_bytes()).split(',') {
             let scheme = challenge.split_whitespace().next().unwrap_or_default();
-            let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphabetic());
-            if is_scheme && !offered.iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
+            let is_scheme =
+                !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphabetic());
+            if is_scheme
+                && !offered
+                    .iter()
+                    .any(|known| known.eq_ignore_ascii_case(scheme))
+            {
                 offered.push(scheme.to_owned());
             }
         }
     }
-    let basic = offered.is_empty() || offered.iter().any(|scheme| scheme.eq_ignore_ascii_case("basic"));
+    let basic = offered.is_empty()
+        || offered
+            .iter()
+            .any(|scheme| scheme.eq_ignore_ascii_case("basic"));
     let (name, schemes) = (proxy.shown(), offered.join(", "));
     let words = match (&proxy.account, basic) {
         (Some(account), true) => format!(
@@ -39,7 +48,11 @@ pub(super) fn sign_in(url: &Url, proxy: &ProxyUrl, headers: &HeaderMap) -> Error
         (None, true) => format!(
             "the proxy {name} wants a sign-in (407; offered: {}), and there is no account for it; put user and \
              password into {}, or name them in the site under proxy.credentials",
-            if schemes.is_empty() { "nothing" } else { &schemes },
+            if schemes.is_empty() {
+                "nothing"
+            } else {
+                &schemes
+            },
             proxy.source
         ),
     };
@@ -53,16 +66,24 @@ pub(super) fn refusal_in_answer(
     status: StatusCode,
     headers: &HeaderMap,
 ) -> Option<Error> {
-    let own = status == StatusCode::PROXY_AUTHENTICATION_REQUIRED || headers.contains_key(SQUID_ERROR);
+    let own =
+        status == StatusCode::PROXY_AUTHENTICATION_REQUIRED || headers.contains_key(SQUID_ERROR);
     own.then(|| refusal(url, proxy, status, headers))
 }
 
 /// The error for a refusal of the proxy's, such as every answer to CONNECT that is no success.
-pub(super) fn refusal(url: &Url, proxy: &ProxyUrl, status: StatusCode, headers: &HeaderMap) -> Error {
+pub(super) fn refusal(
+    url: &Url,
+    proxy: &ProxyUrl,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Error {
     if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
         return sign_in(url, proxy, headers);
     }
-    let squid = headers.get(SQUID_ERROR).and_then(|value| value.to_str().ok());
+    let squid = headers
+        .get(SQUID_ERROR)
+        .and_then(|value| value.to_str().ok());
     let (name, target) = (proxy.shown(), host_port(url));
     let code = match squid {
         Some(squid) => format!("{status}, {squid}"),
@@ -88,8 +109,8 @@ pub(super) fn refusal(url: &Url, proxy: &ProxyUrl, status: StatusCode, headers: 
     Error::new(ErrorKind::Proxy(status.as_u16()), words).at(url)
 }
 
-/// The error for a request that got no answer. After a refused CONNECT landfall asks the proxy once more, for
-/// its words; it does not send an account again that the proxy refused.
+/// The error for a request that got no answer. After a refused CONNECT landfall asks the proxy once
+/// more, for its words; it does not send an account again that the proxy refused.
 pub(super) async fn failure(
     url: &Url,
     route: Option<&ProxyUrl>,
@@ -105,7 +126,10 @@ pub(super) async fn failure(
         _ => None,
     };
     if let Some((proxy, refused_account)) = route.zip(refused_account) {
-        let target = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(443));
+        let target = (
+            url.host_str().unwrap_or_default(),
+            url.port_or_known_default().unwrap_or(443),
+        );
         let answer = connect::through_proxy(proxy, tls, target, !refused_account).await;
         let answer = answer.ok().and_then(Result::err);
         return match answer {
@@ -117,7 +141,8 @@ pub(super) async fn failure(
             }
         };
     }
-    unreachable(url, route, &causes(&error), &error, error.is_connect()).caused_by(error.without_url())
+    unreachable(url, route, &causes(&error), &error, error.is_connect())
+        .caused_by(error.without_url())
 }
 
 /// The error for a connection that failed by `cause`; `words` say how.
@@ -128,7 +153,10 @@ pub(super) fn unreachable(
     cause: &(dyn std::error::Error + 'static),
     connecting: bool,
 ) -> Error {
-    let before_tunnel = matches!(find::<TunnelError>(cause), Some(TunnelError::ConnectFailed(_)));
+    let before_tunnel = matches!(
+        find::<TunnelError>(cause),
+        Some(TunnelError::ConnectFailed(_))
+    );
     let at_proxy = url.scheme() == "http" || before_tunnel;
     let words = match route {
         Some(proxy) if connecting && at_proxy => no_proxy_connection(proxy, words),
@@ -146,7 +174,11 @@ pub(super) fn unreachable(
 }
 
 /// What a connection that failed says about the host and port that were asked.
-fn advice(url: &Url, route: Option<&ProxyUrl>, cause: &(dyn std::error::Error + 'static)) -> String {
+fn advice(
+    url: &Url,
+    route: Option<&ProxyUrl>,
+    cause: &(dyn std::error::Error + 'static),
+) -> String {
     let host = host_port(url);
     let is_refused = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
     if route.is_none() && find::<std::io::Error>(cause).is_some_and(is_refused) {
@@ -162,10 +194,15 @@ fn advice(url: &Url, route: Option<&ProxyUrl>, cause: &(dyn std::error::Error + 
 
 /// The words for a proxy that cannot be reached.
 pub(super) fn no_proxy_connection(proxy: &ProxyUrl, why: &str) -> String {
-    format!("cannot connect to the proxy {} (from {}): {why}", proxy.shown(), proxy.source)
+    format!(
+        "cannot connect to the proxy {} (from {}): {why}",
+        proxy.shown(),
+        proxy.source
+    )
 }
 
-/// The error for a certificate that is refused, theirs or ours; `None` where it is about something else.
+/// The error for a certificate that is refused, theirs or ours; `None` where it is about something
+/// else.
 pub(super) fn certificate(
     url: &Url,
     route: Option<&ProxyUrl>,
@@ -217,10 +254,18 @@ mod tests {
     fn said(proxy: &str, challenges: &[&'static str]) -> String {
         let mut headers = HeaderMap::new();
         for value in challenges {
-            headers.append(PROXY_AUTHENTICATE, reqwest::header::HeaderValue::from_static(value));
+            headers.append(
+                PROXY_AUTHENTICATE,
+                reqwest::header::HeaderValue::from_static(value),
+            );
         }
         let proxy = ProxyUrl::parse(proxy, "HTTPS_PROXY").unwrap();
-        sign_in(&Url::parse("https://quay.io/v2/").unwrap(), &proxy, &headers).to_string()
+        sign_in(
+            &Url::parse("https://quay.io/v2/").unwrap(),
+            &proxy,
+            &headers,
+        )
+        .to_string()
     }
 
     #[test]
@@ -231,24 +276,38 @@ mod tests {
             "{message}"
         );
         let message = said("u:pw@p:1", &["Negotiate, Basic realm=\"a, b\""]);
-        assert!(message.contains("refused account 'u' from HTTPS_PROXY"), "{message}");
+        assert!(
+            message.contains("refused account 'u' from HTTPS_PROXY"),
+            "{message}"
+        );
         assert!(!message.contains("pw"), "{message}");
         let message = said("p:1", &["Basic realm=\"x\""]);
-        assert!(message.contains("offered: Basic") && message.contains("into HTTPS_PROXY"), "{message}");
+        assert!(
+            message.contains("offered: Basic") && message.contains("into HTTPS_PROXY"),
+            "{message}"
+        );
     }
 
     #[test]
     fn a_proxys_own_answer_is_told_from_the_targets() {
-        let (url, proxy) = (Url::parse("http://quay.io/x").unwrap(), ProxyUrl::parse("p:1", "X").unwrap());
+        let (url, proxy) = (
+            Url::parse("http://quay.io/x").unwrap(),
+            ProxyUrl::parse("p:1", "X").unwrap(),
+        );
         let mut headers = HeaderMap::new();
         assert!(refusal_in_answer(&url, &proxy, StatusCode::FORBIDDEN, &headers).is_none());
         let denied = refusal(&url, &proxy, StatusCode::FORBIDDEN, &headers);
         assert!(
-            denied.kind == ErrorKind::Proxy(403) && denied.to_string().contains("refuses quay.io:80"),
+            denied.kind == ErrorKind::Proxy(403)
+                && denied.to_string().contains("refuses quay.io:80"),
             "{denied}"
         );
-        headers.insert("x-squid-error", reqwest::header::HeaderValue::from_static("ERR_DNS_FAIL 0"));
-        let unknown = refusal_in_answer(&url, &proxy, StatusCode::SERVICE_UNAVAILABLE, &headers).unwrap();
+        headers.insert(
+            "x-squid-error",
+            reqwest::header::HeaderValue::from_static("ERR_DNS_FAIL 0"),
+        );
+        let unknown =
+            refusal_in_answer(&url, &proxy, StatusCode::SERVICE_UNAVAILABLE, &headers).unwrap();
         assert!(
             unknown.is_transient() && unknown.to_string().contains("does not know that name"),
             "{unknown}"

@@ -1,8 +1,9 @@
 //! Marks requests whose answers become the body of an upload.
 //!
-//! The upload holds a slot of its host while it waits for these bytes, and its host may be theirs too. So all requests
-//! that are made on its behalf (those for tokens and redirects included) take slots of their own. The mark is local to a task,
-//! since a source does not know what its bytes are for; [`inherit_feed`] hands it on to a task that is spawned.
+//! The upload holds a slot of its host while it waits for these bytes, and its host may be theirs
+//! too. So all requests that are made on its behalf (those for tokens and redirects included) take
+//! slots of their own. The mark is local to a task, since a source does not know what its bytes are
+//! for; [`inherit_feed`] hands it on to a task that is spawned.
 
 use super::body::ByteStream;
 use futures_util::StreamExt;
@@ -32,5 +33,9 @@ pub fn feeding_stream(mut stream: ByteStream) -> ByteStream {
 
 /// `task` with the mark of the task that spawns it.
 pub fn inherit_feed<T>(task: impl Future<Output = T> + Send) -> impl Future<Output = T> + Send {
-    if feeds_upload() { Either::Left(FEEDS_UPLOAD.scope((), task)) } else { Either::Right(task) }
+    if feeds_upload() {
+        Either::Left(FEEDS_UPLOAD.scope((), task))
+    } else {
+        Either::Right(task)
+    }
 }

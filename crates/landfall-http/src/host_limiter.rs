@@ -1,5 +1,5 @@
-//! Limits the requests to one host, for all workers together: how many run at once, a pause when the host asks for
-//! one, and an end when the host asks for a longer wait than allowed.
+//! Limits the requests to one host, for all workers together: how many run at once, a pause when
+//! the host asks for one, and an end when the host asks for a longer wait than allowed.
 
 use super::error::Error;
 use super::lending::Lend;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// The limit of one host. It falls to half when the host says "too many", and grows by one for each round of good
-/// answers (additive increase, multiplicative decrease), up to the configured number.
+/// The limit of one host. It falls to half when the host says "too many", and grows by one for each
+/// round of good answers (additive increase, multiplicative decrease), up to the configured number.
 #[derive(Debug)]
 pub(super) struct HostLimiter {
     slots: Arc<Semaphore>,
@@ -30,7 +30,8 @@ struct Gate {
 struct Refusal {
     /// Only metered requests get it.
     metered: bool,
-    /// The upstream behind a mirror that it is about: others behind the same mirror have limits of their own.
+    /// The upstream behind a mirror that it is about: others behind the same mirror have limits of
+    /// their own.
     origin: Option<String>,
     until: Instant,
     error: Error,
@@ -45,14 +46,14 @@ struct State {
     lowered: Option<Instant>,
 }
 
-/// Which of its host's slots a request takes. While it holds a slot, a request waits only for requests of later
-/// classes, so that no two wait for each other.
+/// Which of its host's slots a request takes. While it holds a slot, a request waits only for
+/// requests of later classes, so that no two wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SlotClass {
     /// Most requests.
     Ordinary,
-    /// Those whose answers are read at the pace of somebody else: an upload, which may hold a slot of the same host,
-    /// or a reader who asks for something else meanwhile.
+    /// Those whose answers are read at the pace of somebody else: an upload, which may hold a slot
+    /// of the same host, or a reader who asks for something else meanwhile.
     Feed,
     /// Those that many others wait for: requests for tokens, and the first one with an account.
     SignIn,
@@ -73,7 +74,9 @@ impl Slot {
 
     /// Returns the permit, unless the limit has fallen meanwhile.
     fn give_back(&self) {
-        let Some(permit) = self.permit().take() else { return };
+        let Some(permit) = self.permit().take() else {
+            return;
+        };
         let mut state = self.limiter.state();
         if state.owed > 0 {
             state.owed -= 1;
@@ -95,14 +98,25 @@ impl Lend for Slot {
 impl HostLimiter {
     pub(super) fn new(slots: usize) -> HostLimiter {
         let most = slots.max(1);
-        let state = State { limit: most as f64, ..State::default() };
+        let state = State {
+            limit: most as f64,
+            ..State::default()
+        };
         let slots = Arc::new(Semaphore::new(most));
-        HostLimiter { slots, most, state: Mutex::new(state), gate: Arc::default() }
+        HostLimiter {
+            slots,
+            most,
+            state: Mutex::new(state),
+            gate: Arc::default(),
+        }
     }
 
     /// As many slots again, behind the same gate.
     pub(super) fn beside(&self) -> HostLimiter {
-        HostLimiter { gate: self.gate.clone(), ..HostLimiter::new(self.most) }
+        HostLimiter {
+            gate: self.gate.clone(),
+            ..HostLimiter::new(self.most)
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -118,7 +132,10 @@ impl HostLimiter {
         let permit = self.slots.clone().acquire_owned().await;
         // the semaphore is never closed
         let permit = permit.unwrap_or_else(|_| unreachable!("a limiter's semaphore stays open"));
-        let slot = Slot { limiter: self.clone(), permit: Mutex::new(Some(permit)) };
+        let slot = Slot {
+            limiter: self.clone(),
+            permit: Mutex::new(Some(permit)),
+        };
         loop {
             let until = self.gate().paused_until;
             match until {
@@ -128,7 +145,8 @@ impl HostLimiter {
         }
     }
 
-    /// Gives out no slot for this long. Returns whether that is news: the pause was not known before.
+    /// Gives out no slot for this long. Returns whether that is news: the pause was not known
+    /// before.
     pub(super) fn pause_for(&self, pause: Duration) -> bool {
         const SAME: Duration = Duration::from_secs(1);
         let mut gate = self.gate();
@@ -138,8 +156,8 @@ impl HostLimiter {
         news
     }
 
-    /// Halves the limit: the host said "too many" to a request that was sent at `sent`. Answers to one burst count
-    /// once.
+    /// Halves the limit: the host said "too many" to a request that was sent at `sent`. Answers to
+    /// one burst count once.
     pub(super) fn lower(&self, sent: Instant) {
         let mut state = self.state();
         if state.lowered.is_some_and(|last| sent < last) {
@@ -168,13 +186,23 @@ impl HostLimiter {
         }
     }
 
-    /// Answers requests of this kind, for this upstream behind a mirror, with `error` for this long: the host asked to
-    /// come back later.
-    pub(super) fn refuse(&self, (metered, origin): (bool, Option<&str>), wait: Duration, error: Error) {
+    /// Answers requests of this kind, for this upstream behind a mirror, with `error` for this
+    /// long: the host asked to come back later.
+    pub(super) fn refuse(
+        &self,
+        (metered, origin): (bool, Option<&str>),
+        wait: Duration,
+        error: Error,
+    ) {
         let refusals = &mut self.gate().refusals;
         refusals.retain(|old| (old.metered, old.origin.as_deref()) != (metered, origin));
         let (origin, until) = (origin.map(str::to_owned), Instant::now() + wait);
-        refusals.push(Refusal { metered, origin, until, error });
+        refusals.push(Refusal {
+            metered,
+            origin,
+            until,
+            error,
+        });
     }
 
     /// The error that a request of this kind gets without being sent.
@@ -185,7 +213,10 @@ impl HostLimiter {
                 && refusal.origin.as_deref() == origin
                 && refusal.until > Instant::now()
         };
-        gate.refusals.iter().find(is_mine).map(|refusal| refusal.error.clone())
+        gate.refusals
+            .iter()
+            .find(is_mine)
+            .map(|refusal| refusal.error.clone())
     }
 }
 
@@ -225,7 +256,10 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_of_metered_requests_leaves_the_others() {
         let limiter = HostLimiter::new(1);
-        let error = Error::new(super::super::ErrorKind::ComeBack(Duration::from_mins(1)), "later");
+        let error = Error::new(
+            super::super::ErrorKind::ComeBack(Duration::from_mins(1)),
+            "later",
+        );
         let hub = Some("docker.io");
         limiter.refuse((true, hub), Duration::from_mins(1), error.clone());
         assert!(limiter.refusal((true, hub)).is_some() && limiter.refusal((false, hub)).is_none());
@@ -234,7 +268,9 @@ mod tests {
             "upstreams behind one mirror are kept apart"
         );
         limiter.refuse((false, None), Duration::from_mins(1), error);
-        assert!(limiter.refusal((true, None)).is_some() && limiter.refusal((false, None)).is_some());
+        assert!(
+            limiter.refusal((true, None)).is_some() && limiter.refusal((false, None)).is_some()
+        );
         assert!(
             limiter.beside().refusal((false, None)).is_some(),
             "what feeds an upload comes through the same gate"

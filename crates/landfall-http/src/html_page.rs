@@ -13,21 +13,27 @@ const PAGE: usize = 64 << 10;
 impl Response {
     /// Whether it says that it is an HTML page.
     pub fn is_page(&self) -> bool {
-        self.header("content-type").is_some_and(|kind| kind.trim_start().starts_with("text/html"))
+        self.header("content-type")
+            .is_some_and(|kind| kind.trim_start().starts_with("text/html"))
     }
 
     /// The error for a page that came in place of `what`, with the page's title.
     pub async fn page(self, what: &str) -> Error {
         let (url, via) = (self.url.clone(), self.via.clone());
         let has_body = self.method != Method::HEAD;
-        let body = if has_body { self.bytes(PAGE).await.unwrap_or_default() } else { Bytes::new() };
+        let body = if has_body {
+            self.bytes(PAGE).await.unwrap_or_default()
+        } else {
+            Bytes::new()
+        };
         came_instead(&url, via.as_deref(), what, &body)
     }
 
     /// The error for `what`, where something on the way compresses it.
     pub fn compressed(&self, what: &str) -> Option<Error> {
-        let encoding =
-            self.header("content-encoding").filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))?;
+        let encoding = self
+            .header("content-encoding")
+            .filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))?;
         let words = format!(
             "{what} came with Content-Encoding: {encoding}, although it was asked for as it is; something on the \
              way compresses it, and then its digest cannot be right"
@@ -40,7 +46,9 @@ impl Response {
     /// # Errors
     /// When it is a page in place of it, or was compressed on the way.
     pub async fn content(self, length: u64, what: &str) -> Result<ByteStream, Error> {
-        let announced = self.header("content-length").and_then(|length| length.parse::<u64>().ok());
+        let announced = self
+            .header("content-length")
+            .and_then(|length| length.parse::<u64>().ok());
         if announced == Some(length) {
             return Ok(self.stream());
         }
@@ -49,14 +57,18 @@ impl Response {
         }
         let (url, via, says_page) = (self.url.clone(), self.via.clone(), self.is_page());
         let mut stream = self.stream();
-        let Some(first) = stream.next().await else { return Ok(stream) };
+        let Some(first) = stream.next().await else {
+            return Ok(stream);
+        };
         let first = first?;
         let page = match announced {
             Some(_) => says_page || looks_like_page(&first),
             None => says_page && looks_like_page(&first),
         };
         if !page {
-            return Ok(futures_util::stream::iter([Ok(first)]).chain(stream).boxed());
+            return Ok(futures_util::stream::iter([Ok(first)])
+                .chain(stream)
+                .boxed());
         }
         let mut body = first.to_vec();
         while let (true, Some(Ok(more))) = (body.len() < PAGE, stream.next().await) {
@@ -68,18 +80,27 @@ impl Response {
 
 /// The error for a page that came in place of `what`.
 pub fn came_instead(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> Error {
-    let title = title(body).map(|title| format!(", titled '{title}',")).unwrap_or_default();
+    let title = title(body)
+        .map(|title| format!(", titled '{title}',"))
+        .unwrap_or_default();
     let from = match via {
         Some(via) => format!("the page is probably from the proxy {via}: ask there why"),
         None => "a proxy on the way or a sign-in answers in its place".into(),
     };
-    Error::new(ErrorKind::Invalid, format!("an HTML page{title} came in place of {what}; {from}")).at(url)
+    Error::new(
+        ErrorKind::Invalid,
+        format!("an HTML page{title} came in place of {what}; {from}"),
+    )
+    .at(url)
 }
 
 /// Whether a body begins as an HTML page does.
 pub fn looks_like_page(body: &[u8]) -> bool {
     let start = body.trim_ascii_start();
-    let start = start.get(..start.len().min(14)).unwrap_or_default().to_ascii_lowercase();
+    let start = start
+        .get(..start.len().min(14))
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     start.starts_with(b"<!doctype html") || start.starts_with(b"<html")
 }
 
@@ -101,7 +122,8 @@ mod tests {
 
     #[test]
     fn pages_and_their_titles() {
-        let page = b"\n<!DOCTYPE html>\n<html><head><TITLE lang=en> Access\n  denied </TITLE></head>";
+        let page =
+            b"\n<!DOCTYPE html>\n<html><head><TITLE lang=en> Access\n  denied </TITLE></head>";
         assert!(looks_like_page(page) && looks_like_page(b"<HTML>"));
         assert!(!looks_like_page(b"\x1f\x8b") && !looks_like_page(b"") && !looks_like_page(b"{}"));
         assert_eq!(title(page).as_deref(), Some("Access denied"));

@@ -62,7 +62,8 @@ pub struct Presented {
 pub enum KnockRoute {
     /// Directly, whatever the proxy settings say: for traffic that never uses a proxy.
     Direct,
-    /// Through the proxy that the settings choose for an https request to the port, if they choose one.
+    /// Through the proxy that the settings choose for an https request to the port, if they choose
+    /// one.
     ByRules,
 }
 
@@ -77,7 +78,8 @@ pub enum Knocked {
     Unresolved(Error),
     /// Nothing, or the refusal of somebody between.
     Stopped(Error),
-    /// The proxy accepted the request for a tunnel. Whether it reaches the port, the proxy alone knows.
+    /// The proxy accepted the request for a tunnel. Whether it reaches the port, the proxy alone
+    /// knows.
     Tunnel {
         /// The proxy, without its account.
         via: String,
@@ -98,7 +100,11 @@ impl Transport {
     /// If the host cannot be part of a URL.
     pub async fn knock(&self, host: &str, port: u16, route: KnockRoute) -> Result<Knocked, Error> {
         let name = host.trim_matches(['[', ']']);
-        let shown = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
+        let shown = if name.contains(':') {
+            format!("[{name}]")
+        } else {
+            name.to_owned()
+        };
         let url = Url::parse(&format!("https://{shown}:{port}/"))
             .map_err(|error| Error::new(ErrorKind::Local, error.to_string()).about(host))?;
         let proxy = match route {
@@ -106,7 +112,8 @@ impl Transport {
             KnockRoute::ByRules => self.proxies().choose(&url).proxy,
         };
         let via = proxy.map(ProxyUrl::shown);
-        self.ledger().contact(Contact::new(&url, None, via.clone()), Purpose::File);
+        self.ledger()
+            .contact(Contact::new(&url, None, via.clone()), Purpose::File);
         if via.is_none()
             && let Err(error) = addresses(host, port).await
         {
@@ -130,7 +137,8 @@ impl Transport {
         addresses(host, 443).await
     }
 
-    /// The certificate that the host of `url` shows, and whether it covers `name`. Nothing is trusted by that.
+    /// The certificate that the host of `url` shows, and whether it covers `name`. Nothing is
+    /// trusted by that.
     ///
     /// # Errors
     /// Where there is no TLS.
@@ -138,17 +146,30 @@ impl Transport {
         let choice = self.proxies().choose(url);
         let stream = self.open(url, choice.proxy).await?;
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let profile = TlsProfile { skip_verify: true, ..self.tls_profile(url, choice.proxy) };
-        let failed =
-            |error: ConnectError| explain::unreachable(url, choice.proxy, &error.to_string(), &error, false);
-        let stream = connect::handshake(stream, host, &profile).await.map_err(failed)?;
+        let profile = TlsProfile {
+            skip_verify: true,
+            ..self.tls_profile(url, choice.proxy)
+        };
+        let failed = |error: ConnectError| {
+            explain::unreachable(url, choice.proxy, &error.to_string(), &error, false)
+        };
+        let stream = connect::handshake(stream, host, &profile)
+            .await
+            .map_err(failed)?;
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        let own = chain.first().and_then(|der| ParsedCertificate::try_from(der).ok());
+        let own = chain
+            .first()
+            .and_then(|der| ParsedCertificate::try_from(der).ok());
         let name = ServerName::try_from(name.to_owned()).ok();
-        let covers = own.zip(name).is_some_and(|(own, name)| verify_server_name(&own, &name).is_ok());
+        let covers = own
+            .zip(name)
+            .is_some_and(|(own, name)| verify_server_name(&own, &name).is_ok());
         Ok(Presented {
             covers,
-            names: chain.first().map(|der| Certificate::names(der)).unwrap_or_default(),
+            names: chain
+                .first()
+                .map(|der| Certificate::names(der))
+                .unwrap_or_default(),
             certificate: chain.first().and_then(|der| Certificate::read(der)),
             via: choice.proxy.map(ProxyUrl::shown),
         })
@@ -157,9 +178,14 @@ impl Transport {
     /// Inspects the path to `url` and sends no request there. A refused account is final here too.
     pub async fn inspect(&self, url: &Url, purpose: Purpose) -> Inspection {
         let choice = self.proxies().choose(url);
-        let (host, port) =
-            (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
-        self.ledger().contact(Contact::new(url, None, choice.proxy.map(ProxyUrl::shown)), purpose);
+        let (host, port) = (
+            url.host_str().unwrap_or_default(),
+            url.port_or_known_default().unwrap_or_default(),
+        );
+        self.ledger().contact(
+            Contact::new(url, None, choice.proxy.map(ProxyUrl::shown)),
+            purpose,
+        );
         let addresses = addresses(host, port).await;
         let (connection, tls) = match self.open(url, choice.proxy).await {
             Err(error) => (Err(error), None),
@@ -171,7 +197,9 @@ impl Transport {
         Inspection {
             addresses,
             via: choice.proxy.map(ProxyUrl::shown),
-            account: choice.proxy.and_then(|proxy| Some(proxy.account.as_ref()?.to_string())),
+            account: choice
+                .proxy
+                .and_then(|proxy| Some(proxy.account.as_ref()?.to_string())),
             rule: choice.rule.to_string(),
             connection,
             tls,
@@ -183,12 +211,16 @@ impl Transport {
     /// # Errors
     /// Why not.
     pub async fn reach_proxy(&self, proxy: &ProxyUrl) -> Result<(), ConnectError> {
-        connect::to_proxy(proxy, &self.tls_profile(&proxy.url, Some(proxy))).await.map(drop)
+        connect::to_proxy(proxy, &self.tls_profile(&proxy.url, Some(proxy)))
+            .await
+            .map(drop)
     }
 
     async fn open(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<connect::Stream, Error> {
-        let (host, port) =
-            (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
+        let (host, port) = (
+            url.host_str().unwrap_or_default(),
+            url.port_or_known_default().unwrap_or_default(),
+        );
         let failed = |error: ConnectError| {
             explain::unreachable(url, route, &error.to_string(), &error, true).caused_by(error)
         };
@@ -197,7 +229,9 @@ impl Transport {
         };
         let at_proxy = |error: ConnectError| {
             let words = explain::no_proxy_connection(proxy, &error.to_string());
-            Error::new(ErrorKind::Network, words).at(url).caused_by(error)
+            Error::new(ErrorKind::Network, words)
+                .at(url)
+                .caused_by(error)
         };
         let tls = self.tls_profile(url, route);
         if url.scheme() == "http" {
@@ -221,17 +255,21 @@ impl Transport {
         stream: connect::Stream,
     ) -> Result<Handshake, Error> {
         let profile = self.tls_profile(url, route);
-        let stream = match connect::handshake(stream, url.host_str().unwrap_or_default(), &profile).await {
-            Ok(stream) => stream,
-            Err(error @ ConnectError::Io(_)) => {
-                let explained = explain::certificate(url, route, &error);
-                let unreachable = || explain::unreachable(url, route, &error.to_string(), &error, false);
-                return Err(explained.unwrap_or_else(unreachable));
-            }
-            Err(error) => {
-                return Err(Error::new(ErrorKind::Local, error.to_string()).at(url).caused_by(error));
-            }
-        };
+        let stream =
+            match connect::handshake(stream, url.host_str().unwrap_or_default(), &profile).await {
+                Ok(stream) => stream,
+                Err(error @ ConnectError::Io(_)) => {
+                    let explained = explain::certificate(url, route, &error);
+                    let unreachable =
+                        || explain::unreachable(url, route, &error.to_string(), &error, false);
+                    return Err(explained.unwrap_or_else(unreachable));
+                }
+                Err(error) => {
+                    return Err(Error::new(ErrorKind::Local, error.to_string())
+                        .at(url)
+                        .caused_by(error));
+                }
+            };
         let connection = stream.get_ref().1;
         let chain: Vec<Certificate> = connection
             .peer_certificates()
@@ -253,8 +291,11 @@ impl Transport {
 }
 
 async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, ConnectError> {
-    let mut list: Vec<IpAddr> =
-        connect::resolve(host, port).await?.into_iter().map(|address| address.ip()).collect();
+    let mut list: Vec<IpAddr> = connect::resolve(host, port)
+        .await?
+        .into_iter()
+        .map(|address| address.ip())
+        .collect();
     list.sort();
     list.dedup();
     Ok(list)
@@ -262,6 +303,7 @@ async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, ConnectError> {
 
 /// Whether the other side said that nobody listens at the port.
 fn is_refused(error: &Error) -> bool {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<ConnectError>());
+    let cause =
+        std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<ConnectError>());
     matches!(cause, Some(ConnectError::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused)
 }

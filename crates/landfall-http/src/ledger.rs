@@ -1,5 +1,5 @@
-//! Records every host that landfall contacts: port, scheme, purpose, bytes, requests, proxy, the origin that a mirror
-//! replaces, and the host that named it.
+//! Records every host that landfall contacts: port, scheme, purpose, bytes, requests, proxy, the
+//! origin that a mirror replaces, and the host that named it.
 
 use landfall_model::report::HostUse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,7 +73,8 @@ struct Line {
 pub struct Entry(Contact);
 
 impl Ledger {
-    /// Records one request. `named_by` is `host:port` whose answer named the host, for a redirect and a token realm.
+    /// Records one request. `named_by` is `host:port` whose answer named the host, for a redirect
+    /// and a token realm.
     pub fn request(&self, contact: Contact, purpose: Purpose, named_by: Option<&str>) -> Entry {
         let entry = self.contact(contact, purpose);
         if let Ok(mut lines) = self.0.lock()
@@ -88,7 +89,11 @@ impl Ledger {
     /// Records that a host was contacted, by something that is no HTTP request.
     pub fn contact(&self, contact: Contact, purpose: Purpose) -> Entry {
         if let Ok(mut lines) = self.0.lock() {
-            lines.entry(contact.clone()).or_default().purposes.insert(purpose);
+            lines
+                .entry(contact.clone())
+                .or_default()
+                .purposes
+                .insert(purpose);
         }
         Entry(contact)
     }
@@ -104,7 +109,10 @@ impl Ledger {
 
     /// The record, sorted by host.
     pub fn hosts(&self) -> Vec<HostUse> {
-        let lines = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let lines = self
+            .0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         lines
             .iter()
             .map(|(contact, line)| HostUse {
@@ -115,7 +123,12 @@ impl Ledger {
                 via: contact.via.clone(),
                 bytes: line.bytes,
                 requests: line.requests,
-                why: line.purposes.iter().map(|purpose| purpose.as_str()).collect::<Vec<_>>().join(","),
+                why: line
+                    .purposes
+                    .iter()
+                    .map(|purpose| purpose.as_str())
+                    .collect::<Vec<_>>()
+                    .join(","),
                 named_by: line.named_by.iter().cloned().collect(),
             })
             .collect()

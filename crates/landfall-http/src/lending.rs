@@ -1,9 +1,11 @@
-//! Slots that are given back while their holder waits, so that what waits never keeps others from working.
+//! Slots that are given back while their holder waits, so that what waits never keeps others from
+//! working.
 //!
-//! Every limit on how much runs at once counts work that makes progress. A holder that waits longer than a moment (for a
-//! host that does not answer, for the pause before another attempt, for a slot of another kind) lends its slot, and takes
-//! one again without waiting when it continues. So no two holders can wait for each other's slots, and a host in trouble
-//! cannot occupy the slots of others. The limit may be exceeded briefly by holders that continue at the same moment.
+//! Every limit on how much runs at once counts work that makes progress. A holder that waits longer
+//! than a moment (for a host that does not answer, for the pause before another attempt, for a slot
+//! of another kind) lends its slot, and takes one again without waiting when it continues. So no
+//! two holders can wait for each other's slots, and a host in trouble cannot occupy the slots of
+//! others. The limit may be exceeded briefly by holders that continue at the same moment.
 
 use std::time::Duration;
 
@@ -71,7 +73,10 @@ mod tests {
     async fn a_slot_is_lent_only_during_a_long_wait() {
         let slot = Counted::default();
         let lent = || slot.0.load(Ordering::Relaxed);
-        assert_eq!((lending(&slot, std::future::ready(7)).await, lent()), (7, 0));
+        assert_eq!(
+            (lending(&slot, std::future::ready(7)).await, lent()),
+            (7, 0)
+        );
         let until_lent = async {
             while lent() == 0 {
                 tokio::time::sleep(LEND_AFTER / 20).await;

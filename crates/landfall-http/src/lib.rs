@@ -1,9 +1,11 @@
 //! The only transport: every request of landfall is sent by a [`Transport`].
 //!
-//! It decides the proxy of a request, checks TLS, tries again, limits the requests to a host, follows redirects one at
-//! a time, gives up hosts that only fail, and records every host that was contacted. Nothing here knows registries.
+//! It decides the proxy of a request, checks TLS, tries again, limits the requests to a host,
+//! follows redirects one at a time, gives up hosts that only fail, and records every host that was
+//! contacted. Nothing here knows registries.
 //!
-//! It imports `landfall-model`. Begin with `transport.rs` and `send.rs`, and with `host_limiter.rs` for the limits.
+//! It imports `landfall-model`. Begin with `transport.rs` and `send.rs`, and with `host_limiter.rs`
+//! for the limits.
 
 mod activity;
 mod body;

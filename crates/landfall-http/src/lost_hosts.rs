@@ -1,4 +1,5 @@
-//! Gives up hosts that only fail, for the rest of the run: else every item would cost their timeouts and attempts again.
+//! Gives up hosts that only fail, for the rest of the run: else every item would cost their
+//! timeouts and attempts again.
 
 use super::error::{Error, ErrorKind};
 use landfall_model::Limits;
@@ -36,14 +37,25 @@ impl LostHosts {
     pub(super) fn answered(&self, host: &str) {
         let mut hosts = self.hosts();
         match hosts.get_mut(host) {
-            Some(known) => *known = Host { answered: true, ..Host::default() },
-            None => drop(hosts.insert(host.into(), Host { answered: true, ..Host::default() })),
+            Some(known) => {
+                *known = Host {
+                    answered: true,
+                    ..Host::default()
+                }
+            }
+            None => drop(hosts.insert(
+                host.into(),
+                Host {
+                    answered: true,
+                    ..Host::default()
+                },
+            )),
         }
     }
 
-    /// The host put off a request: it works, so what failed before does not count. Returns the error for this and all other
-    /// requests to the host if it has done nothing else for longer than a request may wait ([`Limits::max_wait_secs`]);
-    /// `error` makes it.
+    /// The host put off a request: it works, so what failed before does not count. Returns the
+    /// error for this and all other requests to the host if it has done nothing else for longer
+    /// than a request may wait ([`Limits::max_wait_secs`]); `error` makes it.
     pub(super) fn put_off(
         &self,
         host: &str,
@@ -65,14 +77,15 @@ impl LostHosts {
         self.hosts().get(host)?.given_up.clone()
     }
 
-    /// Counts a failed attempt at a request that began at `began`; `is_last` says that it was its last one. Returns the
-    /// error for this and all other requests to the host if that gives it up:
+    /// Counts a failed attempt at a request that began at `began`; `is_last` says that it was its
+    /// last one. Returns the error for this and all other requests to the host if that gives it up:
     ///
-    /// - if it did not answer any attempt at its first request, and neither hung up nor answered with an error;
-    /// - after several rounds of requests that failed at all their attempts, where requests that were under way together
-    ///   count once ([`Limits::lost_rounds`]);
-    /// - if it has done nothing but fail for some time ([`Limits::lost_after`]), and at as many attempts as those rounds
-    ///   have.
+    /// - if it did not answer any attempt at its first request, and neither hung up nor answered
+    ///   with an error;
+    /// - after several rounds of requests that failed at all their attempts, where requests that
+    ///   were under way together count once ([`Limits::lost_rounds`]);
+    /// - if it has done nothing but fail for some time ([`Limits::lost_after`]), and at as many
+    ///   attempts as those rounds have.
     pub(super) fn failed(
         &self,
         host: &str,
@@ -92,7 +105,11 @@ impl LostHosts {
             known.counted = Some(Instant::now());
         }
         let may_be_the_request = known.answered || error.is_hang_up() || error.status.is_some();
-        let rounds = if may_be_the_request { limits.lost_rounds } else { 1 };
+        let rounds = if may_be_the_request {
+            limits.lost_rounds
+        } else {
+            1
+        };
         if known.given_up.is_none() && (known.rounds >= rounds || is_failing) {
             known.given_up = Some(given_up(host, error));
         }
@@ -100,14 +117,21 @@ impl LostHosts {
     }
 }
 
-/// The error for everything that a host was to be asked that does not answer; it is the same for all.
+/// The error for everything that a host was to be asked that does not answer; it is the same for
+/// all.
 fn given_up(host: &str, error: &Error) -> Error {
     let url = error.url().and_then(|url| Url::parse(url).ok());
     let plain = url.is_some_and(|url| url.scheme() == "http");
     let bare = host.strip_suffix(":443").unwrap_or(host);
-    let target = if plain { format!("http://{host}/") } else { bare.to_owned() };
-    let words =
-        format!("given up for this run: {}; `landfall doctor {target}` says what is wrong", error.message());
+    let target = if plain {
+        format!("http://{host}/")
+    } else {
+        bare.to_owned()
+    };
+    let words = format!(
+        "given up for this run: {}; `landfall doctor {target}` says what is wrong",
+        error.message()
+    );
     Error::new(ErrorKind::GivenUp, words).about(bare)
 }
 
@@ -120,7 +144,10 @@ mod tests {
         Error::new(ErrorKind::Network, "cannot connect").at(&url)
     }
 
-    const ROUNDS: Limits = Limits { lost_rounds: 3, ..LIMITS };
+    const ROUNDS: Limits = Limits {
+        lost_rounds: 3,
+        ..LIMITS
+    };
     const LIMITS: Limits = Limits::DEFAULT;
 
     #[tokio::test]
@@ -141,11 +168,16 @@ mod tests {
         let (dead, alive) = ("r.test:443", "s.test:443");
         assert!(hosts.check(dead).is_none());
         let failed = |host, began, is_last| hosts.failed(host, began, is_last, &ROUNDS, &refused());
-        assert!(failed(dead, Instant::now(), false).is_none(), "it may answer the next attempt");
+        assert!(
+            failed(dead, Instant::now(), false).is_none(),
+            "it may answer the next attempt"
+        );
         let error = failed(dead, Instant::now(), true).unwrap();
-        let told =
-            "r.test: given up for this run: cannot connect; `landfall doctor r.test` says what is wrong";
-        assert_eq!((error.to_string().as_str(), error.kind), (told, ErrorKind::GivenUp));
+        let told = "r.test: given up for this run: cannot connect; `landfall doctor r.test` says what is wrong";
+        assert_eq!(
+            (error.to_string().as_str(), error.kind),
+            (told, ErrorKind::GivenUp)
+        );
         assert_eq!(hosts.check(dead).unwrap().to_string(), told);
 
         hosts.answered(alive);
@@ -160,15 +192,23 @@ mod tests {
         // one that was under way is answered after all
         hosts.answered(alive);
         assert!(hosts.check(alive).is_none());
-        assert!(failed(alive, Instant::now(), true).is_none(), "and it counts anew");
+        assert!(
+            failed(alive, Instant::now(), true).is_none(),
+            "and it counts anew"
+        );
     }
 
     #[tokio::test]
     async fn a_host_that_puts_off_everything_is_given_up_when_no_request_may_wait_any_longer() {
         let hosts = LostHosts::default();
         let put_off = |max_wait_secs| {
-            let limits = Limits { max_wait_secs, ..LIMITS };
-            hosts.put_off("s.test:443", &limits, || Error::new(ErrorKind::GivenUp, "it puts off"))
+            let limits = Limits {
+                max_wait_secs,
+                ..LIMITS
+            };
+            hosts.put_off("s.test:443", &limits, || {
+                Error::new(ErrorKind::GivenUp, "it puts off")
+            })
         };
         assert!(put_off(60).is_none());
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -184,7 +224,12 @@ mod tests {
         let hosts = LostHosts::default();
         let began = Instant::now();
         let failed = |lost_after| {
-            let limits = Limits { lost_after, attempts: 1, lost_rounds: 2, ..LIMITS };
+            let limits = Limits {
+                lost_after,
+                attempts: 1,
+                lost_rounds: 2,
+                ..LIMITS
+            };
             hosts.failed("s.test:443", began, false, &limits, &refused())
         };
         hosts.answered("s.test:443");

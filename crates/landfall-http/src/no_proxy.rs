@@ -1,5 +1,6 @@
-//! NO_PROXY by Go's rules, as containerd and kubelet follow them (`golang.org/x/net/http/httpproxy`), quirks
-//! included: so landfall and the nodes agree on which hosts are reached directly.
+//! NO_PROXY by Go's rules, as containerd and kubelet follow them
+//! (`golang.org/x/net/http/httpproxy`), quirks included: so landfall and the nodes agree on which
+//! hosts are reached directly.
 
 use std::net::IpAddr;
 
@@ -39,9 +40,19 @@ pub(super) struct RequestTarget<'a> {
 impl<'a> RequestTarget<'a> {
     /// `host` is a URL's: in lower case, an IPv6 address in brackets.
     pub(super) fn new(host: &'a str, port: u16) -> RequestTarget<'a> {
-        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        let address = host.parse::<IpAddr>().ok().map(|address| address.to_canonical());
-        RequestTarget { host, address, port: port.to_string() }
+        let host = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .unwrap_or(host);
+        let address = host
+            .parse::<IpAddr>()
+            .ok()
+            .map(|address| address.to_canonical());
+        RequestTarget {
+            host,
+            address,
+            port: port.to_string(),
+        }
     }
 
     /// Never proxied, whatever is set.
@@ -55,7 +66,9 @@ pub fn is_direct(list: &str, address: &str) -> bool {
     let (host, port) = split_host_port(address).unwrap_or((address, "443"));
     let host = host.to_ascii_lowercase();
     let target = RequestTarget::new(&host, port.parse().unwrap_or(443));
-    NoProxyEntry::list(list, "").iter().any(|entry| entry.covers(&target))
+    NoProxyEntry::list(list, "")
+        .iter()
+        .any(|entry| entry.covers(&target))
 }
 
 impl NoProxyEntry {
@@ -65,7 +78,11 @@ impl NoProxyEntry {
         entries
             .filter_map(|entry| {
                 let pattern = Pattern::parse(entry)?;
-                Some(NoProxyEntry { entry: entry.into(), source: source.into(), pattern })
+                Some(NoProxyEntry {
+                    entry: entry.into(),
+                    source: source.into(),
+                    pattern,
+                })
             })
             .collect()
     }
@@ -77,19 +94,29 @@ impl NoProxyEntry {
             Some((host, port)) => (host.to_owned(), Some(port.to_owned())),
             None => (lower.trim_matches(['[', ']']).to_owned(), None),
         };
-        NoProxyEntry { entry: written.into(), source: source.into(), pattern: Pattern::Host(host, port) }
+        NoProxyEntry {
+            entry: written.into(),
+            source: source.into(),
+            pattern: Pattern::Host(host, port),
+        }
     }
 
     pub(super) fn covers(&self, target: &RequestTarget<'_>) -> bool {
-        let port_fits = |wanted: &Option<String>| wanted.as_ref().is_none_or(|port| *port == target.port);
+        let port_fits =
+            |wanted: &Option<String>| wanted.as_ref().is_none_or(|port| *port == target.port);
         match &self.pattern {
             Pattern::All => true,
-            Pattern::Network(network, bits) => {
-                target.address.is_some_and(|address| in_network(address, *network, *bits))
-            }
+            Pattern::Network(network, bits) => target
+                .address
+                .is_some_and(|address| in_network(address, *network, *bits)),
             Pattern::Address(wanted, port) => target.address == Some(*wanted) && port_fits(port),
-            Pattern::Domain { suffix, exact, port } => {
-                let named = target.host.ends_with(suffix.as_str()) || (*exact && target.host == &suffix[1..]);
+            Pattern::Domain {
+                suffix,
+                exact,
+                port,
+            } => {
+                let named = target.host.ends_with(suffix.as_str())
+                    || (*exact && target.host == &suffix[1..]);
                 target.address.is_none() && named && port_fits(port)
             }
             Pattern::Host(host, port) => target.host == host && port_fits(port),
@@ -114,7 +141,10 @@ impl Pattern {
         if let Ok(address) = host.parse::<IpAddr>() {
             return Some(Pattern::Address(address.to_canonical(), port));
         }
-        let name = host.strip_prefix('*').filter(|rest| rest.starts_with('.')).unwrap_or(host);
+        let name = host
+            .strip_prefix('*')
+            .filter(|rest| rest.starts_with('.'))
+            .unwrap_or(host);
         if name.is_empty() {
             return None;
         }
@@ -130,7 +160,11 @@ impl Pattern {
             },
         };
         let suffix = format!(".{}", ascii.as_deref().unwrap_or(bare));
-        Some(Pattern::Domain { suffix, exact, port })
+        Some(Pattern::Domain {
+            suffix,
+            exact,
+            port,
+        })
     }
 }
 
@@ -144,7 +178,8 @@ fn network(entry: &str) -> Option<Pattern> {
         (IpAddr::V6(_), IpAddr::V4(inner)) if (96..=128).contains(&bits) => {
             Some(Pattern::Network(inner.into(), bits - 96))
         }
-        _ => (bits <= if address.is_ipv4() { 32 } else { 128 }).then_some(Pattern::Network(address, bits)),
+        _ => (bits <= if address.is_ipv4() { 32 } else { 128 })
+            .then_some(Pattern::Network(address, bits)),
     }
 }
 

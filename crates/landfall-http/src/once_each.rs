@@ -15,7 +15,8 @@ impl<K, V> Default for OnceEach<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> OnceEach<K, V> {
-    /// The answer under `key`; `ask` runs where nobody has it yet. Whoever comes while that runs waits for it.
+    /// The answer under `key`; `ask` runs where nobody has it yet. Whoever comes while that runs
+    /// waits for it.
     ///
     /// # Errors
     /// That of `ask`. Nothing is kept then: the next one asks anew.
@@ -28,7 +29,8 @@ impl<K: Eq + Hash, V: Clone> OnceEach<K, V> {
         cell.get_or_try_init(ask).await.cloned()
     }
 
-    /// As [`OnceEach::get`], and what `ask` gave besides its answer: whoever asked has more than an answer to keep.
+    /// As [`OnceEach::get`], and what `ask` gave besides its answer: whoever asked has more than an
+    /// answer to keep.
     ///
     /// # Errors
     /// That of `ask`.
@@ -77,6 +79,9 @@ mod tests {
         let together = tokio::join!(ask(Err("failed")), ask(Ok("second")), ask(Ok("third")));
         assert_eq!(together, (Err("failed"), Ok("second"), Ok("second")));
         assert_eq!((ask(Err("late")).await, asked.get()), (Ok("second"), 2));
-        assert_eq!((answers.known(&"key"), answers.known(&"other")), (Some("second"), None));
+        assert_eq!(
+            (answers.known(&"key"), answers.known(&"other")),
+            (Some("second"), None)
+        );
     }
 }

@@ -13,18 +13,30 @@ pub(super) const KEY: &str = "privateTargets";
 pub struct PrivateTargets(Vec<NoProxyEntry>);
 
 impl PrivateTargets {
-    /// The hosts of these entries, which are written as those of NO_PROXY: names, addresses and ranges.
+    /// The hosts of these entries, which are written as those of NO_PROXY: names, addresses and
+    /// ranges.
     ///
     /// # Errors
     /// The first entry that covers nothing.
     pub fn new(entries: &[String]) -> Result<PrivateTargets, DeadTarget> {
-        let each = entries.iter().flat_map(|entry| entry.split(',')).map(str::trim);
+        let each = entries
+            .iter()
+            .flat_map(|entry| entry.split(','))
+            .map(str::trim);
         for entry in each.filter(|entry| !entry.is_empty()) {
             if let Some(dead) = dead_entry(entry) {
-                return Err(DeadTarget { entry: entry.into(), instead: dead.instead });
+                return Err(DeadTarget {
+                    entry: entry.into(),
+                    instead: dead.instead,
+                });
             }
         }
-        Ok(PrivateTargets(entries.iter().flat_map(|entry| NoProxyEntry::list(entry, KEY)).collect()))
+        Ok(PrivateTargets(
+            entries
+                .iter()
+                .flat_map(|entry| NoProxyEntry::list(entry, KEY))
+                .collect(),
+        ))
     }
 
     /// Whether an entry covers a URL's host and port, whatever address it has.
@@ -47,9 +59,9 @@ pub struct DeadTarget {
     pub instead: Option<String>,
 }
 
-/// Whether an address is not of the public internet: on this machine, its link or a private network (RFC
-/// 6890; RFC 1918, 3927, 4193, 6598). An IPv4 address inside an IPv6 one (RFC 4291, 6052, 3056) is looked at
-/// itself.
+/// Whether an address is not of the public internet: on this machine, its link or a private network
+/// (RFC 6890; RFC 1918, 3927, 4193, 6598). An IPv4 address inside an IPv6 one (RFC 4291, 6052,
+/// 3056) is looked at itself.
 pub(super) fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => is_private_v4(v4),
@@ -71,7 +83,8 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
     a == 0 || is_shared || address.is_loopback() || address.is_private() || address.is_link_local()
 }
 
-/// The IPv4 address that a translator (`64:ff9b::/96`) or a 6to4 relay (`2002::/16`) would send packets to.
+/// The IPv4 address that a translator (`64:ff9b::/96`) or a 6to4 relay (`2002::/16`) would send
+/// packets to.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let octets = address.octets();
     let at = match address.segments() {
@@ -79,7 +92,12 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
         [0x2002, ..] => 2,
         _ => return None,
     };
-    Some(Ipv4Addr::new(octets[at], octets[at + 1], octets[at + 2], octets[at + 3]))
+    Some(Ipv4Addr::new(
+        octets[at],
+        octets[at + 1],
+        octets[at + 2],
+        octets[at + 3],
+    ))
 }
 
 /// The address in a URL's host, brackets allowed.
@@ -92,8 +110,8 @@ pub(super) fn literal(host: &str) -> Option<IpAddr> {
 #[error("it has the private address {0}")]
 pub(super) struct PrivateAddress(pub(super) IpAddr);
 
-/// Resolves names to public addresses, and to the private ones that the site allows. The check is here and
-/// not before the connection, as a name may be resolved otherwise a moment later.
+/// Resolves names to public addresses, and to the private ones that the site allows. The check is
+/// here and not before the connection, as a name may be resolved otherwise a moment later.
 pub(super) struct PublicOnly(pub(super) PrivateTargets);
 
 impl Resolve for PublicOnly {
@@ -170,10 +188,17 @@ mod tests {
             let entries: Vec<String> = entries.iter().map(|&entry| entry.into()).collect();
             PublicOnly(PrivateTargets::new(&entries).unwrap()).resolve("localhost".parse().unwrap())
         };
-        let Err(refused) = resolve(&["10.0.0.0/8", "other.test"]).await else { panic!("it was resolved") };
+        let Err(refused) = resolve(&["10.0.0.0/8", "other.test"]).await else {
+            panic!("it was resolved")
+        };
         let PrivateAddress(address) = refused.downcast_ref().unwrap();
         assert!(address.is_loopback());
-        assert!(resolve(&["127.0.0.0/8", "::1"]).await.unwrap().all(|address| address.ip().is_loopback()));
+        assert!(
+            resolve(&["127.0.0.0/8", "::1"])
+                .await
+                .unwrap()
+                .all(|address| address.ip().is_loopback())
+        );
     }
 
     #[test]
@@ -183,10 +208,20 @@ mod tests {
         for (host, port) in [("10.1.2.3", 80), ("a.corp.test", 443), ("minio.test", 9000)] {
             assert!(allowed.allow(host, port), "{host}");
         }
-        for (host, port) in [("11.1.2.3", 80), ("corp.test", 443), ("minio.test", 9001), ("[::1]", 80)] {
+        for (host, port) in [
+            ("11.1.2.3", 80),
+            ("corp.test", 443),
+            ("minio.test", 9001),
+            ("[::1]", 80),
+        ] {
             assert!(!allowed.allow(host, port), "{host}");
         }
-        let dead = PrivateTargets::new(&["10.0.0.0/8, 172.20.".to_owned()]).unwrap_err().to_string();
-        assert_eq!(dead, "'172.20.' in privateTargets of the site covers nothing; write 172.20.0.0/16");
+        let dead = PrivateTargets::new(&["10.0.0.0/8, 172.20.".to_owned()])
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            dead,
+            "'172.20.' in privateTargets of the site covers nothing; write 172.20.0.0/16"
+        );
     }
 }

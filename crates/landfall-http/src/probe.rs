@@ -1,5 +1,5 @@
-//! Probes a host with a private address for plain http: landfall sends a ClientHello, and takes the host for one of
-//! http only where the answer starts with `HTTP/`.
+//! Probes a host with a private address for plain http: landfall sends a ClientHello, and takes the
+//! host for one of http only where the answer starts with `HTTP/`.
 
 use super::causes::system;
 use super::connect::ConnectError;
@@ -43,18 +43,23 @@ pub(super) async fn probe(host: &str, port: u16, limit: Duration) -> Result<Prot
     };
     let attempt = async {
         let connecting = TcpStream::connect((name, port)).await;
-        let mut stream =
-            connecting.map_err(|error| failed(&no_connection(host, port, &error)).caused_by(error))?;
-        let hello = client_hello(name).map_err(|error| failed(&error.to_string()).caused_by(error))?;
+        let mut stream = connecting
+            .map_err(|error| failed(&no_connection(host, port, &error)).caused_by(error))?;
+        let hello =
+            client_hello(name).map_err(|error| failed(&error.to_string()).caused_by(error))?;
         let sent = stream.write_all(&hello).await;
         sent.map_err(|error| settle(format!("cannot send: {error}")).caused_by(error))?;
         let mut first = [0; 5];
         match stream.read_exact(&mut first).await {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(settle("the connection was closed without an answer to TLS".into()));
+                return Err(settle(
+                    "the connection was closed without an answer to TLS".into(),
+                ));
             }
-            Err(error) => return Err(settle(format!("no answer to TLS ({error})")).caused_by(error)),
+            Err(error) => {
+                return Err(settle(format!("no answer to TLS ({error})")).caused_by(error));
+            }
         }
         match &first {
             b"HTTP/" => Ok(Protocol::PlainHttp),
@@ -63,14 +68,23 @@ pub(super) async fn probe(host: &str, port: u16, limit: Duration) -> Result<Prot
             _ => Err(settle("the answer to TLS is neither TLS nor HTTP".into())),
         }
     };
-    let late = |_| Err(settle(format!("no answer to TLS within {} s", limit.as_secs())));
-    tokio::time::timeout(limit, attempt).await.unwrap_or_else(late)
+    let late = |_| {
+        Err(settle(format!(
+            "no answer to TLS within {} s",
+            limit.as_secs()
+        )))
+    };
+    tokio::time::timeout(limit, attempt)
+        .await
+        .unwrap_or_else(late)
 }
 
 fn no_connection(host: &str, port: u16, error: &io::Error) -> String {
     let advice = match error.kind() {
         io::ErrorKind::ConnectionRefused => {
-            format!("; nothing listens at {host}:{port}: is the port right, and does the server run?")
+            format!(
+                "; nothing listens at {host}:{port}: is the port right, and does the server run?"
+            )
         }
         _ => String::new(),
     };
@@ -79,7 +93,11 @@ fn no_connection(host: &str, port: u16, error: &io::Error) -> String {
 }
 
 fn client_hello(name: &str) -> Result<Vec<u8>, ConnectError> {
-    let config = TlsProfile { skip_verify: true, ..TlsProfile::default() }.config()?;
+    let config = TlsProfile {
+        skip_verify: true,
+        ..TlsProfile::default()
+    }
+    .config()?;
     let name = ServerName::try_from(name.to_owned())?;
     let connection = rustls::ClientConnection::new(config.into(), name);
     let mut hello = Vec::new();

@@ -38,7 +38,16 @@ pub struct ProxyAccount {
 
 impl fmt::Debug for ProxyUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.url, if self.account.is_some() { " (with an account)" } else { "" })
+        write!(
+            f,
+            "{}{}",
+            self.url,
+            if self.account.is_some() {
+                " (with an account)"
+            } else {
+                ""
+            }
+        )
     }
 }
 
@@ -116,17 +125,23 @@ impl ProxyRules {
     pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<ProxyRules, ProxySettingError> {
         let pick = |names: &[&'static str]| {
             names.iter().find_map(|name| {
-                get(name).filter(|value| !value.trim().is_empty()).map(|value| (*name, value))
+                get(name)
+                    .filter(|value| !value.trim().is_empty())
+                    .map(|value| (*name, value))
             })
         };
         let read = |names: [&'static str; 4]| {
-            pick(&names).map(|(name, value)| ProxyUrl::of_setting(&value, name)).transpose()
+            pick(&names)
+                .map(|(name, value)| ProxyUrl::of_setting(&value, name))
+                .transpose()
         };
         let direct = pick(&["NO_PROXY", "no_proxy"]);
         Ok(ProxyRules {
             http: read(["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])?,
             https: read(["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"])?,
-            direct: direct.map(|(name, value)| NoProxyEntry::list(&value, name)).unwrap_or_default(),
+            direct: direct
+                .map(|(name, value)| NoProxyEntry::list(&value, name))
+                .unwrap_or_default(),
         })
     }
 
@@ -138,36 +153,53 @@ impl ProxyRules {
         proxy: &SiteProxy,
         account: Option<ProxyAccount>,
     ) -> Result<ProxyRules, ProxySettingError> {
-        let read = |value: &Option<String>, name: &str| -> Result<Option<ProxyUrl>, ProxySettingError> {
-            let Some(value) = value else { return Ok(None) };
-            let source = format!("proxy.{name} of the site");
-            let mut proxy = ProxyUrl::of_setting(value, &source)?;
-            if account.is_some() {
-                proxy.account.clone_from(&account);
-            }
-            Ok(Some(proxy))
-        };
+        let read =
+            |value: &Option<String>, name: &str| -> Result<Option<ProxyUrl>, ProxySettingError> {
+                let Some(value) = value else { return Ok(None) };
+                let source = format!("proxy.{name} of the site");
+                let mut proxy = ProxyUrl::of_setting(value, &source)?;
+                if account.is_some() {
+                    proxy.account.clone_from(&account);
+                }
+                Ok(Some(proxy))
+            };
         let list = |entries: &[String], key: &str| -> Vec<NoProxyEntry> {
             let source = format!("proxy.noProxy.{key} of the site");
-            entries.iter().flat_map(|entry| NoProxyEntry::list(entry, &source)).collect()
+            entries
+                .iter()
+                .flat_map(|entry| NoProxyEntry::list(entry, &source))
+                .collect()
         };
         let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
-        let cluster: Vec<String> =
-            [cluster.pod_cidr, cluster.service_cidr, cluster.domain, cluster.control_plane_endpoint]
-                .into_iter()
-                .flatten()
-                .collect();
+        let cluster: Vec<String> = [
+            cluster.pod_cidr,
+            cluster.service_cidr,
+            cluster.domain,
+            cluster.control_plane_endpoint,
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         Ok(ProxyRules {
             http: read(&proxy.http, "http")?,
             https: read(&proxy.https, "https")?,
-            direct: [list(&proxy.no_proxy.installation, "installation"), list(&cluster, "cluster")].concat(),
+            direct: [
+                list(&proxy.no_proxy.installation, "installation"),
+                list(&cluster, "cluster"),
+            ]
+            .concat(),
         })
     }
 
-    /// The same with further hosts that are reached directly: `host[:port]`, and the key that names it.
+    /// The same with further hosts that are reached directly: `host[:port]`, and the key that names
+    /// it.
     #[must_use]
     pub fn with_bypass(mut self, hosts: impl IntoIterator<Item = (String, String)>) -> ProxyRules {
-        self.direct.extend(hosts.into_iter().map(|(host, source)| NoProxyEntry::host(&host, &source)));
+        self.direct.extend(
+            hosts
+                .into_iter()
+                .map(|(host, source)| NoProxyEntry::host(&host, &source)),
+        );
         self
     }
 
@@ -178,17 +210,33 @@ impl ProxyRules {
 
     /// The same with the rule that chose it.
     pub fn choose(&self, url: &Url) -> ProxyChoice<'_> {
-        let proxy = if url.scheme() == "https" { self.https.as_ref() } else { self.http.as_ref() };
+        let proxy = if url.scheme() == "https" {
+            self.https.as_ref()
+        } else {
+            self.http.as_ref()
+        };
         let (Some(proxy), Some(host)) = (proxy, url.host_str()) else {
-            return ProxyChoice { proxy: None, rule: ProxyRule::Unset };
+            return ProxyChoice {
+                proxy: None,
+                rule: ProxyRule::Unset,
+            };
         };
         let target = RequestTarget::new(host, url.port_or_known_default().unwrap_or(0));
         if target.is_loopback() {
-            return ProxyChoice { proxy: None, rule: ProxyRule::Loopback };
+            return ProxyChoice {
+                proxy: None,
+                rule: ProxyRule::Loopback,
+            };
         }
         match self.direct.iter().find(|entry| entry.covers(&target)) {
-            Some(entry) => ProxyChoice { proxy: None, rule: ProxyRule::NoProxy(entry) },
-            None => ProxyChoice { proxy: Some(proxy), rule: ProxyRule::Proxy(&proxy.source) },
+            Some(entry) => ProxyChoice {
+                proxy: None,
+                rule: ProxyRule::NoProxy(entry),
+            },
+            None => ProxyChoice {
+                proxy: Some(proxy),
+                rule: ProxyRule::Proxy(&proxy.source),
+            },
         }
     }
 
@@ -206,13 +254,17 @@ impl ProxyRules {
 }
 
 impl ProxyUrl {
-    /// Reads `[scheme://][user[:password]@]host[:port]`. A raw `@` in the password is taken as a part
-    /// of it; percent-encoding is decoded where it is valid. `source` says where the text stands.
+    /// Reads `[scheme://][user[:password]@]host[:port]`. A raw `@` in the password is taken as a
+    /// part of it; percent-encoding is decoded where it is valid. `source` says where the text
+    /// stands.
     ///
     /// # Errors
     /// What is wrong, without the URL: it may hold a password.
     pub fn parse(text: &str, source: &str) -> Result<ProxyUrl, ProxyUrlError> {
-        let (scheme, rest) = text.trim().split_once("://").unwrap_or(("http", text.trim()));
+        let (scheme, rest) = text
+            .trim()
+            .split_once("://")
+            .unwrap_or(("http", text.trim()));
         if !["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) {
             return Err(ProxyUrlError::Scheme(scheme.into()));
         }
@@ -227,13 +279,24 @@ impl ProxyUrl {
         };
         let account = userinfo.map(|userinfo| {
             let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
-            ProxyAccount { user: decode(user), password: decode(password), source: source.into() }
+            ProxyAccount {
+                user: decode(user),
+                password: decode(password),
+                source: source.into(),
+            }
         });
-        Ok(ProxyUrl { url, account, source: source.into() })
+        Ok(ProxyUrl {
+            url,
+            account,
+            source: source.into(),
+        })
     }
 
     fn of_setting(text: &str, name: &str) -> Result<ProxyUrl, ProxySettingError> {
-        ProxyUrl::parse(text, name).map_err(|source| ProxySettingError { name: name.into(), source })
+        ProxyUrl::parse(text, name).map_err(|source| ProxySettingError {
+            name: name.into(),
+            source,
+        })
     }
 
     /// `host:port`, for messages and reports.
@@ -248,8 +311,12 @@ mod tests {
     use super::*;
 
     fn rules(variables: &[(&str, &str)]) -> ProxyRules {
-        let get =
-            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        let get = |name: &str| {
+            variables
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
         ProxyRules::from_env(get).unwrap()
     }
 
@@ -261,12 +328,21 @@ mod tests {
         let table = include_str!("../../../tests/data/no_proxy.txt").lines();
         for line in table.filter(|line| !line.starts_with('#')) {
             let columns: Vec<&str> = line.split(" | ").collect();
-            let [list, target, expected] = columns[..] else { panic!("{line}") };
+            let [list, target, expected] = columns[..] else {
+                panic!("{line}")
+            };
             let list = list.trim_matches('"').replace("\\t", "\t");
-            let rules =
-                rules(&[("http_proxy", "http://p:1"), ("HTTPS_PROXY", "http://p:2"), ("NO_PROXY", &list)]);
+            let rules = rules(&[
+                ("http_proxy", "http://p:1"),
+                ("HTTPS_PROXY", "http://p:2"),
+                ("NO_PROXY", &list),
+            ]);
             let decision = rules.choose(&Url::parse(target).unwrap());
-            let got = if decision.proxy.is_some() { "proxy" } else { "direct" };
+            let got = if decision.proxy.is_some() {
+                "proxy"
+            } else {
+                "direct"
+            };
             if got != expected {
                 wrong.push(format!("{line}: {got} by {}", decision.rule));
             }
@@ -287,10 +363,20 @@ mod tests {
         let said = |url: &str| {
             let url = Url::parse(url).unwrap();
             let decision = rules.choose(&url);
-            format!("{} {}", decision.proxy.map(ProxyUrl::shown).unwrap_or_default(), decision.rule)
+            format!(
+                "{} {}",
+                decision.proxy.map(ProxyUrl::shown).unwrap_or_default(),
+                decision.rule
+            )
         };
-        assert_eq!(said("http://a.test/"), "h:1 http_proxy; no exception covers the host");
-        assert_eq!(said("https://a.test/"), "a:2 all_proxy; no exception covers the host");
+        assert_eq!(
+            said("http://a.test/"),
+            "h:1 http_proxy; no exception covers the host"
+        );
+        assert_eq!(
+            said("https://a.test/"),
+            "a:2 all_proxy; no exception covers the host"
+        );
         assert_eq!(said("https://x.corp.test/"), " '.corp.test' in no_proxy");
         assert_eq!(said("http://10.2.3.4/"), " '10.0.0.0/8' in no_proxy");
         assert_eq!(said("http://127.0.0.1/"), " loopback is never proxied");
@@ -298,8 +384,10 @@ mod tests {
 
     #[test]
     fn a_host_of_the_site_is_that_host_alone() {
-        let rules = rules(&[("HTTPS_PROXY", "p:1")])
-            .with_bypass([("Reg.test:5000".into(), "a key".into()), ("[fd00::2]:9".into(), "b".into())]);
+        let rules = rules(&[("HTTPS_PROXY", "p:1")]).with_bypass([
+            ("Reg.test:5000".into(), "a key".into()),
+            ("[fd00::2]:9".into(), "b".into()),
+        ]);
         let direct = |url: &str| rules.proxy_for(&Url::parse(url).unwrap()).is_none();
         assert!(direct("https://reg.test:5000/") && direct("https://[fd00::2]:9/"));
         assert!(!direct("https://reg.test/") && !direct("https://a.reg.test:5000/"));
@@ -313,11 +401,19 @@ mod tests {
         };
         let pair = |user: &str, password: &str| (user.to_owned(), password.to_owned());
         assert_eq!(parse("http://user:p@ss@h:1"), pair("user", "p@ss"));
-        assert_eq!(parse("us%40er:p%40ss%3Aw%2Fd@h:1"), pair("us@er", "p@ss:w/d"));
+        assert_eq!(
+            parse("us%40er:p%40ss%3Aw%2Fd@h:1"),
+            pair("us@er", "p@ss:w/d")
+        );
         assert_eq!(parse("user:p#w/d?%@h:1"), pair("user", "p#w/d?%"));
         assert_eq!(parse("DOM%5Cuser:%ff@h:1"), pair("DOM\\user", "%ff"));
         assert_eq!(ProxyUrl::parse("h:3128", "X").unwrap().shown(), "h:3128");
-        assert!(ProxyUrl::parse("socks5://h:1", "X").unwrap_err().to_string().contains("socks5"));
+        assert!(
+            ProxyUrl::parse("socks5://h:1", "X")
+                .unwrap_err()
+                .to_string()
+                .contains("socks5")
+        );
         let proxy = ProxyUrl::parse("http://u:secret@h", "X").unwrap();
         assert!(!format!("{proxy:?} {:?}", proxy.account).contains("secret"));
     }

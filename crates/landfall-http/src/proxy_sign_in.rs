@@ -1,5 +1,5 @@
-//! Signs in to a proxy: the first request with an account goes alone, and a refusal of the account is final for all
-//! workers, so that the account does not get locked.
+//! Signs in to a proxy: the first request with an account goes alone, and a refusal of the account
+//! is final for all workers, so that the account does not get locked.
 
 use super::error::{Error, ErrorKind};
 use super::proxy::ProxyUrl;
@@ -16,9 +16,15 @@ pub(super) struct ProxySignIns(Mutex<HashMap<String, Arc<ProxySignIn>>>);
 impl ProxySignIns {
     /// The sign-in to this proxy with its account.
     pub(super) fn of(&self, proxy: &ProxyUrl) -> Arc<ProxySignIn> {
-        let user = proxy.account.as_ref().map_or("", |account| account.user.as_str());
+        let user = proxy
+            .account
+            .as_ref()
+            .map_or("", |account| account.user.as_str());
         let key = format!("{} {user}", proxy.url);
-        let mut all = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut all = self
+            .0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         all.entry(key).or_default().clone()
     }
 }
@@ -41,17 +47,20 @@ const TURN: Duration = Duration::from_secs(5);
 pub(super) type Turn = tokio::sync::OwnedMutexGuard<()>;
 
 impl ProxySignIn {
-    /// Waits until the proxy has taken a request, or gives the caller the turn to try the account. Behind a request whose
-    /// host does not answer nobody waits for longer than [`TURN`].
+    /// Waits until the proxy has taken a request, or gives the caller the turn to try the account.
+    /// Behind a request whose host does not answer nobody waits for longer than [`TURN`].
     ///
     /// # Errors
-    /// The proxy's refusal, where it has refused the account. Where the proxy did not answer the request that had
-    /// the turn, all that waited meanwhile get that error: else each would wait for it again.
+    /// The proxy's refusal, where it has refused the account. Where the proxy did not answer the
+    /// request that had the turn, all that waited meanwhile get that error: else each would wait
+    /// for it again.
     pub(super) async fn enter(&self, proxy: &ProxyUrl, url: &Url) -> Result<Option<Turn>, Error> {
         let turn = match proxy.account.is_some() && !self.proven.load(Ordering::Acquire) {
             true => {
                 let (before, _) = self.missed();
-                let turn = tokio::time::timeout(TURN, self.first.clone().lock_owned()).await.ok();
+                let turn = tokio::time::timeout(TURN, self.first.clone().lock_owned())
+                    .await
+                    .ok();
                 let (after, error) = self.missed();
                 if let Some(error) = error.filter(|_| after != before) {
                     return Err(error.at(url));
@@ -87,7 +96,10 @@ impl ProxySignIn {
     }
 
     fn missed(&self) -> (u64, Option<Error>) {
-        self.missed.lock().map(|missed| missed.clone()).unwrap_or_default()
+        self.missed
+            .lock()
+            .map(|missed| missed.clone())
+            .unwrap_or_default()
     }
 }
 
@@ -98,7 +110,12 @@ mod tests {
     fn setting() -> (ProxySignIn, ProxyUrl, Url, Url) {
         let url = |text: &str| Url::parse(text).unwrap();
         let proxy = ProxyUrl::parse("u:pw@p:1", "HTTPS_PROXY").unwrap();
-        (ProxySignIn::default(), proxy, url("https://a.test/"), url("https://b.test/"))
+        (
+            ProxySignIn::default(),
+            proxy,
+            url("https://a.test/"),
+            url("https://b.test/"),
+        )
     }
 
     #[tokio::test]
@@ -113,18 +130,36 @@ mod tests {
         drop(turn);
         let told = waiting.await.unwrap_err();
         assert!(
-            told.is_transient() && told.to_string() == "https://b.test/: cannot connect to the proxy",
+            told.is_transient()
+                && told.to_string() == "https://b.test/: cannot connect to the proxy",
             "{told}"
         );
-        assert!(sign_in.enter(&proxy, &b).await.unwrap().is_some(), "later ones try again");
+        assert!(
+            sign_in.enter(&proxy, &b).await.unwrap().is_some(),
+            "later ones try again"
+        );
     }
 
     #[tokio::test]
     async fn a_refusal_of_the_account_is_final_and_one_of_a_host_proves_it() {
         let (sign_in, proxy, _, b) = setting();
-        sign_in.learn(&proxy, true, Err(&Error::new(ErrorKind::Proxy(403), "not allowed")));
-        assert!(sign_in.enter(&proxy, &b).await.unwrap().is_none(), "no turns any more");
-        sign_in.learn(&proxy, false, Err(&Error::new(ErrorKind::Proxy(407), "refused")));
-        assert_eq!(sign_in.enter(&proxy, &b).await.unwrap_err().to_string(), "refused");
+        sign_in.learn(
+            &proxy,
+            true,
+            Err(&Error::new(ErrorKind::Proxy(403), "not allowed")),
+        );
+        assert!(
+            sign_in.enter(&proxy, &b).await.unwrap().is_none(),
+            "no turns any more"
+        );
+        sign_in.learn(
+            &proxy,
+            false,
+            Err(&Error::new(ErrorKind::Proxy(407), "refused")),
+        );
+        assert_eq!(
+            sign_in.enter(&proxy, &b).await.unwrap_err().to_string(),
+            "refused"
+        );
     }
 }

@@ -10,19 +10,26 @@ use url::Url;
 impl Transport {
     /// Remembers that this URL's host answers ranges wrongly: this run asks it for none again.
     pub fn distrust_ranges(&self, url: &Url) {
-        let mut wrong_ranges = self.0.wrong_ranges.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut wrong_ranges = self
+            .0
+            .wrong_ranges
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         wrong_ranges.insert(host_port(url));
     }
 
     fn trusts_ranges(&self, url: &Url) -> bool {
-        self.0.wrong_ranges.lock().is_ok_and(|wrong_ranges| !wrong_ranges.contains(&host_port(url)))
+        self.0
+            .wrong_ranges
+            .lock()
+            .is_ok_and(|wrong_ranges| !wrong_ranges.contains(&host_port(url)))
     }
 }
 
-/// Asks `url` for content of `size` bytes from `offset` on by `send`, which gets the value of a `Range` header or
-/// `None`. Returns the answer and the offset at which it really starts: 0 where the server ignores ranges (RFC 9110,
-/// 14.2). Where the server refuses the range, or answers with another part, landfall asks for the whole, and for no
-/// range of that host again.
+/// Asks `url` for content of `size` bytes from `offset` on by `send`, which gets the value of a
+/// `Range` header or `None`. Returns the answer and the offset at which it really starts: 0 where
+/// the server ignores ranges (RFC 9110, 14.2). Where the server refuses the range, or answers with
+/// another part, landfall asks for the whole, and for no range of that host again.
 ///
 /// # Errors
 /// Those of `send`.
@@ -43,7 +50,9 @@ where
                 return Ok((offset, response));
             }
             // dropped with its connection: the body of a wrong answer may never end
-            StatusCode::PARTIAL_CONTENT | StatusCode::BAD_REQUEST | StatusCode::RANGE_NOT_SATISFIABLE => {
+            StatusCode::PARTIAL_CONTENT
+            | StatusCode::BAD_REQUEST
+            | StatusCode::RANGE_NOT_SATISFIABLE => {
                 transport.distrust_ranges(url);
             }
             _ => return Ok((0, response)),
@@ -52,18 +61,26 @@ where
     Ok((0, send(None).await?))
 }
 
-/// Whether a `Content-Range` is the part from `offset` to the end of `size` bytes. A total of `*` is
-/// allowed (RFC 9110, 14.4).
+/// Whether a `Content-Range` is the part from `offset` to the end of `size` bytes. A total of `*`
+/// is allowed (RFC 9110, 14.4).
 fn fits(range: Option<&str>, offset: u64, size: u64) -> bool {
     let parts = || {
         let (span, total) = range?.trim().strip_prefix("bytes ")?.split_once('/')?;
         let (start, end) = span.split_once('-')?;
-        let total = Some(total.trim()).filter(|total| *total != "*").map(str::parse::<u64>);
-        Some((start.trim().parse::<u64>().ok()?, end.trim().parse::<u64>().ok()?, total))
+        let total = Some(total.trim())
+            .filter(|total| *total != "*")
+            .map(str::parse::<u64>);
+        Some((
+            start.trim().parse::<u64>().ok()?,
+            end.trim().parse::<u64>().ok()?,
+            total,
+        ))
     };
     match parts() {
         Some((start, end, total)) => {
-            start == offset && end.checked_add(1) == Some(size) && total.is_none_or(|total| total == Ok(size))
+            start == offset
+                && end.checked_add(1) == Some(size)
+                && total.is_none_or(|total| total == Ok(size))
         }
         None => false,
     }
@@ -77,8 +94,14 @@ mod tests {
     fn only_the_rest_of_the_same_content_fits() {
         let good = |range| fits(Some(range), 10, 100);
         assert!(good("bytes 10-99/100") && good("bytes 10-99/*"));
-        for wrong in ["bytes 9-99/100", "bytes 10-98/100", "bytes 10-99/101", "10-99/100", "bytes */100", ""]
-        {
+        for wrong in [
+            "bytes 9-99/100",
+            "bytes 10-98/100",
+            "bytes 10-99/101",
+            "10-99/100",
+            "bytes */100",
+            "",
+        ] {
             assert!(!good(wrong), "{wrong}");
         }
         assert!(!fits(None, 10, 100));

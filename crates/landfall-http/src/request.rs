@@ -25,14 +25,16 @@ pub struct Request {
     pub retried: bool,
     /// Registries with a rate limit count it: they count manifests that are fetched.
     pub metered: bool,
-    /// Which of its host's slots it takes. One that is made for an upload takes a slot of [`SlotClass::Feed`] in place
-    /// of an ordinary one.
+    /// Which of its host's slots it takes. One that is made for an upload takes a slot of
+    /// [`SlotClass::Feed`] in place of an ordinary one.
     pub class: SlotClass,
     /// The origin that a mirror replaces.
     pub origin: Option<String>,
-    /// `host:port` whose answer named this URL, where it stands in no lock: a token realm, a foreign layer.
+    /// `host:port` whose answer named this URL, where it stands in no lock: a token realm, a
+    /// foreign layer.
     pub named_by: Option<String>,
-    /// It carries a secret for this host alone, in a header or in its body: a redirect to another host is an error.
+    /// It carries a secret for this host alone, in a header or in its body: a redirect to another
+    /// host is an error.
     pub secret: bool,
     /// `Authorization` for other hosts that a redirect may lead to.
     pub elsewhere: Vec<(Origin, String)>,

@@ -22,17 +22,24 @@ pub struct Attempts {
 impl RetryPolicy {
     /// The policy that `limits` give.
     pub fn new(limits: &Limits) -> RetryPolicy {
-        RetryPolicy { attempts: limits.attempts, first: limits.backoff, most: limits.backoff_most }
+        RetryPolicy {
+            attempts: limits.attempts,
+            first: limits.backoff,
+            most: limits.backoff_most,
+        }
     }
 
     /// The same pauses for one attempt alone.
     #[must_use]
     pub fn once(self) -> RetryPolicy {
-        RetryPolicy { attempts: 1, ..self }
+        RetryPolicy {
+            attempts: 1,
+            ..self
+        }
     }
 
-    /// The pause after attempt `attempt`, counted from 1: exponential from the first to the longest, each with a
-    /// jitter, so that workers do not come back together.
+    /// The pause after attempt `attempt`, counted from 1: exponential from the first to the
+    /// longest, each with a jitter, so that workers do not come back together.
     pub fn pause(&self, attempt: u32) -> Duration {
         let base = self.first.as_secs_f64() * 2f64.powi(attempt.saturating_sub(1).min(20) as i32);
         Duration::from_secs_f64(base.min(self.most.as_secs_f64()) * (0.5 + fastrand::f64()))
@@ -40,12 +47,16 @@ impl RetryPolicy {
 
     /// No attempt has failed yet.
     pub fn start(self) -> Attempts {
-        Attempts { policy: self, failed: 0 }
+        Attempts {
+            policy: self,
+            failed: 0,
+        }
     }
 }
 
 impl Attempts {
-    /// Counts a failed attempt. Returns the pause before the next one, or `None` where none is left.
+    /// Counts a failed attempt. Returns the pause before the next one, or `None` where none is
+    /// left.
     pub fn fail(&mut self) -> Option<Duration> {
         self.failed += 1;
         (self.failed < self.policy.attempts).then(|| self.policy.pause(self.failed))
@@ -56,7 +67,8 @@ impl Attempts {
         self.failed
     }
 
-    /// Counts a failed attempt, and sleeps until the next one. Returns `false` at once where none is left.
+    /// Counts a failed attempt, and sleeps until the next one. Returns `false` at once where none
+    /// is left.
     pub async fn again(&mut self) -> bool {
         match self.fail() {
             Some(pause) => {
@@ -79,7 +91,8 @@ pub(super) fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502..=504 | 520..=524)
 }
 
-/// Whether an answer with this status counts as a failure of its host. A host that says "too many" works.
+/// Whether an answer with this status counts as a failure of its host. A host that says "too many"
+/// works.
 pub(super) fn is_failing(status: StatusCode) -> bool {
     is_transient(status.as_u16()) && status != StatusCode::TOO_MANY_REQUESTS
 }
@@ -89,12 +102,16 @@ pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     let wait = match value.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => httpdate::parse_http_date(value).ok()?.duration_since(now).unwrap_or_default(),
+        Err(_) => httpdate::parse_http_date(value)
+            .ok()?
+            .duration_since(now)
+            .unwrap_or_default(),
     };
     Some(bounded(wait))
 }
 
-/// A time that a server names, as far as it is one: more than a year nobody waits, and it may not fit a date.
+/// A time that a server names, as far as it is one: more than a year nobody waits, and it may not
+/// fit a date.
 pub(super) fn bounded(time: Duration) -> Duration {
     const YEAR: Duration = Duration::from_hours(365 * 24);
     time.min(YEAR)
@@ -108,8 +125,14 @@ mod tests {
     fn both_forms_of_retry_after() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         assert_eq!(retry_after("120", now), Some(Duration::from_mins(2)));
-        assert_eq!(retry_after("Sun, 06 Nov 1994 08:50:07 GMT", now), Some(Duration::from_secs(30)));
-        assert_eq!(retry_after("Sat, 06 Nov 1993 08:50:07 GMT", now), Some(Duration::ZERO));
+        assert_eq!(
+            retry_after("Sun, 06 Nov 1994 08:50:07 GMT", now),
+            Some(Duration::from_secs(30))
+        );
+        assert_eq!(
+            retry_after("Sat, 06 Nov 1993 08:50:07 GMT", now),
+            Some(Duration::ZERO)
+        );
         assert_eq!(retry_after("soon", now), None);
         assert!(retry_after("18446744073709551615", now).unwrap() < Duration::from_hours(400 * 24));
     }
@@ -124,7 +147,10 @@ mod tests {
 
     #[test]
     fn attempts_end_and_start_anew() {
-        let limits = Limits { attempts: 2, ..Limits::default() };
+        let limits = Limits {
+            attempts: 2,
+            ..Limits::default()
+        };
         let mut attempts = RetryPolicy::new(&limits).start();
         assert!(attempts.fail().is_some() && attempts.fail().is_none());
         attempts.reset();

@@ -1,4 +1,5 @@
-//! Shows which hosts fail while requests wait to be sent again: without it a run that is slow says nothing until its end.
+//! Shows which hosts fail while requests wait to be sent again: without it a run that is slow says
+//! nothing until its end.
 
 use super::error::Error;
 use std::collections::HashMap;
@@ -33,7 +34,10 @@ impl Retrying {
     /// Counts one more request to `host` that waits.
     pub(super) fn wait<'a>(&'a self, host: &'a str) -> Waiting<'a> {
         self.hosts().entry(host.to_owned()).or_default().waiting += 1;
-        Waiting { retrying: self, host }
+        Waiting {
+            retrying: self,
+            host,
+        }
     }
 
     /// The line about `host` and why it fails, unless one was shown a moment ago.
@@ -44,7 +48,9 @@ impl Retrying {
             return None;
         }
         known.shown = Some(Instant::now());
-        let why = why.status.map_or_else(|| why.message().to_owned(), |status| status.to_string());
+        let why = why
+            .status
+            .map_or_else(|| why.message().to_owned(), |status| status.to_string());
         let requests = match known.waiting {
             1 => "1 request waiting".to_owned(),
             waiting => format!("{waiting} requests waiting"),
@@ -74,7 +80,10 @@ mod tests {
         let host = "ghcr.io:443";
         assert_eq!(retrying.line(host, &why), None);
         let (first, _second) = (retrying.wait(host), retrying.wait(host));
-        assert_eq!(retrying.line(host, &why).unwrap(), "ghcr.io: 502, 2 requests waiting to retry");
+        assert_eq!(
+            retrying.line(host, &why).unwrap(),
+            "ghcr.io: 502, 2 requests waiting to retry"
+        );
         drop(first);
         assert_eq!(retrying.line(host, &why), None);
         retrying.hosts().get_mut(host).unwrap().shown = None;

@@ -1,5 +1,5 @@
-//! Chooses https or http for a registry host. The flag and the site decide; a private address without any setting is
-//! probed.
+//! Chooses https or http for a registry host. The flag and the site decide; a private address
+//! without any setting is probed.
 
 use super::error::{Error, ErrorKind, host_port};
 use super::ledger::{Contact, Purpose};
@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use url::Url;
 
 impl Transport {
-    /// The URL of a registry host as a reference names it, as far as the flag and the site tell: nothing is asked.
+    /// The URL of a registry host as a reference names it, as far as the flag and the site tell:
+    /// nothing is asked.
     ///
     /// # Errors
     /// A host that can stand in no URL.
@@ -31,7 +32,9 @@ impl Transport {
         if https.scheme() == "http" {
             return Ok(https);
         }
-        let settled = self.has_rule(host, &https, |rule| !rule.tls.is_default() || rule.has_credentials);
+        let settled = self.has_rule(host, &https, |rule| {
+            !rule.tls.is_default() || rule.has_credentials
+        });
         let name = https.host_str().unwrap_or_default().to_owned();
         if settled || !may_probe(&name) || self.proxies().proxy_for(&https).is_some() {
             return Ok(https);
@@ -41,12 +44,17 @@ impl Transport {
             if let Some(error) = self.0.lost_hosts.check(&host_port(&https)) {
                 return Err(error);
             }
-            self.0.ledger.contact(Contact::new(&https, None, None), Purpose::Registry);
+            self.0
+                .ledger
+                .contact(Contact::new(&https, None, None), Purpose::Registry);
             let began = Instant::now();
-            probe(&name, port, self.limits().connect).await.map_err(|error| {
-                let error = error.at(&https);
-                self.failed(&host_port(&https), began, true, &error).unwrap_or(error)
-            })
+            probe(&name, port, self.limits().connect)
+                .await
+                .map_err(|error| {
+                    let error = error.at(&https);
+                    self.failed(&host_port(&https), began, true, &error)
+                        .unwrap_or(error)
+                })
         };
         let spoken = self.0.protocols.get(host.to_owned(), asking).await;
         match spoken.map_err(|error| error.about(host))? {
@@ -58,12 +66,18 @@ impl Transport {
     /// Whether a rule of the host, with its port or without, passes the test.
     fn has_rule(&self, host: &str, url: &Url, test: impl Fn(&HostRule) -> bool) -> bool {
         let hosts = &self.0.config.hosts;
-        let rules = [hosts.get(host), url.host_str().and_then(|name| hosts.get(name))];
+        let rules = [
+            hosts.get(host),
+            url.host_str().and_then(|name| hosts.get(name)),
+        ];
         rules.into_iter().flatten().any(test)
     }
 }
 
 fn registry_url(scheme: &str, host: &str) -> Result<Url, Error> {
-    Url::parse(&format!("{scheme}://{host}/"))
-        .map_err(|error| Error::new(ErrorKind::Local, error.to_string()).about(host).caused_by(error))
+    Url::parse(&format!("{scheme}://{host}/")).map_err(|error| {
+        Error::new(ErrorKind::Local, error.to_string())
+            .about(host)
+            .caused_by(error)
+    })
 }

@@ -1,5 +1,5 @@
-//! Sends a request, and again where that may help: after which answers and errors, how long to wait before, and when
-//! to end the item because the host asks for a longer wait.
+//! Sends a request, and again where that may help: after which answers and errors, how long to wait
+//! before, and when to end the item because the host asks for a longer wait.
 
 use super::body::Response;
 use super::error::{Error, ErrorKind, host_port};
@@ -19,18 +19,23 @@ pub const SIGN_IN: &str = "; at most registries an account has a higher limit: s
 /// The host and port of a request, and the upstream that a mirror stands for.
 fn shown_host(origin: Option<&str>, url: &Url) -> String {
     let host = host_port(url);
-    origin.map_or(host.clone(), |origin| format!("{host}, the mirror of {origin}"))
+    origin.map_or(host.clone(), |origin| {
+        format!("{host}, the mirror of {origin}")
+    })
 }
 
-/// The host that failed, by its port too, and how: it did not answer, or only with an error of its own. A host that asks to
-/// wait is waited for, as long as `--max-wait` allows.
+/// The host that failed, by its port too, and how: it did not answer, or only with an error of its
+/// own. A host that asks to wait is waited for, as long as `--max-wait` allows.
 fn failure(result: &Result<Response, Error>) -> Option<(String, Error)> {
     match result {
         Ok(response) if response.headers.contains_key(RETRY_AFTER) => None,
         Ok(response) if retry::is_failing(response.status) => {
             let words = format!("it answered {}", response.status);
             let kind = ErrorKind::Status(response.status.as_u16());
-            Some((host_port(&response.url), Error::new(kind, words).at(&response.url)))
+            Some((
+                host_port(&response.url),
+                Error::new(kind, words).at(&response.url),
+            ))
         }
         Err(error) if error.is_transient() => Some((error.host()?.to_owned(), error.clone())),
         _ => None,
@@ -54,9 +59,18 @@ impl Transport {
     /// No answer after all attempts, or a wait longer than allowed. Any status that is an answer is
     /// returned, 4xx and 5xx included.
     pub async fn send(&self, request: &Request) -> Result<Response, Error> {
-        let retries = if request.retried { self.retries() } else { self.retries().once() };
+        let retries = if request.retried {
+            self.retries()
+        } else {
+            self.retries().once()
+        };
         let began = Instant::now();
-        let mut tally = Tally { attempts: retries.start(), waits: 0, waited: Duration::ZERO, expired: false };
+        let mut tally = Tally {
+            attempts: retries.start(),
+            waits: 0,
+            waited: Duration::ZERO,
+            expired: false,
+        };
         loop {
             let result = self.follow(request).await;
             let pause = match &result {
@@ -64,7 +78,11 @@ impl Transport {
                 Err(error) if error.is_transient() => tally.attempts.fail(),
                 Err(_) => None,
             };
-            let failure = if request.retried { failure(&result) } else { None };
+            let failure = if request.retried {
+                failure(&result)
+            } else {
+                None
+            };
             let Some((host, error)) = failure else {
                 let Some(pause) = pause else { return result };
                 drop(result);
@@ -87,10 +105,19 @@ impl Transport {
         }
     }
 
-    /// Counts a failed attempt at a request to `host`, as [`super::lost_hosts::LostHosts::failed`] does, and tells people
-    /// when that gives the host up.
-    pub(super) fn failed(&self, host: &str, began: Instant, is_last: bool, error: &Error) -> Option<Error> {
-        let given_up = self.0.lost_hosts.failed(host, began, is_last, self.limits(), error)?;
+    /// Counts a failed attempt at a request to `host`, as [`super::lost_hosts::LostHosts::failed`]
+    /// does, and tells people when that gives the host up.
+    pub(super) fn failed(
+        &self,
+        host: &str,
+        began: Instant,
+        is_last: bool,
+        error: &Error,
+    ) -> Option<Error> {
+        let given_up = self
+            .0
+            .lost_hosts
+            .failed(host, began, is_last, self.limits(), error)?;
         self.note_once(&given_up.to_string());
         Some(given_up.caused_by(error.clone()))
     }
@@ -118,27 +145,41 @@ impl Transport {
             // a signed URL may have run out on the way; the registry gives a new one
             let refused = matches!(response.status, StatusCode::FORBIDDEN | StatusCode::GONE);
             let redirected = response.url.origin() != request.url.origin();
-            if refused && redirected && request.retried && !std::mem::replace(&mut tally.expired, true) {
+            if refused
+                && redirected
+                && request.retried
+                && !std::mem::replace(&mut tally.expired, true)
+            {
                 return Ok(Some(self.retries().pause(1)));
             }
             return Ok(None);
         }
         let limits = self.limits();
-        let asked = response.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let asked = response
+            .headers
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok());
         let asked = asked.and_then(|value| retry::retry_after(value, SystemTime::now()));
         let limited = response.status == StatusCode::TOO_MANY_REQUESTS;
         let asked = asked.or_else(|| rate_limit.filter(|_| limited)?.spent());
-        let later = limited || (asked.is_some() && response.status == StatusCode::SERVICE_UNAVAILABLE);
+        let later =
+            limited || (asked.is_some() && response.status == StatusCode::SERVICE_UNAVAILABLE);
         if !later {
             return Ok(tally.attempts.fail());
         }
         limiter.lower(response.asked);
         let given_up = || self.put_off(response);
-        if let Some(given_up) = self.0.lost_hosts.put_off(&host_port(&response.url), limits, given_up) {
+        if let Some(given_up) =
+            self.0
+                .lost_hosts
+                .put_off(&host_port(&response.url), limits, given_up)
+        {
             self.note_once(&given_up.to_string());
             return Err(given_up);
         }
-        let wait = asked.unwrap_or_default().max(self.retries().pause(tally.waits + 1));
+        let wait = asked
+            .unwrap_or_default()
+            .max(self.retries().pause(tally.waits + 1));
         if let Some(asked) = asked
             && (tally.waited + asked).as_secs() > limits.max_wait_secs
         {
@@ -148,7 +189,11 @@ impl Transport {
             return Err(error);
         }
         // where the host names no time, landfall tries less often
-        let most = if asked.is_some() { limits.waits } else { limits.waits / 2 };
+        let most = if asked.is_some() {
+            limits.waits
+        } else {
+            limits.waits / 2
+        };
         if tally.waits >= most {
             return Ok(None);
         }
@@ -157,8 +202,15 @@ impl Transport {
         let shown = Duration::from_secs(5);
         if limiter.pause_for(wait) && wait >= shown {
             let host = shown_host(request.origin.as_deref(), &response.url);
-            let why = if limited { " (429, its rate limit)" } else { "" };
-            self.progress().note(&format!("{host} asks to wait{why}: resumes in {} s", wait.as_secs()));
+            let why = if limited {
+                " (429, its rate limit)"
+            } else {
+                ""
+            };
+            self.progress().note(&format!(
+                "{host} asks to wait{why}: resumes in {} s",
+                wait.as_secs()
+            ));
         }
         Ok(Some(wait))
     }
@@ -190,7 +242,10 @@ impl Transport {
         waited: Duration,
     ) -> Error {
         let when = httpdate::fmt_http_date(SystemTime::now() + wait);
-        let (wait_shown, most) = (span(wait), span(Duration::from_secs(self.limits().max_wait_secs)));
+        let (wait_shown, most) = (
+            span(wait),
+            span(Duration::from_secs(self.limits().max_wait_secs)),
+        );
         let already = match waited.as_secs() {
             0 => String::new(),
             seconds => format!(", after {seconds} s of waiting"),
@@ -200,21 +255,35 @@ impl Transport {
             _ => ("", ""),
         };
         let rate_limit = RateLimit::read(&response.headers);
-        let rate_limit = rate_limit.map(|limit| format!(" ({})", limit.shown())).unwrap_or_default();
+        let rate_limit = rate_limit
+            .map(|limit| format!(" ({})", limit.shown()))
+            .unwrap_or_default();
         let message = format!(
             "{limit}it asks to come back in {wait_shown}{already}, which is longer than --max-wait {most}{rate_limit}; \
              run it again after {when}, it resumes here{advice}"
         );
         let host = shown_host(origin, &response.url);
-        Error::new(ErrorKind::ComeBack(wait), message).at(&response.url).answered(response.status).about(host)
+        Error::new(ErrorKind::ComeBack(wait), message)
+            .at(&response.url)
+            .answered(response.status)
+            .about(host)
     }
 
     /// Shown once a host.
     fn show_rate_limit(&self, request: &Request, response: &Response, rate_limit: &RateLimit) {
-        let host = request.origin.as_deref().or(response.url.host_str()).unwrap_or("?");
-        let mut shown = self.0.rate_limits.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let host = request
+            .origin
+            .as_deref()
+            .or(response.url.host_str())
+            .unwrap_or("?");
+        let mut shown = self
+            .0
+            .rate_limits
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if shown.insert(host.to_owned()) {
-            self.progress().note(&format!("{host}: {}", rate_limit.shown()));
+            self.progress()
+                .note(&format!("{host}: {}", rate_limit.shown()));
         }
     }
 }

@@ -26,7 +26,8 @@ pub struct HostRule {
 pub struct TransportConfig {
     /// Bounds.
     pub limits: Limits,
-    /// One of several runners: of what a host may be asked at once it takes its share, unless the host is our own.
+    /// One of several runners: of what a host may be asked at once it takes its share, unless the
+    /// host is our own.
     pub shard: Shard,
     /// Proxies.
     pub proxies: ProxyRules,

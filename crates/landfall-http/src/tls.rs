@@ -1,5 +1,5 @@
-//! The TLS settings of one host: the system's roots where there are any, certificate authorities of the site and
-//! of certs.d folders, and a client certificate.
+//! The TLS settings of one host: the system's roots where there are any, certificate authorities of
+//! the site and of certs.d folders, and a client certificate.
 
 use super::certificate::Certificate;
 use super::verifier::CertificateVerifier;
@@ -82,7 +82,11 @@ impl TlsProfile {
     /// # Errors
     /// Which file cannot be used, and why.
     pub fn check(&self) -> Result<(), TlsError> {
-        if self.is_default() { Ok(()) } else { self.config().map(drop) }
+        if self.is_default() {
+            Ok(())
+        } else {
+            self.config().map(drop)
+        }
     }
 
     /// The configuration of rustls for this profile.
@@ -100,7 +104,8 @@ impl TlsProfile {
             let mut named = Vec::new();
             for path in &self.ca {
                 let added = read_certificates(path)?;
-                let (good, bad) = RootCertStore::empty().add_parsable_certificates(added.iter().cloned());
+                let (good, bad) =
+                    RootCertStore::empty().add_parsable_certificates(added.iter().cloned());
                 if good == 0 || bad > 0 {
                     return Err(TlsError::NoAuthority(path.clone()));
                 }
@@ -108,13 +113,22 @@ impl TlsProfile {
             }
             CertificateVerifier::new(named, provider)
         };
-        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
-        let Some((certificate, key)) = &self.client else { return Ok(builder.with_no_client_auth()) };
-        let key = PrivateKeyDer::from_pem_file(key)
-            .map_err(|error| TlsError::ReadKey { path: key.clone(), source: Arc::new(error) })?;
+        let builder = builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let Some((certificate, key)) = &self.client else {
+            return Ok(builder.with_no_client_auth());
+        };
+        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::ReadKey {
+            path: key.clone(),
+            source: Arc::new(error),
+        })?;
         builder
             .with_client_auth_cert(read_certificates(certificate)?, key)
-            .map_err(|source| TlsError::Client { path: certificate.clone(), source })
+            .map_err(|source| TlsError::Client {
+                path: certificate.clone(),
+                source,
+            })
     }
 
     /// What the trust in an accepted chain rests on, in words.
@@ -135,8 +149,17 @@ impl TlsProfile {
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let wrong = |error| TlsError::ReadCertificates { path: path.into(), source: Arc::new(error) };
-    let list: Vec<_> =
-        CertificateDer::pem_file_iter(path).map_err(wrong)?.collect::<Result<_, _>>().map_err(wrong)?;
-    if list.is_empty() { Err(TlsError::NoCertificate(path.into())) } else { Ok(list) }
+    let wrong = |error| TlsError::ReadCertificates {
+        path: path.into(),
+        source: Arc::new(error),
+    };
+    let list: Vec<_> = CertificateDer::pem_file_iter(path)
+        .map_err(wrong)?
+        .collect::<Result<_, _>>()
+        .map_err(wrong)?;
+    if list.is_empty() {
+        Err(TlsError::NoCertificate(path.into()))
+    } else {
+        Ok(list)
+    }
 }

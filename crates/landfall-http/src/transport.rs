@@ -106,7 +106,13 @@ impl Transport {
 
     /// Tells `line` to whoever watches, unless this run has told it before.
     pub fn note_once(&self, line: &str) {
-        if self.0.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned()) {
+        if self
+            .0
+            .noted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(line.to_owned())
+        {
             self.progress().note(line);
         }
     }
@@ -123,7 +129,10 @@ impl Transport {
 
     /// The TLS settings for the host of `url` on this route.
     pub(super) fn tls_profile(&self, url: &Url, route: Option<&ProxyUrl>) -> TlsProfile {
-        let mut tls = self.rule(url).map(|rule| rule.tls.clone()).unwrap_or_default();
+        let mut tls = self
+            .rule(url)
+            .map(|rule| rule.tls.clone())
+            .unwrap_or_default();
         if route.is_some() {
             tls.ca.extend(self.0.config.proxy_ca.clone());
         }
@@ -135,32 +144,58 @@ impl Transport {
         !self.rule(url).is_some_and(|rule| rule.tls.skip_verify)
     }
 
-    /// Takes note that the host of `url` is of our own side, a registry that is delivered to or a store: every shard may
-    /// ask as much of it as a single runner. To be said before it is asked for something.
+    /// Takes note that the host of `url` is of our own side, a registry that is delivered to or a
+    /// store: every shard may ask as much of it as a single runner. To be said before it is asked
+    /// for something.
     pub fn note_own(&self, url: &Url) {
-        self.0.own.lock().unwrap_or_else(PoisonError::into_inner).insert(host_port(url));
+        self.0
+            .own
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(host_port(url));
     }
 
     /// The limiter of the host of `url` for requests of a class.
     pub(super) fn limiter(&self, url: &Url, class: SlotClass) -> Arc<HostLimiter> {
         let host = host_port(url);
         let limits = self.limits();
-        let slots = self.rule(url).and_then(|rule| rule.max_concurrent).unwrap_or(limits.per_host);
-        let is_own = self.0.own.lock().unwrap_or_else(PoisonError::into_inner).contains(&host);
-        let slots = if is_own { slots } else { self.0.config.shard.share(slots) };
-        let mut limiters = self.0.limiters.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self
+            .rule(url)
+            .and_then(|rule| rule.max_concurrent)
+            .unwrap_or(limits.per_host);
+        let is_own = self
+            .0
+            .own
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&host);
+        let slots = if is_own {
+            slots
+        } else {
+            self.0.config.shard.share(slots)
+        };
+        let mut limiters = self
+            .0
+            .limiters
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let ordinary = limiters.entry((host.clone(), SlotClass::Ordinary));
         let ordinary = ordinary.or_insert_with(|| Arc::new(HostLimiter::new(slots)));
         if class == SlotClass::Ordinary {
             return ordinary.clone();
         }
         let beside = ordinary.beside();
-        limiters.entry((host, class)).or_insert_with(|| Arc::new(beside)).clone()
+        limiters
+            .entry((host, class))
+            .or_insert_with(|| Arc::new(beside))
+            .clone()
     }
 
     fn rule(&self, url: &Url) -> Option<&HostRule> {
         let hosts = &self.0.config.hosts;
-        hosts.get(&host_port(url)).or_else(|| hosts.get(url.host_str()?))
+        hosts
+            .get(&host_port(url))
+            .or_else(|| hosts.get(url.host_str()?))
     }
 }
 
@@ -184,19 +219,33 @@ mod tests {
 
     #[tokio::test]
     async fn of_the_limits_of_upstream_a_shard_takes_its_share_and_of_its_own_side_all() {
-        let rule = |most| HostRule { max_concurrent: Some(most), ..HostRule::default() };
+        let rule = |most| HostRule {
+            max_concurrent: Some(most),
+            ..HostRule::default()
+        };
         let transport = Transport::new(TransportConfig {
-            limits: Limits { per_host: 12, ..Limits::default() },
+            limits: Limits {
+                per_host: 12,
+                ..Limits::default()
+            },
             shard: Shard::new(2, 4).unwrap(),
             proxies: ProxyRules::default(),
             private_targets: PrivateTargets::default(),
             proxy_ca: None,
-            hosts: [("many.test".to_owned(), rule(32)), ("few.test:5000".to_owned(), rule(3))].into(),
+            hosts: [
+                ("many.test".to_owned(), rule(32)),
+                ("few.test:5000".to_owned(), rule(3)),
+            ]
+            .into(),
             progress: Arc::new(Silent),
         });
         transport.note_own(&Url::parse("https://own.test").unwrap());
-        let hosts =
-            ["https://any.test/v2/", "https://many.test", "http://few.test:5000", "https://own.test/v2/"];
+        let hosts = [
+            "https://any.test/v2/",
+            "https://many.test",
+            "http://few.test:5000",
+            "https://own.test/v2/",
+        ];
         assert_eq!(hosts.map(|host| at_once(&transport, host)), [3, 8, 1, 12]);
     }
 }

@@ -42,7 +42,12 @@ pub(super) fn watched(
     ledger: Arc<Ledger>,
     entry: Entry,
 ) -> (reqwest::Body, UploadWatch) {
-    let state = State { failure: None, moved: Instant::now(), waits_for_source: false, left: length };
+    let state = State {
+        failure: None,
+        moved: Instant::now(),
+        waits_for_source: false,
+        left: length,
+    };
     let watch = UploadWatch(Arc::new(Mutex::new(state)));
     let seen = watch.clone();
     let stream = futures_util::stream::poll_fn(move |context| {
@@ -66,7 +71,9 @@ pub(super) fn watched(
 
 impl UploadWatch {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// The error of the source.
@@ -74,14 +81,17 @@ impl UploadWatch {
         self.state().failure.clone()
     }
 
-    /// Returns when the connection took nothing for `idle`, or no answer came for `answer` after the last byte. Time in
-    /// which the source has nothing does not count.
+    /// Returns when the connection took nothing for `idle`, or no answer came for `answer` after
+    /// the last byte. Time in which the source has nothing does not count.
     pub(super) async fn stalled(&self, idle: Duration, answer: Duration) {
         loop {
             let end = {
                 let state = self.state();
-                let moved =
-                    if state.waits_for_source && state.left > 0 { Instant::now() } else { state.moved };
+                let moved = if state.waits_for_source && state.left > 0 {
+                    Instant::now()
+                } else {
+                    state.moved
+                };
                 moved + if state.left == 0 { answer } else { idle }
             };
             if end <= Instant::now() {

@@ -1,4 +1,5 @@
-//! Checks a server's certificate as rustls does, and says what the server presented where the check fails.
+//! Checks a server's certificate as rustls does, and says what the server presented where the check
+//! fails.
 
 use super::certificate::Certificate;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -63,7 +64,11 @@ impl std::fmt::Display for Untrusted {
                 }
             }
             Cause::Other(words) => match own {
-                Some(own) => write!(f, "its certificate (issued by '{}') is refused: {words}", own.issuer),
+                Some(own) => write!(
+                    f,
+                    "its certificate (issued by '{}') is refused: {words}",
+                    own.issuer
+                ),
                 None => write!(f, "its certificate is refused: {words}"),
             },
         }
@@ -84,11 +89,13 @@ enum Trust {
     /// Any certificate: only for hosts that the user named with `skipVerify`.
     Any,
     Roots {
-        /// Made when the first certificate is to be checked: reading the system's roots takes longer than much of what is done
-        /// without TLS. `None` where there are no roots at all: then nothing is trusted.
+        /// Made when the first certificate is to be checked: reading the system's roots takes
+        /// longer than much of what is done without TLS. `None` where there are no roots at all:
+        /// then nothing is trusted.
         inner: OnceLock<Option<Arc<WebPkiServerVerifier>>>,
-        /// The authorities that were named for this host. One of them may be the server's own: webpki takes no
-        /// authority for a server, but a certificate that somebody signed with its own key is both.
+        /// The authorities that were named for this host. One of them may be the server's own:
+        /// webpki takes no authority for a server, but a certificate that somebody signed with its
+        /// own key is both.
         named: Vec<CertificateDer<'static>>,
     },
 }
@@ -96,16 +103,25 @@ enum Trust {
 impl CertificateVerifier {
     /// Trusts any certificate.
     pub(super) fn any(provider: Arc<CryptoProvider>) -> CertificateVerifier {
-        CertificateVerifier { trust: Trust::Any, provider }
+        CertificateVerifier {
+            trust: Trust::Any,
+            provider,
+        }
     }
 
-    /// Trusts the system's roots and the authorities `named` for this host, and these themselves where the server sends
-    /// one.
+    /// Trusts the system's roots and the authorities `named` for this host, and these themselves
+    /// where the server sends one.
     pub(super) fn new(
         named: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
     ) -> CertificateVerifier {
-        CertificateVerifier { trust: Trust::Roots { inner: OnceLock::new(), named }, provider }
+        CertificateVerifier {
+            trust: Trust::Roots {
+                inner: OnceLock::new(),
+                named,
+            },
+            provider,
+        }
     }
 
     /// Checks by the system's roots and those that are named; `None` where there are none at all.
@@ -113,10 +129,13 @@ impl CertificateVerifier {
         let mut roots = system_roots().clone();
         roots.add_parsable_certificates(named.iter().cloned());
         // it refuses to be made without roots alone
-        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), self.provider.clone()).build().ok()
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), self.provider.clone())
+            .build()
+            .ok()
     }
 
-    /// Whether the server's own certificate, which is one of the named ones, is good for its name and now.
+    /// Whether the server's own certificate, which is one of the named ones, is good for its name
+    /// and now.
     fn check_named(
         end_entity: &CertificateDer<'_>,
         server_name: &ServerName<'_>,
@@ -126,8 +145,11 @@ impl CertificateVerifier {
             rustls::Error::InvalidCertificate(error) => error,
             _ => CertificateError::BadEncoding,
         };
-        verify_server_name(&ParsedCertificate::try_from(end_entity).map_err(invalid)?, server_name)
-            .map_err(invalid)?;
+        verify_server_name(
+            &ParsedCertificate::try_from(end_entity).map_err(invalid)?,
+            server_name,
+        )
+        .map_err(invalid)?;
         let own = Certificate::read(end_entity).ok_or(CertificateError::BadEncoding)?;
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         match (now < own.from.as_second(), now > own.until.as_second()) {
@@ -147,11 +169,19 @@ impl ServerCertVerifier for CertificateVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let Trust::Roots { inner, named } = &self.trust else { return Ok(ServerCertVerified::assertion()) };
+        let Trust::Roots { inner, named } = &self.trust else {
+            return Ok(ServerCertVerified::assertion());
+        };
         let inner = inner.get_or_init(|| self.by_roots(named));
         let error = match inner {
             Some(inner) => {
-                match inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+                match inner.verify_server_cert(
+                    end_entity,
+                    intermediates,
+                    server_name,
+                    ocsp_response,
+                    now,
+                ) {
                     Err(rustls::Error::InvalidCertificate(error)) => error,
                     result => return result,
                 }
@@ -171,15 +201,23 @@ impl ServerCertVerifier for CertificateVerifier {
             .filter_map(|der| Certificate::read(der))
             .collect();
         let cause = match (error, chain.first()) {
-            (CertificateError::UnknownIssuer, _) => Cause::Issuer { none: inner.is_none() },
+            (CertificateError::UnknownIssuer, _) => Cause::Issuer {
+                none: inner.is_none(),
+            },
             // webpki's word for a certificate that is its own authority
-            (CertificateError::Other(_), Some(own)) if own.is_self_issued() => Cause::Issuer { none: false },
+            (CertificateError::Other(_), Some(own)) if own.is_self_issued() => {
+                Cause::Issuer { none: false }
+            }
             (CertificateError::Expired | CertificateError::ExpiredContext { .. }, Some(own)) => {
                 Cause::Other(format!("it ended at {}", own.until))
             }
-            (CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }, Some(own)) => {
-                Cause::Other(format!("it begins at {}; is this machine's clock right?", own.from))
-            }
+            (
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+                Some(own),
+            ) => Cause::Other(format!(
+                "it begins at {}; is this machine's clock right?",
+                own.from
+            )),
             (
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
                 Some(_),
@@ -193,7 +231,9 @@ impl ServerCertVerifier for CertificateVerifier {
             (error, _) => Cause::Other(error.to_string()),
         };
         let refused = OtherError(Arc::new(Untrusted { cause, chain }));
-        Err(rustls::Error::InvalidCertificate(CertificateError::Other(refused)))
+        Err(rustls::Error::InvalidCertificate(CertificateError::Other(
+            refused,
+        )))
     }
 
     fn verify_tls12_signature(
@@ -202,7 +242,12 @@ impl ServerCertVerifier for CertificateVerifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            cert,
+            dss,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -211,11 +256,18 @@ impl ServerCertVerifier for CertificateVerifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            cert,
+            dss,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }
 

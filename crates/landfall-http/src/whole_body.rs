@@ -1,5 +1,6 @@
-//! Reads a body as a whole, and again where it broke off or came wrong: the one policy for manifests, lists, checksum
-//! files, and files whose digest is not known yet. [`super::Transport::send`] tries the request itself again.
+//! Reads a body as a whole, and again where it broke off or came wrong: the one policy for
+//! manifests, lists, checksum files, and files whose digest is not known yet.
+//! [`super::Transport::send`] tries the request itself again.
 
 use super::error::{Error, ErrorKind};
 use super::retry::{Attempts, RetryPolicy};
@@ -11,7 +12,8 @@ pub enum BodyFailure<E> {
     Final(E),
     /// It broke off.
     Broke(E),
-    /// It came whole, and is not what was asked for. Once may be a bad link or cache; twice is what the source has.
+    /// It came whole, and is not what was asked for. Once may be a bad link or cache; twice is what
+    /// the source has.
     Wrong(E),
 }
 
@@ -42,13 +44,17 @@ pub struct BodyAttempts {
 impl RetryPolicy {
     /// No attempt at a body has failed yet.
     pub fn bodies(self) -> BodyAttempts {
-        BodyAttempts { attempts: self.start(), wrong: false }
+        BodyAttempts {
+            attempts: self.start(),
+            wrong: false,
+        }
     }
 }
 
 impl BodyAttempts {
-    /// Waits until the next attempt. After a wrong body that is at once: the host is not overloaded, and nothing changes by
-    /// waiting, which would keep a transfer slot from other hosts.
+    /// Waits until the next attempt. After a wrong body that is at once: the host is not
+    /// overloaded, and nothing changes by waiting, which would keep a transfer slot from other
+    /// hosts.
     ///
     /// # Errors
     /// What failed, where no other attempt follows.
@@ -74,7 +80,11 @@ mod tests {
 
     /// How many attempts are made where each fails so.
     async fn attempts(failure: fn(&'static str) -> BodyFailure<&'static str>) -> u32 {
-        let limits = Limits { attempts: 5, backoff: Duration::from_millis(1), ..Limits::default() };
+        let limits = Limits {
+            attempts: 5,
+            backoff: Duration::from_millis(1),
+            ..Limits::default()
+        };
         let mut attempts = RetryPolicy::new(&limits).bodies();
         let mut made = 1;
         while attempts.after(failure("no")).await.is_ok() {
@@ -85,10 +95,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_wrong_body_is_tried_again_without_a_pause() {
-        let limits = Limits { attempts: 5, backoff: Duration::from_hours(1), ..Limits::default() };
+        let limits = Limits {
+            attempts: 5,
+            backoff: Duration::from_hours(1),
+            ..Limits::default()
+        };
         let mut attempts = RetryPolicy::new(&limits).bodies();
-        assert_eq!(attempts.after(BodyFailure::Wrong("no")).now_or_never(), Some(Ok(())));
-        assert_eq!(attempts.after(BodyFailure::Wrong("no")).now_or_never(), Some(Err("no")));
+        assert_eq!(
+            attempts.after(BodyFailure::Wrong("no")).now_or_never(),
+            Some(Ok(()))
+        );
+        assert_eq!(
+            attempts.after(BodyFailure::Wrong("no")).now_or_never(),
+            Some(Err("no"))
+        );
     }
 
     #[tokio::test]

@@ -8,7 +8,8 @@ use url::Url;
 /// A value of a manifest, or what is wrong with it and where.
 pub type Checked<T> = Result<T, Box<Diagnostic>>;
 
-/// The context in which the entries of one manifest are read: its text, its variables and its defaults.
+/// The context in which the entries of one manifest are read: its text, its variables and its
+/// defaults.
 #[derive(Debug)]
 pub struct EntryReader<'a> {
     /// The manifest.
@@ -30,7 +31,8 @@ impl EntryReader<'_> {
 
 /// `text` as a digest.
 pub(super) fn digest_of(text: &str, span: &SourceSpan) -> Checked<Digest> {
-    text.parse().map_err(|error: DigestError| span.fault(error.to_string(), None))
+    text.parse()
+        .map_err(|error: DigestError| span.fault(error.to_string(), None))
 }
 
 /// Refuses a URL with a user name or a password.
@@ -38,7 +40,9 @@ pub(super) fn without_account(url: &Url, span: &SourceSpan) -> Checked<()> {
     if !holds_account(url) {
         return Ok(());
     }
-    let help = "take it out of the URL, and name the source of credentials in the site file (`upstreams`)";
-    let message = "a URL must not hold a user name or password: manifest and lock are for everybody";
+    let help =
+        "take it out of the URL, and name the source of credentials in the site file (`upstreams`)";
+    let message =
+        "a URL must not hold a user name or password: manifest and lock are for everybody";
     Err(span.fault(message, Some(help.into())))
 }

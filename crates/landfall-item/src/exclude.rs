@@ -15,7 +15,9 @@ pub enum Exclude {
 impl Exclude {
     /// Whether `reference`, which must have the digest `pin`, is left out.
     pub(super) fn has(&self, reference: &ImageRef, pin: Option<&Digest>) -> bool {
-        let Exclude::Reference(exclude) = self else { return false };
+        let Exclude::Reference(exclude) = self else {
+            return false;
+        };
         let digest = reference.digest.as_ref().or(pin);
         exclude.registry == reference.registry
             && exclude.repository == reference.repository
@@ -25,8 +27,14 @@ impl Exclude {
 
     /// `reference` as precisely as this names references; `None` where it names a URL.
     pub(super) fn alike(&self, reference: &ImageRef) -> Option<String> {
-        let Exclude::Reference(exclude) = self else { return None };
-        Some(if exclude.is_pinned() { reference.to_string() } else { reference.name() })
+        let Exclude::Reference(exclude) = self else {
+            return None;
+        };
+        Some(if exclude.is_pinned() {
+            reference.to_string()
+        } else {
+            reference.name()
+        })
     }
 }
 

@@ -24,12 +24,19 @@ impl Contradiction {
         if first == second {
             return Ok(());
         }
-        Err(Contradiction { field, first: shown(first), second: shown(second) })
+        Err(Contradiction {
+            field,
+            first: shown(first),
+            second: shown(second),
+        })
     }
 }
 
 /// Takes from `second` what `first` lacks.
-#[allow(clippy::ref_option, reason = "it is a field of what `first` belongs to")]
+#[allow(
+    clippy::ref_option,
+    reason = "it is a field of what `first` belongs to"
+)]
 pub(super) fn join<V: Clone + PartialEq + Display>(
     field: &'static str,
     first: &mut Option<V>,

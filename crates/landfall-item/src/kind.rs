@@ -1,4 +1,5 @@
-//! What a kind of item is: what everybody asks of one item, and what a lock and a manifest ask of its kind.
+//! What a kind of item is: what everybody asks of one item, and what a lock and a manifest ask of
+//! its kind.
 
 use super::ask::Ask;
 use super::chart::{ChartArchive, OpenReference};
@@ -36,7 +37,8 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
     /// Those of `out`.
     fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result;
 
-    /// What the lock says of it that no lock of landfall says. A lock may come from the other side of a gap.
+    /// What the lock says of it that no lock of landfall says. A lock may come from the other side
+    /// of a gap.
     fn fault(&self) -> Option<String>;
 
     /// Everything that must be there for it to be whole.
@@ -48,7 +50,8 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
     /// Its tag in each of them.
     fn tag(&self) -> String;
 
-    /// The tags that signatures and other referrers of it have at a destination, with what stands at each.
+    /// The tags that signatures and other referrers of it have at a destination, with what stands
+    /// at each.
     fn referrer_tags(&self) -> Vec<(&str, &Digest)> {
         Vec::new()
     }
@@ -71,12 +74,14 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// URLs that are asked to find it, and are none of its parts: what `lock` asks, and `pull` does not.
+    /// URLs that are asked to find it, and are none of its parts: what `lock` asks, and `pull` does
+    /// not.
     fn indexes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether a server offers it out of a registry that holds it. Images are pulled from the registry itself.
+    /// Whether a server offers it out of a registry that holds it. Images are pulled from the
+    /// registry itself.
     fn is_offered(&self) -> bool {
         true
     }
@@ -91,7 +96,8 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// What it says of the package `word`, as the package manager `manager` takes it; `None` where it has none for that one.
+    /// What it says of the package `word`, as the package manager `manager` takes it; `None` where
+    /// it has none for that one.
     fn carried(&self, _manager: &str, _word: &str) -> Option<Carried> {
         None
     }
@@ -111,15 +117,16 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
         self.digest() == digest
     }
 
-    /// Where the lock and the content in `blobs` contradict each other; a sentence each. Signatures in the content are judged at
-    /// `time`.
+    /// Where the lock and the content in `blobs` contradict each other; a sentence each. Signatures
+    /// in the content are judged at `time`.
     fn contradictions(&self, _blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
         Vec::new()
     }
 
     /// Where it comes from, without a version: the repository, or else its name.
     fn source(&self) -> String {
-        self.reference().map_or_else(|| self.name().into_owned(), ImageRef::name)
+        self.reference()
+            .map_or_else(|| self.name().into_owned(), ImageRef::name)
     }
 }
 
@@ -145,7 +152,15 @@ pub struct FileForm<'a> {
 impl<'a> FileForm<'a> {
     /// A file at the URL `name` alone, with no mode and no members.
     pub fn plain(kind: Kind, name: &'a str, digest: &'a Digest, size: u64) -> FileForm<'a> {
-        FileForm { kind, name, urls: vec![name.into()], digest, size, mode: None, members: &[] }
+        FileForm {
+            kind,
+            name,
+            urls: vec![name.into()],
+            digest,
+            size,
+            mode: None,
+            members: &[],
+        }
     }
 }
 
@@ -157,11 +172,12 @@ pub trait ItemKind: LockedItem + Clone + Sized {
     /// Whether its items have [`files`](LockedItem::files).
     const HAS_FILES: bool = false;
 
-    /// Whether what an item holds is chosen anew where its wish changes, so that only locking it shows whether it can be had.
+    /// Whether what an item holds is chosen anew where its wish changes, so that only locking it
+    /// shows whether it can be had.
     const IS_CHOSEN: bool = false;
 
-    /// How many are resolved at once for each of `--jobs`: more than one where that is several small questions, one after
-    /// another. What a host is asked at once has a limit of its own.
+    /// How many are resolved at once for each of `--jobs`: more than one where that is several
+    /// small questions, one after another. What a host is asked at once has a limit of its own.
     const AT_ONCE: usize = 1;
 
     /// A name of this kind; sections are sorted by it.
@@ -182,7 +198,8 @@ pub trait ItemKind: LockedItem + Clone + Sized {
     /// The name under which a wish is locked.
     fn wished(wish: &Self::Wish) -> &Self::Name;
 
-    /// The wishes of `entry`, which stands at `node`, each with its place: one for each combination of variables.
+    /// The wishes of `entry`, which stands at `node`, each with its place: one for each combination
+    /// of variables.
     ///
     /// # Errors
     /// What is wrong with the entry.
@@ -274,8 +291,9 @@ pub trait ItemKind: LockedItem + Clone + Sized {
         None
     }
 
-    /// Whether `wish`, whose text changed, can be locked, where the kind [is chosen](ItemKind::IS_CHOSEN); `old` is what the
-    /// last lock has of its name. An error says why not.
+    /// Whether `wish`, whose text changed, can be locked, where the kind [is
+    /// chosen](ItemKind::IS_CHOSEN); `old` is what the last lock has of its name. An error says why
+    /// not.
     fn can_lock(
         _resolver: &Resolver,
         _wish: &Self::Wish,
@@ -290,8 +308,16 @@ pub trait ItemKind: LockedItem + Clone + Sized {
     }
 
     /// Asks upstream, by as few requests as can be, what stands at the name of `wish`.
-    fn stand(_resolver: &Resolver, _wish: &Self::Wish) -> impl Future<Output = Result<Stand, Cause>> {
-        async { Ok(Stand::There { digest: None, size: None }) }
+    fn stand(
+        _resolver: &Resolver,
+        _wish: &Self::Wish,
+    ) -> impl Future<Output = Result<Stand, Cause>> {
+        async {
+            Ok(Stand::There {
+                digest: None,
+                size: None,
+            })
+        }
     }
 
     /// Asks whether upstream still has what the last lock has. An error says why not.
@@ -362,7 +388,8 @@ pub enum Pins {
     Referrers,
     /// Every tag is asked for again.
     Refresh,
-    /// As `Refresh`, but the old lock is only what an earlier run found: nothing of it is kept that upstream lacks.
+    /// As `Refresh`, but the old lock is only what an earlier run found: nothing of it is kept that
+    /// upstream lacks.
     Recall,
 }
 

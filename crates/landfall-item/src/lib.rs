@@ -1,22 +1,26 @@
 //! What is carried: the kinds of items, the lock, and the manifest.
 //!
-//! One folder a kind of item: its text in the lock, how it is resolved, its parts, its destinations, and the names by
-//! which it is served and found. Everybody else asks the item. [`lockfile`] is the lock as a document, and
-//! [`manifest`] reads, expands, merges and checks manifests, and imports the lists of other tools.
+//! One folder a kind of item: its text in the lock, how it is resolved, its parts, its
+//! destinations, and the names by which it is served and found. Everybody else asks the item.
+//! [`lockfile`] is the lock as a document, and [`manifest`] reads, expands, merges and checks
+//! manifests, and imports the lists of other tools.
 //!
-//! Two traits say what a kind is. [`LockedItem`] is one item of a lock: push, serve, rewrite, audit, bundles and
-//! reports know nothing else of it and branch on no kind. [`ItemKind`] is how a lock holds a section of such
-//! items and how a wish of a manifest is resolved. The table of kinds (`table.rs`) has one row a kind; lock and
-//! manifest make their sections from it. A section is a plain list of one type: an item takes no room beside its
-//! own, and the order is that of the lock.
+//! Two traits say what a kind is. [`LockedItem`] is one item of a lock: push, serve, rewrite,
+//! audit, bundles and reports know nothing else of it and branch on no kind. [`ItemKind`] is how a
+//! lock holds a section of such items and how a wish of a manifest is resolved. The table of kinds
+//! (`table.rs`) has one row a kind; lock and manifest make their sections from it. A section is a
+//! plain list of one type: an item takes no room beside its own, and the order is that of the lock.
 //!
-//! A new kind is a file here, with the two traits, and a row in the table. The kind `note`, which the tests alone
-//! have, shows it.
+//! A new kind is a file here, with the two traits, and a row in the table. The kind `note`, which
+//! the tests alone have, shows it.
 //!
-//! It imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-packages`. Begin with `kind.rs` and
-//! `table.rs`.
+//! It imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-packages`. Begin
+//! with `kind.rs` and `table.rs`.
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is"))]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is")
+)]
 
 pub mod lockfile;
 pub mod manifest;
@@ -43,7 +47,9 @@ pub use chart::chart_versions;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use chart::fuzz as read_chart;
 pub use chart::{Chart, ChartImage, ChartName, OpenReference};
-pub use chart::{ChartArchive, Discovery, FindImages, FoundImages, clash, index as chart_index, index_entry};
+pub use chart::{
+    ChartArchive, Discovery, FindImages, FoundImages, clash, index as chart_index, index_entry,
+};
 pub use entry_reader::{Checked, EntryReader};
 pub use exclude::Exclude;
 pub use file::file_repository;
@@ -57,8 +63,8 @@ pub use kind::{FileForm, Found, ItemKind, LockedItem, Moving, PinnedBy, Stand, S
 #[cfg(any(test, feature = "testkit"))]
 pub use note::Note;
 pub use packages::{
-    Carried, DescribeError, MadeFile, OfferedVersion, PackageDescription, PackageForm, PackageIndexError,
-    PinnedPackage, TrimError, WantedPackages, newer_packages, trimmed_metadata,
+    Carried, DescribeError, MadeFile, OfferedVersion, PackageDescription, PackageForm,
+    PackageIndexError, PinnedPackage, TrimError, WantedPackages, newer_packages, trimmed_metadata,
 };
 pub use packages::{LockedPackage, OfferedIndex, PackageIndex, PackageSet, PackageSource};
 pub use resolver::{Cause, Resolver};

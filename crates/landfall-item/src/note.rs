@@ -1,7 +1,9 @@
-//! A note: a text that stands in the manifest. Tests alone have this kind; it shows all that a new kind takes.
+//! A note: a text that stands in the manifest. Tests alone have this kind; it shows all that a new
+//! kind takes.
 
 use super::{
-    Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
+    Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins,
+    Resolver,
 };
 use landfall_content::{Entry, Origin, Part};
 use landfall_model::document::{Field, Node, SourceSpan};
@@ -62,7 +64,13 @@ impl LockedItem for Note {
     }
 
     fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        let Note { name, digest, size, reference, url } = self;
+        let Note {
+            name,
+            digest,
+            size,
+            reference,
+            url,
+        } = self;
         writeln!(
             out,
             "- name: {name}\n  digest: {digest}\n  size: {size}\n  reference: {reference}\n  url: {url}"
@@ -88,7 +96,14 @@ impl LockedItem for Note {
             layout_name: self.name.clone(),
             top: manifest.descriptor.clone(),
             artifact_type: Some("text/x-note"),
-            parts: vec![config, Part { descriptor: text, origin: Origin::Url(self.url.clone()) }, manifest],
+            parts: vec![
+                config,
+                Part {
+                    descriptor: text,
+                    origin: Origin::Url(self.url.clone()),
+                },
+                manifest,
+            ],
             referrers: Vec::new(),
         }
     }
@@ -110,7 +125,12 @@ impl LockedItem for Note {
     }
 
     fn files(&self) -> Vec<FileForm<'_>> {
-        vec![FileForm::plain(Note::KIND, &self.url, &self.digest, self.size)]
+        vec![FileForm::plain(
+            Note::KIND,
+            &self.url,
+            &self.digest,
+            self.size,
+        )]
     }
 }
 
@@ -139,21 +159,38 @@ impl ItemKind for Note {
         reader: &EntryReader<'_>,
     ) -> Checked<Vec<(WantedNote, SourceSpan)>> {
         let at = reader.here(node.get("name"));
-        let fields =
-            [Field::new(&entry.name, at.clone()), Field::new(&entry.text, reader.here(node.get("text")))];
+        let fields = [
+            Field::new(&entry.name, at.clone()),
+            Field::new(&entry.text, reader.here(node.get("text"))),
+        ];
         let mut notes = Vec::new();
         for binding in reader.vars.bindings(&fields)? {
             let name = Note::name_of(&binding.fill(&entry.name), &at)?;
-            let reference = name[SCHEME.len()..].parse().map_err(|_| at.fault("this is no note", None))?;
-            notes.push((WantedNote { name, reference, text: binding.fill(&entry.text) }, at.clone()));
+            let reference = name[SCHEME.len()..]
+                .parse()
+                .map_err(|_| at.fault("this is no note", None))?;
+            notes.push((
+                WantedNote {
+                    name,
+                    reference,
+                    text: binding.fill(&entry.text),
+                },
+                at.clone(),
+            ));
         }
         Ok(notes)
     }
 
     fn name_of(text: &str, span: &SourceSpan) -> Checked<String> {
-        match text.strip_prefix(SCHEME).and_then(|name| name.parse::<ImageRef>().ok()) {
+        match text
+            .strip_prefix(SCHEME)
+            .and_then(|name| name.parse::<ImageRef>().ok())
+        {
             Some(ImageRef { tag: Some(_), .. }) => Ok(text.to_owned()),
-            _ => Err(span.fault("this is no note", Some("write note://<host>/<path>:<tag>".into()))),
+            _ => Err(span.fault(
+                "this is no note",
+                Some("write note://<host>/<path>:<tag>".into()),
+            )),
         }
     }
 
@@ -173,13 +210,29 @@ impl ItemKind for Note {
         Contradiction::unless_equal("text", &first.text, &second.text, String::clone)
     }
 
-    async fn resolve(resolver: &Resolver, wish: &WantedNote, old: Option<&Note>, _: Pins) -> Found<Note> {
+    async fn resolve(
+        resolver: &Resolver,
+        wish: &WantedNote,
+        old: Option<&Note>,
+        _: Pins,
+    ) -> Found<Note> {
         let (digest, size) = (Digest::sha256(wish.text.as_bytes()), wish.text.len() as u64);
-        resolver.keep(text_of(&digest, size), wish.text.clone().into()).await;
+        resolver
+            .keep(text_of(&digest, size), wish.text.clone().into())
+            .await;
         let reference = wish.reference.clone();
-        let url =
-            format!("https://{}/{}.txt", reference.name(), reference.tag.as_deref().unwrap_or_default());
-        let note = Note { name: wish.name.clone(), digest, size, reference, url };
+        let url = format!(
+            "https://{}/{}.txt",
+            reference.name(),
+            reference.tag.as_deref().unwrap_or_default()
+        );
+        let note = Note {
+            name: wish.name.clone(),
+            digest,
+            size,
+            reference,
+            url,
+        };
         match old {
             Some(old) if *old == note => Found::Kept(note),
             _ => Found::New(note),
@@ -188,11 +241,22 @@ impl ItemKind for Note {
 }
 
 fn text_of(digest: &Digest, size: u64) -> Descriptor {
-    Descriptor { digest: digest.clone(), size, media_type: "text/plain".into() }
+    Descriptor {
+        digest: digest.clone(),
+        size,
+        media_type: "text/plain".into(),
+    }
 }
 
 fn computed(bytes: Vec<u8>, media_type: &'static str) -> Part {
     let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
-    let descriptor = Descriptor { digest, size, media_type: media_type.into() };
-    Part { descriptor, origin: Origin::Computed(bytes) }
+    let descriptor = Descriptor {
+        digest,
+        size,
+        media_type: media_type.into(),
+    };
+    Part {
+        descriptor,
+        origin: Origin::Computed(bytes),
+    }
 }

@@ -4,18 +4,28 @@ use super::entry_reader::Checked;
 use landfall_model::document::SourceSpan;
 use landfall_model::{PolicyError, UpdatePolicy};
 
-/// Checks the policy `text`, which stands at `at`, of an item of a kind that people call `what`. `version` is what it may
-/// move, as it is written; `None` where the item has no version.
-pub(super) fn check_policy(text: &str, version: Option<&str>, what: &str, at: &SourceSpan) -> Checked<()> {
-    let policy: UpdatePolicy =
-        text.parse().map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
+/// Checks the policy `text`, which stands at `at`, of an item of a kind that people call `what`.
+/// `version` is what it may move, as it is written; `None` where the item has no version.
+pub(super) fn check_policy(
+    text: &str,
+    version: Option<&str>,
+    what: &str,
+    at: &SourceSpan,
+) -> Checked<()> {
+    let policy: UpdatePolicy = text
+        .parse()
+        .map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
     let fault = |message: String, help: &str| Err(at.fault(message, Some(help.into())));
     match version {
-        None if policy.moves() => {
-            fault(format!("{what} without a tag has no version"), "write its tag before the digest")
-        }
+        None if policy.moves() => fault(
+            format!("{what} without a tag has no version"),
+            "write its tag before the digest",
+        ),
         Some(version) if policy.moves() && version.contains("${") => fault(
-            format!("the version of this {} stands in a variable", what.rsplit(' ').next().unwrap_or(what)),
+            format!(
+                "the version of this {} stands in a variable",
+                what.rsplit(' ').next().unwrap_or(what)
+            ),
             "give the policy to the variable",
         ),
         _ => Ok(()),

@@ -1,5 +1,5 @@
-//! Facts about upstream repositories: their tags, and whether their registry has a referrers API. The store remembers them
-//! for the next run, which then sends fewer requests.
+//! Facts about upstream repositories: their tags, and whether their registry has a referrers API.
+//! The store remembers them for the next run, which then sends fewer requests.
 
 use landfall_content::WriteError;
 use landfall_content::registry::{ReferrersAnswer, Session, TagList};
@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The file in the store. It only saves requests: without it everything is asked.
 const FILE: &str = ".landfall/repositories";
 
-/// How many tags may hold a signature, an attestation or an SBOM of one manifest by cosign's convention.
+/// How many tags may hold a signature, an attestation or an SBOM of one manifest by cosign's
+/// convention.
 const COSIGN_TAGS: usize = 3;
 
 /// The tags of a repository; `None` if they are not listed.
@@ -57,7 +58,8 @@ pub struct Repositories {
     disk: Disk,
     /// The tags of repositories, by host and repository.
     listings: OnceEach<(String, String), Listing>,
-    /// Whether a namespace still has no referrers API, as one of its repositories tells in this run.
+    /// Whether a namespace still has no referrers API, as one of its repositories tells in this
+    /// run.
     probes: OnceEach<String, bool>,
     state: Mutex<State>,
 }
@@ -66,9 +68,22 @@ impl Repositories {
     /// The facts that `disk` remembers.
     pub(super) fn new(disk: Disk) -> Repositories {
         let written = std::fs::read(disk.dir().join(FILE)).map(|bytes| parse(&bytes));
-        let Written { repositories: facts, probed, .. } = written.unwrap_or_default();
-        let state = Mutex::new(State { facts, probed, ..State::default() });
-        Repositories { disk, listings: OnceEach::default(), probes: OnceEach::default(), state }
+        let Written {
+            repositories: facts,
+            probed,
+            ..
+        } = written.unwrap_or_default();
+        let state = Mutex::new(State {
+            facts,
+            probed,
+            ..State::default()
+        });
+        Repositories {
+            disk,
+            listings: OnceEach::default(),
+            probes: OnceEach::default(),
+            state,
+        }
     }
 
     /// Keeps what this run learned for the next one.
@@ -82,24 +97,36 @@ impl Repositories {
         }
         self.disk.edit(FILE, |old| {
             // another run may have written meanwhile
-            let Written { mut repositories, mut probed, .. } = parse(old);
+            let Written {
+                mut repositories,
+                mut probed,
+                ..
+            } = parse(old);
             for name in &state.changed {
-                match state.facts.get(name).filter(|facts| **facts != RepositoryFacts::default()) {
+                match state
+                    .facts
+                    .get(name)
+                    .filter(|facts| **facts != RepositoryFacts::default())
+                {
                     Some(facts) => drop(repositories.insert(name.clone(), facts.clone())),
                     None => drop(repositories.remove(name)),
                 }
             }
             probed.extend(state.probed.clone());
             probed.retain(|_, address| repositories.contains_key(address));
-            let written = Written { version: 1, repositories, probed };
+            let written = Written {
+                version: 1,
+                repositories,
+                probed,
+            };
             let mut bytes = serde_json::to_vec_pretty(&written).unwrap_or_default();
             bytes.push(b'\n');
             bytes
         })
     }
 
-    /// Notes that these images are wanted: the more tags of a repository are, the longer a list of its tags is worth
-    /// reading.
+    /// Notes that these images are wanted: the more tags of a repository are, the longer a list of
+    /// its tags is worth reading.
     pub fn expect<'a>(&self, images: impl Iterator<Item = &'a ImageRef>) {
         let mut state = self.state();
         for image in images {
@@ -108,23 +135,38 @@ impl Repositories {
         }
     }
 
-    /// The number of pages up to which the list of a repository's tags takes no more requests than asking for the tags
-    /// of signatures by name: three for each of the image's `manifests`, and three for each image of the repository.
-    pub(super) fn pages_worth_reading(&self, name: &ImageRef, manifests: usize, limits: &Limits) -> usize {
+    /// The number of pages up to which the list of a repository's tags takes no more requests than
+    /// asking for the tags of signatures by name: three for each of the image's `manifests`, and
+    /// three for each image of the repository.
+    pub(super) fn pages_worth_reading(
+        &self,
+        name: &ImageRef,
+        manifests: usize,
+        limits: &Limits,
+    ) -> usize {
         let key = (name.registry.clone(), name.repository.clone());
-        let images = self.state().wanted_tags.get(&key).copied().unwrap_or_default();
+        let images = self
+            .state()
+            .wanted_tags
+            .get(&key)
+            .copied()
+            .unwrap_or_default();
         (COSIGN_TAGS * manifests.max(images)).min(limits.pages)
     }
 
     /// Whether the list of a repository's tags was longer than `pages` when it was read last.
     pub(super) fn is_longer(&self, session: &Session, name: &ImageRef, pages: usize) -> bool {
         let address = session.repository_address(&name.repository);
-        let above = self.state().facts.get(&address).and_then(|facts| facts.tag_pages_above);
+        let above = self
+            .state()
+            .facts
+            .get(&address)
+            .and_then(|facts| facts.tag_pages_above);
         above.is_some_and(|above| above >= pages)
     }
 
-    /// All tags of an image's repository if its registry lists them in at most `pages` answers. Each repository is
-    /// asked once.
+    /// All tags of an image's repository if its registry lists them in at most `pages` answers.
+    /// Each repository is asked once.
     pub(super) async fn tags(
         &self,
         session: &Session,
@@ -141,24 +183,28 @@ impl Repositories {
             self.learn(address, |facts| facts.tag_pages_above = above);
             Ok(listing)
         };
-        self.listings.get((name.registry.clone(), name.repository.clone()), list).await
+        self.listings
+            .get((name.registry.clone(), name.repository.clone()), list)
+            .await
     }
 
     /// The tags of an image's repository as this run has listed them; `None` if it has not.
     pub(super) fn listed_tags(&self, name: &ImageRef) -> Listing {
-        self.listings.known(&(name.registry.clone(), name.repository.clone()))?
+        self.listings
+            .known(&(name.registry.clone(), name.repository.clone()))?
     }
 
     /// The manifests that refer to `subject` by the registry's list, or `None` if there is no list.
     ///
-    /// A registry without the referrers API answers 404 for every subject. To ask for each repository in each run would
-    /// double the requests for an image that did not move, so one repository of a namespace tells for the others if
+    /// A registry without the referrers API answers 404 for every subject. To ask for each
+    /// repository in each run would double the requests for an image that did not move, so one
+    /// repository of a namespace tells for the others if
     ///
     /// - each of these others answered in an earlier run itself that there is no API,
-    /// - no repository of the same host is known to have it: then the host is several services, or its 404 means
-    ///   something else, and
-    /// - the repository that is asked in this run answers so again. If the registry got the API meanwhile, it lists
-    ///   the referrers there, and every repository is asked.
+    /// - no repository of the same host is known to have it: then the host is several services, or
+    ///   its 404 means something else, and
+    /// - the repository that is asked in this run answers so again. If the registry got the API
+    ///   meanwhile, it lists the referrers there, and every repository is asked.
     ///
     /// Each run asks another repository, in case only some of a namespace get the API.
     pub(super) async fn referrers(
@@ -182,7 +228,11 @@ impl Repositories {
                 self.state().probed.insert(namespace.to_owned(), probed);
                 Ok::<_, Error>(matches!(answer, Ok(ReferrersAnswer::NoApi)))
             };
-            if self.probes.get(format!("{base} {namespace}"), probe).await? {
+            if self
+                .probes
+                .get(format!("{base} {namespace}"), probe)
+                .await?
+            {
                 return Ok(None);
             }
         }
@@ -201,34 +251,57 @@ impl Repositories {
             ReferrersAnswer::NoApi => Some(false),
             ReferrersAnswer::NoList => None,
         };
-        self.learn(session.repository_address(repository), |facts| facts.referrers_api = has_api);
+        self.learn(session.repository_address(repository), |facts| {
+            facts.referrers_api = has_api
+        });
         Ok(answer)
     }
 
-    /// The repository of a namespace that tells for the others in this run: of those that are wanted, the next one after
-    /// that of the last run. `own` is one of them.
+    /// The repository of a namespace that tells for the others in this run: of those that are
+    /// wanted, the next one after that of the last run. `own` is one of them.
     fn next_probe(&self, session: &Session, namespace: &str, own: &str) -> String {
         let state = self.state();
-        let wanted = state.wanted_tags.keys().filter(|(host, _)| host == session.host());
+        let wanted = state
+            .wanted_tags
+            .keys()
+            .filter(|(host, _)| host == session.host());
         let wanted = wanted.map(|(_, name)| (session.repository_address(name), name));
-        let is_without =
-            |address: &str| state.facts.get(address).is_some_and(|facts| facts.referrers_api == Some(false));
-        let candidates: BTreeMap<String, &String> =
-            wanted.filter(|(address, _)| namespace_of(address) == namespace && is_without(address)).collect();
+        let is_without = |address: &str| {
+            state
+                .facts
+                .get(address)
+                .is_some_and(|facts| facts.referrers_api == Some(false))
+        };
+        let candidates: BTreeMap<String, &String> = wanted
+            .filter(|(address, _)| namespace_of(address) == namespace && is_without(address))
+            .collect();
         let last = state.probed.get(namespace);
-        let next = candidates.iter().find(|(address, _)| last.is_some_and(|last| last < *address));
-        next.or(candidates.first_key_value()).map_or_else(|| own.to_owned(), |(_, name)| (*name).clone())
+        let next = candidates
+            .iter()
+            .find(|(address, _)| last.is_some_and(|last| last < *address));
+        next.or(candidates.first_key_value())
+            .map_or_else(|| own.to_owned(), |(_, name)| (*name).clone())
     }
 
     /// Whether nothing that is remembered says that a repository lacks the referrers API.
     fn may_have_api(&self, address: &str) -> bool {
         let state = self.state();
-        if state.facts.get(address).and_then(|facts| facts.referrers_api) != Some(false) {
+        if state
+            .facts
+            .get(address)
+            .and_then(|facts| facts.referrers_api)
+            != Some(false)
+        {
             return true;
         }
         let host = host_of(address);
-        let of_host = state.facts.range(host.to_owned()..).take_while(|(other, _)| host_of(other) == host);
-        of_host.into_iter().any(|(_, facts)| facts.referrers_api == Some(true))
+        let of_host = state
+            .facts
+            .range(host.to_owned()..)
+            .take_while(|(other, _)| host_of(other) == host);
+        of_host
+            .into_iter()
+            .any(|(_, facts)| facts.referrers_api == Some(true))
     }
 
     fn learn(&self, address: String, change: impl FnOnce(&mut RepositoryFacts)) {
@@ -245,7 +318,9 @@ impl Repositories {
 /// The facts in a file's bytes; none if it is not such a file.
 fn parse(bytes: &[u8]) -> Written {
     let written = serde_json::from_slice::<Written>(bytes).ok();
-    written.filter(|written| written.version == 1).unwrap_or_default()
+    written
+        .filter(|written| written.version == 1)
+        .unwrap_or_default()
 }
 
 /// `host:port/` of a repository's address.
@@ -253,8 +328,9 @@ fn host_of(address: &str) -> &str {
     address.split_inclusive('/').next().unwrap_or_default()
 }
 
-/// The host of a repository's address and the first part of a path of several: an organization, a project, or whatever
-/// else a registry, a proxy cache or a load balancer tells its backends apart by.
+/// The host of a repository's address and the first part of a path of several: an organization, a
+/// project, or whatever else a registry, a proxy cache or a load balancer tells its backends apart
+/// by.
 fn namespace_of(address: &str) -> &str {
     let host = host_of(address);
     match address[host.len()..].find('/') {
@@ -285,8 +361,12 @@ mod tests {
         let disk = Disk::open(dir.path()).unwrap();
         let known = Repositories::new(disk.clone());
         assert!(known.may_have_api("h:443/a/b"));
-        known.learn("h:443/a/b".into(), |facts| facts.referrers_api = Some(false));
-        known.learn("h:4430/a/b".into(), |facts| facts.referrers_api = Some(true));
+        known.learn("h:443/a/b".into(), |facts| {
+            facts.referrers_api = Some(false)
+        });
+        known.learn("h:4430/a/b".into(), |facts| {
+            facts.referrers_api = Some(true)
+        });
         known.remember().unwrap();
         let known = Repositories::new(disk.clone());
         assert!(!known.may_have_api("h:443/a/b") && known.may_have_api("h:443/a/c"));
@@ -296,6 +376,9 @@ mod tests {
         known.learn("h:443/z".into(), |facts| facts.referrers_api = None);
         known.remember().unwrap();
         let text = std::fs::read_to_string(dir.path().join(FILE)).unwrap();
-        assert!(text.contains("h:443/a/b") && !text.contains("h:443/z"), "{text}");
+        assert!(
+            text.contains("h:443/a/b") && !text.contains("h:443/z"),
+            "{text}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The resolver's network and store. What it fetches is kept, so that `pull` does not fetch it again.
+//! The resolver's network and store. What it fetches is kept, so that `pull` does not fetch it
+//! again.
 
 use super::chart::FindImages;
 use super::packages::SharedSuites;
@@ -16,8 +17,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Why an item cannot be resolved. The text in the lock names no mirror, redirect or time, so that it is the same on
-/// every machine; the text for people does.
+/// Why an item cannot be resolved. The text in the lock names no mirror, redirect or time, so that
+/// it is the same on every machine; the text for people does.
 #[derive(Debug, Clone)]
 pub struct Cause {
     /// The text in the lock.
@@ -31,28 +32,45 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// A failure on this machine. Its text differs from machine to machine, so the lock does not record it.
+    /// A failure on this machine. Its text differs from machine to machine, so the lock does not
+    /// record it.
     pub fn local(told: String) -> Cause {
         let recorded = "it could not be kept on the machine that locked it".into();
-        Cause { recorded, told: one_line(&told), is_gone: false, is_passing: true }
+        Cause {
+            recorded,
+            told: one_line(&told),
+            is_gone: false,
+            is_passing: true,
+        }
     }
 
     /// Upstream answers that it does not have the item.
     pub fn gone() -> Cause {
-        Cause { is_gone: true, ..GONE.into() }
+        Cause {
+            is_gone: true,
+            ..GONE.into()
+        }
     }
 
     /// The same cause for a part of the item.
     #[must_use]
     pub fn of(self, part: &str) -> Cause {
-        let [recorded, told] = [self.recorded, self.told].map(|text| one_line(&format!("{part}: {text}")));
-        Cause { recorded, told, ..self }
+        let [recorded, told] =
+            [self.recorded, self.told].map(|text| one_line(&format!("{part}: {text}")));
+        Cause {
+            recorded,
+            told,
+            ..self
+        }
     }
 
     /// The same cause; people are told too how it went on. The lock does not record that.
     #[must_use]
     pub fn then(self, next: &impl std::fmt::Display) -> Cause {
-        Cause { told: one_line(&format!("{}; {next}", self.told)), ..self }
+        Cause {
+            told: one_line(&format!("{}; {next}", self.told)),
+            ..self
+        }
     }
 }
 
@@ -68,7 +86,12 @@ impl From<String> for Cause {
     /// What an index or a chart says may be part of `why`.
     fn from(why: String) -> Cause {
         let why = one_line(&why);
-        Cause { recorded: why.clone(), told: why, is_gone: false, is_passing: false }
+        Cause {
+            recorded: why.clone(),
+            told: why,
+            is_gone: false,
+            is_passing: false,
+        }
     }
 }
 
@@ -91,14 +114,20 @@ impl From<Error> for Cause {
             ErrorKind::Local => "it could not be asked for",
         };
         let is_gone = is_gone(&error);
-        Cause { recorded: recorded.into(), told: error.to_string(), is_gone, is_passing: !is_gone }
+        Cause {
+            recorded: recorded.into(),
+            told: error.to_string(),
+            is_gone,
+            is_passing: !is_gone,
+        }
     }
 }
 
-/// Whether upstream has no such thing. Docker Hub and Quay answer 401 for a repository that is no more, as for one that is
-/// not shown to whoever asks; a proxy's and a firewall's refusals are 403.
+/// Whether upstream has no such thing. Docker Hub and Quay answer 401 for a repository that is no
+/// more, as for one that is not shown to whoever asks; a proxy's and a firewall's refusals are 403.
 fn is_gone(error: &Error) -> bool {
-    error.kind == ErrorKind::NotFound || (error.kind == ErrorKind::Denied && error.status == Some(401))
+    error.kind == ErrorKind::NotFound
+        || (error.kind == ErrorKind::Denied && error.status == Some(401))
 }
 
 impl From<ManifestError> for Cause {
@@ -139,8 +168,11 @@ pub struct Resolver {
 impl Resolver {
     /// A resolver that keeps what it fetches in `disk`.
     pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
-        let (repositories, fetched, shared) =
-            (Repositories::new(disk.clone()), OnceEach::default(), OnceEach::default());
+        let (repositories, fetched, shared) = (
+            Repositories::new(disk.clone()),
+            OnceEach::default(),
+            OnceEach::default(),
+        );
         let (archives, suites) = (Arc::default(), SharedSuites::default());
         Resolver {
             sessions,
@@ -161,7 +193,10 @@ impl Resolver {
     /// With what finds the images of charts.
     #[must_use]
     pub fn finding_images(self, finder: Arc<dyn FindImages>) -> Resolver {
-        Resolver { image_finder: Some(finder), ..self }
+        Resolver {
+            image_finder: Some(finder),
+            ..self
+        }
     }
 
     /// With archives that are asked before upstream.
@@ -173,11 +208,15 @@ impl Resolver {
     /// With the repositories of charts that the manifest names.
     #[must_use]
     pub fn with_accounts_for(self, named: impl Iterator<Item = String>) -> Resolver {
-        Resolver { named: named.collect(), ..self }
+        Resolver {
+            named: named.collect(),
+            ..self
+        }
     }
 
-    /// The resolver for the repository of charts at `place`, on `host`: one without accounts unless the manifest or the
-    /// site names it. A chart from outside may name any repository, and must not read it by the site's account.
+    /// The resolver for the repository of charts at `place`, on `host`: one without accounts unless
+    /// the manifest or the site names it. A chart from outside may name any repository, and must
+    /// not read it by the site's account.
     pub fn for_charts_at(&self, place: &str, host: &str) -> &Resolver {
         if self.named.contains(place) || self.sessions.is_in_site(host) {
             return self;
@@ -186,7 +225,11 @@ impl Resolver {
             let sessions = Arc::new(self.sessions.without_accounts());
             let other = Resolver::new(sessions, self.disk.clone(), self.progress.clone());
             let (image_finder, archives) = (self.image_finder.clone(), self.archives.clone());
-            Box::new(Resolver { image_finder, archives, ..other })
+            Box::new(Resolver {
+                image_finder,
+                archives,
+                ..other
+            })
         })
     }
 
@@ -242,8 +285,9 @@ impl Resolver {
         self.sessions.transport().limits()
     }
 
-    /// Keeps a small blob for `pull`. If the store fails here, resolving goes on: `pull` reports it. The same may be coming
-    /// in just now: whoever waits for that must not hold the thread that brings it.
+    /// Keeps a small blob for `pull`. If the store fails here, resolving goes on: `pull` reports
+    /// it. The same may be coming in just now: whoever waits for that must not hold the thread that
+    /// brings it.
     pub async fn keep(&self, descriptor: Descriptor, bytes: Bytes) {
         let disk = self.disk.clone();
         let why = match tokio::task::spawn_blocking(move || disk.put(&descriptor, &bytes)).await {
@@ -259,8 +303,8 @@ impl Resolver {
         self.sessions.transport().note_once(line);
     }
 
-    /// A manifest by tag or digest. `known` is read from the store if that has it, and fetched once if several items want
-    /// it at the same time.
+    /// A manifest by tag or digest. `known` is read from the store if that has it, and fetched once
+    /// if several items want it at the same time.
     ///
     /// # Errors
     /// When the registry does not have it, or does not answer.
@@ -271,11 +315,17 @@ impl Resolver {
         known: Option<&Descriptor>,
     ) -> Result<RawManifest, Cause> {
         let archived = self.archives.find(name, reference);
-        if let Some(raw) = known.or(archived.as_ref()).and_then(|descriptor| self.kept_manifest(descriptor)) {
+        if let Some(raw) = known
+            .or(archived.as_ref())
+            .and_then(|descriptor| self.kept_manifest(descriptor))
+        {
             return Ok(raw);
         }
-        let Some(descriptor) = known else { return self.fetch_manifest(name, reference, None).await };
-        let fetching = async || Ok::<_, Cause>(((), self.fetch_manifest(name, reference, known).await?));
+        let Some(descriptor) = known else {
+            return self.fetch_manifest(name, reference, None).await;
+        };
+        let fetching =
+            async || Ok::<_, Cause>(((), self.fetch_manifest(name, reference, known).await?));
         let key = (name.registry.clone(), descriptor.digest.clone());
         let ((), own) = self.fetched.get_or_ask(key, fetching).await?;
         match own.or_else(|| self.kept_manifest(descriptor)) {
@@ -290,16 +340,27 @@ impl Resolver {
         }
         let bytes = self.disk.read(descriptor).ok()?;
         let content_type = Some(descriptor.media_type.to_string()).filter(|kind| !kind.is_empty());
-        Some(RawManifest { bytes: bytes.into(), content_type, digest: descriptor.digest.clone() })
+        Some(RawManifest {
+            bytes: bytes.into(),
+            content_type,
+            digest: descriptor.digest.clone(),
+        })
     }
 
-    /// Whether the store has this, or has it now from an archive. If that fails here, upstream is asked.
+    /// Whether the store has this, or has it now from an archive. If that fails here, upstream is
+    /// asked.
     fn is_kept(&self, descriptor: &Descriptor) -> bool {
-        let is_there = || self.disk.has(&descriptor.digest, descriptor.size).unwrap_or(false);
+        let is_there = || {
+            self.disk
+                .has(&descriptor.digest, descriptor.size)
+                .unwrap_or(false)
+        };
         if is_there() {
             return true;
         }
-        let Some(bytes) = self.archives.document(&descriptor.digest) else { return false };
+        let Some(bytes) = self.archives.document(&descriptor.digest) else {
+            return false;
+        };
         if let Err(error) = self.disk.put(descriptor, &bytes) {
             self.progress.note(&format!("not kept for pull: {error}"));
         }
@@ -348,13 +409,19 @@ impl Resolver {
     /// Keeps what this run learned about upstream repositories in the store.
     pub fn remember(&self) {
         // a full disk is told by what needed more of it
-        if let Some(error) = self.repositories.remember().err().filter(|error| !error.is_full_disk()) {
-            self.progress.note(&format!("the next run will send more requests: {error}"));
+        if let Some(error) = self
+            .repositories
+            .remember()
+            .err()
+            .filter(|error| !error.is_full_disk())
+        {
+            self.progress
+                .note(&format!("the next run will send more requests: {error}"));
         }
     }
 
-    /// The content of a file of at most `most` bytes, by its URL. `expected` is its digest, where that is known: then a
-    /// server that calls the file's own form an encoding is believed.
+    /// The content of a file of at most `most` bytes, by its URL. `expected` is its digest, where
+    /// that is known: then a server that calls the file's own form an encoding is believed.
     ///
     /// # Errors
     /// When it cannot be had, is larger, or has another digest.
@@ -373,9 +440,15 @@ impl Resolver {
             }
             let at = response.url.clone();
             let failure = match response.bytes(most).await {
-                Ok(bytes) if expected.is_none_or(|expected| expected.matches(&bytes)) => return Ok(bytes),
+                Ok(bytes) if expected.is_none_or(|expected| expected.matches(&bytes)) => {
+                    return Ok(bytes);
+                }
                 Ok(bytes) => {
-                    let words = format!("its bytes are {}, not {}", Digest::sha256(&bytes), shown(expected));
+                    let words = format!(
+                        "its bytes are {}, not {}",
+                        Digest::sha256(&bytes),
+                        shown(expected)
+                    );
                     BodyFailure::Wrong(
                         compressed.unwrap_or_else(|| Error::new(ErrorKind::Invalid, words).at(&at)),
                     )
@@ -391,7 +464,9 @@ impl Resolver {
     /// # Errors
     /// When it cannot be had, or is larger.
     pub async fn shared_file(&self, url: &str, most: usize) -> Result<Bytes, Error> {
-        self.shared.get(url.to_owned(), || self.small_file(url, most, None)).await
+        self.shared
+            .get(url.to_owned(), || self.small_file(url, most, None))
+            .await
     }
 
     /// The index of an HTTP repository of charts.
@@ -408,22 +483,41 @@ impl Resolver {
     /// # Errors
     /// When it cannot be had.
     pub async fn small_blob(&self, name: &ImageRef, blob: &Descriptor) -> Result<Vec<u8>, Cause> {
-        self.blob_up_to(name, blob, self.limits().document_bytes as u64).await
+        self.blob_up_to(name, blob, self.limits().document_bytes as u64)
+            .await
     }
 
     /// The content of a blob of at most `limit` bytes: checked, and kept for `pull`.
     ///
     /// # Errors
     /// When it cannot be had, or is larger.
-    pub async fn blob_up_to(&self, name: &ImageRef, blob: &Descriptor, limit: u64) -> Result<Vec<u8>, Cause> {
+    pub async fn blob_up_to(
+        &self,
+        name: &ImageRef,
+        blob: &Descriptor,
+        limit: u64,
+    ) -> Result<Vec<u8>, Cause> {
         if blob.size > limit {
-            return Err(format!("its blob {} has {} bytes, more than {limit}", blob.digest, blob.size).into());
+            return Err(format!(
+                "its blob {} has {} bytes, more than {limit}",
+                blob.digest, blob.size
+            )
+            .into());
         }
         if self.is_kept(blob) {
             return self.disk.read(blob).map_err(Cause::from);
         }
-        let (registry, repository) = (name.registry.as_str().into(), name.repository.as_str().into());
-        let part = Part { descriptor: blob.clone(), origin: Origin::Blob { registry, repository } };
+        let (registry, repository) = (
+            name.registry.as_str().into(),
+            name.repository.as_str().into(),
+        );
+        let part = Part {
+            descriptor: blob.clone(),
+            origin: Origin::Blob {
+                registry,
+                repository,
+            },
+        };
         let limits = *self.limits();
         let transfer = Transfer {
             source: Arc::new(Upstreams(self.sessions.clone())),
@@ -431,10 +525,13 @@ impl Resolver {
             limits,
             progress: Arc::new(Silent),
         };
-        transfer.bring(&part, Arc::new(NoSlot)).await.map_err(|error| match error.side {
-            Side::Source => Cause::from(*error.why),
-            _ => Cause::local(error.to_string()),
-        })?;
+        transfer
+            .bring(&part, Arc::new(NoSlot))
+            .await
+            .map_err(|error| match error.side {
+                Side::Source => Cause::from(*error.why),
+                _ => Cause::local(error.to_string()),
+            })?;
         self.disk.read(blob).map_err(Cause::from)
     }
 }
@@ -451,7 +548,8 @@ mod tests {
     #[test]
     fn a_registrys_401_is_gone_and_its_403_is_a_refusal() {
         for (status, gone) in [(401, true), (403, false)] {
-            let error = Error::new(ErrorKind::Denied, "no").answered(StatusCode::from_u16(status).unwrap());
+            let error =
+                Error::new(ErrorKind::Denied, "no").answered(StatusCode::from_u16(status).unwrap());
             assert_eq!(Cause::from(error).is_gone, gone, "{status}");
         }
         assert!(!Cause::from(Error::new(ErrorKind::Denied, "no account")).is_gone);

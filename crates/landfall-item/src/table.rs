@@ -6,8 +6,8 @@ use super::kind::ItemKind;
 use landfall_model::document::SourceSpan;
 use landfall_model::report::Kind;
 
-/// Hands the rows to the macro `$use`, in the order of the lock. A row is the section of manifest and lock, with
-/// its words in the manifest's schema, and the type of its items.
+/// Hands the rows to the macro `$use`, in the order of the lock. A row is the section of manifest
+/// and lock, with its words in the manifest's schema, and the type of its items.
 #[cfg(not(any(test, feature = "testkit")))]
 #[macro_export]
 macro_rules! kinds {

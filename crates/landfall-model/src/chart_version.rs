@@ -1,4 +1,5 @@
-//! Versions of charts and the ranges in which dependencies name them, by the rules of Masterminds/semver, which Helm uses.
+//! Versions of charts and the ranges in which dependencies name them, by the rules of
+//! Masterminds/semver, which Helm uses.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -22,7 +23,11 @@ impl FromStr for ChartVersion {
 
     fn from_str(text: &str) -> Result<ChartVersion, ()> {
         let partial: Partial = text.parse()?;
-        if partial.is_wild { Err(()) } else { Ok(partial.version) }
+        if partial.is_wild {
+            Err(())
+        } else {
+            Ok(partial.version)
+        }
     }
 }
 
@@ -31,7 +36,10 @@ impl Ord for ChartVersion {
     fn cmp(&self, other: &ChartVersion) -> Ordering {
         let release = |version: &ChartVersion| version.pre.is_empty();
         let by_release = || release(self).cmp(&release(other));
-        self.numbers.cmp(&other.numbers).then_with(by_release).then_with(|| self.pre.cmp(&other.pre))
+        self.numbers
+            .cmp(&other.numbers)
+            .then_with(by_release)
+            .then_with(|| self.pre.cmp(&other.pre))
     }
 }
 
@@ -57,13 +65,18 @@ impl FromStr for Partial {
     fn from_str(text: &str) -> Result<Partial, ()> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let text = text.split_once('+').map_or(text, |(before, _)| before);
-        let (core, pre) = text.split_once('-').map_or((text, None), |(core, pre)| (core, Some(pre)));
+        let (core, pre) = text
+            .split_once('-')
+            .map_or((text, None), |(core, pre)| (core, Some(pre)));
         let (mut numbers, mut given, mut is_wild) = ([0; 3], 0, false);
         for (at, part) in core.split('.').enumerate() {
             let number = numbers.get_mut(at).ok_or(())?;
             match part {
                 "x" | "X" | "*" => is_wild = true,
-                _ if is_wild || part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_digit()) => {
+                _ if is_wild
+                    || part.is_empty()
+                    || !part.bytes().all(|byte| byte.is_ascii_digit()) =>
+                {
                     return Err(());
                 }
                 _ => (*number, given) = (part.parse().map_err(drop)?, at + 1),
@@ -74,13 +87,23 @@ impl FromStr for Partial {
             _ if text.bytes().all(|byte| byte.is_ascii_digit()) => {
                 text.parse().map(Identifier::Number).map_err(drop)
             }
-            _ if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') => {
+            _ if text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') =>
+            {
                 Ok(Identifier::Word(text.to_owned()))
             }
             _ => Err(()),
         };
-        let pre = pre.map(|pre| pre.split('.').map(identifier).collect()).transpose()?.unwrap_or_default();
-        Ok(Partial { version: ChartVersion { numbers, pre }, given, is_wild })
+        let pre = pre
+            .map(|pre| pre.split('.').map(identifier).collect())
+            .transpose()?
+            .unwrap_or_default();
+        Ok(Partial {
+            version: ChartVersion { numbers, pre },
+            given,
+            is_wild,
+        })
     }
 }
 
@@ -90,10 +113,14 @@ impl Partial {
         let mut numbers = [0; 3];
         numbers[..=place].copy_from_slice(&self.version.numbers[..=place]);
         numbers[place] = numbers[place].saturating_add(1);
-        ChartVersion { numbers, pre: Vec::new() }
+        ChartVersion {
+            numbers,
+            pre: Vec::new(),
+        }
     }
 
-    /// The first version behind all those that this one, with what it leaves out, stands for; `None` for `*`.
+    /// The first version behind all those that this one, with what it leaves out, stands for;
+    /// `None` for `*`.
     fn end(&self) -> Option<ChartVersion> {
         self.given.checked_sub(1).map(|place| self.above(place))
     }
@@ -113,17 +140,26 @@ impl FromStr for VersionRange {
     type Err = ();
 
     fn from_str(text: &str) -> Result<VersionRange, ()> {
-        text.split("||").map(all_of).collect::<Result<_, _>>().map(VersionRange)
+        text.split("||")
+            .map(all_of)
+            .collect::<Result<_, _>>()
+            .map(VersionRange)
     }
 }
 
 /// The comparisons of one alternative.
 fn all_of(text: &str) -> Result<Vec<Comparison>, ()> {
     let comparison = |operator: &str, version: &str| {
-        Ok(Comparison { operator: operator.to_owned(), than: version.parse()? })
+        Ok(Comparison {
+            operator: operator.to_owned(),
+            than: version.parse()?,
+        })
     };
     if let Some((from, to)) = text.split_once(" - ") {
-        return Ok(vec![comparison(">=", from.trim())?, comparison("<=", to.trim())?]);
+        return Ok(vec![
+            comparison(">=", from.trim())?,
+            comparison("<=", to.trim())?,
+        ]);
     }
     let is_operator = |c: char| "=!<>~^".contains(c);
     let mut words = text.split([' ', ',', '\t']).filter(|word| !word.is_empty());
@@ -132,17 +168,23 @@ fn all_of(text: &str) -> Result<Vec<Comparison>, ()> {
         let version = word.trim_start_matches(is_operator);
         let operator = &word[..word.len() - version.len()];
         // a blank may stand behind the operator
-        let version = if version.is_empty() { words.next().ok_or(())? } else { version };
+        let version = if version.is_empty() {
+            words.next().ok_or(())?
+        } else {
+            version
+        };
         all.push(comparison(operator, version)?);
     }
     if all.is_empty() { Err(()) } else { Ok(all) }
 }
 
 impl VersionRange {
-    /// Whether `version` is in the range. One with a `-` is where the range names such a one itself.
+    /// Whether `version` is in the range. One with a `-` is where the range names such a one
+    /// itself.
     pub fn has(&self, version: &ChartVersion) -> bool {
         self.0.iter().any(|all| {
-            let allows_pre = version.pre.is_empty() || all.iter().any(|one| !one.than.version.pre.is_empty());
+            let allows_pre =
+                version.pre.is_empty() || all.iter().any(|one| !one.than.version.pre.is_empty());
             allows_pre && all.iter().all(|one| one.has(version))
         })
     }
@@ -165,10 +207,25 @@ impl Comparison {
             "<" => !from,
             "<=" | "=<" if than.given < 3 => below(than.end()),
             "<=" | "=<" => *version <= than.version,
-            "~" | "~>" => from && below(than.given.checked_sub(1).map(|last| than.above(last.min(1)))),
+            "~" | "~>" => {
+                from && below(
+                    than.given
+                        .checked_sub(1)
+                        .map(|last| than.above(last.min(1))),
+                )
+            }
             "^" => {
-                let first = than.version.numbers.iter().position(|number| *number > 0).unwrap_or(2);
-                from && below(than.given.checked_sub(1).map(|last| than.above(first.min(last))))
+                let first = than
+                    .version
+                    .numbers
+                    .iter()
+                    .position(|number| *number > 0)
+                    .unwrap_or(2);
+                from && below(
+                    than.given
+                        .checked_sub(1)
+                        .map(|last| than.above(first.min(last))),
+                )
             }
             _ => false,
         }
@@ -180,13 +237,20 @@ mod tests {
     use super::*;
 
     fn has(range: &str, version: &str) -> bool {
-        range.parse::<VersionRange>().unwrap().has(&version.parse().unwrap())
+        range
+            .parse::<VersionRange>()
+            .unwrap()
+            .has(&version.parse().unwrap())
     }
 
     #[test]
     fn ranges_have_what_helm_finds_in_them() {
         for (range, good, bad) in [
-            ("1.2.3", &["1.2.3", "v1.2.3", "1.2.3+b"][..], &["1.2.4", "1.2.3-rc1"][..]),
+            (
+                "1.2.3",
+                &["1.2.3", "v1.2.3", "1.2.3+b"][..],
+                &["1.2.4", "1.2.3-rc1"][..],
+            ),
             ("1.2", &["1.2.0", "1.2.9"], &["1.3.0"]),
             ("1.x.x", &["1.0.0", "1.9.9"], &["2.0.0", "0.9.0"]),
             ("*", &["0.0.1", "9.9.9"], &["1.0.0-rc1"]),
@@ -196,15 +260,21 @@ mod tests {
             ("^0", &["0.9.0"], &["1.0.0"]),
             ("~1.2.3", &["1.2.9"], &["1.3.0"]),
             ("~1", &["1.9.0"], &["2.0.0"]),
-            (">=1.0 <3.0 || 4.x", &["1.0.0", "2.9.0", "4.5.0"], &["3.0.0", "5.0.0"]),
+            (
+                ">=1.0 <3.0 || 4.x",
+                &["1.0.0", "2.9.0", "4.5.0"],
+                &["3.0.0", "5.0.0"],
+            ),
             (">= 1.2, < 1.4", &["1.3.0"], &["1.4.0"]),
             ("1.2 - 1.4", &["1.2.0", "1.4.5"], &["1.5.0", "1.1.9"]),
             (">1.2", &["1.3.0"], &["1.2.9"]),
             ("!=1.2.3", &["1.2.4"], &["1.2.3"]),
             (">=1.0.0-0", &["1.1.0-rc1", "1.0.0"], &["0.9.0"]),
         ] {
-            good.iter().for_each(|version| assert!(has(range, version), "{range} lacks {version}"));
-            bad.iter().for_each(|version| assert!(!has(range, version), "{range} has {version}"));
+            good.iter()
+                .for_each(|version| assert!(has(range, version), "{range} lacks {version}"));
+            bad.iter()
+                .for_each(|version| assert!(!has(range, version), "{range} has {version}"));
         }
         for bad in ["", "a", "1.2.3.4", "^", "1..2", "1.x.3", "latest"] {
             assert!(bad.parse::<VersionRange>().is_err(), "{bad}");

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Who asks the site's registry for images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Consumer {
     /// Mirrors of containerd.
@@ -99,7 +101,14 @@ fn without_the_host(image: &ImageRef, _: &Places<'_>) -> Vec<String> {
 /// A path is put before the image's, and none is taken away.
 fn behind_a_prefix(image: &ImageRef, places: &Places<'_>) -> Vec<String> {
     let ends = |path: &&String| prefix_of(path, &image.repository).is_some();
-    vec![places.named.iter().find(ends).unwrap_or(&image.repository).clone()]
+    vec![
+        places
+            .named
+            .iter()
+            .find(ends)
+            .unwrap_or(&image.repository)
+            .clone(),
+    ]
 }
 
 /// Images of Docker Hub are asked for by their paths; of others the name is written out.
@@ -113,7 +122,11 @@ fn of_the_hub(image: &ImageRef, places: &Places<'_>) -> Vec<String> {
 /// What stands before `repository` in `path`; `None` where `path` does not end so.
 pub fn prefix_of<'p>(path: &'p str, repository: &str) -> Option<&'p str> {
     let before = path.strip_suffix(repository)?;
-    if before.is_empty() { Some("") } else { before.strip_suffix('/') }
+    if before.is_empty() {
+        Some("")
+    } else {
+        before.strip_suffix('/')
+    }
 }
 
 /// The host of the images that kubeadm starts clusters from.
@@ -130,8 +143,8 @@ const OF_KUBEADM: [&str; 7] = [
     "coredns/coredns",
 ];
 
-/// Kubernetes' own images below one repository, CoreDNS without the folder that it has upstream; of others the name is
-/// written out.
+/// Kubernetes' own images below one repository, CoreDNS without the folder that it has upstream; of
+/// others the name is written out.
 fn of_kubeadm(image: &ImageRef, places: &Places<'_>) -> Vec<String> {
     let is_kubernetes = [KUBERNETES, "k8s.gcr.io"].contains(&image.registry.as_str());
     if !is_kubernetes || !OF_KUBEADM.contains(&image.repository.as_str()) {
@@ -146,7 +159,10 @@ fn of_kubeadm(image: &ImageRef, places: &Places<'_>) -> Vec<String> {
 
 /// As KKP; kubeadm gets the registry as its repository.
 fn of_kubeone(image: &ImageRef, places: &Places<'_>) -> Vec<String> {
-    let at_the_root = Places { named: &[], of_host: &|_| String::new() };
+    let at_the_root = Places {
+        named: &[],
+        of_host: &|_| String::new(),
+    };
     let mut asked = without_the_host(image, places);
     asked.extend(of_kubeadm(image, &at_the_root));
     asked

@@ -24,7 +24,8 @@ pub struct TargetError(String);
 
 /// What was written where a host stands, for a message: without user name and password.
 pub fn without_userinfo(text: &str) -> String {
-    text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, host)| format!("***@{host}"))
+    text.rsplit_once('@')
+        .map_or_else(|| text.to_owned(), |(_, host)| format!("***@{host}"))
 }
 
 /// Whether a URL holds a user name or a password: what people write and machines hand on must not.
@@ -38,15 +39,28 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (registry, prefix) = text.split_once('/').unwrap_or((text, ""));
         let prefix = prefix.trim_end_matches('/');
-        // a name without dot and port would be read as a part of docker.io's path wherever it is written
-        let host = format!("{registry}/x").parse::<ImageRef>().map(|reference| reference.registry);
+        // a name without dot and port would be read as a part of docker.io's path wherever it is
+        // written
+        let host = format!("{registry}/x")
+            .parse::<ImageRef>()
+            .map(|reference| reference.registry);
         let host_ok = host.is_ok_and(|host| host == registry.to_ascii_lowercase());
-        let port = registry.rsplit_once(':').filter(|(_, port)| !port.contains(']')).map(|(_, port)| port);
+        let port = registry
+            .rsplit_once(':')
+            .filter(|(_, port)| !port.contains(']'))
+            .map(|(_, port)| port);
         let port_ok = port.is_none_or(|port| port.parse::<u16>().is_ok());
-        if text.contains("://") || !host_ok || !port_ok || !(prefix.is_empty() || is_repository(prefix)) {
+        if text.contains("://")
+            || !host_ok
+            || !port_ok
+            || !(prefix.is_empty() || is_repository(prefix))
+        {
             return Err(TargetError(without_userinfo(text)));
         }
-        Ok(Target { registry: registry.to_ascii_lowercase(), prefix: prefix.into() })
+        Ok(Target {
+            registry: registry.to_ascii_lowercase(),
+            prefix: prefix.into(),
+        })
     }
 }
 
@@ -106,7 +120,12 @@ impl Mapping {
         let normal = |(prefix, to): &(String, Vec<String>)| (normal_prefix(prefix), to.clone());
         let mut paths: Vec<(String, Vec<String>)> = rules.paths.iter().map(normal).collect();
         paths.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
-        Mapping { target, keep_host: rules.keep_host, paths, consumers: rules.consumers.clone() }
+        Mapping {
+            target,
+            keep_host: rules.keep_host,
+            paths,
+            consumers: rules.consumers.clone(),
+        }
     }
 
     /// The registry that everything goes to.
@@ -114,7 +133,8 @@ impl Mapping {
         &self.target
     }
 
-    /// Where the image reference `name` goes. The first destination is the one written into references.
+    /// Where the image reference `name` goes. The first destination is the one written into
+    /// references.
     pub fn image(&self, name: &ImageRef) -> Vec<Destination> {
         let mut paths = self.named(name);
         for consumer in &self.consumers {
@@ -129,12 +149,20 @@ impl Mapping {
 
     /// The destinations that `consumer` asks for where it wants the image `name`.
     pub fn asked_by(&self, consumer: Consumer, name: &ImageRef) -> Vec<Destination> {
-        self.asked(consumer, name).iter().map(|path| self.at(path)).collect()
+        self.asked(consumer, name)
+            .iter()
+            .map(|path| self.at(path))
+            .collect()
     }
 
-    /// The path that everything of `host` goes to which no longer prefix sends elsewhere; below the target's prefix.
+    /// The path that everything of `host` goes to which no longer prefix sends elsewhere; below the
+    /// target's prefix.
     pub fn of_host(&self, host: &str) -> String {
-        let rule = self.paths.iter().find(|(prefix, _)| prefix == host).and_then(|(_, to)| to.first());
+        let rule = self
+            .paths
+            .iter()
+            .find(|(prefix, _)| prefix == host)
+            .and_then(|(_, to)| to.first());
         match (rule, self.keep_host) {
             (Some(path), _) => path.trim_matches('/').to_owned(),
             (None, true) => host_component(host),
@@ -144,7 +172,13 @@ impl Mapping {
 
     fn asked(&self, consumer: Consumer, name: &ImageRef) -> Vec<String> {
         let named = self.named(name);
-        consumer.asks(name, &Places { named: &named, of_host: &|host| self.of_host(host) })
+        consumer.asks(
+            name,
+            &Places {
+                named: &named,
+                of_host: &|host| self.of_host(host),
+            },
+        )
     }
 
     /// The paths of `name` by the rules of the site, below the target's prefix.
@@ -158,21 +192,30 @@ impl Mapping {
         vec![join(&self.of_host(&name.registry), &name.repository)]
     }
 
-    /// The repository `path` there, below the target's prefix: for names of our own, which no rule changes.
+    /// The repository `path` there, below the target's prefix: for names of our own, which no rule
+    /// changes.
     pub fn at(&self, path: &str) -> Destination {
-        Destination { registry: self.target.registry.clone(), repository: join(&self.target.prefix, path) }
+        Destination {
+            registry: self.target.registry.clone(),
+            repository: join(&self.target.prefix, path),
+        }
     }
 }
 
 /// A host as a path component: `localhost:5001` becomes `localhost_5001`.
 pub fn host_component(host: &str) -> String {
-    host.trim_start_matches('[').replace("]:", "_").replace([':'], "_").replace(']', "")
+    host.trim_start_matches('[')
+        .replace("]:", "_")
+        .replace([':'], "_")
+        .replace(']', "")
 }
 
 /// A prefix as locked names have it: the host in lower case, Docker Hub as `docker.io`.
 fn normal_prefix(prefix: &str) -> String {
     let prefix = prefix.trim_end_matches('/');
-    let (host, path) = prefix.split_once('/').map_or((prefix, None), |(host, path)| (host, Some(path)));
+    let (host, path) = prefix
+        .split_once('/')
+        .map_or((prefix, None), |(host, path)| (host, Some(path)));
     let host = host.to_ascii_lowercase();
     let host = canonical_host(&host);
     path.map_or_else(|| host.to_owned(), |path| format!("{host}/{path}"))
@@ -180,7 +223,11 @@ fn normal_prefix(prefix: &str) -> String {
 
 fn strip_components<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let rest = name.strip_prefix(prefix)?;
-    if rest.is_empty() { Some("") } else { rest.strip_prefix('/') }
+    if rest.is_empty() {
+        Some("")
+    } else {
+        rest.strip_prefix('/')
+    }
 }
 
 fn join(left: &str, right: &str) -> String {
@@ -196,15 +243,29 @@ mod tests {
     use super::*;
 
     fn rules(keep_host: bool, paths: &[(&str, &[&str])]) -> DestinationRules {
-        let paths = paths
-            .iter()
-            .map(|(prefix, to)| (prefix.to_string(), to.iter().map(ToString::to_string).collect()));
-        DestinationRules { keep_host, paths: paths.collect(), consumers: Vec::new() }
+        let paths = paths.iter().map(|(prefix, to)| {
+            (
+                prefix.to_string(),
+                to.iter().map(ToString::to_string).collect(),
+            )
+        });
+        DestinationRules {
+            keep_host,
+            paths: paths.collect(),
+            consumers: Vec::new(),
+        }
     }
 
     fn map(to: &str, rules: Option<&DestinationRules>, name: &str) -> Vec<String> {
-        let mapping = Mapping::new(to.parse().unwrap(), rules.unwrap_or(&DestinationRules::default()));
-        mapping.image(&name.parse().unwrap()).iter().map(Destination::to_string).collect()
+        let mapping = Mapping::new(
+            to.parse().unwrap(),
+            rules.unwrap_or(&DestinationRules::default()),
+        );
+        mapping
+            .image(&name.parse().unwrap())
+            .iter()
+            .map(Destination::to_string)
+            .collect()
     }
 
     #[test]
@@ -214,7 +275,10 @@ mod tests {
             &[
                 ("k8s.gcr.io", &["kubernetes"]),
                 ("gcr.io/google_containers", &["kubernetes"]),
-                ("registry.k8s.io/coredns/coredns", &["coredns/coredns", "coredns"]),
+                (
+                    "registry.k8s.io/coredns/coredns",
+                    &["coredns/coredns", "coredns"],
+                ),
             ],
         );
         let to = "172.20.0.2:5000";
@@ -222,9 +286,16 @@ mod tests {
             map(to, None, "quay.io/prometheus/node-exporter:v1"),
             ["172.20.0.2:5000/prometheus/node-exporter"]
         );
-        assert_eq!(map(to, Some(&site), "k8s.gcr.io/pause:3.1"), ["172.20.0.2:5000/kubernetes/pause"]);
         assert_eq!(
-            map(to, Some(&site), "gcr.io/google_containers/hyperkube-amd64:v1"),
+            map(to, Some(&site), "k8s.gcr.io/pause:3.1"),
+            ["172.20.0.2:5000/kubernetes/pause"]
+        );
+        assert_eq!(
+            map(
+                to,
+                Some(&site),
+                "gcr.io/google_containers/hyperkube-amd64:v1"
+            ),
             ["172.20.0.2:5000/kubernetes/hyperkube-amd64"]
         );
         assert_eq!(
@@ -232,41 +303,74 @@ mod tests {
             ["172.20.0.2:5000/google_containers2/x"]
         );
         assert_eq!(
-            map("172.20.0.2:5000/pre", Some(&site), "registry.k8s.io/coredns/coredns:v1"),
-            ["172.20.0.2:5000/pre/coredns/coredns", "172.20.0.2:5000/pre/coredns"]
+            map(
+                "172.20.0.2:5000/pre",
+                Some(&site),
+                "registry.k8s.io/coredns/coredns:v1"
+            ),
+            [
+                "172.20.0.2:5000/pre/coredns/coredns",
+                "172.20.0.2:5000/pre/coredns"
+            ]
         );
     }
 
     #[test]
     fn keep_host_turns_a_port_into_a_component() {
         let site = rules(true, &[]);
-        assert_eq!(map("r:5000", Some(&site), "localhost:5001/a/b:1"), ["r:5000/localhost_5001/a/b"]);
-        assert_eq!(map("r:5000", Some(&site), "nginx:1"), ["r:5000/docker.io/library/nginx"]);
+        assert_eq!(
+            map("r:5000", Some(&site), "localhost:5001/a/b:1"),
+            ["r:5000/localhost_5001/a/b"]
+        );
+        assert_eq!(
+            map("r:5000", Some(&site), "nginx:1"),
+            ["r:5000/docker.io/library/nginx"]
+        );
     }
 
     #[test]
     fn each_consumer_adds_the_names_that_it_asks_for() {
         let coredns = "registry.k8s.io/coredns/coredns:v1";
         let old = "gcr.io/google_containers/pause:3.1";
-        let moved: &[(&str, &[&str])] =
-            &[("gcr.io/google_containers", &["kubernetes"]), ("quay.io", &["quay"])];
+        let moved: &[(&str, &[&str])] = &[
+            ("gcr.io/google_containers", &["kubernetes"]),
+            ("quay.io", &["quay"]),
+        ];
         for (consumer, keep_host, image, added) in [
             (Consumer::Kubeadm, false, coredns, &["coredns"][..]),
-            (Consumer::Kubeadm, true, coredns, &["registry.k8s.io/coredns"]),
+            (
+                Consumer::Kubeadm,
+                true,
+                coredns,
+                &["registry.k8s.io/coredns"],
+            ),
             (Consumer::Kubeadm, false, old, &[]),
-            (Consumer::Kubeone, true, coredns, &["coredns/coredns", "coredns"]),
+            (
+                Consumer::Kubeone,
+                true,
+                coredns,
+                &["coredns/coredns", "coredns"],
+            ),
             (Consumer::Kubermatic, true, coredns, &["coredns/coredns"]),
             (Consumer::Kubermatic, false, "quay.io/a/b:1", &["a/b"]),
             // a path before the name is what a mirror can give, a shorter name is not
             (Consumer::Containerd, true, coredns, &[]),
             (Consumer::Containerd, false, "quay.io/a/b:1", &[]),
-            (Consumer::Containerd, false, old, &["google_containers/pause"]),
+            (
+                Consumer::Containerd,
+                false,
+                old,
+                &["google_containers/pause"],
+            ),
             (Consumer::Crio, false, old, &[]),
             (Consumer::Docker, true, "nginx:1", &["library/nginx"]),
             (Consumer::Docker, true, coredns, &[]),
         ] {
             let without = rules(keep_host, moved);
-            let with = DestinationRules { consumers: vec![consumer], ..without.clone() };
+            let with = DestinationRules {
+                consumers: vec![consumer],
+                ..without.clone()
+            };
             let (to, first) = ("r:5000/p", map("r:5000/p", Some(&without), image));
             let all = map(to, Some(&with), image);
             assert_eq!(all[..first.len()], first, "{consumer}");
@@ -274,18 +378,36 @@ mod tests {
             assert_eq!(all[first.len()..], expected, "{consumer} {image}");
             let mapping = Mapping::new(to.parse().unwrap(), &with);
             let asked = mapping.asked_by(consumer, &image.parse().unwrap());
-            assert!(asked.iter().all(|place| all.contains(&place.to_string())), "{consumer} {image}");
+            assert!(
+                asked.iter().all(|place| all.contains(&place.to_string())),
+                "{consumer} {image}"
+            );
         }
     }
 
     #[test]
     fn targets_are_registries_with_an_optional_prefix() {
-        for good in
-            ["172.20.0.2:5000", "localhost:5000/a/b", "[::1]:5000", "registry.example.com", "harbor:443/x"]
-        {
-            assert_eq!(good.parse::<Target>().map(|t| t.to_string()), Ok(good.into()));
+        for good in [
+            "172.20.0.2:5000",
+            "localhost:5000/a/b",
+            "[::1]:5000",
+            "registry.example.com",
+            "harbor:443/x",
+        ] {
+            assert_eq!(
+                good.parse::<Target>().map(|t| t.to_string()),
+                Ok(good.into())
+            );
         }
-        for bad in ["", "http://r:5000", "r:5000/UPPER", "r:port", "r:99999", "harbor/x", "/x"] {
+        for bad in [
+            "",
+            "http://r:5000",
+            "r:5000/UPPER",
+            "r:port",
+            "r:99999",
+            "harbor/x",
+            "/x",
+        ] {
             assert!(bad.parse::<Target>().is_err(), "{bad}");
         }
     }

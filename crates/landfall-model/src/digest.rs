@@ -7,7 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Hash algorithms that the OCI image specification registers (descriptor.md, "Registered Algorithms").
+/// Hash algorithms that the OCI image specification registers (descriptor.md, "Registered
+/// Algorithms").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
     /// SHA-256, 64 hex digits.
@@ -126,7 +127,9 @@ impl FromStr for Digest {
     type Err = DigestError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (name, hex) = text.split_once(':').ok_or_else(|| DigestError::Form(text.into()))?;
+        let (name, hex) = text
+            .split_once(':')
+            .ok_or_else(|| DigestError::Form(text.into()))?;
         let algorithm = match name {
             "sha256" => Algorithm::Sha256,
             "sha512" => Algorithm::Sha512,
@@ -137,7 +140,9 @@ impl FromStr for Digest {
             Algorithm::Sha256 => unhex(hex).map(Value::Sha256),
             Algorithm::Sha512 => unhex(hex).map(|bytes| Value::Sha512(Arc::new(bytes))),
         };
-        value.map(Digest).ok_or_else(|| DigestError::Hex(text.into(), algorithm.hex_len()))
+        value
+            .map(Digest)
+            .ok_or_else(|| DigestError::Hex(text.into(), algorithm.hex_len()))
     }
 }
 
@@ -199,7 +204,9 @@ impl Hasher {
     pub fn resume(algorithm: Algorithm, state: &[u8]) -> Option<Hasher> {
         Some(Hasher(match algorithm {
             Algorithm::Sha256 => State::Sha256(Sha256::deserialize(&state.try_into().ok()?).ok()?),
-            Algorithm::Sha512 => State::Sha512(Box::new(Sha512::deserialize(&state.try_into().ok()?).ok()?)),
+            Algorithm::Sha512 => {
+                State::Sha512(Box::new(Sha512::deserialize(&state.try_into().ok()?).ok()?))
+            }
         }))
     }
 
@@ -223,7 +230,10 @@ impl fmt::Write for Hasher {
 /// Bytes as lower-case hex digits.
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
 }
 
 /// Exactly `N` bytes from lower-case hex digits.
@@ -251,14 +261,25 @@ mod tests {
             Digest::sha256(b"").to_string(),
             "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
-        assert!(Digest::of(Algorithm::Sha512, b"abc").hex().starts_with("ddaf35a193617aba"));
+        assert!(
+            Digest::of(Algorithm::Sha512, b"abc")
+                .hex()
+                .starts_with("ddaf35a193617aba")
+        );
     }
 
     #[test]
     fn only_well_formed_digests_parse() {
         let hex = "0".repeat(64);
         assert!(format!("sha256:{hex}").parse::<Digest>().is_ok());
-        for bad in ["", "sha256", ":aa", "md5:aa", "sha256:00", &format!("sha256:{}", "A".repeat(64))] {
+        for bad in [
+            "",
+            "sha256",
+            ":aa",
+            "md5:aa",
+            "sha256:00",
+            &format!("sha256:{}", "A".repeat(64)),
+        ] {
             assert!(bad.parse::<Digest>().is_err(), "{bad}");
         }
     }

@@ -2,15 +2,22 @@
 
 use super::ImageRef;
 
-const ALIASES: [(&str, &str); 2] = [("k8s.gcr.io", "registry.k8s.io"), ("registry.k8s.io", "k8s.gcr.io")];
+const ALIASES: [(&str, &str); 2] = [
+    ("k8s.gcr.io", "registry.k8s.io"),
+    ("registry.k8s.io", "k8s.gcr.io"),
+];
 
 /// Other hosts that serve the repositories of `host`.
 pub fn other_hosts(host: &str) -> impl Iterator<Item = &'static str> {
-    ALIASES.iter().filter(move |(known, _)| *known == host).map(|(_, alias)| *alias)
+    ALIASES
+        .iter()
+        .filter(move |(known, _)| *known == host)
+        .map(|(_, alias)| *alias)
 }
 
 /// `registry/repository` of `reference`, and then its other names.
 pub fn names_of(reference: &ImageRef) -> impl Iterator<Item = String> {
-    let others = other_hosts(&reference.registry).map(|alias| format!("{alias}/{}", reference.repository));
+    let others =
+        other_hosts(&reference.registry).map(|alias| format!("{alias}/{}", reference.repository));
     std::iter::once(reference.name()).chain(others)
 }

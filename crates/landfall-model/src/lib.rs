@@ -1,13 +1,18 @@
 //! The vocabulary of landfall, and its documents, without any network.
 //!
-//! The crate root has the terms of the field as types: [`Digest`], [`ImageRef`], [`Platform`], [`Descriptor`],
-//! [`Manifest`], [`Mapping`], [`Limits`]. [`document`] reads YAML with the place of each value and explains errors by
-//! showing the line; it is the only entrance for YAML. [`report`] is what a command reports, as JSON, Markdown and
-//! HTML. [`config`] is the site document. [`sign`] verifies and makes signatures of SSH, OpenPGP and minisign.
+//! The crate root has the terms of the field as types: [`Digest`], [`ImageRef`], [`Platform`],
+//! [`Descriptor`], [`Manifest`], [`Mapping`], [`Limits`]. [`document`] reads YAML with the place of
+//! each value and explains errors by showing the line; it is the only entrance for YAML. [`report`]
+//! is what a command reports, as JSON, Markdown and HTML. [`config`] is the site document. [`sign`]
+//! verifies and makes signatures of SSH, OpenPGP and minisign.
 //!
-//! It imports no other crate of landfall. Begin with `digest.rs`, `limits.rs` and `document/yaml.rs`.
+//! It imports no other crate of landfall. Begin with `digest.rs`, `limits.rs` and
+//! `document/yaml.rs`.
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is"))]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is")
+)]
 
 pub mod config;
 pub mod document;
@@ -58,7 +63,8 @@ pub use platform::Platform;
 pub use reference::ImageRef;
 pub use reference::{ReferenceError, is_repository, is_repository_component, is_tag, names_host};
 pub use referrer::{
-    ENTRY_ANNOTATIONS, Referring, cosign_tags, merge_referrers, referrers_tag, referring, tagged_subject,
+    ENTRY_ANNOTATIONS, Referring, cosign_tags, merge_referrers, referrers_tag, referring,
+    tagged_subject,
 };
 pub use shard::Shard;
 pub use shard::ShardError;

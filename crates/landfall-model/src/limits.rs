@@ -13,38 +13,45 @@ pub struct Limits {
     pub shards: usize,
     /// Largest manifest that is read, in bytes. Most registries refuse more than 4 MiB.
     pub manifest_bytes: usize,
-    /// Largest document other than a manifest (token answers, tag pages, checksum sidecars), in bytes.
+    /// Largest document other than a manifest (token answers, tag pages, checksum sidecars), in
+    /// bytes.
     pub document_bytes: usize,
     /// Largest archive (a chart) that is read, in bytes, and the most that it may unpack to.
     pub archive_bytes: u64,
     /// How many members an archive may have.
     pub archive_files: usize,
-    /// How many manifests, configs and other documents are kept of the archives that a lock may use.
+    /// How many manifests, configs and other documents are kept of the archives that a lock may
+    /// use.
     pub archive_documents: usize,
     /// How many bytes these have together.
     pub archive_document_bytes: u64,
     /// Largest index of an HTTP repository of charts that is read, in bytes.
     pub chart_index_bytes: usize,
-    /// Largest index of a package repository that is read, in bytes; also the most that it may unpack to.
+    /// Largest index of a package repository that is read, in bytes; also the most that it may
+    /// unpack to.
     pub package_index_bytes: u64,
     /// How many mirrors of a package repository are asked where its own URL fails.
     pub package_mirrors: usize,
-    /// Steps of the choice of packages of yum: how many rules it looks at, and packages. With Debian 12 as a yum repository
-    /// (65,503 packages), sets of 3,447 and 6,943 packages took 22 and 59 million, and one of 3,457 took 325 million where
-    /// the repository had five versions of each; sets that cannot be decided reach the limit after 13 to 141 s of CPU time
-    /// and with at most 133 MiB.
+    /// Steps of the choice of packages of yum: how many rules it looks at, and packages. With
+    /// Debian 12 as a yum repository (65,503 packages), sets of 3,447 and 6,943 packages took 22
+    /// and 59 million, and one of 3,457 took 325 million where the repository had five versions of
+    /// each; sets that cannot be decided reach the limit after 13 to 141 s of CPU time and with at
+    /// most 133 MiB.
     pub solver_steps: u64,
     /// How many versions `update` tries for one that cannot move to the newest.
     pub candidates: usize,
     /// How deeply charts may be nested.
     pub chart_depth: usize,
-    /// How many charts may be in one, at all depths, a chart that has several aliases counted each time.
+    /// How many charts may be in one, at all depths, a chart that has several aliases counted each
+    /// time.
     pub charts_inside: usize,
-    /// Largest document of a chart that is read for its references, in bytes. Helm refuses charts with larger files.
+    /// Largest document of a chart that is read for its references, in bytes. Helm refuses charts
+    /// with larger files.
     pub chart_file_bytes: usize,
     /// Largest entry of a chart in the index of a repository, in bytes.
     pub chart_entry_bytes: usize,
-    /// How many charts a run resolves that only other charts name, and how many of them one chart may name.
+    /// How many charts a run resolves that only other charts name, and how many of them one chart
+    /// may name.
     pub chart_dependencies: usize,
     /// How long a chain of charts that name each other may be.
     pub chart_dependency_depth: usize,
@@ -58,7 +65,8 @@ pub struct Limits {
     pub combinations: usize,
     /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
     pub contents_bytes: usize,
-    /// How deeply texts that are read for references may be nested: YAML in JSON in base64, for example.
+    /// How deeply texts that are read for references may be nested: YAML in JSON in base64, for
+    /// example.
     pub embedded_depth: usize,
     /// How much of a reference or URL with placeholders in it is read and shown, in bytes.
     pub reference_bytes: usize,
@@ -70,7 +78,8 @@ pub struct Limits {
     pub index_depth: usize,
     /// How many manifests one image may have.
     pub index_nodes: usize,
-    /// The most that the manifests under one image's index may have together, and those of its referrers, in bytes.
+    /// The most that the manifests under one image's index may have together, and those of its
+    /// referrers, in bytes.
     pub image_manifest_bytes: u64,
     /// How many referrers one image may have, those of referrers included.
     pub referrers: usize,
@@ -80,18 +89,19 @@ pub struct Limits {
     pub redirects: usize,
     /// Attempts for one request, the first included.
     pub attempts: u32,
-    /// After how many rounds of requests that failed at all attempts a host is given up that has answered before, hangs
-    /// up or answers with errors of its own. One that never answered is given up when the first request to it has used
-    /// up its attempts.
+    /// After how many rounds of requests that failed at all attempts a host is given up that has
+    /// answered before, hangs up or answers with errors of its own. One that never answered is
+    /// given up when the first request to it has used up its attempts.
     pub lost_rounds: u32,
     /// After how long a host is given up that has done nothing but fail.
     pub lost_after: Duration,
-    /// How many new bytes a body must bring before it breaks off to count as progress, for which no attempt is spent. A
-    /// host that always sends fewer is one that fails.
+    /// How many new bytes a body must bring before it breaks off to count as progress, for which no
+    /// attempt is spent. A host that always sends fewer is one that fails.
     pub progress: u64,
     /// After how long a run ends whose transfers wait for each other, with no request in flight.
     pub stuck: Duration,
-    /// How often a server may put off one request (429, or `Retry-After`), in addition to its attempts.
+    /// How often a server may put off one request (429, or `Retry-After`), in addition to its
+    /// attempts.
     pub waits: u32,
     /// The first pause between attempts, roughly; each later one is twice as long.
     pub backoff: Duration,
@@ -101,10 +111,11 @@ pub struct Limits {
     pub parallel_from: u64,
     /// The smallest range of such a blob that is worth a connection of its own, in bytes.
     pub parallel_share: u64,
-    /// How many bytes of such a blob are written between two lines of its journal: so much is fetched again
-    /// after a kill.
+    /// How many bytes of such a blob are written between two lines of its journal: so much is
+    /// fetched again after a kill.
     pub journal_step: u64,
-    /// The chunk sizes that uploads try, in this order, where a host refuses larger bodies, in bytes.
+    /// The chunk sizes that uploads try, in this order, where a host refuses larger bodies, in
+    /// bytes.
     pub chunks: [u64; 2],
     /// Longest wait that a server may ask for, in seconds (`--max-wait`).
     pub max_wait_secs: u64,
@@ -116,19 +127,23 @@ pub struct Limits {
     pub first_byte_proxied: Duration,
     /// Longest time without a byte in the middle of a body, received or sent (`--idle`).
     pub idle: Duration,
-    /// Longest time to the response after the last byte of an upload: a registry may first hash and move a large blob.
+    /// Longest time to the response after the last byte of an upload: a registry may first hash and
+    /// move a large blob.
     pub upload_answer: Duration,
     /// Blobs that `serve` hashes at one time.
     pub hashing: usize,
-    /// Manifests that `serve` holds in memory at one time, because they were pushed or for a list of referrers.
+    /// Manifests that `serve` holds in memory at one time, because they were pushed or for a list
+    /// of referrers.
     pub manifests: usize,
     /// Connections that `serve` keeps open at one time (`--max-connections`).
     pub connections: usize,
     /// Requests that `serve` answers at one time (`--max-requests`).
     pub requests: usize,
-    /// How long a connection to `serve` may be idle, or a client may take for the head of a request (`--keep-alive`).
+    /// How long a connection to `serve` may be idle, or a client may take for the head of a request
+    /// (`--keep-alive`).
     pub keep_alive: Duration,
-    /// How long a client of `serve` may stand still in the middle of a body, sent or received (`--stall`).
+    /// How long a client of `serve` may stand still in the middle of a body, sent or received
+    /// (`--stall`).
     pub stall: Duration,
     /// How long an upload to `serve` may be unused (`--upload-expiry`).
     pub upload_expiry: Duration,

@@ -1,5 +1,5 @@
-//! Manifests and indexes, as far as landfall must read them. landfall keeps and sends the raw bytes; it never writes
-//! back what it parsed, except as a trimmed index.
+//! Manifests and indexes, as far as landfall must read them. landfall keeps and sends the raw
+//! bytes; it never writes back what it parsed, except as a trimmed index.
 
 use super::{Descriptor, Digest, DigestError, Platform, media_type};
 use serde::Deserialize;
@@ -67,7 +67,8 @@ struct RawDescriptor {
     annotations: Option<RawAnnotations>,
 }
 
-/// The one annotation that is read. All others are skipped: a manifest may have hundreds of thousands.
+/// The one annotation that is read. All others are skipped: a manifest may have hundreds of
+/// thousands.
 #[derive(Deserialize)]
 struct RawAnnotations {
     #[serde(rename = "vnd.docker.reference.digest")]
@@ -100,25 +101,35 @@ impl RawDescriptor {
         Ok(Descriptor {
             digest: self.digest.parse()?,
             size: self.size,
-            media_type: self.media_type.as_deref().unwrap_or(media_type::OCTETS).into(),
+            media_type: self
+                .media_type
+                .as_deref()
+                .unwrap_or(media_type::OCTETS)
+                .into(),
         })
     }
 }
 
 impl Manifest {
     /// Reads a manifest. Returns it with its media type: the one in the body where it has one, else
-    /// `content_type` without parameters, else the one that fits its fields (manifest.md, "mediaType").
-    /// That is always one of those that [`media_type::is_manifest`] knows.
+    /// `content_type` without parameters, else the one that fits its fields (manifest.md,
+    /// "mediaType"). That is always one of those that [`media_type::is_manifest`] knows.
     ///
     /// # Errors
     /// When it is no manifest of a known kind, or is damaged.
-    pub fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<(Manifest, String), ManifestError> {
-        let raw: RawManifest =
-            serde_json::from_slice(bytes).map_err(|error| ManifestError::Json(error.to_string()))?;
+    pub fn parse(
+        bytes: &[u8],
+        content_type: Option<&str>,
+    ) -> Result<(Manifest, String), ManifestError> {
+        let raw: RawManifest = serde_json::from_slice(bytes)
+            .map_err(|error| ManifestError::Json(error.to_string()))?;
         let sent = content_type.map(|value| value.split(';').next().unwrap_or(value).trim());
         let own = raw.media_type.as_deref().filter(|own| !own.is_empty());
         let named = own.or(sent.filter(|value| media_type::is_manifest(value)));
-        let schema1 = [media_type::DOCKER_SCHEMA1, media_type::DOCKER_SCHEMA1_SIGNED];
+        let schema1 = [
+            media_type::DOCKER_SCHEMA1,
+            media_type::DOCKER_SCHEMA1_SIGNED,
+        ];
         if raw.schema_version == Some(1) || named.is_some_and(|named| schema1.contains(&named)) {
             return Err(ManifestError::Schema1);
         }
@@ -131,14 +142,22 @@ impl Manifest {
             return Ok((Manifest::Index(children), kind));
         }
         let (Some(config), Some(layers)) = (&raw.config, &raw.layers) else {
-            return Err(ManifestError::NotAManifest(named.or(sent).unwrap_or("").into()));
+            return Err(ManifestError::NotAManifest(
+                named.or(sent).unwrap_or("").into(),
+            ));
         };
         let kind = named.unwrap_or(media_type::OCI_MANIFEST).to_owned();
         let config = config.read()?;
         let manifest = Manifest::Image {
-            artifact_type: raw.artifact_type.clone().unwrap_or_else(|| config.media_type.to_string()),
+            artifact_type: raw
+                .artifact_type
+                .clone()
+                .unwrap_or_else(|| config.media_type.to_string()),
             config,
-            layers: layers.iter().map(RawDescriptor::read).collect::<Result<_, _>>()?,
+            layers: layers
+                .iter()
+                .map(RawDescriptor::read)
+                .collect::<Result<_, _>>()?,
             subject: raw.subject.as_ref().map(RawDescriptor::read).transpose()?,
         };
         Ok((manifest, kind))
@@ -146,20 +165,26 @@ impl Manifest {
 }
 
 fn read_child(raw: &RawDescriptor) -> Result<Child, ManifestError> {
-    let attests = raw.annotations.as_ref().and_then(|annotations| annotations.attests.as_deref());
+    let attests = raw
+        .annotations
+        .as_ref()
+        .and_then(|annotations| annotations.attests.as_deref());
     Ok(Child {
         descriptor: raw.read()?,
         platform: raw.platform.as_ref().map(|platform| Platform {
             os: platform.os.clone(),
             architecture: platform.architecture.clone(),
-            variant: platform.variant.clone().filter(|variant| !variant.is_empty()),
+            variant: platform
+                .variant
+                .clone()
+                .filter(|variant| !variant.is_empty()),
         }),
         attests: attests.map(str::parse).transpose()?,
     })
 }
 
-/// The index with only the children in `keep`: the same members in the same order, without white space. The rule is
-/// fixed, so that everybody computes the same bytes from the same index.
+/// The index with only the children in `keep`: the same members in the same order, without white
+/// space. The rule is fixed, so that everybody computes the same bytes from the same index.
 ///
 /// # Errors
 /// When `index` is not a JSON object with a list `manifests`.
@@ -168,7 +193,9 @@ pub fn trim_index(index: &[u8], keep: &BTreeSet<Digest>) -> Result<Vec<u8>, Mani
     let mut value: serde_json::Value = serde_json::from_slice(index).map_err(json)?;
     children_mut(&mut value)?.retain(|child| {
         let digest = child.get("digest").and_then(serde_json::Value::as_str);
-        digest.and_then(|digest| digest.parse().ok()).is_some_and(|digest| keep.contains(&digest))
+        digest
+            .and_then(|digest| digest.parse().ok())
+            .is_some_and(|digest| keep.contains(&digest))
     });
     serde_json::to_vec(&value).map_err(json)
 }
@@ -177,7 +204,9 @@ pub fn trim_index(index: &[u8], keep: &BTreeSet<Digest>) -> Result<Vec<u8>, Mani
 pub(super) fn children_mut(
     index: &mut serde_json::Value,
 ) -> Result<&mut Vec<serde_json::Value>, ManifestError> {
-    let list = index.get_mut("manifests").and_then(serde_json::Value::as_array_mut);
+    let list = index
+        .get_mut("manifests")
+        .and_then(serde_json::Value::as_array_mut);
     list.ok_or_else(|| ManifestError::NotAManifest("no list `manifests`".into()))
 }
 
@@ -192,9 +221,15 @@ mod tests {
 
     #[test]
     fn media_types_of_foreign_layers() {
-        assert!(media_type::is_foreign("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"));
-        assert!(media_type::is_foreign("application/vnd.docker.image.rootfs.foreign.diff.tar.gzip"));
-        assert!(!media_type::is_foreign("application/vnd.oci.image.layer.v1.tar+gzip"));
+        assert!(media_type::is_foreign(
+            "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"
+        ));
+        assert!(media_type::is_foreign(
+            "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip"
+        ));
+        assert!(!media_type::is_foreign(
+            "application/vnd.oci.image.layer.v1.tar+gzip"
+        ));
     }
 
     #[test]
@@ -202,15 +237,26 @@ mod tests {
         let (manifest, kind) =
             Manifest::parse(INDEX.as_bytes(), Some("application/json; charset=x")).unwrap();
         assert_eq!(kind, media_type::OCI_INDEX);
-        let Manifest::Index(children) = manifest else { panic!("no index") };
-        assert_eq!(children[1].platform.as_ref().unwrap().to_string(), "linux/arm64/v8");
+        let Manifest::Index(children) = manifest else {
+            panic!("no index")
+        };
+        assert_eq!(
+            children[1].platform.as_ref().unwrap().to_string(),
+            "linux/arm64/v8"
+        );
     }
 
     #[test]
     fn trimming_keeps_member_order_and_unknown_members() {
-        let keep = ["sha256:".to_owned() + &"b".repeat(64)].iter().map(|d| d.parse().unwrap()).collect();
+        let keep = ["sha256:".to_owned() + &"b".repeat(64)]
+            .iter()
+            .map(|d| d.parse().unwrap())
+            .collect();
         let trimmed = String::from_utf8(trim_index(INDEX.as_bytes(), &keep).unwrap()).unwrap();
-        assert!(trimmed.starts_with(r#"{"schemaVersion":2,"manifests":[{"mediaType""#), "{trimmed}");
+        assert!(
+            trimmed.starts_with(r#"{"schemaVersion":2,"manifests":[{"mediaType""#),
+            "{trimmed}"
+        );
         assert!(trimmed.contains(r#""x":1"#) && !trimmed.contains("amd64"));
     }
 
@@ -220,8 +266,14 @@ mod tests {
             Manifest::parse(br#"{"schemaVersion":1,"fsLayers":[]}"#, None),
             Err(ManifestError::Schema1)
         );
-        assert!(matches!(Manifest::parse(b"{}", None), Err(ManifestError::NotAManifest(_))));
-        assert!(matches!(Manifest::parse(b"<html>", None), Err(ManifestError::Json(_))));
+        assert!(matches!(
+            Manifest::parse(b"{}", None),
+            Err(ManifestError::NotAManifest(_))
+        ));
+        assert!(matches!(
+            Manifest::parse(b"<html>", None),
+            Err(ManifestError::Json(_))
+        ));
     }
 
     #[test]
@@ -234,7 +286,11 @@ mod tests {
                 let text = format!(r#"{{"schemaVersion":2,"mediaType":"{kind}",{fields}}}"#);
                 Manifest::parse(text.as_bytes(), Some(media_type::OCI_MANIFEST))
             };
-            for kind in ["text/html", "application/vnd.oci.artifact.manifest.v1+json", "image/svg+xml"] {
+            for kind in [
+                "text/html",
+                "application/vnd.oci.artifact.manifest.v1+json",
+                "image/svg+xml",
+            ] {
                 assert_eq!(of(kind), Err(ManifestError::MediaType(kind.into())));
             }
             assert!(of("").is_ok(), "an empty one says nothing");

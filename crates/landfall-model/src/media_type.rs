@@ -1,4 +1,5 @@
-//! Media types: the known ones by name, and a type that keeps these without allocation. A lock has thousands of them.
+//! Media types: the known ones by name, and a type that keeps these without allocation. A lock has
+//! thousands of them.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -46,8 +47,8 @@ pub fn is_manifest(media_type: &str) -> bool {
     is_index(media_type) || media_type == OCI_MANIFEST || media_type == DOCKER_MANIFEST
 }
 
-/// Whether layers of this media type may be kept out of registries (image-spec, "Non-Distributable Layers"; for
-/// Docker: manifest v2 schema 2, `foreign`).
+/// Whether layers of this media type may be kept out of registries (image-spec, "Non-Distributable
+/// Layers"; for Docker: manifest v2 schema 2, `foreign`).
 pub fn is_foreign(media_type: &str) -> bool {
     media_type.contains(".nondistributable.") || media_type.contains(".foreign.")
 }

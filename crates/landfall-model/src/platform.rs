@@ -18,20 +18,24 @@ pub struct Platform {
 
 /// Why a text is no platform.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no platform: write os/architecture or os/architecture/variant, as in linux/amd64{1}")]
+#[error(
+    "'{0}' is no platform: write os/architecture or os/architecture/variant, as in linux/amd64{1}"
+)]
 pub struct PlatformError(String, String);
 
-const SYSTEMS: [&str; 8] =
-    ["linux", "windows", "darwin", "freebsd", "openbsd", "netbsd", "solaris", "unknown"];
+const SYSTEMS: [&str; 8] = [
+    "linux", "windows", "darwin", "freebsd", "openbsd", "netbsd", "solaris", "unknown",
+];
 const ARCHITECTURES: [&str; 14] = [
-    "amd64", "arm64", "arm", "386", "ppc64le", "ppc64", "s390x", "riscv64", "mips64le", "mips64", "loong64",
-    "wasm", "mips", "unknown",
+    "amd64", "arm64", "arm", "386", "ppc64le", "ppc64", "s390x", "riscv64", "mips64le", "mips64",
+    "loong64", "wasm", "mips", "unknown",
 ];
 
 impl Platform {
     /// Whether an image for `self` suits a request for `wanted`.
     ///
-    /// A wanted platform without a variant accepts any variant; `arm64` and `arm64/v8` are the same.
+    /// A wanted platform without a variant accepts any variant; `arm64` and `arm64/v8` are the
+    /// same.
     pub fn satisfies(&self, wanted: &Platform) -> bool {
         let plain = |p: &Platform| match (p.architecture.as_str(), p.variant.as_deref()) {
             ("arm64", Some("v8")) => None,
@@ -51,7 +55,9 @@ impl Platform {
 impl fmt::Display for Platform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.os, self.architecture)?;
-        self.variant.iter().try_for_each(|variant| write!(f, "/{variant}"))
+        self.variant
+            .iter()
+            .try_for_each(|variant| write!(f, "/{variant}"))
     }
 }
 
@@ -65,10 +71,11 @@ impl FromStr for Platform {
             return refuse(String::new());
         }
         let nearest = |word: &str, known: &[&str]| {
-            let best = known
-                .iter()
-                .max_by(|a, b| strsim::jaro_winkler(word, a).total_cmp(&strsim::jaro_winkler(word, b)));
-            best.map(|best| format!(" (did you mean {best}?)")).unwrap_or_default()
+            let best = known.iter().max_by(|a, b| {
+                strsim::jaro_winkler(word, a).total_cmp(&strsim::jaro_winkler(word, b))
+            });
+            best.map(|best| format!(" (did you mean {best}?)"))
+                .unwrap_or_default()
         };
         if !SYSTEMS.contains(&parts[0]) {
             return refuse(nearest(parts[0], &SYSTEMS));
@@ -123,6 +130,12 @@ mod tests {
         let message = "linux/x86_64".parse::<Platform>().unwrap_err().to_string();
         assert!(message.contains("amd64"), "{message}");
         assert!("linux".parse::<Platform>().is_err());
-        assert!("linus/amd64".parse::<Platform>().unwrap_err().to_string().contains("linux"));
+        assert!(
+            "linus/amd64"
+                .parse::<Platform>()
+                .unwrap_err()
+                .to_string()
+                .contains("linux")
+        );
     }
 }

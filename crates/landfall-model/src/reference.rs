@@ -1,6 +1,7 @@
-//! Image references in their normal form, by the distribution project's grammar (distribution/reference),
-//! with IPv6 hosts and upper-case hosts added. Tests compare it with the grammar of oci-client. That crate's regular
-//! expression is not used: it costs 40 ms and 17 MB at the start of every command.
+//! Image references in their normal form, by the distribution project's grammar
+//! (distribution/reference), with IPv6 hosts and upper-case hosts added. Tests compare it with the
+//! grammar of oci-client. That crate's regular expression is not used: it costs 40 ms and 17 MB at
+//! the start of every command.
 
 use super::docker_hub::{HUB, canonical_host};
 use super::{Digest, DigestError};
@@ -63,7 +64,11 @@ impl ImageRef {
     /// The same repository with this digest and no tag.
     #[must_use]
     pub fn at_digest(&self, digest: &Digest) -> ImageRef {
-        ImageRef { tag: None, digest: Some(digest.clone()), ..self.clone() }
+        ImageRef {
+            tag: None,
+            digest: Some(digest.clone()),
+            ..self.clone()
+        }
     }
 }
 
@@ -71,7 +76,9 @@ impl fmt::Display for ImageRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.registry, self.repository)?;
         self.tag.iter().try_for_each(|tag| write!(f, ":{tag}"))?;
-        self.digest.iter().try_for_each(|digest| write!(f, "@{digest}"))
+        self.digest
+            .iter()
+            .try_for_each(|digest| write!(f, "@{digest}"))
     }
 }
 
@@ -96,14 +103,20 @@ fn is_ipv6_host(host: &str) -> bool {
         return false;
     };
     address.parse::<std::net::Ipv6Addr>().is_ok()
-        && (port.is_empty() || port.strip_prefix(':').is_some_and(|p| p.parse::<u16>().is_ok()))
+        && (port.is_empty()
+            || port
+                .strip_prefix(':')
+                .is_some_and(|p| p.parse::<u16>().is_ok()))
 }
 
 impl FromStr for ImageRef {
     type Err = ReferenceError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let grammar = |why: &str| ReferenceError::Grammar { text: text.into(), why: why.into() };
+        let grammar = |why: &str| ReferenceError::Grammar {
+            text: text.into(),
+            why: why.into(),
+        };
         let (name, digest) = match text.split_once('@') {
             Some((name, digest)) => (name, Some(digest.parse::<Digest>()?)),
             None => (text, None),
@@ -132,20 +145,29 @@ impl FromStr for ImageRef {
             ));
         }
         let host = canonical_host(&host).to_owned();
-        let repository =
-            if host == HUB && !path.contains('/') { format!("library/{path}") } else { path.into() };
+        let repository = if host == HUB && !path.contains('/') {
+            format!("library/{path}")
+        } else {
+            path.into()
+        };
         if repository.len() > NAME_LENGTH {
             return Err(grammar("its repository has more than 255 characters"));
         }
-        Ok(ImageRef { registry: host, repository, tag: tag.map(str::to_owned), digest })
+        Ok(ImageRef {
+            registry: host,
+            repository,
+            tag: tag.map(str::to_owned),
+            digest,
+        })
     }
 }
 
 /// Longest repository, in characters (distribution/reference).
 const NAME_LENGTH: usize = 255;
 
-/// Whether `text` is a repository name, by the grammar of distribution/reference and of distribution-spec
-/// "Pulling manifests". No component is empty or `..`, so that such a name is a safe path.
+/// Whether `text` is a repository name, by the grammar of distribution/reference and of
+/// distribution-spec "Pulling manifests". No component is empty or `..`, so that such a name is a
+/// safe path.
 pub fn is_repository(text: &str) -> bool {
     text.len() <= NAME_LENGTH && text.split('/').all(is_repository_component)
 }
@@ -155,18 +177,23 @@ fn is_host(host: &str) -> bool {
     let (name, port) = host.split_once(':').unwrap_or((host, "0"));
     let label = |label: &str| {
         let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        label.bytes().all(inner) && !label.is_empty() && !label.starts_with('-') && !label.ends_with('-')
+        label.bytes().all(inner)
+            && !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
     };
     name.split('.').all(label) && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether `component` can stand between the slashes of a repository name: lower-case letters and digits, with
-/// `.`, `_`, `__` or any number of `-` between them.
+/// Whether `component` can stand between the slashes of a repository name: lower-case letters and
+/// digits, with `.`, `_`, `__` or any number of `-` between them.
 pub fn is_repository_component(component: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let ends_well =
-        component.bytes().next().is_some_and(word) && component.bytes().next_back().is_some_and(word);
-    let separators = component.split(|c: char| c.is_ascii() && word(c as u8)).filter(|part| !part.is_empty());
+    let ends_well = component.bytes().next().is_some_and(word)
+        && component.bytes().next_back().is_some_and(word);
+    let separators = component
+        .split(|c: char| c.is_ascii() && word(c as u8))
+        .filter(|part| !part.is_empty());
     ends_well
         && separators.into_iter().all(|separator| {
             matches!(separator, "." | "_" | "__") || separator.bytes().all(|byte| byte == b'-')
@@ -204,15 +231,27 @@ mod tests {
     fn short_names_become_full_ones_without_an_invented_tag() {
         assert_eq!(full("nginx"), "docker.io/library/nginx");
         assert_eq!(full("calico/node:v3.8.0"), "docker.io/calico/node:v3.8.0");
-        assert_eq!(full("index.docker.io/library/nginx:1"), "docker.io/library/nginx:1");
-        assert_eq!(full("registry-1.docker.io/library/nginx:1"), "docker.io/library/nginx:1");
+        assert_eq!(
+            full("index.docker.io/library/nginx:1"),
+            "docker.io/library/nginx:1"
+        );
+        assert_eq!(
+            full("registry-1.docker.io/library/nginx:1"),
+            "docker.io/library/nginx:1"
+        );
         assert_eq!(full("localhost:5000/x"), "localhost:5000/x");
-        assert_eq!("nginx".parse::<ImageRef>().unwrap().tag_or_latest(), Some("latest"));
+        assert_eq!(
+            "nginx".parse::<ImageRef>().unwrap().tag_or_latest(),
+            Some("latest")
+        );
     }
 
     #[test]
     fn hosts_with_ports_ipv6_and_capitals() {
-        assert_eq!(full("172.20.0.2:5000/kubernetes/pause:3.1"), "172.20.0.2:5000/kubernetes/pause:3.1");
+        assert_eq!(
+            full("172.20.0.2:5000/kubernetes/pause:3.1"),
+            "172.20.0.2:5000/kubernetes/pause:3.1"
+        );
         assert_eq!(full("[::1]:5000/a/b:1"), "[::1]:5000/a/b:1");
         assert_eq!(full("Quay.IO/x/y:V1"), "quay.io/x/y:V1");
         assert!("[::zz]:5000/a:1".parse::<ImageRef>().is_err());
@@ -224,14 +263,17 @@ mod tests {
         let reference: ImageRef = format!("quay.io/a/b:1@{digest}").parse().unwrap();
         assert_eq!(reference.tag.as_deref(), Some("1"));
         assert_eq!(reference.digest, Some(digest.clone()));
-        assert_eq!(full(&format!("a/b@{digest}")), format!("docker.io/a/b@{digest}"));
+        assert_eq!(
+            full(&format!("a/b@{digest}")),
+            format!("docker.io/a/b@{digest}")
+        );
     }
 
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
 
-        /// This grammar and oci-client's accept the same texts with the same meaning. Upper-case hosts, which only
-        /// this one accepts, are not generated.
+        /// This grammar and oci-client's accept the same texts with the same meaning. Upper-case
+        /// hosts, which only this one accepts, are not generated.
         #[test]
         fn the_grammar_is_the_distribution_projects(text in "[a-c0-1.:/_@-]{0,14}(:[aA0.-]{0,3})?(@sha256:[0a]{64})?") {
             let theirs = oci_client::Reference::from_str(&text).ok();
@@ -248,20 +290,35 @@ mod tests {
 
     #[test]
     fn what_is_no_reference_is_refused() {
-        for bad in ["", "UPPER", "a//b", "a b", "a:", "quay.io/a@sha256:00", "https://quay.io/a"] {
+        for bad in [
+            "",
+            "UPPER",
+            "a//b",
+            "a b",
+            "a:",
+            "quay.io/a@sha256:00",
+            "https://quay.io/a",
+        ] {
             assert!(bad.parse::<ImageRef>().is_err(), "{bad}");
         }
     }
 
     #[test]
     fn repositories_and_tags_by_the_grammar() {
-        for good in ["a", "library/nginx", "a.b/c_d/e__f/g---h", "files/dl.k8s.io/00ff", "localhost_5001/a"] {
+        for good in [
+            "a",
+            "library/nginx",
+            "a.b/c_d/e__f/g---h",
+            "files/dl.k8s.io/00ff",
+            "localhost_5001/a",
+        ] {
             assert!(is_repository(good), "{good}");
         }
         let long = "a".repeat(256);
-        for bad in
-            ["", "A", "a//b", "/a", "a/", "..", "a/../b", ".a", "a.", "a..b", "a___b", "_a", "a:b", &long]
-        {
+        for bad in [
+            "", "A", "a//b", "/a", "a/", "..", "a/../b", ".a", "a.", "a..b", "a___b", "_a", "a:b",
+            &long,
+        ] {
             assert!(!is_repository(bad), "{bad}");
         }
         assert!(is_tag("v1.33.4") && is_tag("_x") && is_tag("sha256-ab.sig"));

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The largest annotations that an entry in a list of referrers has, in bytes of JSON. Registries refuse longer lists
-/// than 4 MiB.
+/// The largest annotations that an entry in a list of referrers has, in bytes of JSON. Registries
+/// refuse longer lists than 4 MiB.
 pub const ENTRY_ANNOTATIONS: usize = 1 << 20;
 
 /// A manifest with a subject.
@@ -64,10 +64,15 @@ pub fn referring(bytes: &[u8], descriptor: &Descriptor) -> Option<Referring> {
     if let Some(annotations) = annotations {
         entry["annotations"] = serde_json::from_str(annotations).ok()?;
     }
-    Some(Referring { subject, entry, is_abridged: omitted })
+    Some(Referring {
+        subject,
+        entry,
+        is_abridged: omitted,
+    })
 }
 
-/// The tag under which a registry without a referrers API keeps the list of the referrers of `subject`.
+/// The tag under which a registry without a referrers API keeps the list of the referrers of
+/// `subject`.
 pub fn referrers_tag(subject: &Digest) -> String {
     format!("{}-{}", subject.algorithm().as_str(), subject.short(64))
 }
@@ -83,11 +88,18 @@ pub struct TaggedSubject {
 
 /// The subject that `tag` names, where it has one of these forms.
 pub fn tagged_subject(tag: &str) -> Option<TaggedSubject> {
-    let (algorithm, rest) = tag.split_once('-').filter(|(name, _)| matches!(*name, "sha256" | "sha512"))?;
+    let (algorithm, rest) = tag
+        .split_once('-')
+        .filter(|(name, _)| matches!(*name, "sha256" | "sha512"))?;
     let (hex, ending) = rest.split_at_checked(64)?;
-    let is_hex = hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_hex = hex
+        .bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let is_known = matches!(ending, "" | ".sig" | ".att" | ".sbom");
-    let subject = || TaggedSubject { digest: format!("{algorithm}:{hex}"), is_list: ending.is_empty() };
+    let subject = || TaggedSubject {
+        digest: format!("{algorithm}:{hex}"),
+        is_list: ending.is_empty(),
+    };
     (is_hex && is_known).then(subject)
 }
 
@@ -95,19 +107,22 @@ pub fn tagged_subject(tag: &str) -> Option<TaggedSubject> {
 /// digest that is too long for a tag has none.
 pub fn cosign_tags(subject: &Digest) -> Vec<String> {
     match subject.algorithm() {
-        Algorithm::Sha256 => {
-            [".sig", ".att", ".sbom"].map(|ending| format!("{}{ending}", referrers_tag(subject))).into()
-        }
+        Algorithm::Sha256 => [".sig", ".att", ".sbom"]
+            .map(|ending| format!("{}{ending}", referrers_tag(subject)))
+            .into(),
         Algorithm::Sha512 => Vec::new(),
     }
 }
 
-/// Appends to the list of referrers `old` those `entries` that it lacks; `None` where it lacks none. Its own entries
-/// stay unchanged. Without `old` the list is new.
+/// Appends to the list of referrers `old` those `entries` that it lacks; `None` where it lacks
+/// none. Its own entries stay unchanged. Without `old` the list is new.
 ///
 /// # Errors
 /// When `old` is not an index.
-pub fn merge_referrers(old: Option<&[u8]>, entries: &[Value]) -> Result<Option<Vec<u8>>, ManifestError> {
+pub fn merge_referrers(
+    old: Option<&[u8]>,
+    entries: &[Value],
+) -> Result<Option<Vec<u8>>, ManifestError> {
     let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
     let mut index = match old {
         Some(bytes) => serde_json::from_slice(bytes).map_err(json)?,
@@ -133,8 +148,11 @@ mod tests {
     #[test]
     fn the_config_stands_in_for_a_missing_artifact_type() {
         let subject = Digest::sha256(b"subject");
-        let descriptor =
-            Descriptor { digest: Digest::sha256(b"m"), size: 1, media_type: media_type::OCI_MANIFEST.into() };
+        let descriptor = Descriptor {
+            digest: Digest::sha256(b"m"),
+            size: 1,
+            media_type: media_type::OCI_MANIFEST.into(),
+        };
         let manifest = |more: &str| {
             format!(
                 r#"{{"subject":{{"digest":"{subject}"}},"config":{{"mediaType":"application/c"}}{more}}}"#
@@ -142,15 +160,26 @@ mod tests {
         };
         let of = |text: String| referring(text.as_bytes(), &descriptor).unwrap().entry;
         assert_eq!(of(manifest(""))["artifactType"], "application/c");
-        let entry = of(manifest(r#","artifactType":"application/a","annotations":{"k":"v"}"#));
+        let entry = of(manifest(
+            r#","artifactType":"application/a","annotations":{"k":"v"}"#,
+        ));
         assert_eq!(
             (&entry["artifactType"], &entry["annotations"]["k"]),
             (&json!("application/a"), &json!("v"))
         );
-        for (length, is_abridged) in [(ENTRY_ANNOTATIONS - 8, false), (ENTRY_ANNOTATIONS - 7, true)] {
-            let long = manifest(&format!(r#","annotations":{{"k":"{}"}}"#, "x".repeat(length)));
+        for (length, is_abridged) in [
+            (ENTRY_ANNOTATIONS - 8, false),
+            (ENTRY_ANNOTATIONS - 7, true),
+        ] {
+            let long = manifest(&format!(
+                r#","annotations":{{"k":"{}"}}"#,
+                "x".repeat(length)
+            ));
             let found = referring(long.as_bytes(), &descriptor).unwrap();
-            assert_eq!((found.is_abridged, found.entry["annotations"].is_null()), (is_abridged, is_abridged));
+            assert_eq!(
+                (found.is_abridged, found.entry["annotations"].is_null()),
+                (is_abridged, is_abridged)
+            );
         }
         assert_eq!(referring(br#"{"config":{}}"#, &descriptor), None);
         assert_eq!(referring(b"no json", &descriptor), None);
@@ -160,24 +189,54 @@ mod tests {
     fn tags_follow_from_the_digest_and_fit_into_a_tag() {
         let short = Digest::sha256(b"x");
         assert_eq!(referrers_tag(&short), format!("sha256-{}", short.hex()));
-        assert_eq!(cosign_tags(&short)[1], format!("sha256-{}.att", short.hex()));
+        assert_eq!(
+            cosign_tags(&short)[1],
+            format!("sha256-{}.att", short.hex())
+        );
         let long = Digest::of(Algorithm::Sha512, b"x");
-        assert_eq!(referrers_tag(&long), format!("sha512-{}", &long.hex()[..64]));
+        assert_eq!(
+            referrers_tag(&long),
+            format!("sha512-{}", &long.hex()[..64])
+        );
         assert!(cosign_tags(&long).is_empty());
-        for (tag, is_list) in [(referrers_tag(&short), true), (cosign_tags(&short)[0].clone(), false)] {
-            assert_eq!(tagged_subject(&tag), Some(TaggedSubject { digest: short.to_string(), is_list }));
+        for (tag, is_list) in [
+            (referrers_tag(&short), true),
+            (cosign_tags(&short)[0].clone(), false),
+        ] {
+            assert_eq!(
+                tagged_subject(&tag),
+                Some(TaggedSubject {
+                    digest: short.to_string(),
+                    is_list
+                })
+            );
         }
-        for plain in ["sha256-abc", "v1", "sha256-", &format!("sha256-{}-x", short.hex()), "md5-x"] {
+        for plain in [
+            "sha256-abc",
+            "v1",
+            "sha256-",
+            &format!("sha256-{}-x", short.hex()),
+            "md5-x",
+        ] {
             assert_eq!(tagged_subject(plain), None, "{plain}");
         }
     }
 
     #[test]
     fn a_list_keeps_what_it_has_and_grows_at_its_end() {
-        let (a, b) = (json!({"digest": "sha256:a", "x": 1}), json!({"digest": "sha256:b"}));
-        let first = merge_referrers(None, std::slice::from_ref(&a)).unwrap().unwrap();
-        assert_eq!(merge_referrers(Some(&first), std::slice::from_ref(&a)).unwrap(), None);
-        let both = merge_referrers(Some(&first), &[json!({"digest": "sha256:a"}), b.clone()]).unwrap();
+        let (a, b) = (
+            json!({"digest": "sha256:a", "x": 1}),
+            json!({"digest": "sha256:b"}),
+        );
+        let first = merge_referrers(None, std::slice::from_ref(&a))
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            merge_referrers(Some(&first), std::slice::from_ref(&a)).unwrap(),
+            None
+        );
+        let both =
+            merge_referrers(Some(&first), &[json!({"digest": "sha256:a"}), b.clone()]).unwrap();
         let both: Value = serde_json::from_slice(&both.unwrap()).unwrap();
         assert_eq!(both["manifests"], json!([a, b]));
         assert!(merge_referrers(Some(br#"{"layers":[]}"#), &[b]).is_err());

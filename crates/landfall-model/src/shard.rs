@@ -1,5 +1,5 @@
-//! Shards: one lock, several runners, each with a part of its own. What is whose follows from names and sizes alone, so
-//! that every machine comes to the same split and nobody asks anybody.
+//! Shards: one lock, several runners, each with a part of its own. What is whose follows from names
+//! and sizes alone, so that every machine comes to the same split and nobody asks anybody.
 
 use super::Limits;
 use std::cmp::Reverse;
@@ -7,7 +7,8 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a request costs beside its bytes, in bytes that could have come meanwhile: some 40 ms at 25 MB/s.
+/// What a request costs beside its bytes, in bytes that could have come meanwhile: some 40 ms at 25
+/// MB/s.
 const REQUEST_BYTES: u64 = 1 << 20;
 
 /// One of several runners that do a lock together. [`Shard::default`] is the only one.
@@ -69,7 +70,10 @@ impl Shard {
     /// Which of these it does, each with its [`cost`].
     pub fn own<T: Ord>(self, costs: impl IntoIterator<Item = (T, u64)>) -> BTreeSet<T> {
         let split = split(costs, self.of).into_iter();
-        split.filter(|(_, shard)| *shard == self.number).map(|(one, _)| one).collect()
+        split
+            .filter(|(_, shard)| *shard == self.number)
+            .map(|(one, _)| one)
+            .collect()
     }
 }
 
@@ -83,7 +87,8 @@ impl FromStr for Shard {
             let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
             digits.parse().ok().filter(|_| is_plain)
         };
-        Shard::new(read(number).ok_or_else(wrong)?, read(of).ok_or_else(wrong)?).map_err(|_| wrong())
+        Shard::new(read(number).ok_or_else(wrong)?, read(of).ok_or_else(wrong)?)
+            .map_err(|_| wrong())
     }
 }
 
@@ -98,8 +103,9 @@ pub fn cost(size: u64) -> u64 {
     size.saturating_add(REQUEST_BYTES)
 }
 
-/// The number of the shard, from 1, that each of these goes to: the dearest first, each to the shard that has least so
-/// far (longest processing time first). Of equal ones the lesser comes first, so the order of `costs` does not matter.
+/// The number of the shard, from 1, that each of these goes to: the dearest first, each to the
+/// shard that has least so far (longest processing time first). Of equal ones the lesser comes
+/// first, so the order of `costs` does not matter.
 pub fn split<T: Ord>(costs: impl IntoIterator<Item = (T, u64)>, shards: usize) -> Vec<(T, usize)> {
     let mut costs: Vec<(T, u64)> = costs.into_iter().collect();
     costs.sort_by(|(a, dear), (b, dearer)| dearer.cmp(dear).then_with(|| a.cmp(b)));
@@ -111,7 +117,10 @@ pub fn split<T: Ord>(costs: impl IntoIterator<Item = (T, u64)>, shards: usize) -
         *least = Reverse((load.saturating_add(cost), shard));
         Some(shard)
     };
-    costs.into_iter().filter_map(|(one, cost)| Some((one, to_least(cost)?))).collect()
+    costs
+        .into_iter()
+        .filter_map(|(one, cost)| Some((one, to_least(cost)?)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -124,28 +133,46 @@ mod tests {
         for good in ["1/1", "1/8", "8/8", "10000/10000"] {
             assert_eq!(good.parse::<Shard>().unwrap().to_string(), good);
         }
-        for bad in
-            ["", "1", "/", "0/8", "9/8", "1/0", "+1/8", "-1/8", " 1/8", "1/8/2", "1/x", "1/10001", "a/8"]
-        {
+        for bad in [
+            "", "1", "/", "0/8", "9/8", "1/0", "+1/8", "-1/8", " 1/8", "1/8/2", "1/x", "1/10001",
+            "a/8",
+        ] {
             let told = bad.parse::<Shard>().unwrap_err().to_string();
-            assert!(told.contains(&format!("'{bad}' is no shard: write I/N")), "{told}");
+            assert!(
+                told.contains(&format!("'{bad}' is no shard: write I/N")),
+                "{told}"
+            );
         }
         let eighth: Shard = "3/8".parse().unwrap();
-        assert_eq!([0, 5, 8, 12, 96].map(|limit| eighth.share(limit)), [1, 1, 1, 1, 12]);
+        assert_eq!(
+            [0, 5, 8, 12, 96].map(|limit| eighth.share(limit)),
+            [1, 1, 1, 1, 12]
+        );
         assert_eq!(Shard::default().share(12), 12);
     }
 
     #[test]
     fn everything_is_done_once_and_the_order_does_not_matter() {
-        let costs: Vec<(u32, u64)> = (0..500).map(|at| (at, u64::from(at % 7) * 100 + 1)).collect();
+        let costs: Vec<(u32, u64)> = (0..500)
+            .map(|at| (at, u64::from(at % 7) * 100 + 1))
+            .collect();
         let mut turned = costs.clone();
         turned.reverse();
         for count in [1, 2, 7, 499, 700] {
             let shard = |number| Shard::new(number, count).unwrap();
-            let parts: Vec<BTreeSet<u32>> =
-                (1..=count).map(|number| shard(number).own(costs.iter().copied())).collect();
-            assert_eq!(parts.iter().map(BTreeSet::len).sum::<usize>(), costs.len(), "{count}");
-            assert_eq!(parts.iter().flatten().collect::<BTreeSet<_>>().len(), costs.len(), "{count}");
+            let parts: Vec<BTreeSet<u32>> = (1..=count)
+                .map(|number| shard(number).own(costs.iter().copied()))
+                .collect();
+            assert_eq!(
+                parts.iter().map(BTreeSet::len).sum::<usize>(),
+                costs.len(),
+                "{count}"
+            );
+            assert_eq!(
+                parts.iter().flatten().collect::<BTreeSet<_>>().len(),
+                costs.len(),
+                "{count}"
+            );
             assert_eq!(parts[0], shard(1).own(turned.iter().copied()), "{count}");
         }
         // the biggest goes to the first, and what is big is not together
@@ -162,32 +189,44 @@ mod tests {
         for (at, shard) in split(costs.iter().copied().enumerate(), shards) {
             *loads.entry(shard).or_default() += costs[at];
         }
-        let ideal =
-            costs.iter().sum::<u64>().div_ceil(shards as u64).max(costs.iter().copied().max().unwrap());
+        let ideal = costs
+            .iter()
+            .sum::<u64>()
+            .div_ceil(shards as u64)
+            .max(costs.iter().copied().max().unwrap());
         *loads.values().max().unwrap() as f64 / ideal as f64
     }
 
-    /// Unique blobs of so many images, sizes in bytes: layers with a log-normal size of median 4 MB and sigma 2, so 30 MB in
-    /// the mean, of which 2.4 an image come to the 71 MB an image that 942 images with 67 GB have (carvel-dev/imgpkg#231);
-    /// beside them a manifest and a config an image, of a few kB.
+    /// Unique blobs of so many images, sizes in bytes: layers with a log-normal size of median 4 MB
+    /// and sigma 2, so 30 MB in the mean, of which 2.4 an image come to the 71 MB an image that 942
+    /// images with 67 GB have (carvel-dev/imgpkg#231); beside them a manifest and a config an
+    /// image, of a few kB.
     fn catalogue(images: usize) -> Vec<u64> {
         let mut random = fastrand::Rng::with_seed(17);
         let layers: Vec<u64> = (0..images * 12 / 5)
             .map(|_| {
                 // Box and Muller
-                let (radius, angle) =
-                    ((-2.0 * (1.0 - random.f64()).ln()).sqrt(), std::f64::consts::TAU * random.f64());
+                let (radius, angle) = (
+                    (-2.0 * (1.0 - random.f64()).ln()).sqrt(),
+                    std::f64::consts::TAU * random.f64(),
+                );
                 (4e6 * (2.0 * radius * angle.cos()).exp()) as u64
             })
             .collect();
-        layers.into_iter().chain((0..images * 2).map(|at| 1000 + at as u64 % 7000)).collect()
+        layers
+            .into_iter()
+            .chain((0..images * 2).map(|at| 1000 + at as u64 % 7000))
+            .collect()
     }
 
     #[test]
     fn the_last_shard_ends_soon_after_the_ideal() {
         for images in [215, 942, 4000] {
             let sizes = catalogue(images);
-            assert!((30..150).contains(&(sizes.iter().sum::<u64>() / images as u64 / 1_000_000)), "{images}");
+            assert!(
+                (30..150).contains(&(sizes.iter().sum::<u64>() / images as u64 / 1_000_000)),
+                "{images}"
+            );
             let costs: Vec<u64> = sizes.into_iter().map(cost).collect();
             for shards in [1, 2, 3, 8, 10, 32, 100, 256] {
                 let ratio = makespan(&costs, shards);

@@ -14,7 +14,9 @@ pub struct SizeError(String);
 pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let wrong = || SizeError(text.into());
     let text = text.trim();
-    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let split = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let number: f64 = number.parse().map_err(|_| wrong())?;
     let unit = unit.trim().to_ascii_lowercase();
@@ -31,7 +33,11 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
         _ => return Err(wrong()),
     };
     let bytes = number * base.pow(power) as f64;
-    if bytes.is_finite() && bytes <= 2f64.powi(62) { Ok(bytes.round() as u64) } else { Err(wrong()) }
+    if bytes.is_finite() && bytes <= 2f64.powi(62) {
+        Ok(bytes.round() as u64)
+    } else {
+        Err(wrong())
+    }
 }
 
 /// Shows a number of bytes with three significant digits: `812 B`, `1.2 kB`, `83.4 MB`, `60.1 GB`.

@@ -33,7 +33,10 @@ impl Number {
 
 impl Ord for Number {
     fn cmp(&self, other: &Number) -> Ordering {
-        self.0.len().cmp(&other.0.len()).then_with(|| self.0.cmp(&other.0))
+        self.0
+            .len()
+            .cmp(&other.0.len())
+            .then_with(|| self.0.cmp(&other.0))
     }
 }
 
@@ -52,7 +55,18 @@ enum Part {
 
 /// Marks of pre-releases, by rank.
 const PRE: [&[&str]; 5] = [
-    &["dev", "snapshot", "nightly", "canary", "unstable", "edge", "test", "ci", "next", "experimental"],
+    &[
+        "dev",
+        "snapshot",
+        "nightly",
+        "canary",
+        "unstable",
+        "edge",
+        "test",
+        "ci",
+        "next",
+        "experimental",
+    ],
     &["alpha", "ea"],
     &["beta"],
     &["pre", "preview", "prerelease", "milestone", "M", "tp"],
@@ -61,21 +75,27 @@ const PRE: [&[&str]; 5] = [
 
 /// Words with numbers that are no versions.
 const NAMES: [&str; 13] = [
-    "amd64", "arm64", "arm64v8", "arm32v5", "arm32v6", "arm32v7", "armv6", "armv7", "i386", "s390x",
-    "ppc64le", "riscv64", "x86",
+    "amd64", "arm64", "arm64v8", "arm32v5", "arm32v6", "arm32v7", "armv6", "armv7", "i386",
+    "s390x", "ppc64le", "riscv64", "x86",
 ];
 
 impl Version {
     /// Takes `text` apart; `None` where it has no number.
     pub fn parse(text: &str) -> Option<Version> {
-        let mut version =
-            Version { text: text.into(), shape: String::new(), before: 0, core: 0, parts: Vec::new() };
+        let mut version = Version {
+            text: text.into(),
+            shape: String::new(),
+            before: 0,
+            core: 0,
+            parts: Vec::new(),
+        };
         let is_word = |c: char| c.is_ascii_alphanumeric();
         let (mut rest, mut after_pre) = (text, false);
         while !rest.is_empty() {
             let word_at = rest.find(is_word).unwrap_or(rest.len());
             let (separator, behind) = rest.split_at(word_at);
-            let (word, behind) = behind.split_at(behind.find(|c| !is_word(c)).unwrap_or(behind.len()));
+            let (word, behind) =
+                behind.split_at(behind.find(|c| !is_word(c)).unwrap_or(behind.len()));
             after_pre = version.word(separator, word, after_pre);
             rest = behind;
         }
@@ -86,11 +106,13 @@ impl Version {
         Some(version)
     }
 
-    /// Adds a word and the separator before it. `after_pre` says that a mark of a pre-release is what came last, and so
-    /// does the result.
+    /// Adds a word and the separator before it. `after_pre` says that a mark of a pre-release is
+    /// what came last, and so does the result.
     fn word(&mut self, separator: &str, word: &str, after_pre: bool) -> bool {
         let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
-        if let (true, true, Some(Part::Pre(_, numbers))) = (after_pre, is_number, self.parts.last_mut()) {
+        if let (true, true, Some(Part::Pre(_, numbers))) =
+            (after_pre, is_number, self.parts.last_mut())
+        {
             numbers.push(Number::new(word));
             return true;
         }
@@ -102,7 +124,9 @@ impl Version {
         let mut rest = word;
         while let Some(first) = rest.chars().next() {
             let digits = first.is_ascii_digit();
-            let end = rest.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(rest.len());
+            let end = rest
+                .find(|c: char| c.is_ascii_digit() != digits)
+                .unwrap_or(rest.len());
             let (piece, behind) = rest.split_at(end);
             if digits {
                 match self.parts.last_mut() {
@@ -112,9 +136,10 @@ impl Version {
                         self.parts.push(Part::Number(Number::new(piece)));
                     }
                 }
-            } else if let (false, Some(rank)) =
-                (self.parts.is_empty(), pre_rank(piece, rest.len() < word.len() && !behind.is_empty()))
-            {
+            } else if let (false, Some(rank)) = (
+                self.parts.is_empty(),
+                pre_rank(piece, rest.len() < word.len() && !behind.is_empty()),
+            ) {
                 // before all numbers it is the name of a channel
                 self.parts.push(Part::Pre(rank, Vec::new()));
                 is_pre = true;
@@ -156,12 +181,15 @@ impl Version {
 
     /// The order of two versions; that of different shapes means nothing.
     pub fn order(&self, other: &Version) -> Ordering {
-        self.core().cmp(&other.core()).then_with(|| in_order(&self.parts, &other.parts))
+        self.core()
+            .cmp(&other.core())
+            .then_with(|| in_order(&self.parts, &other.parts))
     }
 }
 
-/// Where the core is in a shape: the numbers before it, and those in it. It is the first run of numbers with dots between
-/// them, where that stands at the start or behind a `v` there, or else the first one with more than one number.
+/// Where the core is in a shape: the numbers before it, and those in it. It is the first run of
+/// numbers with dots between them, where that stands at the start or behind a `v` there, or else
+/// the first one with more than one number.
 fn core_of(shape: &str) -> (usize, usize) {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     let (mut rest, mut before) = (shape, 0);
@@ -172,7 +200,11 @@ fn core_of(shape: &str) -> (usize, usize) {
         rest = &rest[at + 2 * len - 1..];
     }
     let leads = shape.starts_with('#') || shape.starts_with("v#") || shape.starts_with("V#");
-    let found = if leads { runs.first() } else { runs.iter().find(|(_, len)| *len > 1).or(runs.first()) };
+    let found = if leads {
+        runs.first()
+    } else {
+        runs.iter().find(|(_, len)| *len > 1).or(runs.first())
+    };
     found.copied().unwrap_or_default()
 }
 
@@ -190,16 +222,21 @@ fn dotted(shape: &str) -> usize {
 fn is_name(word: &str) -> bool {
     let hex = word.strip_prefix('g').unwrap_or(word);
     let is_commit = hex.len() >= 7
-        && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        && hex
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         && hex.bytes().any(|byte| byte.is_ascii_alphabetic())
         && hex.bytes().any(|byte| byte.is_ascii_digit());
     is_commit || NAMES.contains(&word)
 }
 
-/// The rank of a mark of a pre-release. `inside` a word, between numbers, Python's short forms count too.
+/// The rank of a mark of a pre-release. `inside` a word, between numbers, Python's short forms
+/// count too.
 fn pre_rank(piece: &str, inside: bool) -> Option<u8> {
     let lower = piece.to_ascii_lowercase();
-    let rank = PRE.iter().position(|words| words.contains(&piece) || words.contains(&lower.as_str()));
+    let rank = PRE
+        .iter()
+        .position(|words| words.contains(&piece) || words.contains(&lower.as_str()));
     let short = || match piece {
         "a" if inside => Some(1),
         "b" if inside => Some(2),
@@ -238,7 +275,12 @@ mod tests {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let list = |line: &'static str| {
             let (whose, tags) = line.split_once(": ").unwrap();
-            (whose, tags.split_whitespace().map(|tag| Version::parse(tag).expect(tag)).collect())
+            (
+                whose,
+                tags.split_whitespace()
+                    .map(|tag| Version::parse(tag).expect(tag))
+                    .collect(),
+            )
         };
         lines.map(list).collect()
     }
@@ -250,7 +292,10 @@ mod tests {
         let (mut pairs, mut wrong) = (0, Vec::new());
         for (whose, tags) in &lists {
             for (at, older) in tags.iter().enumerate() {
-                for newer in tags[at + 1..].iter().filter(|newer| newer.shape() == older.shape()) {
+                for newer in tags[at + 1..]
+                    .iter()
+                    .filter(|newer| newer.shape() == older.shape())
+                {
                     pairs += 1;
                     let order = [older.order(newer), newer.order(older), newer.order(newer)];
                     if order != [Ordering::Less, Ordering::Greater, Ordering::Equal] {
@@ -266,8 +311,9 @@ mod tests {
     #[test]
     fn a_list_is_of_one_shape_with_few_exceptions() {
         // those where a project gave a release more numbers than the one before
-        let odd =
-            lists().into_iter().filter(|(_, tags)| tags.iter().any(|tag| tag.shape() != tags[0].shape()));
+        let odd = lists()
+            .into_iter()
+            .filter(|(_, tags)| tags.iter().any(|tag| tag.shape() != tags[0].shape()));
         let odd: Vec<&str> = odd.map(|(whose, _)| whose).collect();
         assert!(odd.len() < 20, "{odd:?}");
     }
@@ -290,7 +336,11 @@ mod tests {
             ("stable-2.9.5", "stable-#.#.#", "2.9.5", false),
         ] {
             let version = Version::parse(tag).unwrap();
-            let numbers: Vec<&str> = version.core().into_iter().map(|number| number.0.as_str()).collect();
+            let numbers: Vec<&str> = version
+                .core()
+                .into_iter()
+                .map(|number| number.0.as_str())
+                .collect();
             let found = (version.shape(), numbers.join("."), version.is_pre());
             assert_eq!(found, (shape, core.to_owned(), pre), "{tag}");
         }

@@ -1,4 +1,5 @@
-//! Ranges of versions as people write them: `~1.9`, `^2`, `>=1.2 <2`, `1.x`, `*`, with `||` between alternatives.
+//! Ranges of versions as people write them: `~1.9`, `^2`, `>=1.2 <2`, `1.x`, `*`, with `||` between
+//! alternatives.
 
 use super::version::{Number, Version};
 use std::cmp::Ordering;
@@ -18,7 +19,8 @@ struct Bound {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
-    /// `~1.9`: the numbers that are written may grow from the third on; of one number from the second on.
+    /// `~1.9`: the numbers that are written may grow from the third on; of one number from the
+    /// second on.
     Tilde,
     /// `^2`: the first number that is not 0 stays.
     Caret,
@@ -51,22 +53,34 @@ impl VersionRange {
                     text = text.replace(&format!("{operator} "), operator);
                 }
             }
-            let bounds = text.split_whitespace().map(Bound::parse).collect::<Option<Vec<_>>>();
+            let bounds = text
+                .split_whitespace()
+                .map(Bound::parse)
+                .collect::<Option<Vec<_>>>();
             bounds.filter(|bounds| !bounds.is_empty())
         };
-        let alternatives = text.split("||").map(alternative).collect::<Option<Vec<_>>>()?;
+        let alternatives = text
+            .split("||")
+            .map(alternative)
+            .collect::<Option<Vec<_>>>()?;
         Some(VersionRange { alternatives })
     }
 
     /// Whether the range names a pre-release, and so asks for them.
     pub fn asks_for_pre(&self) -> bool {
-        let versions = self.alternatives.iter().flatten().filter_map(|bound| bound.version.as_ref());
+        let versions = self
+            .alternatives
+            .iter()
+            .flatten()
+            .filter_map(|bound| bound.version.as_ref());
         versions.into_iter().any(Version::is_pre)
     }
 
     /// Whether `version` is in it.
     pub fn has(&self, version: &Version) -> bool {
-        self.alternatives.iter().any(|bounds| bounds.iter().all(|bound| bound.has(version)))
+        self.alternatives
+            .iter()
+            .any(|bounds| bounds.iter().all(|bound| bound.has(version)))
     }
 }
 
@@ -77,24 +91,38 @@ impl Bound {
             .find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?)))
             .unwrap_or((Operator::Like, text));
         let rest = rest.strip_prefix(['v', 'V']).unwrap_or(rest);
-        let rest = [".x", ".X", ".*"].iter().fold(rest, |rest, any| rest.split(any).next().unwrap_or(rest));
+        let rest = [".x", ".X", ".*"]
+            .iter()
+            .fold(rest, |rest, any| rest.split(any).next().unwrap_or(rest));
         if operator == Operator::Like && matches!(rest, "*" | "x" | "X") {
-            return Some(Bound { operator, version: None });
+            return Some(Bound {
+                operator,
+                version: None,
+            });
         }
         let version = Version::parse(rest)?;
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
         let is_plain = rest.starts_with(|c: char| c.is_ascii_digit()) && rest.chars().all(good);
         // nothing but numbers with dots, and perhaps the mark of a pre-release
         let is_core = version.shape().len() + 1 == 2 * version.core().len();
-        (is_plain && is_core).then_some(Bound { operator, version: Some(version) })
+        (is_plain && is_core).then_some(Bound {
+            operator,
+            version: Some(version),
+        })
     }
 
     fn has(&self, version: &Version) -> bool {
-        let Some(bound) = &self.version else { return true };
+        let Some(bound) = &self.version else {
+            return true;
+        };
         let (limit, core) = (bound.core(), version.core());
         let zero = Number::default();
-        let padded: Vec<&Number> =
-            core.iter().copied().chain(std::iter::repeat(&zero)).take(limit.len()).collect();
+        let padded: Vec<&Number> = core
+            .iter()
+            .copied()
+            .chain(std::iter::repeat(&zero))
+            .take(limit.len())
+            .collect();
         let same = |count: usize| padded.iter().zip(&limit).take(count).all(|(a, b)| a == b);
         let mut order = padded.cmp(&limit);
         if order == Ordering::Equal && bound.is_pre() && core.len() == limit.len() {
@@ -120,13 +148,19 @@ mod tests {
     use super::*;
 
     fn has(range: &str, version: &str) -> bool {
-        VersionRange::parse(range).unwrap().has(&Version::parse(version).unwrap())
+        VersionRange::parse(range)
+            .unwrap()
+            .has(&Version::parse(version).unwrap())
     }
 
     #[test]
     fn ranges_hold_what_their_words_say() {
         for (range, inside, outside) in [
-            ("~1.9", &["1.9.0", "v1.9.12", "1.9.3-alpine3.20"][..], &["1.10.0", "1.8.9", "2.0.0"][..]),
+            (
+                "~1.9",
+                &["1.9.0", "v1.9.12", "1.9.3-alpine3.20"][..],
+                &["1.10.0", "1.8.9", "2.0.0"][..],
+            ),
             ("~1.9.3", &["1.9.3", "1.9.4"], &["1.9.2", "1.10.0"]),
             ("~1", &["1.0.0", "1.99.0"], &["2.0.0", "0.9.0"]),
             ("^2", &["2.0.0", "2.99.1"], &["3.0.0", "1.9.9"]),
@@ -140,7 +174,11 @@ mod tests {
             ("1.9.x", &["1.9.0", "1.9.7"], &["1.10.0"]),
             ("1.x || 3.x", &["1.9.0", "3.0.0"], &["2.0.0"]),
             ("*", &["0.0.1", "20240115"], &[]),
-            (">=1.2.0-rc.2", &["1.2.0-rc.2", "1.2.0", "1.3.0"], &["1.2.0-rc.1", "1.1.0"]),
+            (
+                ">=1.2.0-rc.2",
+                &["1.2.0-rc.2", "1.2.0", "1.3.0"],
+                &["1.2.0-rc.1", "1.1.0"],
+            ),
             (">=20240101", &["20240115"], &["20231231"]),
         ] {
             for version in inside {

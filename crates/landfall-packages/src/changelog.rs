@@ -1,4 +1,5 @@
-//! What a changelog says first: a few lines of its newest entry, for people who read what an update brings.
+//! What a changelog says first: a few lines of its newest entry, for people who read what an update
+//! brings.
 
 /// How many lines are told of one package.
 const LINES: usize = 3;
@@ -9,7 +10,10 @@ pub(super) const READ_BYTES: u64 = 16 << 10;
 
 /// The first `lines` that say something.
 pub(super) fn first_lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let said = lines.into_iter().map(str::trim).filter(|line| !line.is_empty());
+    let said = lines
+        .into_iter()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
     said.take(LINES).map(shortened).collect()
 }
 
@@ -26,8 +30,14 @@ mod tests {
 
     #[test]
     fn a_few_short_lines_are_told() {
-        assert_eq!(first_lines(["", "  - a", "\t", "- b ", "c", "d"]), ["- a", "- b", "c"]);
-        assert_eq!(first_lines(["é".repeat(500).as_str()]), [format!("{}…", "é".repeat(200))]);
+        assert_eq!(
+            first_lines(["", "  - a", "\t", "- b ", "c", "d"]),
+            ["- a", "- b", "c"]
+        );
+        assert_eq!(
+            first_lines(["é".repeat(500).as_str()]),
+            [format!("{}…", "é".repeat(200))]
+        );
         assert!(first_lines([" "]).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Indexes as repositories compress them, read up to a bound.
 //!
-//! An index may be a bomb. What it unpacks to is bounded by the caller, who knows the size that signed metadata give,
-//! and the memory of a decoder here.
+//! An index may be a bomb. What it unpacks to is bounded by the caller, who knows the size that
+//! signed metadata give, and the memory of a decoder here.
 
 use super::error::PackagesError;
 use flate2::bufread::MultiGzDecoder;
@@ -35,7 +35,8 @@ const XZ_MEMORY: u32 = 66 << 10;
 const ZSTD_WINDOW_LOG: u32 = 27;
 
 impl Compression {
-    /// That of the file at `path`, by the end of its name; `None` for one that landfall does not read.
+    /// That of the file at `path`, by the end of its name; `None` for one that landfall does not
+    /// read.
     pub fn of(path: &str) -> Option<Compression> {
         let name = path.rsplit('/').next().unwrap_or(path);
         match name.rsplit_once('.').map(|(_, end)| end) {
@@ -48,7 +49,8 @@ impl Compression {
     }
 }
 
-/// What `compressed` unpacks to, while it is read: at most `most` bytes, and an error where there are more.
+/// What `compressed` unpacks to, while it is read: at most `most` bytes, and an error where there
+/// are more.
 ///
 /// # Errors
 /// When no decoder can be made. Reading fails where the bytes are damaged or cut short.
@@ -80,18 +82,27 @@ pub fn decompress(
     most: u64,
 ) -> Result<Vec<u8>, PackagesError> {
     let mut content = Vec::new();
-    let read = decompressed(bytes, compression, most).and_then(|mut reader| reader.read_to_end(&mut content));
+    let read = decompressed(bytes, compression, most)
+        .and_then(|mut reader| reader.read_to_end(&mut content));
     match read {
         Ok(_) => Ok(content),
-        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-            Err(PackagesError::TooLarge { name: name.into(), most })
-        }
-        Err(error) => Err(PackagesError::Damaged { name: name.into(), why: error.to_string() }),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(PackagesError::TooLarge {
+            name: name.into(),
+            most,
+        }),
+        Err(error) => Err(PackagesError::Damaged {
+            name: name.into(),
+            why: error.to_string(),
+        }),
     }
 }
 
 fn bounded<'a>(reader: impl Read + 'a, most: u64) -> Box<dyn Read + 'a> {
-    Box::new(Bounded { reader, left: most, most })
+    Box::new(Bounded {
+        reader,
+        left: most,
+        most,
+    })
 }
 
 /// A reader that fails behind `most` bytes. `io::Take` would end there, as if that were the whole.
@@ -142,13 +153,23 @@ mod tests {
     #[test]
     fn each_form_is_read_and_told_by_its_name() {
         for (by, bytes) in all(TEXT) {
-            assert_eq!(decompress("x", &bytes, by, TEXT.len() as u64).unwrap(), TEXT, "{by:?}");
+            assert_eq!(
+                decompress("x", &bytes, by, TEXT.len() as u64).unwrap(),
+                TEXT,
+                "{by:?}"
+            );
         }
-        let named = [("a/Packages.gz", Some(Compression::Gzip)), ("p.xml.zst", Some(Compression::Zstd))];
+        let named = [
+            ("a/Packages.gz", Some(Compression::Gzip)),
+            ("p.xml.zst", Some(Compression::Zstd)),
+        ];
         for (name, expected) in named {
             assert_eq!(Compression::of(name), expected);
         }
-        assert_eq!(Compression::of("dists/a.gz/Packages"), Some(Compression::None));
+        assert_eq!(
+            Compression::of("dists/a.gz/Packages"),
+            Some(Compression::None)
+        );
         assert_eq!(Compression::of("Packages.xz"), Some(Compression::Xz));
         assert_eq!(Compression::of("Packages.bz2"), None);
     }
@@ -157,7 +178,11 @@ mod tests {
     fn several_streams_one_after_the_other_are_one_text() {
         for (by, bytes) in all(TEXT) {
             let twice = [bytes.clone(), bytes].concat();
-            assert_eq!(decompress("x", &twice, by, 1 << 20).unwrap(), [TEXT, TEXT].concat(), "{by:?}");
+            assert_eq!(
+                decompress("x", &twice, by, 1 << 20).unwrap(),
+                [TEXT, TEXT].concat(),
+                "{by:?}"
+            );
         }
     }
 
@@ -165,23 +190,37 @@ mod tests {
     fn a_bomb_stops_at_the_bound() {
         for (by, bytes) in all(&vec![0; 4 << 20]) {
             let error = decompress("x", &bytes, by, 1 << 20).unwrap_err();
-            assert_eq!(error, PackagesError::TooLarge { name: "x".into(), most: 1 << 20 }, "{by:?}");
+            assert_eq!(
+                error,
+                PackagesError::TooLarge {
+                    name: "x".into(),
+                    most: 1 << 20
+                },
+                "{by:?}"
+            );
         }
     }
 
     #[test]
     fn what_is_cut_short_or_damaged_is_an_error() {
-        let text: Vec<u8> =
-            (0..100_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        let text: Vec<u8> = (0..100_000_u32)
+            .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
+            .collect();
         for (by, bytes) in all(&text).into_iter().skip(1) {
             for length in [0, 1, 5, bytes.len() / 2, bytes.len() - 1] {
                 let read = decompress("x", &bytes[..length], by, 1 << 20);
-                assert!(read.is_err() || (length == 0 && read.unwrap().is_empty()), "{by:?} {length}");
+                assert!(
+                    read.is_err() || (length == 0 && read.unwrap().is_empty()),
+                    "{by:?} {length}"
+                );
             }
             let mut damaged = bytes.clone();
             damaged[bytes.len() / 2] ^= 0x10;
             let read = decompress("x", &damaged, by, 1 << 20);
-            assert!(read.is_err() || by == Compression::Zstd && read.unwrap() != text, "{by:?}");
+            assert!(
+                read.is_err() || by == Compression::Zstd && read.unwrap() != text,
+                "{by:?}"
+            );
         }
         assert!(decompress("x", b"plain text", Compression::Xz, 100).is_err());
     }

@@ -2,8 +2,8 @@
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-/// What a path of a URL does not hold as it is. `+`, `~` and `:` stay, as in the names of packages; servers and clients
-/// that write them otherwise mean the same.
+/// What a path of a URL does not hold as it is. `+`, `~` and `:` stay, as in the names of packages;
+/// servers and clients that write them otherwise mean the same.
 const ENCODED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -25,7 +25,11 @@ pub fn is_plain_path(path: &str) -> bool {
 
 /// The URL of `path` below `base`.
 pub fn file_url(base: &str, path: &str) -> String {
-    format!("{}/{}", base.trim_end_matches('/'), utf8_percent_encode(path, ENCODED))
+    format!(
+        "{}/{}",
+        base.trim_end_matches('/'),
+        utf8_percent_encode(path, ENCODED)
+    )
 }
 
 #[cfg(test)]
@@ -34,17 +38,39 @@ mod tests {
 
     #[test]
     fn paths_that_lead_out_are_refused() {
-        for good in ["pool/main/a/a_1+b1~c_amd64.deb", "dists/x/InRelease", "v1:2/x"] {
+        for good in [
+            "pool/main/a/a_1+b1~c_amd64.deb",
+            "dists/x/InRelease",
+            "v1:2/x",
+        ] {
             assert!(is_plain_path(good), "{good}");
         }
-        for bad in ["../x", "a/../x", "/etc/passwd", "a//b", "", "a/", "./a", "a b", "a\\b", "a\nb", "a/."] {
+        for bad in [
+            "../x",
+            "a/../x",
+            "/etc/passwd",
+            "a//b",
+            "",
+            "a/",
+            "./a",
+            "a b",
+            "a\\b",
+            "a\nb",
+            "a/.",
+        ] {
             assert!(!is_plain_path(bad), "{bad}");
         }
     }
 
     #[test]
     fn a_url_of_a_path_holds_it_as_servers_expect() {
-        assert_eq!(file_url("https://h/x/", "a/b_1+c~d:e.deb"), "https://h/x/a/b_1+c~d:e.deb");
-        assert_eq!(file_url("https://h/x", "a%2e?#"), "https://h/x/a%252e%3F%23");
+        assert_eq!(
+            file_url("https://h/x/", "a/b_1+c~d:e.deb"),
+            "https://h/x/a/b_1+c~d:e.deb"
+        );
+        assert_eq!(
+            file_url("https://h/x", "a%2e?#"),
+            "https://h/x/a%252e%3F%23"
+        );
     }
 }

@@ -17,7 +17,10 @@ pub struct Unasked {
 pub(super) fn unasked(consumer: Consumer, mapping: &Mapping, lock: &Lock) -> Option<Unasked> {
     let prefix = &mapping.target().prefix;
     let path = |place: &Destination| {
-        let path = place.repository.strip_prefix(prefix.as_str()).unwrap_or(&place.repository);
+        let path = place
+            .repository
+            .strip_prefix(prefix.as_str())
+            .unwrap_or(&place.repository);
         path.trim_start_matches('/').to_owned()
     };
     let (mut images, mut lines) = (Vec::new(), Vec::new());
@@ -33,20 +36,32 @@ pub(super) fn unasked(consumer: Consumer, mapping: &Mapping, lock: &Lock) -> Opt
         images.push((image.clone(), lacks));
     }
     lines.dedup();
-    (!images.is_empty()).then_some(Unasked { consumer, images, lines })
+    (!images.is_empty()).then_some(Unasked {
+        consumer,
+        images,
+        lines,
+    })
 }
 
 impl Unasked {
     /// What is missing for one image.
     pub(super) fn reason(&self, lacks: &[Destination]) -> String {
         let lacks: Vec<String> = lacks.iter().map(Destination::to_string).collect();
-        format!("{} asks for {}, where it does not go", self.consumer, lacks.join(" and "))
+        format!(
+            "{} asks for {}, where it does not go",
+            self.consumer,
+            lacks.join(" and ")
+        )
     }
 }
 
 impl fmt::Display for Unasked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unasked { consumer, images, lines } = self;
+        let Unasked {
+            consumer,
+            images,
+            lines,
+        } = self;
         for (image, lacks) in images {
             writeln!(f, "{image}: {}", self.reason(lacks))?;
         }

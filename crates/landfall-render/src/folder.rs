@@ -25,15 +25,20 @@ fn write_one(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     landfall_content::refuse_special(path)?;
     // nobody else can read it before it has its mode
-    let mut written = tempfile::Builder::new().prefix(".landfall-").tempfile_in(folder)?;
+    let mut written = tempfile::Builder::new()
+        .prefix(".landfall-")
+        .tempfile_in(folder)?;
     written.write_all(file.text.as_bytes())?;
-    written.as_file().set_permissions(Permissions::from_mode(file.mode))?;
+    written
+        .as_file()
+        .set_permissions(Permissions::from_mode(file.mode))?;
     written.as_file().sync_all()?;
     written.persist(path).map_err(|error| error.error)?;
     landfall_content::sync_folder(folder)
 }
 
-/// The files in `folder` that an earlier run of `platform` wrote and `files` has no more, told by their headers.
+/// The files in `folder` that an earlier run of `platform` wrote and `files` has no more, told by
+/// their headers.
 pub fn left_behind(folder: &Path, platform: &str, files: &[RenderedFile]) -> Vec<PathBuf> {
     let written: BTreeSet<PathBuf> = files.iter().map(|file| folder.join(&file.path)).collect();
     let (mut folders, mut left) = (vec![folder.to_owned()], Vec::new());
@@ -42,7 +47,9 @@ pub fn left_behind(folder: &Path, platform: &str, files: &[RenderedFile]) -> Vec
             let path = entry.path();
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => folders.push(path),
-                Ok(kind) if kind.is_file() && !written.contains(&path) && is_of(&path, platform) => {
+                Ok(kind)
+                    if kind.is_file() && !written.contains(&path) && is_of(&path, platform) =>
+                {
                     left.push(path);
                 }
                 _ => {}
@@ -63,5 +70,8 @@ fn is_of(path: &Path, platform: &str) -> bool {
     let head = format!("{HEAD}landfall render {platform}");
     let mut first = text.lines().take(2);
     read.is_ok()
-        && first.any(|line| line.strip_prefix(&*head).is_some_and(|rest| rest.starts_with(['`', ' '])))
+        && first.any(|line| {
+            line.strip_prefix(&*head)
+                .is_some_and(|rest| rest.starts_with(['`', ' ']))
+        })
 }

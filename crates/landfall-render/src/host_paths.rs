@@ -1,5 +1,5 @@
-//! Which path every upstream host has at the registry, and which of its repositories have another one: for clients that
-//! can rename whatever they ask for.
+//! Which path every upstream host has at the registry, and which of its repositories have another
+//! one: for clients that can rename whatever they ask for.
 
 use super::request::Request;
 use landfall_model::{ImageRef, other_hosts};
@@ -23,20 +23,29 @@ impl HostPaths {
     }
 }
 
-/// The hosts of the lock, and the other names of those hosts: a repository that is locked under both names goes where each
-/// name goes.
+/// The hosts of the lock, and the other names of those hosts: a repository that is locked under
+/// both names goes where each name goes.
 pub(super) fn host_paths(request: &Request<'_>) -> BTreeMap<String, HostPaths> {
     let mut hosts: BTreeMap<String, HostPaths> = BTreeMap::new();
     let mut add = |host: &str, image: &ImageRef| {
-        let Some(place) = request.mapping.image(image).into_iter().next() else { return };
-        let prefix = request.mapping.at(&request.mapping.of_host(host)).repository;
+        let Some(place) = request.mapping.image(image).into_iter().next() else {
+            return;
+        };
+        let prefix = request
+            .mapping
+            .at(&request.mapping.of_host(host))
+            .repository;
         let usual = below(&prefix, &image.repository);
-        let paths =
-            hosts.entry(host.to_owned()).or_insert_with(|| HostPaths { prefix, ..HostPaths::default() });
+        let paths = hosts.entry(host.to_owned()).or_insert_with(|| HostPaths {
+            prefix,
+            ..HostPaths::default()
+        });
         if place.repository == usual {
             paths.usual.insert(image.repository.clone());
         } else {
-            paths.others.insert((image.repository.clone(), place.repository));
+            paths
+                .others
+                .insert((image.repository.clone(), place.repository));
         }
     };
     let named: BTreeSet<String> = request.images().map(ImageRef::name).collect();
@@ -54,17 +63,28 @@ pub(super) fn host_paths(request: &Request<'_>) -> BTreeMap<String, HostPaths> {
 /// Every host and every repository that stands elsewhere, each with its place at the registry.
 pub(super) fn places(request: &Request<'_>) -> Vec<(String, String)> {
     let own = &request.mapping.target().registry;
-    let place = |path: &str| if path.is_empty() { own.clone() } else { format!("{own}/{path}") };
+    let place = |path: &str| {
+        if path.is_empty() {
+            own.clone()
+        } else {
+            format!("{own}/{path}")
+        }
+    };
     let mut places = Vec::new();
     for (host, paths) in host_paths(request) {
         places.push((host.clone(), place(&paths.prefix)));
         let others = paths.others.iter();
-        places.extend(others.map(|(repository, path)| (format!("{host}/{repository}"), place(path))));
+        places
+            .extend(others.map(|(repository, path)| (format!("{host}/{repository}"), place(path))));
     }
     places
 }
 
 /// `repository` below `prefix`, which may be empty.
 pub(super) fn below(prefix: &str, repository: &str) -> String {
-    if prefix.is_empty() { repository.to_owned() } else { format!("{prefix}/{repository}") }
+    if prefix.is_empty() {
+        repository.to_owned()
+    } else {
+        format!("{prefix}/{repository}")
+    }
 }

@@ -29,55 +29,83 @@ struct Given {
     secret: bool,
 }
 
-/// `text`, the content of the file at `path`, with what `files` hold. Each of their documents goes to the one of the same
-/// kind and name, or, unless it is a Secret or `ConfigMap`, to the only one of its kind. One without a kind goes to the
-/// only one there is; where several files have such, to that of the same file name. With `replace`, texts that cannot be
-/// merged are replaced.
+/// `text`, the content of the file at `path`, with what `files` hold. Each of their documents goes
+/// to the one of the same kind and name, or, unless it is a Secret or `ConfigMap`, to the only one
+/// of its kind. One without a kind goes to the only one there is; where several files have such, to
+/// that of the same file name. With `replace`, texts that cannot be merged are replaced.
 ///
 /// # Errors
-/// When the file is no YAML, has no document for any of them, cannot be edited, or would lose content.
+/// When the file is no YAML, has no document for any of them, cannot be edited, or would lose
+/// content.
 pub fn into(
     path: &Path,
     text: &str,
     files: &[RenderedFile],
     replace: bool,
 ) -> Result<MergedFile, RenderError> {
-    let wrong = |source| RenderError::Merge { path: path.into(), source };
+    let wrong = |source| RenderError::Merge {
+        path: path.into(),
+        source,
+    };
     let there = documents(text).map_err(wrong)?;
     let mut given: Vec<Given> = Vec::new();
-    for RenderedFile { path, text, secret, .. } in files {
+    for RenderedFile {
+        path, text, secret, ..
+    } in files
+    {
         let file = path.rsplit('/').next().unwrap_or_default();
         let each = documents(text).map_err(wrong)?.into_iter();
-        given.extend(each.map(|document| Given { document, file: file.into(), secret: *secret }));
+        given.extend(each.map(|document| Given {
+            document,
+            file: file.into(),
+            secret: *secret,
+        }));
     }
-    let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let mut merged = MergedFile { text: text.into(), ..MergedFile::default() };
+    let file = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let mut merged = MergedFile {
+        text: text.into(),
+        ..MergedFile::default()
+    };
     let mut found = false;
     for one in &given {
-        let is_only = given.iter().filter(|other| kind(&other.document) == kind(&one.document)).count() == 1;
+        let is_only = given
+            .iter()
+            .filter(|other| kind(&other.document) == kind(&one.document))
+            .count()
+            == 1;
         let place = match kind(&one.document) {
             None if !is_only && one.file != file => None,
             None => only(&there, None),
             Some(_) => place(&there, &one.document, is_only),
         };
         let (Some(at), Value::Mapping(values)) = (place, &one.document) else {
-            merged.notes.push(format!("{}: the file has none, and it is not written", one.shown()));
+            merged.notes.push(format!(
+                "{}: the file has none, and it is not written",
+                one.shown()
+            ));
             continue;
         };
         found = true;
         if let (Some(ours), Some(theirs)) = (name(&one.document), name(&there[at]))
             && ours != theirs
         {
-            merged
-                .notes
-                .push(format!("{} goes into {theirs}, the only one of its kind in the file", one.shown()));
+            merged.notes.push(format!(
+                "{} goes into {theirs}, the only one of its kind in the file",
+                one.shown()
+            ));
         }
         let mut values = without_name(values, &there[at]);
         let is_secret = kind(&one.document) == Some("Secret");
         if is_secret {
             beside_data(&mut values, &there[at]);
         }
-        let rules = MergeRules { replace, base64: is_secret.then_some("data") };
+        let rules = MergeRules {
+            replace,
+            base64: is_secret.then_some("data"),
+        };
         let next = merge(&merged.text, at, &values, rules).map_err(wrong)?;
         merged.secret |= one.secret && !next.paths.is_empty();
         merged.text = next.text;
@@ -86,7 +114,10 @@ pub fn into(
     }
     if !found {
         let kinds: Vec<String> = given.iter().map(Given::shown).collect();
-        return Err(RenderError::NoPlace { path: path.into(), kinds: kinds.join(", ") });
+        return Err(RenderError::NoPlace {
+            path: path.into(),
+            kinds: kinds.join(", "),
+        });
     }
     Ok(merged)
 }
@@ -111,7 +142,10 @@ fn name(document: &Value) -> Option<&str> {
 
 /// The only one of the documents that has this kind.
 fn only(there: &[Value], wanted: Option<&str>) -> Option<usize> {
-    match (0..there.len()).filter(|at| kind(&there[*at]) == wanted).collect::<Vec<_>>()[..] {
+    match (0..there.len())
+        .filter(|at| kind(&there[*at]) == wanted)
+        .collect::<Vec<_>>()[..]
+    {
         [one] => Some(one),
         _ => None,
     }
@@ -123,7 +157,8 @@ fn namespace(document: &Value) -> Option<&str> {
 
 /// Which of the documents `there` stands for `document`.
 fn place(there: &[Value], document: &Value, is_only: bool) -> Option<usize> {
-    let is_named = |at: &usize| kind(&there[*at]) == kind(document) && name(&there[*at]) == name(document);
+    let is_named =
+        |at: &usize| kind(&there[*at]) == kind(document) && name(&there[*at]) == name(document);
     let named: Vec<usize> = (0..there.len()).filter(is_named).collect();
     match named[..] {
         [at] if name(document).is_some() => return Some(at),
@@ -134,19 +169,32 @@ fn place(there: &[Value], document: &Value, is_only: bool) -> Option<usize> {
         _ => {}
     }
     // a Secret or ConfigMap of another name is another thing altogether
-    let is_data = matches!(kind(document), Some("Secret" | "ConfigMap")) && name(document).is_some();
+    let is_data =
+        matches!(kind(document), Some("Secret" | "ConfigMap")) && name(document).is_some();
     only(there, kind(document)).filter(|_| is_only && !is_data)
 }
 
-/// Moves texts from `stringData` to `data` where the Secret `there` has them in `data`: both would be one key, of which
-/// `stringData` wins.
+/// Moves texts from `stringData` to `data` where the Secret `there` has them in `data`: both would
+/// be one key, of which `stringData` wins.
 fn beside_data(values: &mut Mapping, there: &Value) {
-    let has = |section: &str, key: &Value| there.get(section).and_then(|section| section.get(key)).is_some();
-    let Some(Value::Mapping(texts)) = values.get_mut("stringData") else { return };
-    let keys: Vec<Value> =
-        texts.keys().filter(|key| has("data", key) && !has("stringData", key)).cloned().collect();
-    let moved: Mapping =
-        keys.into_iter().filter_map(|key| Some((key.clone(), texts.shift_remove(&key)?))).collect();
+    let has = |section: &str, key: &Value| {
+        there
+            .get(section)
+            .and_then(|section| section.get(key))
+            .is_some()
+    };
+    let Some(Value::Mapping(texts)) = values.get_mut("stringData") else {
+        return;
+    };
+    let keys: Vec<Value> = texts
+        .keys()
+        .filter(|key| has("data", key) && !has("stringData", key))
+        .cloned()
+        .collect();
+    let moved: Mapping = keys
+        .into_iter()
+        .filter_map(|key| Some((key.clone(), texts.shift_remove(&key)?)))
+        .collect();
     if texts.is_empty() {
         values.shift_remove("stringData");
     }
@@ -158,13 +206,19 @@ fn beside_data(values: &mut Mapping, there: &Value) {
 /// The values but for those that say which object it is: the user's stay.
 fn without_name(values: &Mapping, there: &Value) -> Mapping {
     let mut values = values.clone();
-    for key in ["apiVersion", "kind"].into_iter().filter(|key| there.get(key).is_some()) {
+    for key in ["apiVersion", "kind"]
+        .into_iter()
+        .filter(|key| there.get(key).is_some())
+    {
         values.shift_remove(key);
     }
     if let (Some(Value::Mapping(metadata)), Some(of_user)) =
         (values.get_mut("metadata"), there.get("metadata"))
     {
-        for key in ["name", "namespace"].into_iter().filter(|key| of_user.get(key).is_some()) {
+        for key in ["name", "namespace"]
+            .into_iter()
+            .filter(|key| of_user.get(key).is_some())
+        {
             metadata.shift_remove(key);
         }
     }
@@ -192,13 +246,21 @@ mod tests {
             "kind: A\nmetadata: {name: mine}\nspec: 1\n---\nkind: B\nmetadata: {name: x}\n---\nkind: B\nmetadata: {name: y}\nspec: 2\n"
         );
         let other = "A theirs goes into mine, the only one of its kind in the file";
-        assert_eq!(merged.notes, [other, "C: the file has none, and it is not written"]);
+        assert_eq!(
+            merged.notes,
+            [other, "C: the file has none, and it is not written"]
+        );
         assert!(merged.secret);
         // of files without kinds, the one of the same name
-        let files = [RenderedFile::new("etc/a.yaml", "x: 1\n"), RenderedFile::new("etc/d/b.yaml", "y: 1\n")];
+        let files = [
+            RenderedFile::new("etc/a.yaml", "x: 1\n"),
+            RenderedFile::new("etc/d/b.yaml", "y: 1\n"),
+        ];
         let merged = into(Path::new("mine/b.yaml"), "z: 1\n", &files, false).unwrap();
         assert_eq!((&*merged.text, merged.notes.len()), ("z: 1\ny: 1\n", 1));
-        let error = into(Path::new("mine.yaml"), "z: 1\n", &files, false).unwrap_err().to_string();
+        let error = into(Path::new("mine.yaml"), "z: 1\n", &files, false)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("a.yaml, b.yaml"), "{error}");
     }
 
@@ -208,21 +270,29 @@ mod tests {
             file("kind: A\nmetadata: {name: theirs}\n"),
             file("kind: B\nmetadata: {name: y}\n---\nkind: C\n"),
         ];
-        let error = into(Path::new("f"), "kind: D\n", &files, false).unwrap_err().to_string();
+        let error = into(Path::new("f"), "kind: D\n", &files, false)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("A theirs, B y, C"), "{error}");
     }
 
     #[test]
     fn a_secret_is_found_by_its_name_and_gets_texts_where_it_has_them() {
-        let ours = file("kind: Secret\nmetadata: {name: a, namespace: n}\nstringData: {x: new, y: y}\n");
+        let ours =
+            file("kind: Secret\nmetadata: {name: a, namespace: n}\nstringData: {x: new, y: y}\n");
         let mine = "kind: Secret\nmetadata: {name: b}\nstringData: {x: mine}\n";
-        let error = into(Path::new("f"), mine, std::slice::from_ref(&ours), false).unwrap_err().to_string();
+        let error = into(Path::new("f"), mine, std::slice::from_ref(&ours), false)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("Secret a"), "{error}");
         // x is `b2xk`, old
         let mine = "kind: Secret\nmetadata: {name: a, namespace: m}\ndata: {x: b2xk}\n---\n\
                     kind: Secret\nmetadata: {name: a, namespace: n}\ndata: {x: b2xk, z: eg==}\n";
         let merged = into(Path::new("f"), mine, &[ours], false).unwrap();
-        let expected = mine.replace("x: b2xk, z: eg==}", "x: \"bmV3\", z: eg==}\nstringData:\n  y: y");
+        let expected = mine.replace(
+            "x: b2xk, z: eg==}",
+            "x: \"bmV3\", z: eg==}\nstringData:\n  y: y",
+        );
         assert_eq!(merged.text, expected);
         assert_eq!(merged.decoded[0].old, "old");
     }

@@ -5,13 +5,21 @@ use serde_yaml::{Mapping, Value};
 /// A mapping with these entries in this order. Those without a value are left out.
 pub(super) fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     let given = entries.into_iter().filter(|(_, value)| !value.is_null());
-    Value::Mapping(given.map(|(key, value)| (key.into(), value)).collect::<Mapping>())
+    Value::Mapping(
+        given
+            .map(|(key, value)| (key.into(), value))
+            .collect::<Mapping>(),
+    )
 }
 
 /// The same, or none where it has no entry.
 pub(super) fn some_map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     let map = map(entries);
-    if map.as_mapping().is_some_and(Mapping::is_empty) { Value::Null } else { map }
+    if map.as_mapping().is_some_and(Mapping::is_empty) {
+        Value::Null
+    } else {
+        map
+    }
 }
 
 /// The value, or none, which [`map`] leaves out.
@@ -21,7 +29,11 @@ pub(super) fn optional(value: Option<impl Into<Value>>) -> Value {
 
 /// A list of texts.
 pub(super) fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Value {
-    texts.into_iter().map(|text| Value::String(text.into())).collect::<Vec<_>>().into()
+    texts
+        .into_iter()
+        .map(|text| Value::String(text.into()))
+        .collect::<Vec<_>>()
+        .into()
 }
 
 /// `value` as a document of YAML.
@@ -37,7 +49,10 @@ pub(super) fn metadata(name: &str, namespace: Option<&str>) -> Value {
 
 /// A Secret of this type with one text under each key; without a type, `Opaque`.
 pub(super) fn secret(metadata: Value, kind: Option<&str>, texts: &[(&str, &str)]) -> Value {
-    let data: Mapping = texts.iter().map(|(key, text)| ((*key).into(), (*text).into())).collect();
+    let data: Mapping = texts
+        .iter()
+        .map(|(key, text)| ((*key).into(), (*text).into()))
+        .collect();
     map([
         ("apiVersion", "v1".into()),
         ("kind", "Secret".into()),

@@ -1,7 +1,8 @@
-//! What `landfall render` writes: configuration that makes others use the site. Each platform is one file
-//! and one row of `platforms/`; the rest is what they share.
+//! What `landfall render` writes: configuration that makes others use the site. Each platform is
+//! one file and one row of `platforms/`; the rest is what they share.
 //!
-//! It imports all crates but `landfall-bundle` and `landfall-serve`. Begin with `platform.rs` and `platforms/mod.rs`.
+//! It imports all crates but `landfall-bundle` and `landfall-serve`. Begin with `platform.rs` and
+//! `platforms/mod.rs`.
 
 mod asked;
 mod error;

@@ -14,19 +14,25 @@ pub(super) struct Mirror {
     pub repository: String,
 }
 
-/// The mirrors of each upstream host of the lock, of the registry itself, and, where nobody may ask upstream, of every
-/// other host (`_default`), each in the order in which they are to be asked.
+/// The mirrors of each upstream host of the lock, of the registry itself, and, where nobody may ask
+/// upstream, of every other host (`_default`), each in the order in which they are to be asked.
 ///
 /// # Errors
 /// Where a mirror that is asked earlier has another image by the same name.
 pub(super) fn mirrors(request: &Request<'_>) -> Result<BTreeMap<String, Vec<Mirror>>, RenderError> {
     let target = request.mapping.target();
-    let plain = |prefix: &str| Mirror { prefix: prefix.into(), repository: prefix.into() };
+    let plain = |prefix: &str| Mirror {
+        prefix: prefix.into(),
+        repository: prefix.into(),
+    };
     let mut hosts: BTreeMap<String, Vec<Mirror>> = BTreeMap::new();
     for image in request.images() {
         let aliases = other_hosts(&image.registry).map(str::to_owned);
         for host in std::iter::once(image.registry.clone()).chain(aliases) {
-            let usual = request.mapping.at(&request.mapping.of_host(&host)).repository;
+            let usual = request
+                .mapping
+                .at(&request.mapping.of_host(&host))
+                .repository;
             let of_host = hosts.entry(host).or_default();
             add(of_host, image, &request.mapping.image(image), &usual);
         }
@@ -43,17 +49,27 @@ pub(super) fn mirrors(request: &Request<'_>) -> Result<BTreeMap<String, Vec<Mirr
 
 /// Adds the mirror that has `image`, unless there is one. The one of the whole host is asked first.
 fn add(of_host: &mut Vec<Mirror>, image: &ImageRef, places: &[Destination], usual: &str) {
-    let prefixes = || places.iter().filter_map(|place| prefix_of(&place.repository, &image.repository));
+    let prefixes = || {
+        places
+            .iter()
+            .filter_map(|place| prefix_of(&place.repository, &image.repository))
+    };
     if prefixes().any(|prefix| of_host.iter().any(|mirror| mirror.prefix == prefix)) {
         return;
     }
-    if let Some(prefix) = prefixes().find(|prefix| *prefix == usual).or_else(|| prefixes().next()) {
+    if let Some(prefix) = prefixes()
+        .find(|prefix| *prefix == usual)
+        .or_else(|| prefixes().next())
+    {
         let repository = if prefix.is_empty() {
             image.repository.clone()
         } else {
             format!("{prefix}/{}", image.repository)
         };
-        let mirror = Mirror { prefix: prefix.into(), repository };
+        let mirror = Mirror {
+            prefix: prefix.into(),
+            repository,
+        };
         of_host.insert(if prefix == usual { 0 } else { of_host.len() }, mirror);
     }
 }
@@ -67,16 +83,26 @@ fn unambiguous(host: &str, of_host: &[Mirror], request: &Request<'_>) -> Result<
     for image in &request.lock.images {
         for place in request.mapping.image(&image.name) {
             let tag = image.name.tag_or_latest().unwrap_or_default();
-            places.insert(format!("{}:{tag}", place.repository), (&image.name, &image.digest));
+            places.insert(
+                format!("{}:{tag}", place.repository),
+                (&image.name, &image.digest),
+            );
         }
     }
-    for image in request.lock.images.iter().filter(|image| image.name.registry == host) {
+    for image in request
+        .lock
+        .images
+        .iter()
+        .filter(|image| image.name.registry == host)
+    {
         let tag = image.name.tag_or_latest().unwrap_or_default();
         let asked = of_host.iter().map(|mirror| match mirror.prefix.as_str() {
             "" => format!("{}:{tag}", image.name.repository),
             prefix => format!("{prefix}/{}:{tag}", image.name.repository),
         });
-        let first = asked.into_iter().find_map(|place| Some((place.clone(), *places.get(&place)?)));
+        let first = asked
+            .into_iter()
+            .find_map(|place| Some((place.clone(), *places.get(&place)?)));
         if let Some((place, (other, digest))) = first
             && *digest != image.digest
         {

@@ -1,7 +1,7 @@
 //! NO_PROXY, composed once for all that a site renders.
 //!
-//! The order: the cluster's domain, services, pods and API server; the installation's entries; what every node keeps for
-//! itself; the site's own registry and file server. No entry comes twice.
+//! The order: the cluster's domain, services, pods and API server; the installation's entries; what
+//! every node keeps for itself; the site's own registry and file server. No entry comes twice.
 
 use super::error::RenderError;
 use landfall_http::dead_entry;
@@ -21,26 +21,49 @@ pub struct NoProxy {
     own: Vec<String>,
 }
 
-/// Refuses entries of the site that no program follows: what is rendered is what `landfall doctor` accepts.
+/// Refuses entries of the site that no program follows: what is rendered is what `landfall doctor`
+/// accepts.
 ///
 /// # Errors
 /// The first such entry, with its key and what to write instead.
 pub(super) fn check(site: &Site) -> Result<(), RenderError> {
-    let Some(proxy) = &site.proxy else { return Ok(()) };
+    let Some(proxy) = &site.proxy else {
+        return Ok(());
+    };
     let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
-    let domain = cluster.domain.map(|domain| domain.trim_matches('.').to_owned());
+    let domain = cluster
+        .domain
+        .map(|domain| domain.trim_matches('.').to_owned());
     let cluster = [
         ("cluster.serviceCIDR", cluster.service_cidr),
         ("cluster.podCIDR", cluster.pod_cidr),
         ("cluster.domain", domain),
-        ("cluster.controlPlaneEndpoint", cluster.control_plane_endpoint.map(|one| host_of(&one).to_owned())),
+        (
+            "cluster.controlPlaneEndpoint",
+            cluster
+                .control_plane_endpoint
+                .map(|one| host_of(&one).to_owned()),
+        ),
     ];
-    let installation = proxy.no_proxy.installation.iter().map(|entry| ("installation", entry.clone()));
-    let all = installation.chain(cluster.into_iter().filter_map(|(key, value)| Some((key, value?))));
+    let installation = proxy
+        .no_proxy
+        .installation
+        .iter()
+        .map(|entry| ("installation", entry.clone()));
+    let all = installation.chain(
+        cluster
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value?))),
+    );
     for (key, value) in all {
         for entry in words(&value) {
-            let Some(dead) = dead_entry(&entry) else { continue };
-            let instead = dead.instead.map(|instead| format!("; write {instead}")).unwrap_or_default();
+            let Some(dead) = dead_entry(&entry) else {
+                continue;
+            };
+            let instead = dead
+                .instead
+                .map(|instead| format!("; write {instead}"))
+                .unwrap_or_default();
             return Err(RenderError::Site(format!(
                 "'{entry}' in proxy.noProxy.{key} of the site: containerd, kubelet and other programs {}{instead}",
                 dead.why
@@ -57,7 +80,8 @@ pub enum Dialect {
     Bare,
     /// `.svc`, `.svc.cluster.local`: as TKG writes them.
     Dotted,
-    /// Every name also with a dot before it, and the loopback address of IPv6: for programs of every kind.
+    /// Every name also with a dot before it, and the loopback address of IPv6: for programs of
+    /// every kind.
     Portable,
 }
 
@@ -65,16 +89,32 @@ impl NoProxy {
     /// What `site` says, with `target` as its registry.
     pub fn of(site: Option<&Site>, target: Option<&Target>) -> NoProxy {
         let proxy = site.and_then(|site| site.proxy.as_ref());
-        let cluster = proxy.and_then(|proxy| proxy.no_proxy.cluster.clone()).unwrap_or_default();
-        let endpoint = cluster.control_plane_endpoint.as_deref().map(|endpoint| host_of(endpoint).to_owned());
-        let ranges = [cluster.service_cidr, cluster.pod_cidr].into_iter().flatten();
+        let cluster = proxy
+            .and_then(|proxy| proxy.no_proxy.cluster.clone())
+            .unwrap_or_default();
+        let endpoint = cluster
+            .control_plane_endpoint
+            .as_deref()
+            .map(|endpoint| host_of(endpoint).to_owned());
+        let ranges = [cluster.service_cidr, cluster.pod_cidr]
+            .into_iter()
+            .flatten();
         let ranges = ranges.flat_map(|ranges| words(&ranges)).chain(endpoint);
-        let installation = proxy.map(|proxy| proxy.no_proxy.installation.as_slice()).unwrap_or_default();
-        let via_proxy =
-            site.and_then(|site| site.registry.as_ref()).is_some_and(|registry| registry.via_proxy);
-        let registry = target.filter(|_| !via_proxy).map(|target| host_of(&target.registry).to_owned());
-        let files =
-            site.and_then(|site| Url::parse(site.files.as_deref()?).ok()?.host_str().map(str::to_owned));
+        let installation = proxy
+            .map(|proxy| proxy.no_proxy.installation.as_slice())
+            .unwrap_or_default();
+        let via_proxy = site
+            .and_then(|site| site.registry.as_ref())
+            .is_some_and(|registry| registry.via_proxy);
+        let registry = target
+            .filter(|_| !via_proxy)
+            .map(|target| host_of(&target.registry).to_owned());
+        let files = site.and_then(|site| {
+            Url::parse(site.files.as_deref()?)
+                .ok()?
+                .host_str()
+                .map(str::to_owned)
+        });
         let files = files.map(|host| host.trim_matches(['[', ']']).to_owned());
         NoProxy {
             domain: cluster
@@ -94,19 +134,28 @@ impl NoProxy {
             Dialect::Dotted => format!(".svc.{domain}"),
             Dialect::Bare | Dialect::Portable => domain.clone(),
         });
-        let services = if dialect == Dialect::Dotted { ".svc" } else { "svc" };
+        let services = if dialect == Dialect::Dotted {
+            ".svc"
+        } else {
+            "svc"
+        };
         let always = [services, "127.0.0.1", "localhost"].map(text);
         let portable = (dialect == Dialect::Portable).then(|| text("::1"));
-        let all = domain.chain(self.cluster.iter().cloned()).chain(self.installation.iter().cloned());
-        let all = all.chain(always).chain(portable).chain(self.own.iter().cloned());
+        let all = domain
+            .chain(self.cluster.iter().cloned())
+            .chain(self.installation.iter().cloned());
+        let all = all
+            .chain(always)
+            .chain(portable)
+            .chain(self.own.iter().cloned());
         let mut entries: Vec<String> = Vec::new();
         for entry in all {
             let below = format!(".{entry}");
             let is_plain_name = !entry.starts_with(['.', '*'])
                 && !entry.contains(['/', ':'])
                 && entry.parse::<IpAddr>().is_err();
-            let twin =
-                (dialect == Dialect::Portable && is_plain_name && entry != "localhost").then_some(below);
+            let twin = (dialect == Dialect::Portable && is_plain_name && entry != "localhost")
+                .then_some(below);
             for entry in std::iter::once(entry).chain(twin) {
                 if !entries.contains(&entry) {
                     entries.push(entry);
@@ -118,7 +167,12 @@ impl NoProxy {
 
     /// The installation's part alone, with the site's own hosts: what no cluster adds.
     pub fn of_installation(&self) -> String {
-        let all: Vec<&str> = self.installation.iter().chain(&self.own).map(String::as_str).collect();
+        let all: Vec<&str> = self
+            .installation
+            .iter()
+            .chain(&self.own)
+            .map(String::as_str)
+            .collect();
         all.join(",")
     }
 
@@ -139,7 +193,12 @@ impl NoProxy {
 
 /// The parts of a list that a site may have written into one entry, separated by commas.
 fn words(entry: &str) -> Vec<String> {
-    entry.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    entry
+        .split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The host of `host[:port]`, without the brackets of IPv6.
@@ -159,8 +218,9 @@ mod tests {
     use std::path::Path;
 
     fn no_proxy(registry: &str, rest: &str) -> NoProxy {
-        let text =
-            format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{registry}\"}}\n{rest}");
+        let text = format!(
+            "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{registry}\"}}\n{rest}"
+        );
         let site = Site::parse(Path::new("s"), &text).unwrap();
         NoProxy::of(Some(&site), Some(&registry.parse().unwrap()))
     }
@@ -193,7 +253,10 @@ mod tests {
              .mirror.corp,172.20.0.2"
         );
         let left = no_proxy.list_without(Dialect::Dotted, &["svc", "localhost", "127.0.0.1"]);
-        assert_eq!(left, ".svc.cluster.local,100.64.0.0/13,100.96.0.0/11,mirror.corp,172.20.0.2");
+        assert_eq!(
+            left,
+            ".svc.cluster.local,100.64.0.0/13,100.96.0.0/11,mirror.corp,172.20.0.2"
+        );
     }
 
     #[test]
@@ -201,28 +264,42 @@ mod tests {
         let proxy = "files: \"http://[fd00::2]:80\"\n\
                      proxy: {noProxy: {installation: [\"a.test, b.test\", a.test, \"[x\", 172.20.0.2]}}\n";
         let no_proxy = no_proxy("[fd00::3]:5000", proxy);
-        let expected =
-            ["a.test", "b.test", "[x", "172.20.0.2", "svc", "127.0.0.1", "localhost", "fd00::3", "fd00::2"];
+        let expected = [
+            "a.test",
+            "b.test",
+            "[x",
+            "172.20.0.2",
+            "svc",
+            "127.0.0.1",
+            "localhost",
+            "fd00::3",
+            "fd00::2",
+        ];
         assert_eq!(no_proxy.entries(Dialect::Bare), expected);
     }
 
     #[test]
     fn what_no_program_follows_is_refused_with_its_key() {
         let refused = |no_proxy: &str| {
-            let text = format!("apiVersion: landfall/v1\nkind: Site\nproxy: {{noProxy: {no_proxy}}}\n");
+            let text =
+                format!("apiVersion: landfall/v1\nkind: Site\nproxy: {{noProxy: {no_proxy}}}\n");
             let site = Site::parse(Path::new("s"), &text).unwrap();
             check(&site).map_err(|error| error.to_string())
         };
         let told = refused("{installation: [ok.test, \"a b\"]}").unwrap_err();
         assert!(
-            told.contains("'a b' in proxy.noProxy.installation of the site") && told.ends_with("write a,b"),
+            told.contains("'a b' in proxy.noProxy.installation of the site")
+                && told.ends_with("write a,b"),
             "{told}"
         );
         for (written, instead) in [
             ("{installation: [\"[::1]\"]}", "write ::1"),
             ("{installation: [\"http://a.test/\"]}", "write a.test"),
             ("{installation: [\"172.20.\"]}", "write 172.20.0.0/16"),
-            ("{cluster: {podCIDR: 10.0.0.0/255.0.0.0}}", "write 10.0.0.0/8"),
+            (
+                "{cluster: {podCIDR: 10.0.0.0/255.0.0.0}}",
+                "write 10.0.0.0/8",
+            ),
         ] {
             let told = refused(written).unwrap_err();
             assert!(told.ends_with(instead), "{told}");

@@ -23,12 +23,18 @@ pub(super) fn packages_key(
     request: &Request<'_>,
     sets: &[&PackageSet],
 ) -> Result<Option<String>, RenderError> {
-    let Some(set) = sets.iter().find(|set| set.index == OfferedIndex::Trimmed) else { return Ok(None) };
+    let Some(set) = sets.iter().find(|set| set.index == OfferedIndex::Trimmed) else {
+        return Ok(None);
+    };
     let mut texts = String::new();
     for path in request.paths(PACKAGES_KEY.name) {
-        let bytes = read_input(path).map_err(|source| RenderError::Read { path: path.clone(), source })?;
+        let bytes = read_input(path).map_err(|source| RenderError::Read {
+            path: path.clone(),
+            source,
+        })?;
         let keys = OpenPgpSigner::public_half(&bytes);
-        let keys = keys.map_err(|error| RenderError::Site(format!("{}: {error}", path.display())))?;
+        let keys =
+            keys.map_err(|error| RenderError::Site(format!("{}: {error}", path.display())))?;
         texts.extend(keys.certificates());
     }
     match texts.is_empty() {

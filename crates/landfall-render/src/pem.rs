@@ -5,8 +5,8 @@ use landfall_model::config::Site;
 use landfall_model::document::read_text_input;
 use std::path::Path;
 
-/// The certificates of the file that `site` names at `path`, in PEM form, and nothing else that it holds: a key beside them
-/// stays there.
+/// The certificates of the file that `site` names at `path`, in PEM form, and nothing else that it
+/// holds: a key beside them stays there.
 ///
 /// # Errors
 /// When it cannot be read, or has none; the message names the key of the site.
@@ -14,7 +14,11 @@ pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, Rend
     let text = read_of(site, path)?;
     let found = certificates(&text);
     match found.is_empty() {
-        true => Err(named(site, path, &RenderError::NoCertificate(site.resolve(path)))),
+        true => Err(named(
+            site,
+            path,
+            &RenderError::NoCertificate(site.resolve(path)),
+        )),
         false => Ok(found),
     }
 }
@@ -29,7 +33,9 @@ pub(super) fn read_of(site: &Site, path: &Path) -> Result<String, RenderError> {
 
 /// The error with the key of the site before it.
 fn named(site: &Site, path: &Path, error: &RenderError) -> RenderError {
-    let key = site.key_of_trust(&site.resolve(path)).unwrap_or_else(|| site.key("a path"));
+    let key = site
+        .key_of_trust(&site.resolve(path))
+        .unwrap_or_else(|| site.key("a path"));
     RenderError::Site(format!("{key}: {error}"))
 }
 
@@ -38,21 +44,31 @@ fn named(site: &Site, path: &Path, error: &RenderError) -> RenderError {
 /// # Errors
 /// When it cannot be read.
 pub(super) fn read(path: &Path) -> Result<String, RenderError> {
-    read_text_input(path).map_err(|source| RenderError::Read { path: path.into(), source })
+    read_text_input(path).map_err(|source| RenderError::Read {
+        path: path.into(),
+        source,
+    })
 }
 
 /// Each certificate of `certificates`, which holds nothing else.
 pub(super) fn each(certificates: &str) -> impl Iterator<Item = String> {
     let blocks = certificates.split_inclusive(END).map(str::trim_start);
-    blocks.filter(|block| !block.is_empty()).map(|block| format!("{block}\n"))
+    blocks
+        .filter(|block| !block.is_empty())
+        .map(|block| format!("{block}\n"))
 }
 
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
 fn certificates(text: &str) -> String {
-    let blocks = text.split(BEGIN).skip(1).filter_map(|rest| Some(rest.split_once(END)?.0));
-    blocks.map(|block| format!("{BEGIN}{}{END}\n", block.replace('\r', ""))).collect()
+    let blocks = text
+        .split(BEGIN)
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once(END)?.0));
+    blocks
+        .map(|block| format!("{BEGIN}{}{END}\n", block.replace('\r', "")))
+        .collect()
 }
 
 #[cfg(test)]
@@ -63,8 +79,14 @@ mod tests {
     fn only_certificates_are_taken() {
         let key = "-----BEGIN PRIVATE KEY-----\nhush\n-----END PRIVATE KEY-----\n";
         let one = format!("{BEGIN}\nabc\n{END}\n");
-        assert_eq!(certificates(&format!("CA of x\n{one}{key}{one}")), format!("{one}{one}"));
+        assert_eq!(
+            certificates(&format!("CA of x\n{one}{key}{one}")),
+            format!("{one}{one}")
+        );
         assert_eq!(certificates(key), "");
-        assert_eq!(each(&format!("{one}{one}")).collect::<Vec<_>>(), [one.clone(), one]);
+        assert_eq!(
+            each(&format!("{one}{one}")).collect::<Vec<_>>(),
+            [one.clone(), one]
+        );
     }
 }

@@ -13,7 +13,8 @@ pub trait Platform: Sync {
     /// How the command line offers it.
     fn spec(&self) -> &'static Spec;
 
-    /// Whether it needs the address of a registry. A platform that does not has no use for [`Request::mapping`].
+    /// Whether it needs the address of a registry. A platform that does not has no use for
+    /// [`Request::mapping`].
     fn needs_registry(&self) -> bool {
         true
     }
@@ -43,7 +44,8 @@ pub struct Spec {
     pub inputs: &'static [Input],
     /// What it takes by `--set`.
     pub settings: &'static [Setting],
-    /// Who asks the registry where this configuration is used: every locked image must have the names that it asks for.
+    /// Who asks the registry where this configuration is used: every locked image must have the
+    /// names that it asks for.
     pub consumer: Option<Consumer>,
     /// Whether it reads the lock.
     pub reads_lock: bool,
@@ -76,7 +78,8 @@ impl Writes {
     }
 }
 
-/// Files that a platform reads: arguments of the command line, or the values of a flag that may be repeated.
+/// Files that a platform reads: arguments of the command line, or the values of a flag that may be
+/// repeated.
 #[derive(Debug)]
 pub struct Input {
     /// Its name, and that of the flag.

@@ -16,15 +16,22 @@ pub(super) struct PodProxy {
 }
 
 impl PodProxy {
-    /// The site's proxy, where it has one, with names in this dialect. A URL that the site lacks is the other one.
+    /// The site's proxy, where it has one, with names in this dialect. A URL that the site lacks is
+    /// the other one.
     ///
     /// # Errors
     /// When the proxy's account cannot be read.
-    pub(super) fn of(request: &Request<'_>, dialect: Dialect) -> Result<Option<PodProxy>, RenderError> {
-        let Some(proxy) = request.proxy()? else { return Ok(None) };
-        let (Some(http), Some(https)) =
-            (proxy.http.as_ref().or(proxy.https.as_ref()), proxy.https.as_ref().or(proxy.http.as_ref()))
-        else {
+    pub(super) fn of(
+        request: &Request<'_>,
+        dialect: Dialect,
+    ) -> Result<Option<PodProxy>, RenderError> {
+        let Some(proxy) = request.proxy()? else {
+            return Ok(None);
+        };
+        let (Some(http), Some(https)) = (
+            proxy.http.as_ref().or(proxy.https.as_ref()),
+            proxy.https.as_ref().or(proxy.http.as_ref()),
+        ) else {
             return Ok(None);
         };
         Ok(Some(PodProxy {

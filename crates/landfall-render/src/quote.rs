@@ -1,8 +1,8 @@
 //! Values as the formats of nodes write them.
 
-/// `Environment=` of a systemd unit, whose values have the escapes of C (systemd.syntax(7), "Quoting"). A `%`
-/// would begin a specifier, and systemd drops the variable then; a line feed would begin another line of the
-/// unit.
+/// `Environment=` of a systemd unit, whose values have the escapes of C (systemd.syntax(7),
+/// "Quoting"). A `%` would begin a specifier, and systemd drops the variable then; a line feed
+/// would begin another line of the unit.
 pub(crate) fn systemd_environment(name: &str, value: &str) -> String {
     let mut quoted = String::with_capacity(value.len());
     for c in value.chars() {
@@ -27,9 +27,15 @@ mod tests {
 
     #[test]
     fn each_format_escapes_what_it_would_read_otherwise() {
-        assert_eq!(systemd_environment("A", r#"p%40s"\x"#), "Environment=\"A=p%%40s\\\"\\\\x\"\n");
+        assert_eq!(
+            systemd_environment("A", r#"p%40s"\x"#),
+            "Environment=\"A=p%%40s\\\"\\\\x\"\n"
+        );
         let broken = systemd_environment("A", "x\"\nExecStartPre=/bin/sh\r\u{85}");
-        assert_eq!(broken, "Environment=\"A=x\\\"\\u000aExecStartPre=/bin/sh\\u000d\\u0085\"\n");
+        assert_eq!(
+            broken,
+            "Environment=\"A=x\\\"\\u000aExecStartPre=/bin/sh\\u000d\\u0085\"\n"
+        );
         assert_eq!(string("a\"b\\c"), r#""a\"b\\c""#);
     }
 }

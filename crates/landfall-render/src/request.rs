@@ -55,7 +55,12 @@ impl<'r> Request<'r> {
     /// # Errors
     /// When a certificate or key of it cannot be read.
     pub fn registry(&self) -> Result<SiteRegistry<'r>, RenderError> {
-        SiteRegistry::of(self.mapping.target(), self.site, self.plain_http, self.environment)
+        SiteRegistry::of(
+            self.mapping.target(),
+            self.site,
+            self.plain_http,
+            self.environment,
+        )
     }
 
     /// The site's proxy, where it has one.
@@ -63,14 +68,18 @@ impl<'r> Request<'r> {
     /// # Errors
     /// When its account or certificates cannot be read, or an entry of its NO_PROXY covers nothing.
     pub fn proxy(&self) -> Result<Option<SiteProxy>, RenderError> {
-        let Some(site) = self.site else { return Ok(None) };
+        let Some(site) = self.site else {
+            return Ok(None);
+        };
         no_proxy::check(site)?;
         SiteProxy::of(site, self.environment)
     }
 
     /// The site's file server, without a slash at its end.
     pub fn file_server(&self) -> Option<&'r str> {
-        self.site.and_then(|site| site.files.as_deref()).map(|files| files.trim_end_matches('/'))
+        self.site
+            .and_then(|site| site.files.as_deref())
+            .map(|files| files.trim_end_matches('/'))
     }
 
     /// What goes past the proxy.

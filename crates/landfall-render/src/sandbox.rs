@@ -16,26 +16,42 @@ pub(super) const SANDBOX: Setting = Setting {
 
 /// The locked images called `pause`.
 pub(super) fn pauses<'r>(request: &Request<'r>) -> Vec<&'r ImageRef> {
-    request.images().filter(|image| image.repository.rsplit('/').next() == Some("pause")).collect()
+    request
+        .images()
+        .filter(|image| image.repository.rsplit('/').next() == Some("pause"))
+        .collect()
 }
 
 /// The image of pods' sandboxes, by its name at the registry. Without one, `notes` say why.
 ///
 /// # Errors
 /// When `--set sandbox` names no locked image.
-pub(super) fn sandbox(request: &Request<'_>, notes: &mut Vec<String>) -> Result<Option<String>, RenderError> {
+pub(super) fn sandbox(
+    request: &Request<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Option<String>, RenderError> {
     let at_registry = |image: &ImageRef| {
         let place = request.mapping.image(image).into_iter().next()?;
         let tag = image.tag_or_latest().map(|tag| format!(":{tag}"));
         let digest = || image.digest.as_ref().map(|digest| format!("@{digest}"));
-        Some(format!("{place}{}", tag.or_else(digest).unwrap_or_default()))
+        Some(format!(
+            "{place}{}",
+            tag.or_else(digest).unwrap_or_default()
+        ))
     };
     if let Some(named) = request.settings.get(SANDBOX.key) {
-        let wrong = |why: String| RenderError::Value { key: SANDBOX.key.into(), value: named.into(), why };
-        let image: ImageRef =
-            named.parse().map_err(|error: landfall_model::ReferenceError| wrong(error.to_string()))?;
+        let wrong = |why: String| RenderError::Value {
+            key: SANDBOX.key.into(),
+            value: named.into(),
+            why,
+        };
+        let image: ImageRef = named
+            .parse()
+            .map_err(|error: landfall_model::ReferenceError| wrong(error.to_string()))?;
         let locked = request.images().find(|locked| **locked == image);
-        return Ok(at_registry(locked.ok_or_else(|| wrong("the lock has no such image".into()))?));
+        return Ok(at_registry(
+            locked.ok_or_else(|| wrong("the lock has no such image".into()))?,
+        ));
     }
     match pauses(request)[..] {
         [] => {

@@ -54,13 +54,22 @@ impl Settings {
     pub fn parse(known: &'static [Setting], pairs: &[String]) -> Result<Settings, RenderError> {
         let mut given = BTreeMap::new();
         for pair in pairs {
-            let (key, value) = pair.split_once('=').ok_or_else(|| RenderError::NoPair(pair.clone()))?;
+            let (key, value) = pair
+                .split_once('=')
+                .ok_or_else(|| RenderError::NoPair(pair.clone()))?;
             let Some(setting) = known.iter().find(|setting| setting.key == key) else {
                 return Err(unknown(known, key));
             };
-            let wrong = |why: String| RenderError::Value { key: key.into(), value: value.into(), why };
+            let wrong = |why: String| RenderError::Value {
+                key: key.into(),
+                value: value.into(),
+                why,
+            };
             if !setting.choices.is_empty() && !setting.choices.contains(&value) {
-                return Err(wrong(format!("it is one of {}", setting.choices.join(", "))));
+                return Err(wrong(format!(
+                    "it is one of {}",
+                    setting.choices.join(", ")
+                )));
             }
             if value.is_empty() || value.chars().any(char::is_control) {
                 return Err(wrong("it is a text of one line".into()));
@@ -75,7 +84,12 @@ impl Settings {
 
     /// The value of `key`: the one given, or the default.
     pub fn get(&self, key: &str) -> Option<&str> {
-        let default = || self.known.iter().find(|setting| setting.key == key)?.default;
+        let default = || {
+            self.known
+                .iter()
+                .find(|setting| setting.key == key)?
+                .default
+        };
         self.given.get(key).map(String::as_str).or_else(default)
     }
 
@@ -85,7 +99,11 @@ impl Settings {
     /// When there is none.
     pub fn need(&self, key: &'static str) -> Result<&str, RenderError> {
         self.get(key).ok_or_else(|| {
-            let help = self.known.iter().find(|setting| setting.key == key).map_or("", |one| one.help);
+            let help = self
+                .known
+                .iter()
+                .find(|setting| setting.key == key)
+                .map_or("", |one| one.help);
             RenderError::NoSetting { key, help }
         })
     }
@@ -100,7 +118,8 @@ impl Settings {
 
     /// Whether the platform has settings for clusters, and none is named by them.
     pub(super) fn wants_clusters(&self) -> bool {
-        self.known.iter().any(|setting| setting.key == CLUSTER.key) && !self.given.contains_key(CLUSTER.key)
+        self.known.iter().any(|setting| setting.key == CLUSTER.key)
+            && !self.given.contains_key(CLUSTER.key)
     }
 
     /// The same for this cluster of the site. A namespace that was given stays.
@@ -108,14 +127,27 @@ impl Settings {
     /// # Errors
     /// When the cluster's name can be none.
     pub(super) fn of_cluster(&self, cluster: &Cluster) -> Result<Settings, RenderError> {
-        let names = [(CLUSTER.key, Some(&cluster.name)), (NAMESPACE.key, cluster.namespace.as_ref())];
+        let names = [
+            (CLUSTER.key, Some(&cluster.name)),
+            (NAMESPACE.key, cluster.namespace.as_ref()),
+        ];
         let mut settings = self.clone();
-        for (key, name) in names.into_iter().filter_map(|(key, name)| Some((key, name?))) {
+        for (key, name) in names
+            .into_iter()
+            .filter_map(|(key, name)| Some((key, name?)))
+        {
             if !is_label(name) {
-                return Err(RenderError::Value { key: key.into(), value: name.clone(), why: LABEL.into() });
+                return Err(RenderError::Value {
+                    key: key.into(),
+                    value: name.clone(),
+                    why: LABEL.into(),
+                });
             }
             if self.known.iter().any(|setting| setting.key == key) {
-                settings.given.entry(key.to_owned()).or_insert_with(|| name.clone());
+                settings
+                    .given
+                    .entry(key.to_owned())
+                    .or_insert_with(|| name.clone());
             }
         }
         Ok(settings)
@@ -123,7 +155,8 @@ impl Settings {
 }
 
 /// What names of clusters and namespaces are.
-const LABEL: &str = "a name has lower-case letters, digits and -, and begins and ends with a letter or digit";
+const LABEL: &str =
+    "a name has lower-case letters, digits and -, and begins and ends with a letter or digit";
 
 fn is_label(name: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -136,10 +169,16 @@ fn is_label(name: &str) -> bool {
 
 fn unknown(known: &'static [Setting], key: &str) -> RenderError {
     let keys = || known.iter().map(|setting| setting.key);
-    let near = nearest(key, keys()).map(|near| format!(", did you mean '{near}'?")).unwrap_or_default();
+    let near = nearest(key, keys())
+        .map(|near| format!(", did you mean '{near}'?"))
+        .unwrap_or_default();
     let all = match keys().collect::<Vec<_>>()[..] {
         [] => "this platform takes none".to_owned(),
         ref all => format!("it takes {}", all.join(", ")),
     };
-    RenderError::UnknownSetting { key: key.into(), near, all }
+    RenderError::UnknownSetting {
+        key: key.into(),
+        near,
+        all,
+    }
 }

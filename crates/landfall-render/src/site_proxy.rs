@@ -32,21 +32,36 @@ impl std::fmt::Debug for ProxyAddress {
 }
 
 /// What may stand in the account of a URL without an escape.
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 impl ProxyAddress {
     /// The address of the site's `text`, which was read as a proxy's URL already.
     fn new(text: &str, account: Option<(String, String)>) -> ProxyAddress {
-        let (scheme, rest) = text.trim().split_once("://").unwrap_or(("http", text.trim()));
+        let (scheme, rest) = text
+            .trim()
+            .split_once("://")
+            .unwrap_or(("http", text.trim()));
         let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-        ProxyAddress { plain: format!("{scheme}://{}", host.trim_end_matches('/')), account }
+        ProxyAddress {
+            plain: format!("{scheme}://{}", host.trim_end_matches('/')),
+            account,
+        }
     }
 
     /// Its URL with the account, percent-encoded, where there is one.
     pub fn url(&self) -> String {
-        let Some((user, password)) = &self.account else { return self.plain.clone() };
+        let Some((user, password)) = &self.account else {
+            return self.plain.clone();
+        };
         let encode = |text| utf8_percent_encode(text, UNRESERVED).to_string();
-        let (scheme, host) = self.plain.split_once("://").unwrap_or(("http", &self.plain));
+        let (scheme, host) = self
+            .plain
+            .split_once("://")
+            .unwrap_or(("http", &self.plain));
         format!("{scheme}://{}:{}@{host}", encode(user), encode(password))
     }
 
@@ -61,21 +76,39 @@ impl SiteProxy {
     ///
     /// # Errors
     /// What is wrong with a URL, the account or the certificates.
-    pub fn of(site: &Site, get: impl Fn(&str) -> Option<String>) -> Result<Option<SiteProxy>, RenderError> {
-        let Some(proxy) = site.proxy.as_ref().filter(|proxy| proxy.http.is_some() || proxy.https.is_some())
+    pub fn of(
+        site: &Site,
+        get: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<SiteProxy>, RenderError> {
+        let Some(proxy) = site
+            .proxy
+            .as_ref()
+            .filter(|proxy| proxy.http.is_some() || proxy.https.is_some())
         else {
             return Ok(None);
         };
         let [http, https] = site_proxy_accounts(site, get)?;
-        let address =
-            |text: &Option<String>, account| text.as_deref().map(|text| ProxyAddress::new(text, account));
-        let ca = proxy.ca.as_ref().map(|path| read_certificates(site, path)).transpose()?;
-        Ok(Some(SiteProxy { http: address(&proxy.http, http), https: address(&proxy.https, https), ca }))
+        let address = |text: &Option<String>, account| {
+            text.as_deref().map(|text| ProxyAddress::new(text, account))
+        };
+        let ca = proxy
+            .ca
+            .as_ref()
+            .map(|path| read_certificates(site, path))
+            .transpose()?;
+        Ok(Some(SiteProxy {
+            http: address(&proxy.http, http),
+            https: address(&proxy.https, https),
+            ca,
+        }))
     }
 
     /// Whether one of its URLs holds an account.
     pub fn has_account(&self) -> bool {
-        self.http.iter().chain(&self.https).any(ProxyAddress::has_account)
+        self.http
+            .iter()
+            .chain(&self.https)
+            .any(ProxyAddress::has_account)
     }
 }
 
@@ -93,8 +126,14 @@ mod tests {
         let proxy = SiteProxy::of(&site, get).unwrap().unwrap();
         let (http, https) = (proxy.http.clone().unwrap(), proxy.https.clone().unwrap());
         assert_eq!(http.url(), "http://dom%5Cme:p%40ss%3Aw%2Fd%25@asdf");
-        assert_eq!(https.url(), "https://dom%5Cme:p%40ss%3Aw%2Fd%25@10.0.0.1:80");
-        assert_eq!((&*http.plain, &*https.plain), ("http://asdf", "https://10.0.0.1:80"));
+        assert_eq!(
+            https.url(),
+            "https://dom%5Cme:p%40ss%3Aw%2Fd%25@10.0.0.1:80"
+        );
+        assert_eq!(
+            (&*http.plain, &*https.plain),
+            ("http://asdf", "https://10.0.0.1:80")
+        );
         assert!(proxy.has_account() && !format!("{proxy:?}").contains("p@ss"));
     }
 }

@@ -43,7 +43,10 @@ impl<'s> SiteRegistry<'s> {
         environment: fn(&str) -> Option<String>,
     ) -> Result<SiteRegistry<'s>, RenderError> {
         let is_own = |site: &&Site| {
-            let own = site.registry.as_ref().and_then(|registry| registry.address.parse::<Target>().ok());
+            let own = site
+                .registry
+                .as_ref()
+                .and_then(|registry| registry.address.parse::<Target>().ok());
             own.is_some_and(|own| own.registry == target.registry)
         };
         let site = site.filter(is_own);
@@ -67,7 +70,11 @@ impl<'s> SiteRegistry<'s> {
         if let Some((site, settings)) = settings {
             registry.plain_http |= settings.plain_http;
             registry.skip_verify = settings.skip_verify;
-            registry.ca = settings.ca.as_ref().map(|path| read_certificates(site, path)).transpose()?;
+            registry.ca = settings
+                .ca
+                .as_ref()
+                .map(|path| read_certificates(site, path))
+                .transpose()?;
             registry.client = match (&settings.client_cert, &settings.client_key) {
                 (Some(certificate), Some(key)) => {
                     Some((read_certificates(site, certificate)?, read_of(site, key)?))
@@ -88,11 +95,18 @@ impl<'s> SiteRegistry<'s> {
         format!("{}://{}", self.scheme(), self.target.registry)
     }
 
-    /// A note for a registry that nothing says the scheme of: landfall probes its address, and nodes ask it by https.
+    /// A note for a registry that nothing says the scheme of: landfall probes its address, and
+    /// nodes ask it by https.
     pub(super) fn scheme_note(&self) -> Option<String> {
-        let host = self.target.registry.rsplit_once(':').map_or(&*self.target.registry, |(host, _)| host);
-        let is_address = host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-        let is_told = self.plain_http || self.ca.is_some() || self.client.is_some() || self.skip_verify;
+        let host = self
+            .target
+            .registry
+            .rsplit_once(':')
+            .map_or(&*self.target.registry, |(host, _)| host);
+        let is_address =
+            host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+        let is_told =
+            self.plain_http || self.ca.is_some() || self.client.is_some() || self.skip_verify;
         (is_address && !is_told).then(|| {
             format!(
                 "nodes ask {} by https, and must trust its certificate; if it speaks plain http, set registry.plainHTTP: true \
@@ -104,7 +118,8 @@ impl<'s> SiteRegistry<'s> {
 
     /// Its certificates and key as files in `folder`: `ca.crt`, `client.cert`, `client.key`.
     pub fn trust(&self, folder: &str) -> Vec<RenderedFile> {
-        let file = |name: &str, text: &String| RenderedFile::new(format!("{folder}/{name}"), text.clone());
+        let file =
+            |name: &str, text: &String| RenderedFile::new(format!("{folder}/{name}"), text.clone());
         let mut files: Vec<RenderedFile> = self.ca.iter().map(|ca| file("ca.crt", ca)).collect();
         if let Some((certificate, key)) = &self.client {
             files.push(file("client.cert", certificate));
@@ -129,8 +144,7 @@ impl<'s> SiteRegistry<'s> {
     /// Whether the site names accounts for some of its paths.
     pub fn has_accounts_of_paths(&self) -> bool {
         let registry = self.site.and_then(|site| site.registry.as_ref());
-        let has_account =
-            |place: &Destinations| matches!(place, Destinations::Entry(entry) if entry.credentials.is_some());
+        let has_account = |place: &Destinations| matches!(place, Destinations::Entry(entry) if entry.credentials.is_some());
         registry.is_some_and(|registry| registry.paths.values().any(has_account))
     }
 
@@ -139,7 +153,14 @@ impl<'s> SiteRegistry<'s> {
     /// # Errors
     /// When it cannot be read, or is a token.
     pub fn account(&self, repository: &str) -> Result<Option<Account>, RenderError> {
-        let Some(site) = self.site else { return Ok(None) };
-        Ok(site_account(site, self.environment, &self.target.registry, repository)?)
+        let Some(site) = self.site else {
+            return Ok(None);
+        };
+        Ok(site_account(
+            site,
+            self.environment,
+            &self.target.registry,
+            repository,
+        )?)
     }
 }

@@ -1,4 +1,5 @@
-//! The proxy for the pods that kubeadm starts from files: no admission changes those, so kubeadm patches them.
+//! The proxy for the pods that kubeadm starts from files: no admission changes those, so kubeadm
+//! patches them.
 
 use super::file::RenderedFile;
 use super::kubernetes::{document, map};
@@ -7,20 +8,33 @@ use serde_yaml::Value;
 /// Where kubeadm looks for patches on a node.
 pub(super) const PATCHES: &str = "/etc/kubernetes/patches";
 
-/// Patches that give each static pod these variables; their paths are those on a node, without the first `/`.
-pub(super) fn static_pod_patches(variables: &[(&'static str, String)], secret: bool) -> Vec<RenderedFile> {
+/// Patches that give each static pod these variables; their paths are those on a node, without the
+/// first `/`.
+pub(super) fn static_pod_patches(
+    variables: &[(&'static str, String)],
+    secret: bool,
+) -> Vec<RenderedFile> {
     let patch = |pod: &str| {
         let container = map([("name", pod.into()), ("env", env(variables))]);
         let patch = map([("spec", map([("containers", vec![container].into())]))]);
         let path = format!("{}/{pod}0+strategic.yaml", PATCHES.trim_start_matches('/'));
-        RenderedFile::new(path, document(&patch)).mode(0o600).secret(secret)
+        RenderedFile::new(path, document(&patch))
+            .mode(0o600)
+            .secret(secret)
     };
-    ["kube-apiserver", "kube-controller-manager", "kube-scheduler"].map(patch).into()
+    [
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+    ]
+    .map(patch)
+    .into()
 }
 
 /// Variables as the `env` of a container.
 pub(super) fn env(variables: &[(&'static str, String)]) -> Value {
-    let entry =
-        |(name, value): &(&str, String)| map([("name", (*name).into()), ("value", value.as_str().into())]);
+    let entry = |(name, value): &(&str, String)| {
+        map([("name", (*name).into()), ("value", value.as_str().into())])
+    };
     variables.iter().map(entry).collect::<Vec<_>>().into()
 }

@@ -1,5 +1,5 @@
-//! Rewrites Helm charts as archives (`.tgz`). The same content gives the same bytes; an archive in which nothing changes
-//! stays as it is.
+//! Rewrites Helm charts as archives (`.tgz`). The same content gives the same bytes; an archive in
+//! which nothing changes stays as it is.
 
 use super::error::ArchiveError;
 use super::gzip;
@@ -72,7 +72,11 @@ fn chart(
 ) -> Result<Archived, ArchiveError> {
     let limits = Limits::DEFAULT;
     let mut entries = entries(bytes, budget)?;
-    let is_chart = |raw: &Raw| raw.path.as_ref().is_some_and(|path| path.ends_with("/Chart.yaml"));
+    let is_chart = |raw: &Raw| {
+        raw.path
+            .as_ref()
+            .is_some_and(|path| path.ends_with("/Chart.yaml"))
+    };
     if !entries.iter().any(is_chart) {
         return Err(ArchiveError::NoChart);
     }
@@ -81,47 +85,66 @@ fn chart(
     for at in 0..entries.len() {
         let (before, rest) = entries.split_at_mut(at);
         let raw = &mut rest[0];
-        let Some(path) = raw.path.clone() else { continue };
+        let Some(path) = raw.path.clone() else {
+            continue;
+        };
         let new = if path.ends_with(".tgz") && depth < limits.embedded_depth {
             let inner = match chart(&raw.content, index, options, budget, depth + 1) {
                 Ok(inner) => inner,
                 Err(source) if is_subchart(&path) && !matches!(source, ArchiveError::NoChart) => {
-                    return Err(ArchiveError::Inside { path, source: source.into() });
+                    return Err(ArchiveError::Inside {
+                        path,
+                        source: source.into(),
+                    });
                 }
                 // another archive that the chart has
                 Err(_) => continue,
             };
-            members.extend(
-                inner
-                    .members
-                    .into_iter()
-                    .map(|member| Member { path: format!("{path}/{}", member.path), ..member }),
-            );
+            members.extend(inner.members.into_iter().map(|member| Member {
+                path: format!("{path}/{}", member.path),
+                ..member
+            }));
             inner.bytes
         } else {
-            let Ok(old) = std::str::from_utf8(&raw.content) else { continue };
+            let Ok(old) = std::str::from_utf8(&raw.content) else {
+                continue;
+            };
             if !is_looked_at(Path::new(&path), old.as_bytes()) {
                 continue;
             }
             if old.len() > limits.chart_file_bytes {
-                return Err(ArchiveError::File { path, most: limits.chart_file_bytes });
+                return Err(ArchiveError::File {
+                    path,
+                    most: limits.chart_file_bytes,
+                });
             }
             let new = rewrite(old, Syntax::of(Path::new(&path)), index, options);
             let bytes = new.text.clone().into_bytes();
-            members.push(Member { path, old: old.to_owned(), new });
+            members.push(Member {
+                path,
+                old: old.to_owned(),
+                new,
+            });
             bytes
         };
         if new != raw.content {
             changed = true;
             raw.set_content(new);
             // the headers that belong to it stand right before it
-            let own = before.iter_mut().rev().take_while(|raw| is_extension(&raw.header));
+            let own = before
+                .iter_mut()
+                .rev()
+                .take_while(|raw| is_extension(&raw.header));
             let size = raw.content.len();
             own.filter(|raw| raw.header.entry_type().is_pax_local_extensions())
                 .for_each(|raw| raw.set_content(pax::with_size(&raw.content, size)));
         }
     }
-    let bytes = if changed { packed(&entries)? } else { bytes.to_vec() };
+    let bytes = if changed {
+        packed(&entries)?
+    } else {
+        bytes.to_vec()
+    };
     Ok(Archived { bytes, members })
 }
 
@@ -142,7 +165,11 @@ fn entries(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<Vec<Raw>, Archive
         let kind = header.entry_type();
         let mut path = None;
         if kind.is_gnu_longname() {
-            long = Some(String::from_utf8_lossy(&content).trim_end_matches('\0').to_owned());
+            long = Some(
+                String::from_utf8_lossy(&content)
+                    .trim_end_matches('\0')
+                    .to_owned(),
+            );
         } else if kind.is_pax_local_extensions() {
             long = pax::path(&content);
         } else {
@@ -150,7 +177,11 @@ fn entries(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<Vec<Raw>, Archive
             path = kind.is_file().then(|| long.take().unwrap_or_else(own));
             long = None;
         }
-        found.push(Raw { header, content, path });
+        found.push(Raw {
+            header,
+            content,
+            path,
+        });
         Ok::<(), ArchiveError>(())
     })?;
     Ok(found)
@@ -190,7 +221,10 @@ mod tests {
         let lock = format!(
             "version: 1\nimages:\n- {{name: 'quay.io/a/b:v1', digest: {digest}, mediaType: m, size: 1}}\n"
         );
-        ReferenceIndex::new(&Lock::parse("l", &lock).unwrap(), &Mapping::to("r:5".parse().unwrap()))
+        ReferenceIndex::new(
+            &Lock::parse("l", &lock).unwrap(),
+            &Mapping::to("r:5".parse().unwrap()),
+        )
     }
 
     fn tgz(files: &[(&str, &[u8])]) -> Vec<u8> {
@@ -202,7 +236,9 @@ mod tests {
             header.set_mtime(7);
             tar.append_data(&mut header, name, *content).unwrap();
         }
-        let mut zip = GzBuilder::new().mtime(99).write(Vec::new(), Compression::fast());
+        let mut zip = GzBuilder::new()
+            .mtime(99)
+            .write(Vec::new(), Compression::fast());
         zip.write_all(&tar.into_inner().unwrap()).unwrap();
         zip.finish().unwrap()
     }
@@ -220,20 +256,40 @@ mod tests {
             ("c/charts/s-1.tgz", &inner),
         ]);
         let done = rewrite_chart(&outer, &known(), Options::default()).unwrap();
-        let changed: Vec<&str> =
-            done.members.iter().filter(|m| m.new.text != m.old).map(|m| &*m.path).collect();
+        let changed: Vec<&str> = done
+            .members
+            .iter()
+            .filter(|m| m.new.text != m.old)
+            .map(|m| &*m.path)
+            .collect();
         assert_eq!(changed, [&*long, "c/charts/s-1.tgz/s/values.yaml"]);
         let entries = entries(&done.bytes, &mut ArchiveBudget::new(&Limits::default())).unwrap();
-        let content = |path: &str| entries.iter().find(|raw| raw.path.as_deref() == Some(path)).unwrap();
-        assert_eq!(content(&long).content, b"image: {repository: r:5/a/b, tag: v1}\n");
+        let content = |path: &str| {
+            entries
+                .iter()
+                .find(|raw| raw.path.as_deref() == Some(path))
+                .unwrap()
+        };
         assert_eq!(
-            (content(&long).header.mode().unwrap(), content(&long).header.mtime().unwrap()),
+            content(&long).content,
+            b"image: {repository: r:5/a/b, tag: v1}\n"
+        );
+        assert_eq!(
+            (
+                content(&long).header.mode().unwrap(),
+                content(&long).header.mtime().unwrap()
+            ),
             (0o640, 7)
         );
         assert_eq!(content("c/README.md").content, b"quay.io/a/b:v1");
         let again = rewrite_chart(&done.bytes, &known(), Options::default()).unwrap();
         assert_eq!(again.bytes, done.bytes);
-        assert_eq!(rewrite_chart(&outer, &known(), Options::default()).unwrap().bytes, done.bytes);
+        assert_eq!(
+            rewrite_chart(&outer, &known(), Options::default())
+                .unwrap()
+                .bytes,
+            done.bytes
+        );
     }
 
     #[test]
@@ -243,7 +299,11 @@ mod tests {
         let mut tar = tar::Builder::new(Vec::new());
         for (path, content) in [("c/Chart.yaml", &b"name: c"[..]), (long, &values)] {
             let size = content.len().to_string();
-            let records = [("comment", &b"x"[..]), ("size", size.as_bytes()), ("path", path.as_bytes())];
+            let records = [
+                ("comment", &b"x"[..]),
+                ("size", size.as_bytes()),
+                ("path", path.as_bytes()),
+            ];
             tar.append_pax_extensions(records).unwrap();
             let mut header = tar::Header::new_ustar();
             header.set_path("short").unwrap();
@@ -263,19 +323,33 @@ mod tests {
             found.push((entry.path().unwrap().display().to_string(), text));
         }
         let new = String::from_utf8(values).unwrap().replace("quay.io", "r:5");
-        assert_eq!(found, [("c/Chart.yaml".to_owned(), "name: c".to_owned()), (long.to_owned(), new)]);
+        assert_eq!(
+            found,
+            [
+                ("c/Chart.yaml".to_owned(), "name: c".to_owned()),
+                (long.to_owned(), new)
+            ]
+        );
     }
 
     #[test]
     fn what_is_no_chart_is_refused() {
         let plain = tgz(&[("a/values.yaml", b"x: quay.io/a/b:v1")]);
-        assert!(matches!(rewrite_chart(&plain, &known(), Options::default()), Err(ArchiveError::NoChart)));
+        assert!(matches!(
+            rewrite_chart(&plain, &known(), Options::default()),
+            Err(ArchiveError::NoChart)
+        ));
         assert!(matches!(
             rewrite_chart(b"no gzip", &known(), Options::default()),
             Err(ArchiveError::Unreadable(_))
         ));
-        let small = Limits { archive_bytes: 100, ..Limits::default() };
-        let large = entries(&plain, &mut ArchiveBudget::new(&small)).err().map(|error| error.to_string());
+        let small = Limits {
+            archive_bytes: 100,
+            ..Limits::default()
+        };
+        let large = entries(&plain, &mut ArchiveBudget::new(&small))
+            .err()
+            .map(|error| error.to_string());
         assert!(large.is_some_and(|why| why.contains("more than 100 bytes")));
     }
 }

@@ -21,9 +21,20 @@ impl Base64Style {
         let even = rest.iter().rev().skip(1).all(|len| *len == first);
         let fits = rest.last().is_none_or(|last| *last <= first && *last > 0);
         (even && fits).then_some(())?;
-        let alphabet = if written.contains(['-', '_']) { &URL_SAFE } else { &STANDARD };
-        let chars = written.bytes().filter(|byte| !byte.is_ascii_whitespace()).count();
-        Some(Base64Style { alphabet, padded: chars % 4 == 0, width: (!rest.is_empty()).then_some(first) })
+        let alphabet = if written.contains(['-', '_']) {
+            &URL_SAFE
+        } else {
+            &STANDARD
+        };
+        let chars = written
+            .bytes()
+            .filter(|byte| !byte.is_ascii_whitespace())
+            .count();
+        Some(Base64Style {
+            alphabet,
+            padded: chars % 4 == 0,
+            width: (!rest.is_empty()).then_some(first),
+        })
     }
 
     fn engine(&self) -> GeneralPurpose {
@@ -34,14 +45,20 @@ impl Base64Style {
     }
 
     pub(super) fn decode(&self, written: &str) -> Option<Vec<u8>> {
-        let packed: String = written.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
+        let packed: String = written
+            .chars()
+            .filter(|c| !matches!(c, '\n' | '\r'))
+            .collect();
         self.engine().decode(packed).ok()
     }
 
     pub(super) fn encode(&self, bytes: &[u8]) -> String {
         let text = self.engine().encode(bytes);
         let Some(width) = self.width else { return text };
-        let lines = text.as_bytes().chunks(width).map(|line| String::from_utf8_lossy(line).into_owned());
+        let lines = text
+            .as_bytes()
+            .chunks(width)
+            .map(|line| String::from_utf8_lossy(line).into_owned());
         lines.collect::<Vec<_>>().join("\n")
     }
 }

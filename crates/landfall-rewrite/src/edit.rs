@@ -12,20 +12,26 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// Whether this edit is safe in a YAML scalar of any style: neither the old nor the new bytes contain one that
-    /// YAML gives a meaning.
+    /// Whether this edit is safe in a YAML scalar of any style: neither the old nor the new bytes
+    /// contain one that YAML gives a meaning.
     pub fn is_literal(&self, source: &str) -> bool {
         let literal = |text: &str| {
             let ends = [text.bytes().next(), text.bytes().next_back()];
-            ends.iter().all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
-                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte))
+            ends.iter()
+                .all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte))
         };
         literal(&source[self.span.clone()]) && literal(&self.bytes)
     }
 
     /// The same edit in a text in which this one begins at `start`.
     pub fn shifted(self, start: usize) -> Edit {
-        Edit { span: self.span.start + start..self.span.end + start, ..self }
+        Edit {
+            span: self.span.start + start..self.span.end + start,
+            ..self
+        }
     }
 }
 

@@ -23,7 +23,9 @@ pub enum RewriteError {
         source: std::io::Error,
     },
     /// Two inputs would be written to one path.
-    #[error("{first} and {second} would both be written to {place}; rewrite them into folders of their own")]
+    #[error(
+        "{first} and {second} would both be written to {place}; rewrite them into folders of their own"
+    )]
     Clash {
         /// One input.
         first: PathBuf,

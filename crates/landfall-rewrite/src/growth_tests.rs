@@ -16,11 +16,25 @@ fn texts(count: usize) -> Vec<(&'static str, String)> {
         ("many lines", format!("[\n{}\n]", list(",\n"))),
         ("a value of lines", format!("a: |\n{}", lines("  "))),
         ("a folded value", format!("a: >\n{}", lines("  "))),
-        ("a quoted value", format!("a: \"x {}\"", "quay.io/a/b:v1\\t".repeat(count))),
-        ("a value in a list", format!("a: '{}'", "quay.io/a/b:v1, ".repeat(count))),
-        ("parts", (0..count).map(|n| format!("x{n}Repository: quay.io/a/b\nx{n}Tag: v1\n")).collect()),
+        (
+            "a quoted value",
+            format!("a: \"x {}\"", "quay.io/a/b:v1\\t".repeat(count)),
+        ),
+        (
+            "a value in a list",
+            format!("a: '{}'", "quay.io/a/b:v1, ".repeat(count)),
+        ),
+        (
+            "parts",
+            (0..count)
+                .map(|n| format!("x{n}Repository: quay.io/a/b\nx{n}Tag: v1\n"))
+                .collect(),
+        ),
         ("documents", "image: quay.io/a/b:v1\n---\n".repeat(count)),
-        ("comments", "# x\nimage: quay.io/a/b:v1\n---\nkind: Secret\n# y\n---\n".repeat(count)),
+        (
+            "comments",
+            "# x\nimage: quay.io/a/b:v1\n---\nkind: Secret\n# y\n---\n".repeat(count),
+        ),
         ("urls", "- https://dl.example.com/$V/x\n".repeat(count)),
     ]
 }
@@ -42,6 +56,8 @@ fn an_audit_is_linear() {
     let lock = Lock::parse("l", "version: 1\n").unwrap();
     let inventory = Inventory::new(&lock, None, None, "2026-01-01");
     for at in 0..texts(1).len() {
-        assert_linear(150, |count| drop(audit(Path::new("x.yaml"), &texts(count)[at].1, &inventory)));
+        assert_linear(150, |count| {
+            drop(audit(Path::new("x.yaml"), &texts(count)[at].1, &inventory))
+        });
     }
 }

@@ -6,7 +6,10 @@ use std::io::{self, Read, Write};
 
 /// `bytes` gzipped: the same result whenever and wherever it is done.
 pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut writer = GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::best());
+    let mut writer = GzBuilder::new()
+        .mtime(0)
+        .operating_system(255)
+        .write(Vec::new(), Compression::best());
     writer.write_all(bytes)?;
     writer.finish()
 }
@@ -14,7 +17,9 @@ pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
 /// What `bytes` unpack to; `None` where that is more than `most` bytes.
 pub(crate) fn decompress(bytes: &[u8], most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
-    MultiGzDecoder::new(bytes).take(most + 1).read_to_end(&mut content)?;
+    MultiGzDecoder::new(bytes)
+        .take(most + 1)
+        .read_to_end(&mut content)?;
     Ok((content.len() as u64 <= most).then_some(content))
 }
 
@@ -25,11 +30,17 @@ mod tests {
     #[test]
     fn no_more_is_unpacked_than_allowed() {
         let bytes = compress(b"eight by").unwrap();
-        assert_eq!(decompress(&bytes, 8).unwrap().as_deref(), Some(b"eight by".as_slice()));
+        assert_eq!(
+            decompress(&bytes, 8).unwrap().as_deref(),
+            Some(b"eight by".as_slice())
+        );
         assert_eq!(decompress(&bytes, 7).unwrap(), None);
         // several members, each within the bound
         let twice = bytes.repeat(2);
-        assert_eq!(decompress(&twice, 16).unwrap().as_deref(), Some(b"eight byeight by".as_slice()));
+        assert_eq!(
+            decompress(&twice, 16).unwrap().as_deref(),
+            Some(b"eight byeight by".as_slice())
+        );
         assert_eq!(decompress(&twice, 15).unwrap(), None);
         assert!(decompress(&bytes[..bytes.len() - 4], 8).is_err());
     }

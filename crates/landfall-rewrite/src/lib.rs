@@ -1,14 +1,19 @@
 //! Finds references to locked items in texts, and rewrites them.
 //!
-//! Only references that the lock knows are changed; every byte outside them stays. The [`ReferenceIndex`]
-//! says what a written reference means. [`scan`] finds the references of a text, and [`rewrite`]
-//! changes those that are known: `walk` reads YAML and proves the result by reading it again, `text`
-//! reads words. Each shape of reference is a row of the table in `shapes`. A text within a value is
-//! scanned like any other; `source_map` maps edits of values to bytes of the text.
+//! Only references that the lock knows are changed; every byte outside them stays. The
+//! [`ReferenceIndex`] says what a written reference means. [`scan`] finds the references of a text,
+//! and [`rewrite`] changes those that are known: `walk` reads YAML and proves the result by reading
+//! it again, `text` reads words. Each shape of reference is a row of the table in `shapes`. A text
+//! within a value is scanned like any other; `source_map` maps edits of values to bytes of the
+//! text.
 //!
-//! It imports `landfall-model`, `landfall-content` and `landfall-item`. Begin with `scanner.rs` and `shapes/mod.rs`.
+//! It imports `landfall-model`, `landfall-content` and `landfall-item`. Begin with `scanner.rs` and
+//! `shapes/mod.rs`.
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is"))]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is")
+)]
 
 mod archive;
 pub mod audit;

@@ -6,10 +6,10 @@ use landfall_model::Destination;
 /// The reference `text` with `replacement` applied. Its tag and digest stay as they are written.
 pub(crate) fn replaced(text: &str, replacement: &Replacement) -> String {
     let pin = pin(text);
-    let name = replacement
-        .to
-        .as_ref()
-        .map_or_else(|| text[..text.len() - pin.len()].to_owned(), Destination::to_string);
+    let name = replacement.to.as_ref().map_or_else(
+        || text[..text.len() - pin.len()].to_owned(),
+        Destination::to_string,
+    );
     match (&replacement.digest, pin.find('@')) {
         (None, _) => format!("{name}{pin}"),
         (Some(digest), at) => format!("{name}{}@{digest}", &pin[..at.unwrap_or(pin.len())]),
@@ -19,6 +19,8 @@ pub(crate) fn replaced(text: &str, replacement: &Replacement) -> String {
 /// What follows the repository in a reference: `:tag`, `@digest`, both or nothing.
 pub(crate) fn pin(text: &str) -> &str {
     let last = text.rfind('/').map_or(0, |slash| slash + 1);
-    let at = text[last..].find([':', '@']).map_or(text.len(), |at| last + at);
+    let at = text[last..]
+        .find([':', '@'])
+        .map_or(text.len(), |at| last + at);
     &text[at..]
 }

@@ -1,4 +1,5 @@
-//! One occurrence of a reference in a text: where it stands, what it means, and the edits that rewrite it.
+//! One occurrence of a reference in a text: where it stands, what it means, and the edits that
+//! rewrite it.
 
 use super::edit::Edit;
 use super::role::Role;
@@ -11,7 +12,8 @@ pub struct Occurrence {
     pub line: usize,
     /// Column, in characters from 1.
     pub column: usize,
-    /// Where the reference stands in the decoded content, if it is encoded: `base64, line 3, column 8`.
+    /// Where the reference stands in the decoded content, if it is encoded: `base64, line 3, column
+    /// 8`.
     pub inside: Option<String>,
     /// The reference as written; the parts of a split one put together.
     pub written: String,
@@ -21,7 +23,8 @@ pub struct Occurrence {
     pub meaning: Meaning,
     /// The offset of its first byte.
     pub at: usize,
-    /// The edits that rewrite it. Where one encoded value holds several references, the first has the edit for all.
+    /// The edits that rewrite it. Where one encoded value holds several references, the first has
+    /// the edit for all.
     pub edits: Vec<Edit>,
 }
 
@@ -30,8 +33,8 @@ pub struct Occurrence {
 pub enum Meaning {
     /// It means a locked item.
     Known {
-        /// The item's name, or its repository where the reference has no tag; of a URL with placeholders,
-        /// the part before the first of them.
+        /// The item's name, or its repository where the reference has no tag; of a URL with
+        /// placeholders, the part before the first of them.
         item: String,
         /// What it becomes.
         to: String,
@@ -68,7 +71,9 @@ impl Meaning {
         if text.is_empty() {
             return None;
         }
-        let placeholder = ["{{", "${", "$(", "__", "://"].iter().any(|sign| text.contains(sign));
+        let placeholder = ["{{", "${", "$(", "__", "://"]
+            .iter()
+            .any(|sign| text.contains(sign));
         Some(match text.parse::<ImageRef>() {
             Ok(_) if !placeholder => Meaning::Unknown,
             _ => Meaning::unreadable(),
@@ -77,7 +82,9 @@ impl Meaning {
 
     /// It stands where an image should and is not an image reference.
     pub fn unreadable() -> Meaning {
-        Meaning::Undecided { why: "it cannot be read as an image reference".into() }
+        Meaning::Undecided {
+            why: "it cannot be read as an image reference".into(),
+        }
     }
 }
 
@@ -85,14 +92,27 @@ impl Occurrence {
     /// An occurrence at the byte `at`, without edits; its line and column are counted later.
     pub fn new(at: usize, written: impl Into<String>, role: Role, meaning: Meaning) -> Occurrence {
         let (line, column, inside, edits) = (0, 0, None, Vec::new());
-        Occurrence { line, column, inside, written: written.into(), role, meaning, at, edits }
+        Occurrence {
+            line,
+            column,
+            inside,
+            written: written.into(),
+            role,
+            meaning,
+            at,
+            edits,
+        }
     }
 
     /// The same, `by` bytes further on.
     #[must_use]
     pub fn shifted(mut self, by: usize) -> Occurrence {
         self.at += by;
-        self.edits = self.edits.into_iter().map(|edit| edit.shifted(by)).collect();
+        self.edits = self
+            .edits
+            .into_iter()
+            .map(|edit| edit.shifted(by))
+            .collect();
         self
     }
 
@@ -104,7 +124,11 @@ impl Occurrence {
 
     /// `file:line:column`, and where in the decoded content, if it is encoded.
     pub fn place(&self, file: &str) -> String {
-        let inside = self.inside.as_ref().map(|inside| format!(" ({inside})")).unwrap_or_default();
+        let inside = self
+            .inside
+            .as_ref()
+            .map(|inside| format!(" ({inside})"))
+            .unwrap_or_default();
         format!("{file}:{}:{}{inside}", self.line, self.column)
     }
 

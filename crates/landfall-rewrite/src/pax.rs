@@ -13,7 +13,11 @@ pub(super) fn with_size(records: &[u8], size: usize) -> Vec<u8> {
     let mut new = Vec::with_capacity(records.len());
     for record in tar::PaxExtensions::new(records).filter_map(Result::ok) {
         let size = size.to_string();
-        let value = if record.key_bytes() == b"size" { size.as_bytes() } else { record.value_bytes() };
+        let value = if record.key_bytes() == b"size" {
+            size.as_bytes()
+        } else {
+            record.value_bytes()
+        };
         add(&mut new, record.key_bytes(), value);
     }
     new

@@ -1,5 +1,6 @@
-//! The grammar of keys that name a part of a reference: `registry`, `repository`, `tag` and `digest`, also with a
-//! shared beginning (`imageRepository`, `imageTag`) and in other words (`hub`, `sha`).
+//! The grammar of keys that name a part of a reference: `registry`, `repository`, `tag` and
+//! `digest`, also with a shared beginning (`imageRepository`, `imageTag`) and in other words
+//! (`hub`, `sha`).
 
 use super::notation::pin;
 use super::yaml::{Document, Entry, Node};
@@ -34,13 +35,19 @@ pub(crate) type Group = BTreeMap<Part, usize>;
 /// `imageTag` is (`image`, the tag), `tag` is (nothing, the tag), `vintag` is no part.
 pub(crate) fn part(key: &str) -> Option<(String, Part)> {
     let last = key.bytes().next_back()?.to_ascii_lowercase();
-    let ending = ENDINGS.iter().filter(|(ending, _)| ending.as_bytes().last() == Some(&last));
+    let ending = ENDINGS
+        .iter()
+        .filter(|(ending, _)| ending.as_bytes().last() == Some(&last));
     ending.into_iter().find_map(|(ending, part)| {
-        let at = key.len().checked_sub(ending.len()).filter(|&at| key.is_char_boundary(at))?;
+        let at = key
+            .len()
+            .checked_sub(ending.len())
+            .filter(|&at| key.is_char_boundary(at))?;
         let (beginning, end) = key.split_at(at);
         end.eq_ignore_ascii_case(ending).then_some(())?;
         let stem = beginning.trim_end_matches(['_', '-', '.']);
-        let word = stem.len() < beginning.len() || stem.is_empty() || end.starts_with(char::is_uppercase);
+        let word =
+            stem.len() < beginning.len() || stem.is_empty() || end.starts_with(char::is_uppercase);
         word.then(|| (stem.to_ascii_lowercase(), *part))
     })
 }
@@ -51,11 +58,17 @@ fn is_whole(text: &str) -> bool {
 }
 
 /// The references in parts of a mapping that stands under `under`.
-pub(crate) fn groups(entries: &[Entry<'_>], under: Option<&str>, document: &Document<'_>) -> Vec<Group> {
+pub(crate) fn groups(
+    entries: &[Entry<'_>],
+    under: Option<&str>,
+    document: &Document<'_>,
+) -> Vec<Group> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     for (at, (key, value)) in entries.iter().enumerate() {
         let Some(key) = key.scalar() else { continue };
-        let Some((stem, part)) = part(&key.value) else { continue };
+        let Some((stem, part)) = part(&key.value) else {
+            continue;
+        };
         let fits = |text: &str| part != Part::Registry || !is_whole(text);
         if document.text(value).is_some_and(fits) {
             groups.entry(stem).or_default().entry(part).or_insert(at);
@@ -66,7 +79,9 @@ pub(crate) fn groups(entries: &[Entry<'_>], under: Option<&str>, document: &Docu
     }
     let find = |name: &str| {
         let is_it = |key: &Node<'_>| key.scalar().is_some_and(|key| key.value == name);
-        entries.iter().position(|(key, value)| is_it(key) && document.text(value).is_some())
+        entries
+            .iter()
+            .position(|(key, value)| is_it(key) && document.text(value).is_some())
     };
     // `image` beside a `registry` or `tag`, or an `imageTag`, is the repository
     if let Some(at) = find("image") {
@@ -75,25 +90,37 @@ pub(crate) fn groups(entries: &[Entry<'_>], under: Option<&str>, document: &Docu
             && !more.contains_key(&Part::Repository)
             && let Some(group) = groups.get_mut("")
         {
-            more.into_iter().for_each(|(part, at)| _ = group.entry(part).or_insert(at));
+            more.into_iter()
+                .for_each(|(part, at)| _ = group.entry(part).or_insert(at));
             groups.remove("image");
         }
-        let fits = |stem: &&str| groups.get(*stem).is_some_and(|g| !g.contains_key(&Part::Repository));
-        if let Some(group) = ["", "image"].iter().find(|stem| fits(stem)).and_then(|s| groups.get_mut(*s)) {
+        let fits = |stem: &&str| {
+            groups
+                .get(*stem)
+                .is_some_and(|g| !g.contains_key(&Part::Repository))
+        };
+        if let Some(group) = ["", "image"]
+            .iter()
+            .find(|stem| fits(stem))
+            .and_then(|s| groups.get_mut(*s))
+        {
             group.insert(Part::Repository, at);
         }
     }
     // `name` beside a `registry` is it, too, and in what is named after an image
     let in_image = under.is_some_and(|key| key.to_ascii_lowercase().ends_with("image"));
     if let (Some(at), Some(group)) = (find("name"), groups.get_mut("")) {
-        let sure = group.contains_key(&Part::Registry) || (in_image && group.contains_key(&Part::Tag));
+        let sure =
+            group.contains_key(&Part::Registry) || (in_image && group.contains_key(&Part::Tag));
         if sure && !group.contains_key(&Part::Repository) {
             group.insert(Part::Repository, at);
         }
     }
     // `version` beside `registry` and `image` is the tag (Calico)
     if let (Some(at), Some(group)) = (find("version"), groups.get_mut("")) {
-        let rest = [Part::Registry, Part::Repository].iter().all(|part| group.contains_key(part));
+        let rest = [Part::Registry, Part::Repository]
+            .iter()
+            .all(|part| group.contains_key(part));
         if rest && !group.contains_key(&Part::Tag) && !group.contains_key(&Part::Digest) {
             group.insert(Part::Tag, at);
         }
@@ -103,16 +130,27 @@ pub(crate) fn groups(entries: &[Entry<'_>], under: Option<&str>, document: &Docu
 }
 
 /// What charts make of the same keys.
-fn chart_forms(groups: &mut BTreeMap<String, Group>, entries: &[Entry<'_>], document: &Document<'_>) {
+fn chart_forms(
+    groups: &mut BTreeMap<String, Group>,
+    entries: &[Entry<'_>],
+    document: &Document<'_>,
+) {
     let find = |name: &str| {
-        let value = entries.iter().position(|(key, _)| key.scalar().is_some_and(|key| key.value == name))?;
+        let value = entries
+            .iter()
+            .position(|(key, _)| key.scalar().is_some_and(|key| key.value == name))?;
         Some((value, document.text(&entries[value].1)?.trim()))
     };
     // a prefix that the images share, and the tag that they have (Strimzi)
     groups.remove(DEFAULT_IMAGE);
     // the registry of those that have none (Kyverno)
-    let default = groups.get("default").and_then(|group| group.get(&Part::Registry)).copied();
-    let Some(group) = groups.get_mut("") else { return };
+    let default = groups
+        .get("default")
+        .and_then(|group| group.get(&Part::Registry))
+        .copied();
+    let Some(group) = groups.get_mut("") else {
+        return;
+    };
     if let (Some(default), true) = (default, group.contains_key(&Part::Repository)) {
         group.entry(Part::Registry).or_insert(default);
     }

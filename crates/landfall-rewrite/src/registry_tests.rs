@@ -14,16 +14,28 @@ fn a_registry_beside_an_image_belongs_to_it() {
             &format!("{registry}: docker.io\nimage: \"nginx:1.27\"\n"),
             &format!("{registry}: r:5\nimage: \"p/library/nginx:1.27\"\n"),
         );
-        stays(&format!("{{{registry}: quay.io, image: 'a/b:v2'}}"), "only as v1");
+        stays(
+            &format!("{{{registry}: quay.io, image: 'a/b:v2'}}"),
+            "only as v1",
+        );
     }
-    becomes("{registry: quay.io, image: a/b, imageTag: v1}", "{registry: r:5, image: p/a/b, imageTag: v1}");
+    becomes(
+        "{registry: quay.io, image: a/b, imageTag: v1}",
+        "{registry: r:5, image: p/a/b, imageTag: v1}",
+    );
     becomes(
         "{\"registry\": \"quay.io\", \"image\": \"a/b\", \"version\": \"v1\"}",
         "{\"registry\": \"r:5\", \"image\": \"p/a/b\", \"version\": \"v1\"}",
     );
-    becomes("x: |\n  hub: quay.io/a\n  image: b:v1\n", "x: |\n  hub: r:5/p/a\n  image: b:v1\n");
+    becomes(
+        "x: |\n  hub: quay.io/a\n  image: b:v1\n",
+        "x: |\n  hub: r:5/p/a\n  image: b:v1\n",
+    );
     // Istio takes an image with a slash for all of a reference
-    becomes("{hub: quay.io/a, image: b, tag: v1}", "{hub: r:5/p/a, image: b, tag: v1}");
+    becomes(
+        "{hub: quay.io/a, image: b, tag: v1}",
+        "{hub: r:5/p/a, image: b, tag: v1}",
+    );
 }
 
 #[test]
@@ -50,9 +62,15 @@ fn a_registry_beside_a_short_name_in_a_template_is_seen() {
         ("  imageRegistry: other.io\n  # x\n\n  x:\n    y: z\n", ""),
         ("- registry: other.io\n", "  x: y\n"),
     ] {
-        stays(&format!("{{{{ if .x }}}}\na:\n{before}  image: nginx:1.27\n{after}{{{{ end }}}}\n"), reason);
+        stays(
+            &format!("{{{{ if .x }}}}\na:\n{before}  image: nginx:1.27\n{after}{{{{ end }}}}\n"),
+            reason,
+        );
     }
-    stays("{{ x }}\n- image: nginx:1.27\n  registry: other.io\n", reason);
+    stays(
+        "{{ x }}\n- image: nginx:1.27\n  registry: other.io\n",
+        reason,
+    );
     for (before, after) in [
         ("registry: other.io\n", ""),
         ("  registry: \"\"\n", ""),
@@ -70,7 +88,10 @@ fn a_registry_beside_a_short_name_in_a_template_is_seen() {
 fn two_hosts_are_left() {
     for registry in ["registry", "hub", "imageRegistry"] {
         for image in ["quay.io/a/b:v1", "quay.io/a/b:v2"] {
-            stays(&format!("{{{registry}: docker.io, image: \"{image}\"}}"), "both name a host");
+            stays(
+                &format!("{{{registry}: docker.io, image: \"{image}\"}}"),
+                "both name a host",
+            );
         }
     }
 }
@@ -87,20 +108,32 @@ fn what_holds_a_whole_reference_is_no_registry() {
         &format!("{{registry: 'r:5/p/a/b@{digest}', image: r:5/p/c/d, tag: '1.10'}}"),
     );
     // a port is no tag
-    becomes("{registry: 'other.io:5000', image: nginx}", "{registry: 'other.io:5000', image: nginx}");
+    becomes(
+        "{registry: 'other.io:5000', image: nginx}",
+        "{registry: 'other.io:5000', image: nginx}",
+    );
 }
 
 #[test]
 fn a_tag_that_cannot_be_read_leaves_a_short_name_too() {
     stays("{image: nginx, tag: '{{ .x }}'}", "tag or digest is none");
-    stays("{repository: nginx, tag: '{{ .x }}'}", "tag or digest is none");
-    stays("{registry: docker.io, image: nginx, tag: '{{ .x }}'}", "tag or digest is none");
+    stays(
+        "{repository: nginx, tag: '{{ .x }}'}",
+        "tag or digest is none",
+    );
+    stays(
+        "{registry: docker.io, image: nginx, tag: '{{ .x }}'}",
+        "tag or digest is none",
+    );
 }
 
 #[test]
 fn docker_hub_has_three_names() {
     for host in ["docker.io", "index.docker.io", "registry-1.docker.io"] {
-        becomes(&format!("a: {host}/library/nginx:1.27"), "a: r:5/p/library/nginx:1.27");
+        becomes(
+            &format!("a: {host}/library/nginx:1.27"),
+            "a: r:5/p/library/nginx:1.27",
+        );
         becomes(&format!("imageRegistry: {host}"), "imageRegistry: r:5/p");
     }
 }

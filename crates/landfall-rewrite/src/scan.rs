@@ -19,16 +19,20 @@ pub struct Rewritten {
     pub scan: ScanResult,
 }
 
-/// Every reference in `text`, known or not: what [`rewrite`] changes and leaves, and everything else that
-/// stands where an image does.
+/// Every reference in `text`, known or not: what [`rewrite`] changes and leaves, and everything
+/// else that stands where an image does.
 pub fn scan(text: &str, syntax: Syntax, index: &ReferenceIndex) -> ScanResult {
     run(text, syntax, index, Options::default(), true)
 }
 
-/// Rewrites every reference in `text` that is known. What cannot be changed without changing more is left.
+/// Rewrites every reference in `text` that is known. What cannot be changed without changing more
+/// is left.
 pub fn rewrite(text: &str, syntax: Syntax, index: &ReferenceIndex, options: Options) -> Rewritten {
     let scan = run(text, syntax, index, options, false);
-    Rewritten { text: scan.apply(text), scan }
+    Rewritten {
+        text: scan.apply(text),
+        scan,
+    }
 }
 
 fn run(
@@ -38,8 +42,18 @@ fn run(
     options: Options,
     report_unknown: bool,
 ) -> ScanResult {
-    let settings = Settings { index, options, report_unknown, limits: Limits::default() };
-    let scanner =
-        Scanner { settings, read_document: |scanner, text, depth| walk::read(scanner, SHAPES, text, depth) };
-    scanner.scan(text, syntax, 0).with_lines(text).without_literals()
+    let settings = Settings {
+        index,
+        options,
+        report_unknown,
+        limits: Limits::default(),
+    };
+    let scanner = Scanner {
+        settings,
+        read_document: |scanner, text, depth| walk::read(scanner, SHAPES, text, depth),
+    };
+    scanner
+        .scan(text, syntax, 0)
+        .with_lines(text)
+        .without_literals()
 }

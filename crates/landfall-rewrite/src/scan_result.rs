@@ -32,7 +32,11 @@ pub struct ScanResult {
 impl ScanResult {
     /// The result for a text that holds nothing of the lock.
     pub fn nothing() -> ScanResult {
-        ScanResult { found: Vec::new(), read_as: ReadAs::Nothing, secrets: Vec::new() }
+        ScanResult {
+            found: Vec::new(),
+            read_as: ReadAs::Nothing,
+            secrets: Vec::new(),
+        }
     }
 
     /// All edits, in the order of the text.
@@ -52,7 +56,8 @@ impl ScanResult {
         self
     }
 
-    /// Of references in Secrets, leaves away what stands in a template's calls: a literal there may be a password.
+    /// Of references in Secrets, leaves away what stands in a template's calls: a literal there may
+    /// be a password.
     pub fn without_literals(mut self) -> ScanResult {
         self.secrets.sort_by_key(|secret| secret.start);
         let mut secrets = self.secrets.iter().peekable();
@@ -77,7 +82,10 @@ impl ScanResult {
 
 /// The edits of all of `found`, in the order of the text.
 pub(crate) fn sorted_edits(found: &[Occurrence]) -> Vec<&Edit> {
-    let mut edits: Vec<_> = found.iter().flat_map(|occurrence| &occurrence.edits).collect();
+    let mut edits: Vec<_> = found
+        .iter()
+        .flat_map(|occurrence| &occurrence.edits)
+        .collect();
     edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
     edits
 }

@@ -18,8 +18,8 @@ pub(crate) struct Scanner<'i> {
 }
 
 impl Scanner<'_> {
-    /// Scans `text`, which is nested in `depth` other texts. With the edits applied, it reads as before except for
-    /// them.
+    /// Scans `text`, which is nested in `depth` other texts. With the edits applied, it reads as
+    /// before except for them.
     pub(crate) fn scan(&self, text: &str, syntax: Syntax, depth: usize) -> ScanResult {
         if !self.settings.may_report(text) {
             return ScanResult::nothing();
@@ -38,9 +38,15 @@ impl Scanner<'_> {
         }
     }
 
-    /// Scans the value of a scalar, nested `depth` deep: as a document where it is a `block` or looks like one, else
-    /// word by word. `role` is that of the value as a whole.
-    pub(crate) fn scan_value(&self, value: &str, block: bool, role: Role, depth: usize) -> ScanResult {
+    /// Scans the value of a scalar, nested `depth` deep: as a document where it is a `block` or
+    /// looks like one, else word by word. `role` is that of the value as a whole.
+    pub(crate) fn scan_value(
+        &self,
+        value: &str,
+        block: bool,
+        role: Role,
+        depth: usize,
+    ) -> ScanResult {
         let trimmed = value.trim();
         // `{{ call }}` is no JSON
         let flow = trimmed.starts_with(['{', '[']) && !trimmed.starts_with("{{");
@@ -52,6 +58,10 @@ impl Scanner<'_> {
             return ScanResult::nothing();
         }
         let found = text::scan(&self.settings, value, Lines::One, role);
-        ScanResult { found, read_as: ReadAs::Text, secrets: Vec::new() }
+        ScanResult {
+            found,
+            read_as: ReadAs::Text,
+            secrets: Vec::new(),
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! A source map of a scalar: which bytes of the text each part of its value comes from, so that a part can be replaced
-//! in place, whatever quotes, folds and indentation surround it.
+//! A source map of a scalar: which bytes of the text each part of its value comes from, so that a
+//! part can be replaced in place, whatever quotes, folds and indentation surround it.
 
 use super::edit::Edit;
 use super::yaml::Scalar;
@@ -33,9 +33,16 @@ impl SourceMap {
             _ => scalar.span.clone(),
         };
         let bytes = source.get(span.clone())?;
-        let mut source_map = SourceMap { pieces: Vec::new(), style: scalar.style, indent: 0 };
+        let mut source_map = SourceMap {
+            pieces: Vec::new(),
+            style: scalar.style,
+            indent: 0,
+        };
         if bytes == &*scalar.value {
-            source_map.pieces.push(Piece { value: 0..bytes.len(), source: span });
+            source_map.pieces.push(Piece {
+                value: 0..bytes.len(),
+                source: span,
+            });
             return Some(source_map);
         }
         match scalar.style {
@@ -69,8 +76,13 @@ impl SourceMap {
             let raw = source.get(from..)?.split_inclusive('\n').next()?;
             let text = line.trim_end_matches('\n');
             let body = raw.trim_end_matches('\n').trim_end_matches('\r');
-            let indent = if text.is_empty() { body.len() } else { body.len().checked_sub(text.len())? };
-            let fits = body.is_char_boundary(indent) && body[..indent].bytes().all(|byte| byte == b' ');
+            let indent = if text.is_empty() {
+                body.len()
+            } else {
+                body.len().checked_sub(text.len())?
+            };
+            let fits =
+                body.is_char_boundary(indent) && body[..indent].bytes().all(|byte| byte == b' ');
             if !fits || (!text.is_empty() && body[indent..] != *text) {
                 return None;
             }
@@ -91,7 +103,10 @@ impl SourceMap {
             match (words.next(), raws.next()) {
                 (None, None) => return Some(()),
                 (Some(word), Some(raw)) if value[word.clone()] == source[raw.clone()] => {
-                    self.pieces.push(Piece { value: word, source: base + raw.start..base + raw.end });
+                    self.pieces.push(Piece {
+                        value: word,
+                        source: base + raw.start..base + raw.end,
+                    });
                 }
                 _ => return None,
             }
@@ -106,15 +121,26 @@ impl SourceMap {
             let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
             let breaks = rest[..blank].matches('\n').count();
             if breaks > 0 {
-                let folded = if breaks == 1 { " ".to_owned() } else { "\n".repeat(breaks - 1) };
+                let folded = if breaks == 1 {
+                    " ".to_owned()
+                } else {
+                    "\n".repeat(breaks - 1)
+                };
                 // after an escaped line break nothing is left of the others
-                at += if value[at..].starts_with(&folded) { folded.len() } else { return None };
+                at += if value[at..].starts_with(&folded) {
+                    folded.len()
+                } else {
+                    return None;
+                };
                 from += blank;
                 continue;
             }
             if self.style == ScalarStyle::SingleQuoted && rest.starts_with("''") {
                 value[at..].starts_with('\'').then_some(())?;
-                self.pieces.push(Piece { value: at..at + 1, source: base + from..base + from + 2 });
+                self.pieces.push(Piece {
+                    value: at..at + 1,
+                    source: base + from..base + from + 2,
+                });
                 (from, at) = (from + 2, at + 1);
                 continue;
             }
@@ -123,8 +149,10 @@ impl SourceMap {
                 let new: String = read.into_iter().collect();
                 value[at..].starts_with(&new).then_some(())?;
                 if !new.is_empty() {
-                    self.pieces
-                        .push(Piece { value: at..at + new.len(), source: base + from..base + from + taken });
+                    self.pieces.push(Piece {
+                        value: at..at + new.len(),
+                        source: base + from..base + from + taken,
+                    });
                 }
                 (from, at) = (from + taken, at + new.len());
                 continue;
@@ -138,14 +166,19 @@ impl SourceMap {
         (at == value.len()).then_some(())
     }
 
-    /// The place of the value's byte `at` in the text; the nearest one before it, where it has none.
+    /// The place of the value's byte `at` in the text; the nearest one before it, where it has
+    /// none.
     pub(super) fn offset(&self, at: usize) -> Option<usize> {
         let after = self.pieces.partition_point(|piece| piece.value.start <= at);
         let piece = self.pieces.get(after.saturating_sub(1))?;
         let into = at.saturating_sub(piece.value.start);
         Some(
             piece.source.start
-                + if piece.value.len() == piece.source.len() { into.min(piece.source.len()) } else { 0 },
+                + if piece.value.len() == piece.source.len() {
+                    into.min(piece.source.len())
+                } else {
+                    0
+                },
         )
     }
 
@@ -154,13 +187,18 @@ impl SourceMap {
         let holds = |piece: &&Piece, at: usize| piece.value.start <= at && at < piece.value.end;
         let find = |at: usize| {
             let after = self.pieces.partition_point(|piece| piece.value.start <= at);
-            self.pieces.get(after.checked_sub(1)?).filter(|piece| holds(piece, at))
+            self.pieces
+                .get(after.checked_sub(1)?)
+                .filter(|piece| holds(piece, at))
         };
         let cut = "a part of an escape";
         if range.is_empty() {
             return self.offset(range.start).map(|at| at..at).ok_or(cut);
         }
-        let (first, last) = (find(range.start).ok_or(cut)?, find(range.end - 1).ok_or(cut)?);
+        let (first, last) = (
+            find(range.start).ok_or(cut)?,
+            find(range.end - 1).ok_or(cut)?,
+        );
         let verbatim = |piece: &Piece| piece.value.len() == piece.source.len();
         let start = match range.start - first.value.start {
             0 => first.source.start,
@@ -175,8 +213,8 @@ impl SourceMap {
         Ok(start..end)
     }
 
-    /// The edit of `source` that makes `change` in the value; an error says why there is none. Line breaks in the new
-    /// text are those of a literal block.
+    /// The edit of `source` that makes `change` in the value; an error says why there is none. Line
+    /// breaks in the new text are those of a literal block.
     pub(super) fn edit(&self, source: &str, change: &Edit) -> Result<Edit, &'static str> {
         let span = self.bytes(&change.span)?;
         let (old, new) = (&source[span.clone()], &*change.bytes);
@@ -187,7 +225,11 @@ impl SourceMap {
             ScalarStyle::SingleQuoted => new.replace('\'', "''"),
             ScalarStyle::DoubleQuoted => {
                 let new = new.replace('\\', "\\\\").replace('"', "\\\"");
-                if old.contains("\\/") { new.replace('/', "\\/") } else { new }
+                if old.contains("\\/") {
+                    new.replace('/', "\\/")
+                } else {
+                    new
+                }
             }
             ScalarStyle::Literal if new.contains('\n') => {
                 let end = if old.contains("\r\n") { "\r\n" } else { "\n" };
@@ -215,8 +257,11 @@ fn escape(text: &str) -> Option<(Option<char>, usize)> {
         let code = u32::from_str_radix(text.get(2..2 + digits)?, 16).ok()?;
         // JSON has what lies beyond the first plane as two escapes
         if digits == 4 && (0xd800..0xdc00).contains(&code) {
-            let low =
-                u32::from_str_radix(text.get(8..12).filter(|_| text[6..].starts_with("\\u"))?, 16).ok()?;
+            let low = u32::from_str_radix(
+                text.get(8..12).filter(|_| text[6..].starts_with("\\u"))?,
+                16,
+            )
+            .ok()?;
             let code = 0x10000 + ((code - 0xd800) << 10) + low.checked_sub(0xdc00)?;
             return Some((Some(char::from_u32(code)?), 12));
         }
@@ -226,7 +271,10 @@ fn escape(text: &str) -> Option<(Option<char>, usize)> {
     match sign {
         '\r' | '\n' => {
             let rest = text[1..].trim_start_matches('\r').strip_prefix('\n')?;
-            Some((None, text.len() - rest.trim_start_matches([' ', '\t']).len()))
+            Some((
+                None,
+                text.len() - rest.trim_start_matches([' ', '\t']).len(),
+            ))
         }
         'x' => hex(2),
         'u' => hex(4),

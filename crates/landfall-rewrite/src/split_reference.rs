@@ -34,13 +34,21 @@ impl<'s> SplitReference<'s> {
         if groups.is_empty() {
             return Vec::new();
         }
-        let merges = entries.iter().any(|(key, _)| key.scalar().is_some_and(|key| key.value == "<<"));
+        let merges = entries
+            .iter()
+            .any(|(key, _)| key.scalar().is_some_and(|key| key.value == "<<"));
         let is_digest = |key: &Node<'_>| {
-            key.scalar().and_then(|key| part(&key.value)).is_some_and(|(_, part)| part == Part::Digest)
+            key.scalar()
+                .and_then(|key| part(&key.value))
+                .is_some_and(|(_, part)| part == Part::Digest)
         };
-        let digests =
-            entries.iter().filter(|(key, _)| is_digest(key)).filter_map(|(_, value)| value.scalar());
-        let room = digests.into_iter().find(|scalar| scalar.value.is_empty() && scalar.span.len() == 2);
+        let digests = entries
+            .iter()
+            .filter(|(key, _)| is_digest(key))
+            .filter_map(|(_, value)| value.scalar());
+        let room = digests
+            .into_iter()
+            .find(|scalar| scalar.value.is_empty() && scalar.span.len() == 2);
         let one = |group: Group| {
             let reference = SplitReference::new(entries, &group, document, merges, room)?;
             Some((group, reference))
@@ -67,15 +75,29 @@ impl<'s> SplitReference<'s> {
             None => repository.1.to_owned(),
         };
         let mut whole = base.clone();
-        if base.parse::<ImageRef>().is_ok_and(|reference| reference.is_pinned()) {
+        if base
+            .parse::<ImageRef>()
+            .is_ok_and(|reference| reference.is_pinned())
+        {
             (tag, digest) = (None, None);
         }
         whole.extend(tag.map(|(_, tag)| format!(":{tag}")));
-        whole.extend(digest.map(|(_, digest)| match digest.len() == 64 && !digest.contains(':') {
-            true => format!("@sha256:{digest}"),
-            false => format!("@{digest}"),
-        }));
+        whole.extend(digest.map(
+            |(_, digest)| match digest.len() == 64 && !digest.contains(':') {
+                true => format!("@sha256:{digest}"),
+                false => format!("@{digest}"),
+            },
+        ));
         let merged = merges && (registry.is_none() || whole == base);
-        Some(SplitReference { registry, repository, tag, digest, room, base, whole, merged })
+        Some(SplitReference {
+            registry,
+            repository,
+            tag,
+            digest,
+            room,
+            base,
+            whole,
+            merged,
+        })
     }
 }

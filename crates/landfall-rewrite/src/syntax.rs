@@ -36,7 +36,11 @@ const TEXTS: [&str; 18] = [
 impl Syntax {
     /// The syntax of the file at `path`, by its name.
     pub fn of(path: &Path) -> Syntax {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_ascii_lowercase();
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
         let text = TEXTS.contains(&ending)
             || ["dockerfile", "containerfile", "makefile", ".env"]

@@ -18,7 +18,10 @@ pub(super) fn known() -> ReferenceIndex {
         "quay.io/c/d:1.10",
     ];
     let images = names.map(|name| {
-        format!("- {{name: '{name}', digest: {}, mediaType: m, size: 1}}\n", Digest::sha256(name.as_bytes()))
+        format!(
+            "- {{name: '{name}', digest: {}, mediaType: m, size: 1}}\n",
+            Digest::sha256(name.as_bytes())
+        )
     });
     let lock = Lock::parse("l", &format!("version: 1\nimages:\n{}", images.concat())).unwrap();
     ReferenceIndex::new(&lock, &Mapping::to("r:5/p".parse().unwrap()))
@@ -32,10 +35,14 @@ fn run(source: &str) -> (String, Vec<String>) {
 /// The same, read as `syntax`.
 pub(super) fn run_as(source: &str, syntax: Syntax) -> (String, Vec<String>) {
     let result = rewrite(source, syntax, &known(), Options::default());
-    let left = result.scan.found.into_iter().filter_map(|occurrence| match occurrence.meaning {
-        Meaning::Left { why } => Some(why),
-        _ => None,
-    });
+    let left = result
+        .scan
+        .found
+        .into_iter()
+        .filter_map(|occurrence| match occurrence.meaning {
+            Meaning::Left { why } => Some(why),
+            _ => None,
+        });
     (result.text, left.collect())
 }
 
@@ -49,22 +56,37 @@ pub(super) fn becomes(source: &str, expected: &str) {
 pub(super) fn stays(source: &str, reason: &str) {
     let (text, left) = run(source);
     assert_eq!(text, source);
-    assert!(left.len() == 1 && left[0].contains(reason), "{source}: {left:?}");
+    assert!(
+        left.len() == 1 && left[0].contains(reason),
+        "{source}: {left:?}"
+    );
 }
 
 #[test]
 fn any_key_any_nesting_and_json() {
-    becomes("- [{a: {b: ['quay.io/a/b:v1']}}]", "- [{a: {b: ['r:5/p/a/b:v1']}}]");
+    becomes(
+        "- [{a: {b: ['quay.io/a/b:v1']}}]",
+        "- [{a: {b: ['r:5/p/a/b:v1']}}]",
+    );
     becomes("quay.io/a/b:v1", "r:5/p/a/b:v1");
-    becomes("{\"a\":{\"b\":[\"quay.io/a/b:v1\",{}]}}\n", "{\"a\":{\"b\":[\"r:5/p/a/b:v1\",{}]}}\n");
-    becomes("? [x]\n: !!str quay.io/a/b:v1\n", "? [x]\n: !!str r:5/p/a/b:v1\n");
+    becomes(
+        "{\"a\":{\"b\":[\"quay.io/a/b:v1\",{}]}}\n",
+        "{\"a\":{\"b\":[\"r:5/p/a/b:v1\",{}]}}\n",
+    );
+    becomes(
+        "? [x]\n: !!str quay.io/a/b:v1\n",
+        "? [x]\n: !!str r:5/p/a/b:v1\n",
+    );
     becomes(
         "a: quay.io/a/b:v1\n---\n--- # x\nb: nginx:1.27",
         "a: r:5/p/a/b:v1\n---\n--- # x\nb: r:5/p/library/nginx:1.27",
     );
     let comments = "# nginx:1.27\n".repeat(500);
     becomes(&format!("{comments}a: 1"), &format!("{comments}a: 1"));
-    let long = format!("{{\"x\":[{}\"quay.io/a/b:v1\"]}}", "\"some text\",".repeat(500));
+    let long = format!(
+        "{{\"x\":[{}\"quay.io/a/b:v1\"]}}",
+        "\"some text\",".repeat(500)
+    );
     becomes(&long, &long.replace("quay.io", "r:5/p"));
 }
 
@@ -101,19 +123,34 @@ fn however_it_is_spelled() {
 #[test]
 fn positions() {
     becomes("image: nginx", "image: r:5/p/library/nginx");
-    becomes("spec: {containers: [{image: nginx}]}", "spec: {containers: [{image: r:5/p/library/nginx}]}");
+    becomes(
+        "spec: {containers: [{image: nginx}]}",
+        "spec: {containers: [{image: r:5/p/library/nginx}]}",
+    );
     stays("spec: {containers: [{image: quay.io/a/b}]}", "means latest");
     stays("services: {web: {image: quay.io/a/b}}", "means latest");
-    stays("volumes: [{image: {reference: quay.io/a/b}}]", "means latest");
+    stays(
+        "volumes: [{image: {reference: quay.io/a/b}}]",
+        "means latest",
+    );
     becomes("my_image: quay.io/a/b", "my_image: r:5/p/a/b");
     becomes("name: nginx", "name: nginx");
-    becomes("containers: [nginx, {name: nginx}]", "containers: [nginx, {name: nginx}]");
+    becomes(
+        "containers: [nginx, {name: nginx}]",
+        "containers: [nginx, {name: nginx}]",
+    );
 }
 
 #[test]
 fn the_split_form() {
-    becomes("{registry: quay.io, repository: a/b, tag: v1}", "{registry: r:5, repository: p/a/b, tag: v1}");
-    becomes("{registry: quay.io/a/, repository: b, tag: v1}", "{registry: r:5/p/a/, repository: b, tag: v1}");
+    becomes(
+        "{registry: quay.io, repository: a/b, tag: v1}",
+        "{registry: r:5, repository: p/a/b, tag: v1}",
+    );
+    becomes(
+        "{registry: quay.io/a/, repository: b, tag: v1}",
+        "{registry: r:5/p/a/, repository: b, tag: v1}",
+    );
     becomes(
         "{registry: '', repository: quay.io/a/b, tag: v1}",
         "{registry: '', repository: r:5/p/a/b, tag: v1}",
@@ -122,16 +159,34 @@ fn the_split_form() {
         "{registry: ~, repository: quay.io/c/d, tag: 1.10}",
         "{registry: ~, repository: r:5/p/c/d, tag: 1.10}",
     );
-    becomes("{repository: nginx, tag: 1.27}", "{repository: r:5/p/library/nginx, tag: 1.27}");
-    becomes("{repository: quay.io/a/b, tag:}", "{repository: r:5/p/a/b, tag:}");
-    becomes("{registry: quay.io, repository: 'a/b:v1'}", "{registry: r:5, repository: 'p/a/b:v1'}");
+    becomes(
+        "{repository: nginx, tag: 1.27}",
+        "{repository: r:5/p/library/nginx, tag: 1.27}",
+    );
+    becomes(
+        "{repository: quay.io/a/b, tag:}",
+        "{repository: r:5/p/a/b, tag:}",
+    );
+    becomes(
+        "{registry: quay.io, repository: 'a/b:v1'}",
+        "{registry: r:5, repository: 'p/a/b:v1'}",
+    );
     becomes(
         "{imageRegistry: quay.io, image_repository: a/b, image-tag: v1}",
         "{imageRegistry: r:5, image_repository: p/a/b, image-tag: v1}",
     );
-    becomes("{image: quay.io/a/b, tag: v1}", "{image: r:5/p/a/b, tag: v1}");
-    becomes("{image: nginx, imageTag: '1.27'}", "{image: r:5/p/library/nginx, imageTag: '1.27'}");
-    becomes("{registry: quay.io, image: {repository: x}}", "{registry: quay.io, image: {repository: x}}");
+    becomes(
+        "{image: quay.io/a/b, tag: v1}",
+        "{image: r:5/p/a/b, tag: v1}",
+    );
+    becomes(
+        "{image: nginx, imageTag: '1.27'}",
+        "{image: r:5/p/library/nginx, imageTag: '1.27'}",
+    );
+    becomes(
+        "{registry: quay.io, image: {repository: x}}",
+        "{registry: quay.io, image: {repository: x}}",
+    );
     let digest = Digest::sha256(b"quay.io/a/b:v1");
     let (hex, algorithm) = (digest.hex(), "sha256");
     becomes(
@@ -146,50 +201,91 @@ fn the_split_form() {
 
 #[test]
 fn split_references_that_cannot_be_decided_are_left() {
-    stays("{registry: quay.io, repository: a/b, tag: v2}", "only as v1");
+    stays(
+        "{registry: quay.io, repository: a/b, tag: v2}",
+        "only as v1",
+    );
     stays("{image: nginx, tag: '1.28'}", "only as");
     stays("{repository: nginx}", "neither a host nor a tag");
-    stays("{repository: quay.io/a/b, tag: '{{ .Chart.AppVersion }}'}", "tag or digest is none");
-    stays("{registry: docker.io, repository: quay.io/a/b, tag: v1}", "both name a host");
-    stays("x: &x {tag: v2}\ny: {<<: *x, repository: quay.io/a/b}", "merged");
-    stays("x: &r quay.io\ny: {registry: *r, repository: a/b, tag: v1}", "anchor");
-    stays("y: {registry: &r quay.io, repository: a/b, tag: v1}\nz: *r", "anchor");
+    stays(
+        "{repository: quay.io/a/b, tag: '{{ .Chart.AppVersion }}'}",
+        "tag or digest is none",
+    );
+    stays(
+        "{registry: docker.io, repository: quay.io/a/b, tag: v1}",
+        "both name a host",
+    );
+    stays(
+        "x: &x {tag: v2}\ny: {<<: *x, repository: quay.io/a/b}",
+        "merged",
+    );
+    stays(
+        "x: &r quay.io\ny: {registry: *r, repository: a/b, tag: v1}",
+        "anchor",
+    );
+    stays(
+        "y: {registry: &r quay.io, repository: a/b, tag: v1}\nz: *r",
+        "anchor",
+    );
 }
 
 /// What becomes of `source` where `names` are locked and `paths` are the site's.
 fn at_site(names: &[&str], paths: &str, source: &str) -> (String, Vec<String>) {
     let images = names.iter().map(|name| {
-        format!("- {{name: '{name}', digest: {}, mediaType: m, size: 1}}\n", Digest::sha256(name.as_bytes()))
+        format!(
+            "- {{name: '{name}', digest: {}, mediaType: m, size: 1}}\n",
+            Digest::sha256(name.as_bytes())
+        )
     });
     let lock = format!("version: 1\nimages:\n{}", images.collect::<String>());
-    let site = format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: r, paths: {{{paths}}}}}");
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: r, paths: {{{paths}}}}}"
+    );
     let site = landfall_model::config::Site::parse(std::path::Path::new("s"), &site).unwrap();
     let known = ReferenceIndex::new(
         &Lock::parse("l", &lock).unwrap(),
         &landfall_model::config::mapping("r:5".parse().unwrap(), Some(&site)),
     );
     let result = rewrite(source, Syntax::Document, &known, Options::default());
-    let left = result.scan.found.into_iter().filter_map(|occurrence| match occurrence.meaning {
-        Meaning::Left { why } => Some(why),
-        _ => None,
-    });
+    let left = result
+        .scan
+        .found
+        .into_iter()
+        .filter_map(|occurrence| match occurrence.meaning {
+            Meaning::Left { why } => Some(why),
+            _ => None,
+        });
     (result.text, left.collect())
 }
 
 #[test]
 fn the_registry_of_a_cluster() {
-    let names = ["registry.k8s.io/kube-proxy:v1", "registry.k8s.io/pause:3", "registry.k8s.io/x/y:1"];
+    let names = [
+        "registry.k8s.io/kube-proxy:v1",
+        "registry.k8s.io/pause:3",
+        "registry.k8s.io/x/y:1",
+    ];
     let text = "imageRepository: registry.k8s.io\n";
     let done = |paths: &str, names: &[&str]| at_site(names, paths, text);
-    assert_eq!(done("registry.k8s.io/x: other", &names), ("imageRepository: r:5\n".into(), vec![]));
-    assert_eq!(done("registry.k8s.io: k", &names), ("imageRepository: r:5/k\n".into(), vec![]));
+    assert_eq!(
+        done("registry.k8s.io/x: other", &names),
+        ("imageRepository: r:5\n".into(), vec![])
+    );
+    assert_eq!(
+        done("registry.k8s.io: k", &names),
+        ("imageRepository: r:5/k\n".into(), vec![])
+    );
     let (same, why) = done("registry.k8s.io/pause: k/pause", &names);
-    assert!(same == text && why[0].contains("does not go to one place"), "{why:?}");
+    assert!(
+        same == text && why[0].contains("does not go to one place"),
+        "{why:?}"
+    );
     // kubeadm asks a registry that is not its own for `coredns`, not for `coredns/coredns`
     let dns = [&names[..], &["registry.k8s.io/coredns/coredns:v1"]].concat();
     let (same, why) = done("", &dns);
     assert!(
-        same == text && why[0].contains("registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]"),
+        same == text
+            && why[0].contains("registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]"),
         "{why:?}"
     );
     let both = "registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]";
@@ -199,17 +295,44 @@ fn the_registry_of_a_cluster() {
 #[test]
 fn a_pin_is_the_locked_digest() {
     let pinned = |source: &str| {
-        let first = rewrite(source, Syntax::Document, &known(), Options { pin: true, comments: false }).text;
-        let again = rewrite(&first, Syntax::Document, &known(), Options { pin: true, comments: false }).text;
+        let first = rewrite(
+            source,
+            Syntax::Document,
+            &known(),
+            Options {
+                pin: true,
+                comments: false,
+            },
+        )
+        .text;
+        let again = rewrite(
+            &first,
+            Syntax::Document,
+            &known(),
+            Options {
+                pin: true,
+                comments: false,
+            },
+        )
+        .text;
         assert_eq!(first, again);
         first
     };
     let digest = Digest::sha256(b"quay.io/a/b:v1");
     let hex = digest.hex();
-    assert_eq!(pinned("a: quay.io/a/b:v1"), format!("a: r:5/p/a/b:v1@{digest}"));
-    assert_eq!(pinned("a: r:5/p/a/b:v1"), format!("a: r:5/p/a/b:v1@{digest}"));
+    assert_eq!(
+        pinned("a: quay.io/a/b:v1"),
+        format!("a: r:5/p/a/b:v1@{digest}")
+    );
+    assert_eq!(
+        pinned("a: r:5/p/a/b:v1"),
+        format!("a: r:5/p/a/b:v1@{digest}")
+    );
     assert_eq!(pinned("a: quay.io/a/b"), "a: r:5/p/a/b");
-    assert_eq!(pinned(&format!("a: quay.io/a/b@{digest}")), format!("a: r:5/p/a/b@{digest}"));
+    assert_eq!(
+        pinned(&format!("a: quay.io/a/b@{digest}")),
+        format!("a: r:5/p/a/b@{digest}")
+    );
     assert_eq!(
         pinned("{repository: quay.io/a/b, tag: v1, digest: ''}"),
         format!("{{repository: r:5/p/a/b, tag: v1, digest: '{digest}'}}")
@@ -230,15 +353,17 @@ fn a_pin_is_the_locked_digest() {
 
 #[test]
 fn comments_where_they_are_asked_for() {
-    let all = Options { comments: true, pin: false };
+    let all = Options {
+        comments: true,
+        pin: false,
+    };
     let yaml = rewrite(
         "# quay.io/a/b:v1\na: 1 # nginx:1.27\nb: |\n  # nginx:1.27\n  x\n",
         Syntax::Document,
         &known(),
         all,
     );
-    let expected =
-        "# r:5/p/a/b:v1\na: 1 # r:5/p/library/nginx:1.27\nb: |\n  # r:5/p/library/nginx:1.27\n  x\n";
+    let expected = "# r:5/p/a/b:v1\na: 1 # r:5/p/library/nginx:1.27\nb: |\n  # r:5/p/library/nginx:1.27\n  x\n";
     assert_eq!(yaml.text, expected);
     assert_eq!(
         rewrite("# quay.io/a/b:v1\nFROM x", Syntax::Text, &known(), all).text,
@@ -248,11 +373,20 @@ fn comments_where_they_are_asked_for() {
 
 #[test]
 fn a_delivered_trimmed_index_has_its_digest_written() {
-    let (old, new) = (Digest::sha256(b"quay.io/a/b:v1"), Digest::sha256(b"trimmed"));
+    let (old, new) = (
+        Digest::sha256(b"quay.io/a/b:v1"),
+        Digest::sha256(b"trimmed"),
+    );
     let known = known().with_replaced([(old.clone(), new.clone())]);
     let done = |source: &str| rewrite(source, Syntax::Document, &known, Options::default()).text;
-    assert_eq!(done(&format!("a: quay.io/a/b:v1@{old}")), format!("a: r:5/p/a/b:v1@{new}"));
-    assert_eq!(done(&format!("a: r:5/p/a/b@{old}")), format!("a: r:5/p/a/b@{new}"));
+    assert_eq!(
+        done(&format!("a: quay.io/a/b:v1@{old}")),
+        format!("a: r:5/p/a/b:v1@{new}")
+    );
+    assert_eq!(
+        done(&format!("a: r:5/p/a/b@{old}")),
+        format!("a: r:5/p/a/b@{new}")
+    );
     assert_eq!(
         done(&format!("{{repository: quay.io/a/b, digest: '{old}'}}")),
         format!("{{repository: r:5/p/a/b, digest: '{new}'}}")
@@ -261,12 +395,21 @@ fn a_delivered_trimmed_index_has_its_digest_written() {
 
 #[test]
 fn deep_documents_do_not_end_the_program() {
-    for text in ["[".repeat(100_000), "- ".repeat(50_000), format!("{}nginx:1.27", "{a: ".repeat(20_000))] {
+    for text in [
+        "[".repeat(100_000),
+        "- ".repeat(50_000),
+        format!("{}nginx:1.27", "{a: ".repeat(20_000)),
+    ] {
         assert_eq!(run(&text).0.replace("r:5/p/library/", ""), text);
     }
     let mut text = "image: quay.io/a/b:v1\n".to_owned();
     for _ in 0..20 {
-        text = format!("a: |\n{}", text.lines().map(|line| format!("  {line}\n")).collect::<String>());
+        text = format!(
+            "a: |\n{}",
+            text.lines()
+                .map(|line| format!("  {line}\n"))
+                .collect::<String>()
+        );
     }
     assert!(run(&text).0.contains("r:5/p/a/b:v1"));
 }
@@ -275,26 +418,42 @@ fn deep_documents_do_not_end_the_program() {
 fn landfalls_own_documents_name_things_as_upstream_does() {
     let manifest = "apiVersion: landfall/v1\nkind: Manifest\nimages: [quay.io/a/b:v1]\n";
     becomes(manifest, manifest);
-    becomes(&format!("{manifest}---\nx: quay.io/a/b:v1\n"), &format!("{manifest}---\nx: r:5/p/a/b:v1\n"));
+    becomes(
+        &format!("{manifest}---\nx: quay.io/a/b:v1\n"),
+        &format!("{manifest}---\nx: r:5/p/a/b:v1\n"),
+    );
 }
 
 #[test]
 fn a_quoted_scalar_may_go_on_in_the_column_of_its_key() {
     let split = "{registry: quay.io, repository: a/b, tag: v1}";
     let done = "{registry: r:5, repository: p/a/b, tag: v1}";
-    for around in ["a: \"x\ny\"\nb: ", "k:\n  a: 'x\n  y'\n  b: ", "k:\n- 'x\n- y'\n- "] {
+    for around in [
+        "a: \"x\ny\"\nb: ",
+        "k:\n  a: 'x\n  y'\n  b: ",
+        "k:\n- 'x\n- y'\n- ",
+    ] {
         becomes(&format!("{around}{split}\n"), &format!("{around}{done}\n"));
     }
     becomes("a: 'x\nquay.io/a/b:v1'\n", "a: 'x\nr:5/p/a/b:v1'\n");
     let secret = "kind: Secret\nx: 'a\nb' # c\nimage: nginx\n";
     let result = rewrite(secret, Syntax::Document, &known(), Options::default());
-    assert!(result.scan.secrets.contains(&(0..secret.len())), "{result:?}");
+    assert!(
+        result.scan.secrets.contains(&(0..secret.len())),
+        "{result:?}"
+    );
 }
 
 #[test]
 fn what_is_no_yaml_is_taken_word_by_word() {
-    becomes("a: 1\nb: [\nc: quay.io/a/b:v1\n", "a: 1\nb: [\nc: r:5/p/a/b:v1\n");
-    becomes("a: *nobody\nx: \"nginx:1.27\"", "a: *nobody\nx: \"r:5/p/library/nginx:1.27\"");
+    becomes(
+        "a: 1\nb: [\nc: quay.io/a/b:v1\n",
+        "a: 1\nb: [\nc: r:5/p/a/b:v1\n",
+    );
+    becomes(
+        "a: *nobody\nx: \"nginx:1.27\"",
+        "a: *nobody\nx: \"r:5/p/library/nginx:1.27\"",
+    );
 }
 
 #[test]
@@ -311,11 +470,22 @@ fn each_document_of_a_stream_is_looked_at_where_something_may_stand() {
         let (text, _) = run(&format!("a: nginx:1.27\n---\n{document}---\nb: 1\n"));
         assert!(!text.contains(document), "{text}");
     }
-    let alias = at_site(&["registry.k8s.io/pause:3"], "", "a: x/pause\n---\nimageRepository: k8s.gcr.io\n");
+    let alias = at_site(
+        &["registry.k8s.io/pause:3"],
+        "",
+        "a: x/pause\n---\nimageRepository: k8s.gcr.io\n",
+    );
     assert_eq!(alias.0, "a: x/pause\n---\nimageRepository: r:5\n");
     // what is passed over need not be YAML
-    becomes("a: [\n---\nb: nginx:1.27\n", "a: [\n---\nb: r:5/p/library/nginx:1.27\n");
-    let read_as = |text: &str| rewrite(text, Syntax::Document, &known(), Options::default()).scan.read_as;
+    becomes(
+        "a: [\n---\nb: nginx:1.27\n",
+        "a: [\n---\nb: r:5/p/library/nginx:1.27\n",
+    );
+    let read_as = |text: &str| {
+        rewrite(text, Syntax::Document, &known(), Options::default())
+            .scan
+            .read_as
+    };
     assert_eq!(read_as("a: 1\n---\nx nginx:1.27\n"), super::ReadAs::Yaml);
     assert_eq!(read_as("a\n---\nx nginx:1.27\n"), super::ReadAs::Text);
 }
@@ -323,30 +493,63 @@ fn each_document_of_a_stream_is_looked_at_where_something_may_stand() {
 #[test]
 fn a_gzipped_text_is_read_up_to_the_limit() {
     let inner = "image: quay.io/a/b:v1\n";
-    let source = format!("userData: {}\n", STANDARD.encode(gzip::compress(inner.as_bytes()).unwrap()));
+    let source = format!(
+        "userData: {}\n",
+        STANDARD.encode(gzip::compress(inner.as_bytes()).unwrap())
+    );
     let index = known();
     let written = |unpacked_bytes: u64| {
-        let limits = Limits { unpacked_bytes, ..Limits::default() };
-        let settings = Settings { index: &index, options: Options::default(), report_unknown: false, limits };
-        let scanner =
-            Scanner { settings, read_document: |scanner, text, depth| read(scanner, SHAPES, text, depth) };
-        let scan = scanner.scan(&source, Syntax::Document, 0).with_lines(&source);
+        let limits = Limits {
+            unpacked_bytes,
+            ..Limits::default()
+        };
+        let settings = Settings {
+            index: &index,
+            options: Options::default(),
+            report_unknown: false,
+            limits,
+        };
+        let scanner = Scanner {
+            settings,
+            read_document: |scanner, text, depth| read(scanner, SHAPES, text, depth),
+        };
+        let scan = scanner
+            .scan(&source, Syntax::Document, 0)
+            .with_lines(&source);
         let text = scan.apply(&source);
-        let written = STANDARD.decode(text.trim_end().strip_prefix("userData: ").unwrap()).unwrap();
-        (String::from_utf8(gzip::decompress(&written, 100).unwrap().unwrap()).unwrap(), scan.found.len())
+        let written = STANDARD
+            .decode(text.trim_end().strip_prefix("userData: ").unwrap())
+            .unwrap();
+        (
+            String::from_utf8(gzip::decompress(&written, 100).unwrap().unwrap()).unwrap(),
+            scan.found.len(),
+        )
     };
     let length = inner.len() as u64;
     assert_eq!(written(length), ("image: r:5/p/a/b:v1\n".to_owned(), 1));
     // one byte more than is unpacked: the text is left as it is
     assert_eq!(written(length - 1), (inner.to_owned(), 0));
-    assert_eq!(Limits::default().unpacked_bytes, 8 << 20, "docs/rewrite.md names it");
+    assert_eq!(
+        Limits::default().unpacked_bytes,
+        8 << 20,
+        "docs/rewrite.md names it"
+    );
 }
 
 #[test]
 fn a_literal_in_a_call_of_a_template_that_happens_to_be_yaml() {
-    becomes("image: '{{ Image \"quay.io/a/b:v1\" }}'\n", "image: '{{ Image \"r:5/p/a/b:v1\" }}'\n");
-    becomes("image: {{ Image \"quay.io/a/b:v1\" }}\n", "image: {{ Image \"r:5/p/a/b:v1\" }}\n");
-    becomes("image: {{ \"quay.io/a/b:v1\" }}\n", "image: {{ \"r:5/p/a/b:v1\" }}\n");
+    becomes(
+        "image: '{{ Image \"quay.io/a/b:v1\" }}'\n",
+        "image: '{{ Image \"r:5/p/a/b:v1\" }}'\n",
+    );
+    becomes(
+        "image: {{ Image \"quay.io/a/b:v1\" }}\n",
+        "image: {{ Image \"r:5/p/a/b:v1\" }}\n",
+    );
+    becomes(
+        "image: {{ \"quay.io/a/b:v1\" }}\n",
+        "image: {{ \"r:5/p/a/b:v1\" }}\n",
+    );
     becomes(
         "a:\n- image: {{ default 'quay.io/a/b:v1' .x | quote }}\n- x\n",
         "a:\n- image: {{ default 'r:5/p/a/b:v1' .x | quote }}\n- x\n",
@@ -357,8 +560,14 @@ fn a_literal_in_a_call_of_a_template_that_happens_to_be_yaml() {
     );
     stays("image: '{{ Image \"quay.io/a/b:v2\" }}'\n", "only as v1");
     stays("image: {{ Image \"quay.io/a/b:v2\" }}\n", "only as v1");
-    stays("spec: {openAPIV3Schema: {default: {{ Image \"quay.io/a/b:v1\" }}}}\n", "schema");
-    becomes("image: {{/* quay.io/a/b:v1 */}}\n", "image: {{/* quay.io/a/b:v1 */}}\n");
+    stays(
+        "spec: {openAPIV3Schema: {default: {{ Image \"quay.io/a/b:v1\" }}}}\n",
+        "schema",
+    );
+    becomes(
+        "image: {{/* quay.io/a/b:v1 */}}\n",
+        "image: {{/* quay.io/a/b:v1 */}}\n",
+    );
     // a mapping as a key that is no call
     stays("? {quay.io/a/b:v1: x}\n: y\n", "key");
 }

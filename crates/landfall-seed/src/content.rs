@@ -21,9 +21,16 @@ pub(crate) struct Family {
     pub(crate) config: &'static str,
 }
 
-pub(crate) const OCI: Family = Family { index: OCI_INDEX, manifest: OCI_MANIFEST, config: OCI_CONFIG };
-pub(crate) const DOCKER: Family =
-    Family { index: DOCKER_LIST, manifest: DOCKER_MANIFEST, config: DOCKER_CONFIG };
+pub(crate) const OCI: Family = Family {
+    index: OCI_INDEX,
+    manifest: OCI_MANIFEST,
+    config: OCI_CONFIG,
+};
+pub(crate) const DOCKER: Family = Family {
+    index: DOCKER_LIST,
+    manifest: DOCKER_MANIFEST,
+    config: DOCKER_CONFIG,
+};
 
 /// A layer as it is stored, and the digest of the tar in it.
 #[derive(Clone)]
@@ -40,7 +47,9 @@ impl Programs {
     pub(crate) fn of_this_machine() -> Result<Programs> {
         let mut paths: Vec<PathBuf> = Vec::new();
         for folder in ["/usr/bin", "/bin", "/usr/sbin"] {
-            let Ok(entries) = std::fs::read_dir(folder) else { continue };
+            let Ok(entries) = std::fs::read_dir(folder) else {
+                continue;
+            };
             paths.extend(entries.flatten().map(|entry| entry.path()));
         }
         let usable = |path: &PathBuf| {
@@ -60,7 +69,9 @@ impl Programs {
         while total < size
             && let Some(path) = self.0.pop()
         {
-            let Ok(content) = std::fs::read(&path) else { continue };
+            let Ok(content) = std::fs::read(&path) else {
+                continue;
+            };
             total += content.len();
             files.push((path.strip_prefix("/")?.to_path_buf(), content));
         }
@@ -84,7 +95,11 @@ pub(crate) fn layer(files: &[(PathBuf, Vec<u8>)], family: Family) -> Result<Laye
         OCI_INDEX => (zstd::encode_all(&tar[..], 1)?, OCI_LAYER),
         _ => (tar, DOCKER_LAYER),
     };
-    Ok(Layer { bytes, diff_id, media_type })
+    Ok(Layer {
+        bytes,
+        diff_id,
+        media_type,
+    })
 }
 
 /// Bytes that do not compress, the same for the same seed (xorshift64*).
@@ -96,12 +111,18 @@ pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
         state ^= state >> 27;
         state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes()
     };
-    let mut bytes: Vec<u8> = std::iter::repeat_with(next).take(len.div_ceil(8)).flatten().collect();
+    let mut bytes: Vec<u8> = std::iter::repeat_with(next)
+        .take(len.div_ceil(8))
+        .flatten()
+        .collect();
     bytes.truncate(len);
     bytes
 }
 
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("sha256:{hex}")
 }

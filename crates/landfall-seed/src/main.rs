@@ -18,10 +18,13 @@
 //! seed scale [NAME=NUMBER]...   what a large fleet costs by 1 to 256 shards: a model, from measured costs
 //! ```
 //!
-//! It speaks plain http by the oci-client crate, and so is a second opinion on landfall's own client
-//! and server.
+//! It speaks plain http by the oci-client crate, and so is a second opinion on landfall's own
+//! client and server.
 #![allow(clippy::print_stdout)]
-#![allow(clippy::disallowed_methods, reason = "it reads a manifest of its own user")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "it reads a manifest of its own user"
+)]
 
 mod content;
 mod scale;
@@ -31,8 +34,8 @@ mod wan;
 
 use anyhow::{Context, Result, bail, ensure};
 use content::{
-    DOCKER, DOCKER_LIST, DOCKER_MANIFEST, Family, Layer, OCI, OCI_INDEX, OCI_LAYER, OCI_MANIFEST, Programs,
-    layer, noise, sha256,
+    DOCKER, DOCKER_LIST, DOCKER_MANIFEST, Family, Layer, OCI, OCI_INDEX, OCI_LAYER, OCI_MANIFEST,
+    Programs, layer, noise, sha256,
 };
 use oci_client::client::{Client, ClientConfig, ClientProtocol};
 use oci_client::secrets::RegistryAuth::Anonymous;
@@ -50,7 +53,11 @@ async fn main() -> Result<()> {
         no_proxy: Some("*".into()),
         ..ClientConfig::default()
     };
-    let mut seed = Seed { client: Client::try_from(config)?, sent: BTreeSet::new(), bytes: 0 };
+    let mut seed = Seed {
+        client: Client::try_from(config)?,
+        sent: BTreeSet::new(),
+        bytes: 0,
+    };
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["put", address, manifest] => seed.put(address, Path::new(manifest)).await,
@@ -61,7 +68,13 @@ async fn main() -> Result<()> {
         ["large", address, gigabytes] => seed.large(address, gigabytes.parse()?).await,
         ["wan", listen, target, ms, mbit] => {
             let (ms, mbit): (u64, f64) = (ms.parse()?, mbit.parse()?);
-            wan::wan(listen, target, std::time::Duration::from_millis(ms), mbit * 1e6 / 8.0).await
+            wan::wan(
+                listen,
+                target,
+                std::time::Duration::from_millis(ms),
+                mbit * 1e6 / 8.0,
+            )
+            .await
         }
         ["read", reference] => seed.read(reference).await,
         ["upload", address, dir] => upload::upload(address, Path::new(dir)).await,
@@ -86,13 +99,17 @@ struct Seed {
 
 impl Seed {
     async fn put(&mut self, address: &str, manifest: &Path) -> Result<()> {
-        let text = std::fs::read_to_string(manifest).with_context(|| manifest.display().to_string())?;
+        let text =
+            std::fs::read_to_string(manifest).with_context(|| manifest.display().to_string())?;
         let document: Value = serde_yaml::from_str(&text)?;
         let images = document["images"].as_array().cloned().unwrap_or_default();
         let mut programs = Programs::of_this_machine()?;
         let base = programs.take(12 << 20)?;
         for (count, image) in images.iter().enumerate() {
-            let name = image.as_str().or_else(|| image["ref"].as_str()).context("an image has no name")?;
+            let name = image
+                .as_str()
+                .or_else(|| image["ref"].as_str())
+                .context("an image has no name")?;
             let name: Reference = name.parse()?;
             let place = format!("{address}/{}/{}", name.registry(), name.repository());
             let tag = name.tag().unwrap_or("latest");
@@ -101,11 +118,19 @@ impl Seed {
             let mut children = Vec::new();
             let own = programs.take(4 << 20)?;
             for architecture in ["amd64", "arm64"] {
-                let note = (PathBuf::from("etc/platform"), format!("linux/{architecture}\n").into_bytes());
-                let layers = [layer(&base, family)?, layer(&own, family)?, layer(&[note], family)?];
+                let note = (
+                    PathBuf::from("etc/platform"),
+                    format!("linux/{architecture}\n").into_bytes(),
+                );
+                let layers = [
+                    layer(&base, family)?,
+                    layer(&own, family)?,
+                    layer(&[note], family)?,
+                ];
                 children.push(self.image(&place, architecture, &layers, family).await?);
             }
-            let index = json!({"schemaVersion": 2, "mediaType": family.index, "manifests": children});
+            let index =
+                json!({"schemaVersion": 2, "mediaType": family.index, "manifests": children});
             self.manifest(&place, tag, family.index, &index).await?;
         }
         println!(
@@ -116,18 +141,34 @@ impl Seed {
         Ok(())
     }
 
-    /// Five bases of 40 MB; on each of them eight images with layers of 12, 5 and 1.5 MB of their own.
+    /// Five bases of 40 MB; on each of them eight images with layers of 12, 5 and 1.5 MB of their
+    /// own.
     async fn bench(&mut self, address: &str) -> Result<()> {
-        self.bases(address, "bench", 5, 8, [40_000_000, 12_000_000, 5_000_000, 750_000]).await
+        self.bases(
+            address,
+            "bench",
+            5,
+            8,
+            [40_000_000, 12_000_000, 5_000_000, 750_000],
+        )
+        .await
     }
 
-    /// For a long line: four bases of 20 MB; on each of them five images with layers of 4.5, 1 and 0.4 MB of their own.
+    /// For a long line: four bases of 20 MB; on each of them five images with layers of 4.5, 1 and
+    /// 0.4 MB of their own.
     async fn line(&mut self, address: &str) -> Result<()> {
-        self.bases(address, "line", 4, 5, [20_000_000, 4_500_000, 1_000_000, 200_000]).await
+        self.bases(
+            address,
+            "line",
+            4,
+            5,
+            [20_000_000, 4_500_000, 1_000_000, 200_000],
+        )
+        .await
     }
 
-    /// Two-platform images on bases. The sizes are those of a base, of two layers of each image, and of one of each
-    /// platform, in bytes.
+    /// Two-platform images on bases. The sizes are those of a base, of two layers of each image,
+    /// and of one of each platform, in bytes.
     async fn bases(
         &mut self,
         address: &str,
@@ -141,18 +182,29 @@ impl Seed {
             for image in 0..images {
                 let own = |part: u64| 10_000 + base * 1000 + image * 10 + part;
                 let place = format!("{address}/{name}/base-{base}/app-{image}");
-                let middle = [foundation.clone(), random(own(1), first)?, random(own(2), second)?];
+                let middle = [
+                    foundation.clone(),
+                    random(own(1), first)?,
+                    random(own(2), second)?,
+                ];
                 let mut children = Vec::new();
                 for (part, architecture) in [(3, "amd64"), (4, "arm64")] {
                     let top = random(own(part), of_platform)?;
-                    children
-                        .push(self.image(&place, architecture, &[&middle[..], &[top]].concat(), OCI).await?);
+                    children.push(
+                        self.image(&place, architecture, &[&middle[..], &[top]].concat(), OCI)
+                            .await?,
+                    );
                 }
-                let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": children});
+                let index =
+                    json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": children});
                 self.manifest(&place, "v1", OCI_INDEX, &index).await?;
             }
         }
-        println!("{} images, {} MB of unique blobs", bases * images, self.bytes / 1_000_000);
+        println!(
+            "{} images, {} MB of unique blobs",
+            bases * images,
+            self.bytes / 1_000_000
+        );
         Ok(())
     }
 
@@ -160,15 +212,25 @@ impl Seed {
     async fn small(&mut self, address: &str, count: u64) -> Result<()> {
         for image in 0..count {
             let place = format!("{address}/small/base-{}/app-{image}", image % 10);
-            let layers = [random(2000 + image % 10, 100_000)?, random(100_000 + image, 20_000)?];
+            let layers = [
+                random(2000 + image % 10, 100_000)?,
+                random(100_000 + image, 20_000)?,
+            ];
             self.tagged(&place, &layers).await?;
         }
-        println!("{count} images, {} MB of unique blobs", self.bytes / 1_000_000);
+        println!(
+            "{count} images, {} MB of unique blobs",
+            self.bytes / 1_000_000
+        );
         Ok(())
     }
 
     async fn big(&mut self, address: &str, megabytes: usize) -> Result<()> {
-        self.tagged(&format!("{address}/big/app"), &[random(1, megabytes * 1_000_000)?]).await?;
+        self.tagged(
+            &format!("{address}/big/app"),
+            &[random(1, megabytes * 1_000_000)?],
+        )
+        .await?;
         println!("1 image, {} MB", self.bytes / 1_000_000);
         Ok(())
     }
@@ -177,8 +239,13 @@ impl Seed {
     async fn large(&mut self, address: &str, gigabytes: usize) -> Result<()> {
         for image in 0..20 {
             let bytes = noise(1_000_000 + image, 1_000_000).repeat(50 * gigabytes);
-            let layer = Layer { bytes, diff_id: sha256(&image.to_le_bytes()), media_type: OCI_LAYER };
-            self.tagged(&format!("{address}/large/app-{image}"), &[layer]).await?;
+            let layer = Layer {
+                bytes,
+                diff_id: sha256(&image.to_le_bytes()),
+                media_type: OCI_LAYER,
+            };
+            self.tagged(&format!("{address}/large/app-{image}"), &[layer])
+                .await?;
         }
         println!("20 images, {} MB", self.bytes / 1_000_000);
         Ok(())
@@ -192,7 +259,13 @@ impl Seed {
     }
 
     /// Sends a one-platform image and gives its descriptor.
-    async fn image(&mut self, place: &str, arch: &str, layers: &[Layer], family: Family) -> Result<Value> {
+    async fn image(
+        &mut self,
+        place: &str,
+        arch: &str,
+        layers: &[Layer],
+        family: Family,
+    ) -> Result<Value> {
         let manifest = self.manifest_of(place, arch, layers, family).await?;
         let mut descriptor = self.manifest(place, "", family.manifest, &manifest).await?;
         descriptor["platform"] = json!({"architecture": arch, "os": "linux"});
@@ -248,7 +321,11 @@ impl Seed {
     ) -> Result<Value> {
         let bytes = serde_json::to_vec(manifest)?;
         let digest = sha256(&bytes);
-        let reference = if tag.is_empty() { format!("{place}@{digest}") } else { format!("{place}:{tag}") };
+        let reference = if tag.is_empty() {
+            format!("{place}@{digest}")
+        } else {
+            format!("{place}:{tag}")
+        };
         let size = bytes.len();
         self.client
             .push_manifest_raw(&reference.parse()?, bytes, media_type.parse()?)
@@ -259,21 +336,39 @@ impl Seed {
 
     async fn read(&mut self, reference: &str) -> Result<()> {
         let top: Reference = reference.parse()?;
-        self.client.auth(&top, &Anonymous, RegistryOperation::Pull).await?;
+        self.client
+            .auth(&top, &Anonymous, RegistryOperation::Pull)
+            .await?;
         let (mut manifests, mut blobs) = (0, 0);
         let mut pending = vec![top.clone()];
         while let Some(next) = pending.pop() {
             let accepted = [OCI_INDEX, OCI_MANIFEST, DOCKER_LIST, DOCKER_MANIFEST];
-            let (bytes, digest) = self.client.pull_manifest_raw(&next, &Anonymous, &accepted).await?;
-            ensure!(sha256(&bytes) == digest, "{next}: the registry says {digest}, the bytes say otherwise");
-            ensure!(next.digest().is_none_or(|asked| asked == digest), "{next}: answered with {digest}");
+            let (bytes, digest) = self
+                .client
+                .pull_manifest_raw(&next, &Anonymous, &accepted)
+                .await?;
+            ensure!(
+                sha256(&bytes) == digest,
+                "{next}: the registry says {digest}, the bytes say otherwise"
+            );
+            ensure!(
+                next.digest().is_none_or(|asked| asked == digest),
+                "{next}: answered with {digest}"
+            );
             manifests += 1;
             let document: Value = serde_json::from_slice(&bytes)?;
             for child in document["manifests"].as_array().into_iter().flatten() {
-                let digest = child["digest"].as_str().context("a child without a digest")?;
+                let digest = child["digest"]
+                    .as_str()
+                    .context("a child without a digest")?;
                 pending.push(top.clone_with_digest(digest.to_owned()));
             }
-            for blob in document["layers"].as_array().into_iter().flatten().chain(document.get("config")) {
+            for blob in document["layers"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .chain(document.get("config"))
+            {
                 let digest = blob["digest"].as_str().context("a blob without a digest")?;
                 let mut content = Vec::new();
                 self.client.pull_blob(&top, digest, &mut content).await?;
@@ -292,5 +387,8 @@ impl Seed {
 
 /// A layer that does not compress.
 fn random(seed: u64, len: usize) -> Result<Layer> {
-    layer(&[(PathBuf::from(format!("data/{seed}")), noise(seed, len))], OCI)
+    layer(
+        &[(PathBuf::from(format!("data/{seed}")), noise(seed, len))],
+        OCI,
+    )
 }

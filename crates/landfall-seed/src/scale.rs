@@ -1,5 +1,5 @@
-//! What a large fleet costs by one to 256 shards: a model of `landfall pull --shard I/N` that splits as landfall does, from
-//! costs that were measured elsewhere and are given as `NAME=NUMBER`.
+//! What a large fleet costs by one to 256 shards: a model of `landfall pull --shard I/N` that
+//! splits as landfall does, from costs that were measured elsewhere and are given as `NAME=NUMBER`.
 
 use anyhow::{Context, Result, bail};
 use landfall_model::{cost, split};
@@ -9,23 +9,51 @@ use std::collections::BTreeMap;
 const PARAMETERS: &[(&str, f64, &str)] = &[
     ("images", 40_000.0, "images of the fleet"),
     ("terabytes", 100.0, "content of the fleet, each blob once"),
-    ("layers", 10.0, "layers that only one image has, in the mean"),
+    (
+        "layers",
+        10.0,
+        "layers that only one image has, in the mean",
+    ),
     ("sigma", 2.0, "spread of the layers' log-normal size"),
     ("jobs", 12.0, "--jobs: connections of a runner"),
     ("hosts", 4.0, "upstream hosts with about equal parts"),
-    ("per_host", 96.0, "maxConcurrent of each, which all shards share"),
+    (
+        "per_host",
+        96.0,
+        "maxConcurrent of each, which all shards share",
+    ),
     (
         "request_ms",
         47.0,
         "one request beside its bytes: 910 in 3.59 s by 12 at once, docs/performance.md, the long line",
     ),
-    ("connection", 12.5, "MB/s of one connection upstream: 100 Mbit/s, the same line"),
-    ("runner", 532.0, "MB/s that a runner of two cores takes in: docs/performance.md, pull"),
-    ("store", 1e9, "MB/s that the store takes of one runner; no bound unless it is given"),
+    (
+        "connection",
+        12.5,
+        "MB/s of one connection upstream: 100 Mbit/s, the same line",
+    ),
+    (
+        "runner",
+        532.0,
+        "MB/s that a runner of two cores takes in: docs/performance.md, pull",
+    ),
+    (
+        "store",
+        1e9,
+        "MB/s that the store takes of one runner; no bound unless it is given",
+    ),
     ("store_ms", 0.0, "one request to the store beside its bytes"),
     ("part", 16.0, "MB of one part of an upload to the store"),
-    ("start", 10.0, "seconds until a runner works: a pod that starts, the lock read and split"),
-    ("memory", 30.0, "MB that a runner takes: docs/performance.md, pull"),
+    (
+        "start",
+        10.0,
+        "seconds until a runner works: a pod that starts, the lock read and split",
+    ),
+    (
+        "memory",
+        30.0,
+        "MB that a runner takes: docs/performance.md, pull",
+    ),
     (
         "shared_cores",
         0.0,
@@ -36,11 +64,15 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
         0.0,
         "processor time of one request, at runner and upstream together, where they share cores",
     ),
-    ("pack", 929.0, "MB/s of the one that packs: docs/performance.md, pack"),
+    (
+        "pack",
+        929.0,
+        "MB/s of the one that packs: docs/performance.md, pack",
+    ),
 ];
 
-/// Prices of AWS, us-east-1, on demand, June 2026: Fargate (Linux, x86) a vCPU and a GB an hour; S3 Standard a thousand PUTs, a
-/// thousand GETs, and a GB a month above the first 50 TB.
+/// Prices of AWS, us-east-1, on demand, June 2026: Fargate (Linux, x86) a vCPU and a GB an hour; S3
+/// Standard a thousand PUTs, a thousand GETs, and a GB a month above the first 50 TB.
 const VCPU_HOUR: f64 = 0.04048;
 const GB_HOUR: f64 = 0.004_445;
 const PUTS: f64 = 0.005;
@@ -56,15 +88,21 @@ const LARGEST: f64 = 50e9;
 /// What was measured: so many runners took so many seconds.
 type Measured = Vec<(usize, f64)>;
 
-/// Prints the table. `given` has parameters as `NAME=NUMBER`, and `measured=N:SECONDS,…` to check the model by.
+/// Prints the table. `given` has parameters as `NAME=NUMBER`, and `measured=N:SECONDS,…` to check
+/// the model by.
 pub(crate) fn scale(given: &[&str]) -> Result<()> {
-    let mut told: BTreeMap<&str, f64> = PARAMETERS.iter().map(|(name, value, _)| (*name, *value)).collect();
+    let mut told: BTreeMap<&str, f64> = PARAMETERS
+        .iter()
+        .map(|(name, value, _)| (*name, *value))
+        .collect();
     let mut measured: Measured = Vec::new();
     for pair in given {
         let (name, value) = pair.split_once('=').context("write NAME=NUMBER")?;
         if name == "measured" {
             for point in value.split(',') {
-                let (runners, seconds) = point.split_once(':').context("write measured=N:SECONDS,…")?;
+                let (runners, seconds) = point
+                    .split_once(':')
+                    .context("write measured=N:SECONDS,…")?;
                 measured.push((runners.parse()?, seconds.parse()?));
             }
         } else if let Some(known) = told.get_mut(name) {
@@ -80,11 +118,16 @@ pub(crate) fn scale(given: &[&str]) -> Result<()> {
         println!("\n| runners | measured, s | modelled, s | ratio |\n|---:|---:|---:|---:|");
         for (runners, seconds) in measured {
             let modelled = run(&told, &fleet, runners).makespan;
-            println!("| {runners} | {seconds:.1} | {modelled:.1} | {:.2} |", modelled / seconds);
+            println!(
+                "| {runners} | {seconds:.1} | {modelled:.1} | {:.2} |",
+                modelled / seconds
+            );
         }
     }
     println!("\n| told | value | |\n|---|---:|---|");
-    PARAMETERS.iter().for_each(|(name, _, what)| println!("| `{name}` | {} | {what} |", told[name]));
+    PARAMETERS
+        .iter()
+        .for_each(|(name, _, what)| println!("| `{name}` | {} | {what} |", told[name]));
     Ok(())
 }
 
@@ -98,7 +141,9 @@ fn fleet(told: &BTreeMap<&str, f64>) -> Vec<u64> {
     // scaled to the whole, and again after the largest were bounded
     for _ in 0..20 {
         let scale = told["terabytes"] * 1e12 / layers.iter().sum::<f64>();
-        layers.iter_mut().for_each(|size| *size = (*size * scale).min(LARGEST));
+        layers
+            .iter_mut()
+            .for_each(|size| *size = (*size * scale).min(LARGEST));
     }
     layers
         .into_iter()
@@ -138,23 +183,38 @@ struct Run {
 fn run(told: &BTreeMap<&str, f64>, fleet: &[u64], runners: usize) -> Run {
     let share = (told["per_host"] / runners as f64).floor().max(1.0);
     let connections = told["jobs"].min(told["hosts"] * share);
-    let width = (connections * told["connection"]).min(told["runner"]).min(told["store"]) * 1e6;
+    let width = (connections * told["connection"])
+        .min(told["runner"])
+        .min(told["store"])
+        * 1e6;
     let parts = |size: u64| (size as f64 / (told["part"] * 1e6)).ceil().max(1.0);
     // a large upload is begun and ended too
-    let puts = |size: u64| if parts(size) > 1.0 { parts(size) + 2.0 } else { 1.0 };
+    let puts = |size: u64| {
+        if parts(size) > 1.0 {
+            parts(size) + 2.0
+        } else {
+            1.0
+        }
+    };
     // idle connections help with what is large, so a runner is done when its work is
     let seconds = |size: u64| {
         let waits = told["request_ms"] + told["store_ms"] * puts(size);
         size as f64 / width + waits / 1000.0 / connections
     };
     let mut loads = vec![0.0; runners];
-    for (at, shard) in split(fleet.iter().enumerate().map(|(at, size)| (at, cost(*size))), runners) {
+    for (at, shard) in split(
+        fleet.iter().enumerate().map(|(at, size)| (at, cost(*size))),
+        runners,
+    ) {
         loads[shard - 1] += seconds(fleet[at]);
     }
     let all: f64 = loads.iter().sum();
     let cores = told["shared_cores"];
-    let at_cores =
-        if cores > 0.0 { told["request_cpu_ms"] / 1000.0 * fleet.len() as f64 / cores } else { 0.0 };
+    let at_cores = if cores > 0.0 {
+        told["request_cpu_ms"] / 1000.0 * fleet.len() as f64 / cores
+    } else {
+        0.0
+    };
     let largest = fleet.iter().map(|size| seconds(*size)).fold(0.0, f64::max);
     Run {
         makespan: loads.iter().copied().fold(at_cores, f64::max) + told["start"],

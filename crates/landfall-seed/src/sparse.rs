@@ -1,5 +1,5 @@
-//! A bundle of any size whose blobs take no room: they are a hole, and everything else is real. It is written by
-//! `docs/bundle-format.md`, and shows what opening a large bundle costs.
+//! A bundle of any size whose blobs take no room: they are a hole, and everything else is real. It
+//! is written by `docs/bundle-format.md`, and shows what opening a large bundle costs.
 
 use crate::content::sha256;
 use anyhow::Result;
@@ -24,7 +24,9 @@ fn frame(content: &[u8]) -> Vec<u8> {
     out.extend((content.len() as u32).to_le_bytes());
     let blocks = content.chunks(128 << 10).count();
     for (index, block) in content.chunks(128 << 10).enumerate() {
-        out.extend(&((block.len() as u32) << 3 | u32::from(index + 1 == blocks)).to_le_bytes()[..3]);
+        out.extend(
+            &((block.len() as u32) << 3 | u32::from(index + 1 == blocks)).to_le_bytes()[..3],
+        );
         out.extend(block);
     }
     out.extend((xxh64(content, 0) as u32).to_le_bytes());
@@ -33,7 +35,11 @@ fn frame(content: &[u8]) -> Vec<u8> {
 
 /// Its length (section 2).
 fn stored(content: u64) -> u64 {
-    if content == 0 { 0 } else { 14 + 3 * content.div_ceil(128 << 10) + content }
+    if content == 0 {
+        0
+    } else {
+        14 + 3 * content.div_ceil(128 << 10) + content
+    }
 }
 
 fn header(name: &str, size: u64) -> Vec<u8> {
@@ -54,7 +60,9 @@ fn padding(size: u64) -> Vec<u8> {
 
 /// The row of a frame in the frame table (section 6).
 fn row(offset: u64, hash: &str) -> Vec<u8> {
-    let hash = (0..64).step_by(2).filter_map(|at| u8::from_str_radix(&hash[at..at + 2], 16).ok());
+    let hash = (0..64)
+        .step_by(2)
+        .filter_map(|at| u8::from_str_radix(&hash[at..at + 2], 16).ok());
     offset.to_le_bytes().into_iter().chain(hash).collect()
 }
 
@@ -94,7 +102,10 @@ impl Writer {
     fn hole(&mut self, name: &str, size: u64) -> Result<()> {
         self.put(&header(name, size))?;
         for from in (0..size).step_by(CHUNK as usize) {
-            self.table.extend(row(self.end, &sha256(format!("{name} {from}").as_bytes())[7..]));
+            self.table.extend(row(
+                self.end,
+                &sha256(format!("{name} {from}").as_bytes())[7..],
+            ));
             self.end += stored(CHUNK.min(size - from));
         }
         self.put(&padding(size))?;
@@ -109,16 +120,19 @@ impl Writer {
     ) -> Result<Value> {
         let (offset, frame) = (self.end, self.table.len() / ROW);
         write(self)?;
-        Ok(json!({"name": name, "digest": digest, "size": size, "mediaType": kind, "form": "stored",
-            "offset": offset, "length": self.end - offset, "frame": frame}))
+        Ok(
+            json!({"name": name, "digest": digest, "size": size, "mediaType": kind, "form": "stored",
+            "offset": offset, "length": self.end - offset, "frame": frame}),
+        )
     }
 }
 
 /// Writes a bundle of about so many bytes.
 pub(super) fn sparse(path: &Path, bytes: u64) -> Result<()> {
     let blob = BLOB.max(bytes / BLOBS);
-    let names: Vec<String> =
-        (0..bytes.div_ceil(blob)).map(|n| format!("https://h.test/{n}.tar.gz")).collect();
+    let names: Vec<String> = (0..bytes.div_ceil(blob))
+        .map(|n| format!("https://h.test/{n}.tar.gz"))
+        .collect();
     let file = |name: &String| -> Result<File> {
         let (name, digest, size) = (name.clone(), sha256(name.as_bytes()).parse()?, blob);
         Ok(File {
@@ -134,14 +148,34 @@ pub(super) fn sparse(path: &Path, bytes: u64) -> Result<()> {
         })
     };
     let files = names.iter().map(file).collect::<Result<Vec<_>>>()?;
-    let lock = Lock { version: 1, files, ..Lock::default() };
+    let lock = Lock {
+        version: 1,
+        files,
+        ..Lock::default()
+    };
     let text = lock.to_text();
-    let mut out = Writer { file: std::fs::File::create(path)?, end: 0, table: Vec::new() };
+    let mut out = Writer {
+        file: std::fs::File::create(path)?,
+        end: 0,
+        table: Vec::new(),
+    };
     let mut entries = Vec::new();
     for (name, kind, content) in [
-        ("oci-layout", "application/vnd.oci.layout.header.v1+json", r#"{"imageLayoutVersion":"1.0.0"}"#),
-        ("index.json", "application/vnd.oci.image.index.v1+json", r#"{"schemaVersion":2,"manifests":[]}"#),
-        ("landfall.lock", "application/vnd.landfall.lock.v1+yaml", &text),
+        (
+            "oci-layout",
+            "application/vnd.oci.layout.header.v1+json",
+            r#"{"imageLayoutVersion":"1.0.0"}"#,
+        ),
+        (
+            "index.json",
+            "application/vnd.oci.image.index.v1+json",
+            r#"{"schemaVersion":2,"manifests":[]}"#,
+        ),
+        (
+            "landfall.lock",
+            "application/vnd.landfall.lock.v1+yaml",
+            &text,
+        ),
     ] {
         let (digest, content) = (sha256(content.as_bytes()), content.as_bytes());
         let about = (name, kind, digest.as_str(), content.len() as u64);
@@ -149,7 +183,12 @@ pub(super) fn sparse(path: &Path, bytes: u64) -> Result<()> {
     }
     for file in &lock.files {
         let (digest, name) = (file.digest.to_string(), file.digest.layout_path());
-        let about = (name.as_str(), "application/octet-stream", digest.as_str(), file.size);
+        let about = (
+            name.as_str(),
+            "application/octet-stream",
+            digest.as_str(),
+            file.size,
+        );
         entries.push(out.entry(about, |out| out.hole(&name, file.size))?);
     }
     let (offset, table) = (out.end, std::mem::take(&mut out.table));
@@ -160,11 +199,18 @@ pub(super) fn sparse(path: &Path, bytes: u64) -> Result<()> {
     let index = format!("{index}\n").into_bytes();
     let offset = out.end + stored(512);
     out.tar_entry("landfall-contents.json", &index)?;
-    let length: u64 = index.chunks(CHUNK as usize).map(|piece| stored(piece.len() as u64)).sum();
+    let length: u64 = index
+        .chunks(CHUNK as usize)
+        .map(|piece| stored(piece.len() as u64))
+        .sum();
     let mut frames = vec![0; length as usize];
     std::fs::File::open(path)?.read_exact_at(&mut frames, offset)?;
     out.put(&[0; 1024])?;
-    let (frames, digest, none) = (&sha256(&frames)[7..], &sha256(&index)[7..], &sha256(b"")[7..]);
+    let (frames, digest, none) = (
+        &sha256(&frames)[7..],
+        &sha256(&index)[7..],
+        &sha256(b"")[7..],
+    );
     let text = format!(
         "landfall bundle 1\noffset {offset:020}\nlength {length:020}\nframes {frames}\nsize   {:020}\nsha256 {digest}\n\
          signed {:020}\nsigs   {none}\n",

@@ -22,7 +22,9 @@ pub(crate) async fn upload(address: &str, dir: &Path) -> Result<()> {
         tasks.push(tokio::spawn(async move {
             loop {
                 let next = files.lock().ok().and_then(|mut files| files.pop());
-                let Some((size, path)) = next else { return Ok(()) };
+                let Some((size, path)) = next else {
+                    return Ok(());
+                };
                 send(&client, &address, size, &path).await?;
             }
         }));
@@ -36,15 +38,34 @@ pub(crate) async fn upload(address: &str, dir: &Path) -> Result<()> {
 }
 
 async fn send(client: &reqwest::Client, address: &str, size: u64, path: &Path) -> Result<()> {
-    let begun = client.post(format!("http://{address}/v2/floor/blobs/uploads/")).send().await?;
-    let location = begun.headers().get("location").context("an upload without a location")?.to_str()?;
+    let begun = client
+        .post(format!("http://{address}/v2/floor/blobs/uploads/"))
+        .send()
+        .await?;
+    let location = begun
+        .headers()
+        .get("location")
+        .context("an upload without a location")?
+        .to_str()?;
     let base = reqwest::Url::parse(&format!("http://{address}/"))?;
     let mut url = base.join(location)?;
     let hex = path.file_name().context("no file name")?.to_string_lossy();
-    url.query_pairs_mut().append_pair("digest", &format!("sha256:{hex}"));
+    url.query_pairs_mut()
+        .append_pair("digest", &format!("sha256:{hex}"));
     let file = tokio::fs::File::open(path).await?;
-    let body = reqwest::Body::wrap_stream(tokio_util::io::ReaderStream::with_capacity(file, 1 << 18));
-    let put = client.put(url).header("content-length", size).body(body).send().await?;
-    ensure!(put.status() == 201, "{}: {}", path.display(), put.text().await?);
+    let body =
+        reqwest::Body::wrap_stream(tokio_util::io::ReaderStream::with_capacity(file, 1 << 18));
+    let put = client
+        .put(url)
+        .header("content-length", size)
+        .body(body)
+        .send()
+        .await?;
+    ensure!(
+        put.status() == 201,
+        "{}: {}",
+        path.display(),
+        put.text().await?
+    );
     Ok(())
 }

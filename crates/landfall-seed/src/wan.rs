@@ -1,5 +1,5 @@
-//! A long line: a proxy that lets bytes through late, and not faster than so much a connection. A new
-//! connection costs a round trip first, as in TCP; slow start and losses are left out.
+//! A long line: a proxy that lets bytes through late, and not faster than so much a connection. A
+//! new connection costs a round trip first, as in TCP; slow start and losses are left out.
 
 use anyhow::{Context, Result};
 use std::time::Duration;
@@ -8,24 +8,32 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// What is read at once, in bytes. The line runs on the processors of what is measured, and small pieces cost them more.
+/// What is read at once, in bytes. The line runs on the processors of what is measured, and small
+/// pieces cost them more.
 const PIECE: usize = 64 << 10;
 /// Pieces on the line in one direction: a window of 1 MiB.
 const WINDOW: usize = 16;
 
-/// Answers at `listen` for `target`, `delay` late each way, with `rate` bytes a second for each connection and
-/// direction.
+/// Answers at `listen` for `target`, `delay` late each way, with `rate` bytes a second for each
+/// connection and direction.
 pub(crate) async fn wan(listen: &str, target: &str, delay: Duration, rate: f64) -> Result<()> {
-    let listener = TcpListener::bind(listen).await.with_context(|| listen.to_owned())?;
+    let listener = TcpListener::bind(listen)
+        .await
+        .with_context(|| listen.to_owned())?;
     loop {
         let (near, _) = listener.accept().await?;
         let target = target.to_owned();
         tokio::spawn(async move {
             sleep(2 * delay).await;
-            let Ok(far) = TcpStream::connect(&target).await else { return };
+            let Ok(far) = TcpStream::connect(&target).await else {
+                return;
+            };
             let _ = (near.set_nodelay(true), far.set_nodelay(true));
             let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
-            tokio::join!(line(near_in, far_out, delay, rate), line(far_in, near_out, delay, rate));
+            tokio::join!(
+                line(near_in, far_out, delay, rate),
+                line(far_in, near_out, delay, rate)
+            );
         });
     }
 }
@@ -40,7 +48,11 @@ async fn line(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration, 
             // timers are late by a millisecond or two: that is made good, an idle line is not
             free = free.max(Instant::now() - Duration::from_millis(5));
             free += Duration::from_secs_f64(count as f64 / rate);
-            if sender.send((free + delay, piece[..count].to_vec())).await.is_err() {
+            if sender
+                .send((free + delay, piece[..count].to_vec()))
+                .await
+                .is_err()
+            {
                 break;
             }
             sleep_until(free).await;

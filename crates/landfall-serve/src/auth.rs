@@ -39,30 +39,41 @@ pub struct Users {
 }
 
 impl Users {
-    /// Reads files of `user:hash` lines, each with what its users may do. Only bcrypt is accepted, as by other
-    /// registries.
+    /// Reads files of `user:hash` lines, each with what its users may do. Only bcrypt is accepted,
+    /// as by other registries.
     ///
     /// # Errors
-    /// When a file cannot be read, names no user or one of another file, or has another kind of hash.
+    /// When a file cannot be read, names no user or one of another file, or has another kind of
+    /// hash.
     pub fn load(files: &[(&Path, Right)], anonymous: Option<Right>) -> Result<Users, ServeError> {
         let passwords = Passwords::new().map_err(|_| ServeError::Random)?;
-        let mut users = Users { users: BTreeMap::new(), anonymous, passwords };
+        let mut users = Users {
+            users: BTreeMap::new(),
+            anonymous,
+            passwords,
+        };
         for (path, right) in files {
-            let wrong = |why: String| ServeError::Users { path: (*path).into(), why };
+            let wrong = |why: String| ServeError::Users {
+                path: (*path).into(),
+                why,
+            };
             let text = read_text_input(path).map_err(|error| wrong(error.to_string()))?;
             let found = hashes(&text).map_err(wrong)?;
             for (user, hash) in found {
                 if let Some((other, _)) = users.users.insert(user.clone(), (*right, hash))
                     && other != *right
                 {
-                    return Err(wrong(format!("the user {user} is in another password file too")));
+                    return Err(wrong(format!(
+                        "the user {user} is in another password file too"
+                    )));
                 }
             }
         }
         Ok(users)
     }
 
-    /// The user that an `Authorization` header from `address` authenticates; `None` if it is nobody's who may use the API.
+    /// The user that an `Authorization` header from `address` authenticates; `None` if it is
+    /// nobody's who may use the API.
     ///
     /// # Errors
     /// When too many wait in `queue` for the comparison of a password that was not compared before.
@@ -72,18 +83,30 @@ impl Users {
         queue: &Arc<SignInQueue>,
         address: IpAddr,
     ) -> Result<Option<Known>, TooMany> {
-        let Some(header) = header else { return Ok(self.anonymous()) };
-        let Some((user, password)) = read(header) else { return Ok(None) };
+        let Some(header) = header else {
+            return Ok(self.anonymous());
+        };
+        let Some((user, password)) = read(header) else {
+            return Ok(None);
+        };
         if user.is_empty() && password.is_empty() {
             // how some clients answer a challenge when they have no account
             return Ok(self.anonymous());
         }
         // a hash is computed for an unknown user too, so that time does not tell who is known
         let known = self.users.get(&user);
-        let Some((_, hash)) = known.or_else(|| self.users.values().next()) else { return Ok(None) };
-        let is_right = self.passwords.is_right(&user, password, hash, queue, address).await?;
+        let Some((_, hash)) = known.or_else(|| self.users.values().next()) else {
+            return Ok(None);
+        };
+        let is_right = self
+            .passwords
+            .is_right(&user, password, hash, queue, address)
+            .await?;
         let right = known.filter(|_| is_right).map(|(right, _)| *right);
-        Ok(right.map(|right| Known { user: Some(user), right }))
+        Ok(right.map(|right| Known {
+            user: Some(user),
+            right,
+        }))
     }
 
     /// How many passwords were compared by bcrypt.
@@ -92,7 +115,10 @@ impl Users {
     }
 
     fn anonymous(&self) -> Option<Known> {
-        Some(Known { user: None, right: self.anonymous? })
+        Some(Known {
+            user: None,
+            right: self.anonymous?,
+        })
     }
 }
 
@@ -104,29 +130,45 @@ fn hashes(text: &str) -> Result<Vec<(String, String)>, String> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let bcrypt = |hash: &&str| ["$2y$", "$2a$", "$2b$"].iter().any(|mark| hash.starts_with(mark));
+        let bcrypt = |hash: &&str| {
+            ["$2y$", "$2a$", "$2b$"]
+                .iter()
+                .any(|mark| hash.starts_with(mark))
+        };
         let Some((user, hash)) = line.split_once(':').filter(|(_, hash)| bcrypt(hash)) else {
             let fix = "write it with `htpasswd -B` (bcrypt is the only kind taken)";
             return Err(format!("line {} has no bcrypt hash; {fix}", at + 1));
         };
         hashes.push((user.to_owned(), hash.to_owned()));
     }
-    if hashes.is_empty() { Err("it names no user".into()) } else { Ok(hashes) }
+    if hashes.is_empty() {
+        Err("it names no user".into())
+    } else {
+        Ok(hashes)
+    }
 }
 
 /// Reads `bytes` as a file of passwords, and as a header with one.
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub fn fuzz(bytes: &[u8]) {
     let _ = hashes(&String::from_utf8_lossy(bytes));
-    let _ = HeaderValue::from_bytes(bytes).ok().and_then(|header| read(&header));
+    let _ = HeaderValue::from_bytes(bytes)
+        .ok()
+        .and_then(|header| read(&header));
 }
 
 /// User name and password of `Basic <base64>`.
 fn read(header: &HeaderValue) -> Option<(String, Vec<u8>)> {
     let (scheme, value) = header.to_str().ok()?.split_once(' ')?;
-    let text = STANDARD.decode(value.trim()).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
+    let text = STANDARD
+        .decode(value.trim())
+        .ok()
+        .filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
     let colon = text.iter().position(|&byte| byte == b':')?;
-    Some((String::from_utf8(text[..colon].to_vec()).ok()?, text[colon + 1..].to_vec()))
+    Some((
+        String::from_utf8(text[..colon].to_vec()).ok()?,
+        text[colon + 1..].to_vec(),
+    ))
 }
 
 #[cfg(test)]
@@ -138,16 +180,27 @@ mod tests {
 
     fn users(texts: &[(&str, Right)], anonymous: Option<Right>) -> Result<Users, ServeError> {
         let dir = tempfile::tempdir().unwrap();
-        let paths: Vec<_> = (0..texts.len()).map(|at| dir.path().join(at.to_string())).collect();
-        paths.iter().zip(texts).for_each(|(path, (text, _))| std::fs::write(path, text).unwrap());
-        let files: Vec<_> =
-            paths.iter().zip(texts).map(|(path, (_, right))| (path.as_path(), *right)).collect();
+        let paths: Vec<_> = (0..texts.len())
+            .map(|at| dir.path().join(at.to_string()))
+            .collect();
+        paths
+            .iter()
+            .zip(texts)
+            .for_each(|(path, (text, _))| std::fs::write(path, text).unwrap());
+        let files: Vec<_> = paths
+            .iter()
+            .zip(texts)
+            .map(|(path, (_, right))| (path.as_path(), *right))
+            .collect();
         Users::load(&files, anonymous)
     }
 
     async fn find(users: &Users, header: Option<&HeaderValue>) -> Option<Known> {
         let queue = Arc::new(SignInQueue::new(100));
-        users.find(header, &queue, IpAddr::from([127, 0, 0, 1])).await.unwrap()
+        users
+            .find(header, &queue, IpAddr::from([127, 0, 0, 1]))
+            .await
+            .unwrap()
     }
 
     fn basic(text: &str) -> HeaderValue {
@@ -155,7 +208,9 @@ mod tests {
     }
 
     fn hash(password: &str) -> String {
-        bcrypt::hash_with_salt(password, 4, *b"0123456789abcdef").unwrap().to_string()
+        bcrypt::hash_with_salt(password, 4, *b"0123456789abcdef")
+            .unwrap()
+            .to_string()
     }
 
     #[tokio::test]
@@ -165,7 +220,13 @@ mod tests {
         let users = users(&[(&format!("# people\nanna:{hash}\n"), Right::Push)], None).unwrap();
         for _ in 0..2 {
             let anna = find(&users, Some(&basic("anna:secret"))).await.unwrap();
-            assert_eq!(anna, Known { user: Some("anna".into()), right: Right::Push });
+            assert_eq!(
+                anna,
+                Known {
+                    user: Some("anna".into()),
+                    right: Right::Push
+                }
+            );
             for wrong in ["anna:secreT", "otto:secret", ":"] {
                 assert_eq!(find(&users, Some(&basic(wrong))).await, None);
             }
@@ -179,7 +240,8 @@ mod tests {
         let (pushers, readers) = (format!("anna:{}", hash("a")), format!("otto:{}", hash("o")));
         let files = [(&*pushers, Right::Push), (&*readers, Right::Read)];
         let users = users(&files, Some(Right::Read)).unwrap();
-        let right = async |header: Option<HeaderValue>| Some(find(&users, header.as_ref()).await?.right);
+        let right =
+            async |header: Option<HeaderValue>| Some(find(&users, header.as_ref()).await?.right);
         assert_eq!(right(None).await, Some(Right::Read));
         assert_eq!(right(Some(basic(":"))).await, Some(Right::Read));
         assert_eq!(right(Some(basic("anna:a"))).await, Some(Right::Push));
@@ -191,11 +253,16 @@ mod tests {
     fn other_kinds_of_hashes_are_refused_with_the_fix() {
         let of = |text: &str| users(&[(text, Right::Push)], None);
         let message = of("anna:$apr1$x$y\n").err().unwrap().to_string();
-        assert!(message.contains("line 1") && message.contains("htpasswd -B"), "{message}");
+        assert!(
+            message.contains("line 1") && message.contains("htpasswd -B"),
+            "{message}"
+        );
         assert!(!message.contains("apr1"), "hashes are not shown: {message}");
         assert!(of("").is_err());
         let anna = format!("anna:{}", hash("a"));
-        let twice = users(&[(&*anna, Right::Push), (&*anna, Right::Read)], None).err().unwrap();
+        let twice = users(&[(&*anna, Right::Push), (&*anna, Right::Read)], None)
+            .err()
+            .unwrap();
         assert!(twice.to_string().contains("anna is in another"), "{twice}");
     }
 }

@@ -47,8 +47,9 @@ enum Ahead {
 }
 
 impl Sending {
-    /// A body of exactly the bytes that are left. An error, such as a wrong checksum of a frame, ends the connection: the
-    /// bytes sent so far are right, and the client sees that the body is cut short.
+    /// A body of exactly the bytes that are left. An error, such as a wrong checksum of a frame,
+    /// ends the connection: the bytes sent so far are right, and the client sees that the body is
+    /// cut short.
     pub(super) fn body(self) -> Body {
         let pieces = futures_util::stream::unfold(Ahead::Begin(self), |ahead| async move {
             let task = match ahead {
@@ -120,7 +121,10 @@ fn gather(runs: &mut Peekable<FileRuns>, left: &mut u64) -> io::Result<Vec<FileR
             return Err(error.unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()));
         };
         let length = run.length.min(room).min(*left);
-        piece.push(FileRun { length, ..run.clone() });
+        piece.push(FileRun {
+            length,
+            ..run.clone()
+        });
         run.at += length;
         run.length -= length;
         if run.length == 0 {

@@ -6,7 +6,9 @@ use super::known_blobs::{Holder, holders};
 use super::range::{self, Wanted};
 use super::response::{ApiError, CONTENT_DIGEST, Response, blocking, empty, set};
 use super::state::State;
-use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LOCATION, RANGE};
+use axum::http::header::{
+    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LOCATION, RANGE,
+};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use landfall_content::ContentError;
@@ -19,8 +21,8 @@ use std::sync::atomic::Ordering;
 /// The smallest blob that is worth another request of the client, in bytes.
 const REDIRECTED: u64 = 64 << 10;
 
-/// The response that carries the blob `digest`, or the range of it that `request` asks for. The response to
-/// HEAD has no body, and needs no hashing.
+/// The response that carries the blob `digest`, or the range of it that `request` asks for. The
+/// response to HEAD has no body, and needs no hashing.
 ///
 /// # Errors
 /// When nobody holds the blob, all who do hold other bytes, or it cannot be read.
@@ -55,7 +57,11 @@ pub(super) async fn blob_response(
         set(&mut response, LOCATION, &link);
         set(&mut response, CONTENT_LENGTH, "0");
         response.headers_mut().remove(CONTENT_TYPE);
-        state.observer.metrics.redirects.fetch_add(1, Ordering::Relaxed);
+        state
+            .observer
+            .metrics
+            .redirects
+            .fetch_add(1, Ordering::Relaxed);
         return Ok(response);
     }
     // what comes over a network is hashed on its way where all of it is asked for
@@ -71,11 +77,18 @@ pub(super) async fn blob_response(
         Wanted::Whole => (0, size),
         Wanted::Part(from, to) => {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-            set(&mut response, CONTENT_RANGE, &format!("bytes {from}-{}/{size}", to - 1));
+            set(
+                &mut response,
+                CONTENT_RANGE,
+                &format!("bytes {from}-{}/{size}", to - 1),
+            );
             (from, to)
         }
         Wanted::Outside => {
-            let asked = headers.get(RANGE).and_then(|range| range.to_str().ok()).unwrap_or_default();
+            let asked = headers
+                .get(RANGE)
+                .and_then(|range| range.to_str().ok())
+                .unwrap_or_default();
             let message = format!("range '{asked}' lies outside of the {size} bytes");
             let status = StatusCode::RANGE_NOT_SATISFIABLE;
             return Err(ApiError::new(status, "RANGE_INVALID", message)
@@ -96,7 +109,8 @@ pub(super) async fn blob_response(
     Ok(response)
 }
 
-/// The blob, opened for whoever asks by `request`: on a connection that takes files, and for more than a little, as these.
+/// The blob, opened for whoever asks by `request`: on a connection that takes files, and for more
+/// than a little, as these.
 fn open(
     holder: &Holder,
     digest: &Digest,
@@ -106,27 +120,46 @@ fn open(
 ) -> Result<Sending, ContentError> {
     let (from, length) = (range.start, range.end - range.start);
     let runs = match files.filter(|_| length > blob_body::PIECE as u64) {
-        Some(files) => holder.blobs.file_runs(digest, from)?.map(|runs| (runs, files)),
+        Some(files) => holder
+            .blobs
+            .file_runs(digest, from)?
+            .map(|runs| (runs, files)),
         None => None,
     };
     let content = match runs {
         Some((runs, files)) => Content::Files(runs.peekable(), files),
-        None => Content::Reader(holder.blobs.open_known(digest, from)?, state.buffers.clone()),
+        None => Content::Reader(
+            holder.blobs.open_known(digest, from)?,
+            state.buffers.clone(),
+        ),
     };
-    Ok(Sending { content, left: length, digest: digest.clone(), notes: state.notes.clone(), at_end: None })
+    Ok(Sending {
+        content,
+        left: length,
+        digest: digest.clone(),
+        notes: state.notes.clone(),
+        at_end: None,
+    })
 }
 
-/// The whole of a blob that is hashed while it is sent: its last piece is held back until the digest is right. Later requests
-/// need not hash it.
+/// The whole of a blob that is hashed while it is sent: its last piece is held back until the
+/// digest is right. Later requests need not hash it.
 fn open_whole(holder: Holder, digest: Digest, state: &Arc<State>) -> Result<Sending, ContentError> {
     let content = Content::Reader(holder.blobs.open_whole(&digest)?, state.buffers.clone());
     let (left, notes) = (holder.size, state.notes.clone());
     let (kept, sent) = (state.kept.clone(), digest.clone());
     let at_end = Box::new(move || kept.known.was_sent(&holder, &sent));
-    Ok(Sending { content, left, digest, notes, at_end: Some(at_end) })
+    Ok(Sending {
+        content,
+        left,
+        digest,
+        notes,
+        at_end: Some(at_end),
+    })
 }
 
-/// Where the client can read the blob itself: of what is big, where the server redirects and there is such a place.
+/// Where the client can read the blob itself: of what is big, where the server redirects and there
+/// is such a place.
 async fn link(
     state: &Arc<State>,
     holder: &Holder,

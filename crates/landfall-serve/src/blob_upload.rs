@@ -23,7 +23,8 @@ const UPLOAD_ID: HeaderName = HeaderName::from_static("docker-upload-uuid");
 const PIECE: usize = 1 << 20;
 /// How many pieces are collected before they are written, however small they are.
 const MOST_PIECES: usize = 1024;
-/// How long a client may pause before what it has sent so far is written. It takes no memory after that.
+/// How long a client may pause before what it has sent so far is written. It takes no memory after
+/// that.
 const PAUSE: Duration = Duration::from_millis(250);
 /// The code of the error that a body broke off.
 pub(super) const BROKEN_OFF: &str = "BLOB_UPLOAD_INVALID";
@@ -45,12 +46,20 @@ pub(super) async fn begin(
 ) -> Result<Response, ApiError> {
     if let Some(digest) = digest(parts, "mount")? {
         let (state, store, mounted) = (state.clone(), store.clone(), digest.clone());
-        if blocking(move || have(&state, &store, &mounted)).await??.is_some() {
+        if blocking(move || have(&state, &store, &mounted))
+            .await??
+            .is_some()
+        {
             return Ok(created(name, &digest));
         }
     }
     if let Some(digest) = digest(parts, "digest")? {
-        let mut slot = Some(store.blobs.begin(digest.algorithm()).map_err(ApiError::disk)?);
+        let mut slot = Some(
+            store
+                .blobs
+                .begin(digest.algorithm())
+                .map_err(ApiError::disk)?,
+        );
         receive(&state, &store, &mut slot, name, &parts.headers, body).await?;
         return keep(state, store, slot.ok_or_else(unknown)?, name, digest).await;
     }
@@ -58,7 +67,8 @@ pub(super) async fn begin(
         None | Some("sha256") => Algorithm::Sha256,
         Some("sha512") => Algorithm::Sha512,
         Some(other) => {
-            let message = format!("digests by '{other}' are not known here (sha256 and sha512 are)");
+            let message =
+                format!("digests by '{other}' are not known here (sha256 and sha512 are)");
             return Err(ApiError::bad("DIGEST_INVALID", message));
         }
     };
@@ -87,7 +97,10 @@ pub(super) async fn resume(
         }
         Method::PUT => {
             let digest = digest(parts, "digest")?.ok_or_else(|| {
-                ApiError::bad("DIGEST_INVALID", "the last request of an upload needs ?digest=")
+                ApiError::bad(
+                    "DIGEST_INVALID",
+                    "the last request of an upload needs ?digest=",
+                )
             })?;
             let mut slot = session.incoming.lock().await;
             if let Some(incoming) = slot.as_mut() {
@@ -112,9 +125,13 @@ pub(super) async fn resume(
     }
 }
 
-/// Makes sure that a blob is among what was pushed, if need be by a copy from a bundle. Returns its size, or
-/// `None` where nobody has it.
-pub(super) fn have(state: &State, store: &WritableStore, digest: &Digest) -> Result<Option<u64>, ApiError> {
+/// Makes sure that a blob is among what was pushed, if need be by a copy from a bundle. Returns its
+/// size, or `None` where nobody has it.
+pub(super) fn have(
+    state: &State,
+    store: &WritableStore,
+    digest: &Digest,
+) -> Result<Option<u64>, ApiError> {
     store.blobs.tell(digest);
     if let Some(size) = store.blobs.stat(digest)? {
         return Ok(Some(size));
@@ -144,21 +161,33 @@ async fn keep(
 
 fn created(name: &str, digest: &Digest) -> Response {
     let mut response = empty(StatusCode::CREATED);
-    set(&mut response, LOCATION, &format!("/v2/{name}/blobs/{digest}"));
+    set(
+        &mut response,
+        LOCATION,
+        &format!("/v2/{name}/blobs/{digest}"),
+    );
     set(&mut response, CONTENT_DIGEST, &digest.to_string());
     response
 }
 
 fn status(status: StatusCode, name: &str, id: &str, size: u64) -> Response {
     let mut response = empty(status);
-    set(&mut response, LOCATION, &format!("/v2/{name}/blobs/uploads/{id}"));
-    set(&mut response, RANGE, &format!("0-{}", size.saturating_sub(1)));
+    set(
+        &mut response,
+        LOCATION,
+        &format!("/v2/{name}/blobs/uploads/{id}"),
+    );
+    set(
+        &mut response,
+        RANGE,
+        &format!("0-{}", size.saturating_sub(1)),
+    );
     set(&mut response, UPLOAD_ID, id);
     response
 }
 
-/// Receives the body in pieces, and returns the size of the upload so far. Of a body that breaks off, the bytes
-/// that came in stay.
+/// Receives the body in pieces, and returns the size of the upload so far. Of a body that breaks
+/// off, the bytes that came in stay.
 pub(super) async fn receive(
     state: &Arc<State>,
     store: &Arc<WritableStore>,
@@ -170,10 +199,15 @@ pub(super) async fn receive(
     let incoming = slot.as_ref().ok_or_else(unknown)?;
     check_range(headers, incoming.size).map_err(|error| {
         error
-            .with(LOCATION, format!("/v2/{name}/blobs/uploads/{}", incoming.id()))
+            .with(
+                LOCATION,
+                format!("/v2/{name}/blobs/uploads/{}", incoming.id()),
+            )
             .with(RANGE, format!("0-{}", incoming.size.saturating_sub(1)))
     })?;
-    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let length = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     make_room(state, store, length.unwrap_or(0)).await?;
     let mut stream = body.into_data_stream();
     let mut under_way: Option<JoinHandle<Written>> = None;
@@ -193,26 +227,39 @@ pub(super) async fn receive(
             Some(end) => {
                 settle(write, slot).await?;
                 let size = slot.as_ref().ok_or_else(unknown)?.size;
-                return end.map(|()| size).map_err(|message| ApiError::bad(BROKEN_OFF, message));
+                return end
+                    .map(|()| size)
+                    .map_err(|message| ApiError::bad(BROKEN_OFF, message));
             }
         }
     }
 }
 
 /// The next pieces of a body; and where it ends, how.
-async fn gather(stream: &mut BodyDataStream, stall: Duration) -> (Vec<Bytes>, Option<Result<(), String>>) {
+async fn gather(
+    stream: &mut BodyDataStream,
+    stall: Duration,
+) -> (Vec<Bytes>, Option<Result<(), String>>) {
     let (mut pieces, mut gathered) = (Vec::new(), 0);
     // each piece has its cost, however small it is
     while gathered < PIECE && pieces.len() < MOST_PIECES {
-        let patience = if pieces.is_empty() { stall } else { PAUSE.min(stall) };
+        let patience = if pieces.is_empty() {
+            stall
+        } else {
+            PAUSE.min(stall)
+        };
         match timeout(patience, stream.next()).await {
             Ok(Some(Ok(piece))) => {
                 gathered += piece.len();
                 pieces.push(piece);
             }
             Ok(None) => return (pieces, Some(Ok(()))),
-            Ok(Some(Err(error))) => return (pieces, Some(Err(format!("the body broke off: {error}")))),
-            Err(_) if pieces.is_empty() => return (pieces, Some(Err("the body stood still".to_owned()))),
+            Ok(Some(Err(error))) => {
+                return (pieces, Some(Err(format!("the body broke off: {error}"))));
+            }
+            Err(_) if pieces.is_empty() => {
+                return (pieces, Some(Err("the body stood still".to_owned())));
+            }
             Err(_) => return (pieces, None),
         }
     }
@@ -223,42 +270,79 @@ async fn gather(stream: &mut BodyDataStream, stall: Duration) -> (Vec<Bytes>, Op
 type Written = (IncomingBlob, Result<(), KeepError>);
 
 /// Waits until a write is done, and puts the upload back.
-async fn settle(write: JoinHandle<Written>, slot: &mut Option<IncomingBlob>) -> Result<(), ApiError> {
-    let (incoming, result) = write.await.map_err(|stopped| ApiError::internal(stopped.to_string()))?;
+async fn settle(
+    write: JoinHandle<Written>,
+    slot: &mut Option<IncomingBlob>,
+) -> Result<(), ApiError> {
+    let (incoming, result) = write
+        .await
+        .map_err(|stopped| ApiError::internal(stopped.to_string()))?;
     *slot = Some(incoming);
     Ok(result?)
 }
 
 /// Makes sure that so many bytes fit, if need be by removing what nothing names.
-async fn make_room(state: &Arc<State>, store: &Arc<WritableStore>, bytes: u64) -> Result<(), ApiError> {
+async fn make_room(
+    state: &Arc<State>,
+    store: &Arc<WritableStore>,
+    bytes: u64,
+) -> Result<(), ApiError> {
     if store.room().fits(bytes) {
         return Ok(());
     }
     let (state, store) = (state.clone(), store.clone());
     let work = move || {
         deletion::sweep(&state.kept, &store);
-        if store.room().fits(bytes) { Ok(()) } else { Err(ApiError::from(store.room().full())) }
+        if store.room().fits(bytes) {
+            Ok(())
+        } else {
+            Err(ApiError::from(store.room().full()))
+        }
     };
     blocking(work).await?
 }
 
 /// `Content-Range: FIRST-LAST` must continue at the upload's size and fit the body's length.
 fn check_range(headers: &HeaderMap, size: u64) -> Result<(), ApiError> {
-    let Some(range) = headers.get(CONTENT_RANGE).and_then(|range| range.to_str().ok()) else { return Ok(()) };
-    let bare = range.trim().trim_start_matches("bytes").trim().split('/').next().unwrap_or_default();
+    let Some(range) = headers
+        .get(CONTENT_RANGE)
+        .and_then(|range| range.to_str().ok())
+    else {
+        return Ok(());
+    };
+    let bare = range
+        .trim()
+        .trim_start_matches("bytes")
+        .trim()
+        .split('/')
+        .next()
+        .unwrap_or_default();
     let bounds = bare.split_once('-').and_then(|(first, last)| {
-        Some((first.trim().parse::<u64>().ok()?, last.trim().parse::<u64>().ok()?))
+        Some((
+            first.trim().parse::<u64>().ok()?,
+            last.trim().parse::<u64>().ok()?,
+        ))
     });
-    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    let fits =
-        |first: u64, last: u64| length.is_none_or(|length| last.checked_sub(first) == length.checked_sub(1));
+    let length = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let fits = |first: u64, last: u64| {
+        length.is_none_or(|length| last.checked_sub(first) == length.checked_sub(1))
+    };
     match bounds {
         Some((first, last)) if first == size && first <= last && fits(first, last) => Ok(()),
         Some((first, _)) if first != size => {
             let message = format!("the chunk begins at {first}, but {size} bytes are here");
-            Err(ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, "BLOB_UPLOAD_INVALID", message))
+            Err(ApiError::new(
+                StatusCode::RANGE_NOT_SATISFIABLE,
+                "BLOB_UPLOAD_INVALID",
+                message,
+            ))
         }
-        _ => Err(ApiError::bad("SIZE_INVALID", format!("Content-Range '{range}' does not fit the body"))),
+        _ => Err(ApiError::bad(
+            "SIZE_INVALID",
+            format!("Content-Range '{range}' does not fit the body"),
+        )),
     }
 }
 
@@ -269,8 +353,10 @@ mod tests {
     #[test]
     fn chunks_must_continue_at_the_size_of_the_upload() {
         let check = |range: &str, length: &str, size| {
-            let headers =
-                [(CONTENT_RANGE, range.parse().unwrap()), (CONTENT_LENGTH, length.parse().unwrap())];
+            let headers = [
+                (CONTENT_RANGE, range.parse().unwrap()),
+                (CONTENT_LENGTH, length.parse().unwrap()),
+            ];
             check_range(&HeaderMap::from_iter(headers), size).map_err(|error| error.status.as_u16())
         };
         assert_eq!(check("0-9", "10", 0), Ok(()));
@@ -281,6 +367,9 @@ mod tests {
         assert_eq!(check("0-9", "11", 0), Err(400));
         assert_eq!(check("9-0", "10", 9), Err(400));
         assert_eq!(check("x-y", "10", 0), Err(400));
-        assert_eq!(check_range(&HeaderMap::new(), 7).map_err(|error| error.code), Ok(()));
+        assert_eq!(
+            check_range(&HeaderMap::new(), 7).map_err(|error| error.code),
+            Ok(())
+        );
     }
 }

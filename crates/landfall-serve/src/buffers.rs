@@ -1,4 +1,5 @@
-//! Buffers for the pieces of bodies, used again: fresh memory would cost as much as reading into it.
+//! Buffers for the pieces of bodies, used again: fresh memory would cost as much as reading into
+//! it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,14 +21,24 @@ pub(super) struct Buffer {
 impl Buffers {
     /// Buffers of `size` bytes.
     pub(super) fn new(size: usize) -> Arc<Buffers> {
-        Arc::new(Buffers { size, free: Mutex::default() })
+        Arc::new(Buffers {
+            size,
+            free: Mutex::default(),
+        })
     }
 
     /// A buffer, with whatever bytes.
     pub(super) fn take(self: &Arc<Buffers>) -> Buffer {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = self
+            .free
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         let bytes = free.unwrap_or_else(|| vec![0; self.size].into());
-        Buffer { bytes, buffers: self.clone() }
+        Buffer {
+            bytes,
+            buffers: self.clone(),
+        }
     }
 }
 
@@ -46,7 +57,11 @@ impl AsRef<[u8]> for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let mut free = self.buffers.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self
+            .buffers
+            .free
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if free.len() < KEPT {
             free.push(std::mem::take(&mut self.bytes));
         }

@@ -70,7 +70,12 @@ impl ItemListing {
     }
 
     /// An item of which only this is known.
-    pub(super) fn new(kind: Kind, name: String, repository_tag: String, digest: Digest) -> ItemListing {
+    pub(super) fn new(
+        kind: Kind,
+        name: String,
+        repository_tag: String,
+        digest: Digest,
+    ) -> ItemListing {
         ItemListing {
             kind,
             name,
@@ -91,8 +96,8 @@ impl ItemListing {
 }
 
 impl Bundles {
-    /// The names of everything in `bundles`. Where two give one full name to different content, the later one
-    /// counts, and a note says so.
+    /// The names of everything in `bundles`. Where two give one full name to different content, the
+    /// later one counts, and a note says so.
     pub(super) fn new(bundles: &[ServedBundle], mapping: &Mapping) -> Bundles {
         let mut all = Bundles {
             repositories: BTreeMap::new(),
@@ -157,13 +162,22 @@ impl Bundles {
                 descriptor: referrer.descriptor.clone(),
                 tag: referrer.tag.clone(),
             });
-            let is_whole = || entry.parts.iter().all(|part| is_there(&part.descriptor.digest));
+            let is_whole = || {
+                entry
+                    .parts
+                    .iter()
+                    .all(|part| is_there(&part.descriptor.digest))
+            };
             items.push(ItemListing {
                 kind: entry.kind,
                 repository_tag: format!("{}:{}", repositories[0], item.tag()),
                 registry: registry.map(|mapping| mapping.target().registry.clone()),
                 link: files.first().and_then(|file| file_table::link(file.name)),
-                beside: files.iter().skip(1).filter_map(|file| file_table::link(file.name)).collect(),
+                beside: files
+                    .iter()
+                    .skip(1)
+                    .filter_map(|file| file_table::link(file.name))
+                    .collect(),
                 urls: files
                     .first()
                     .map(|file| file.urls.iter().map(ToString::to_string).collect())
@@ -207,13 +221,24 @@ impl Bundles {
             let earlier = repository.add_tag(&tag, &entry.name, entry.top.clone());
             // of an item with URLs, the notes speak of its URLs
             let is_told = at == 0 && !has_urls;
-            if let Some(earlier) = earlier.filter(|earlier| is_told && earlier.digest != entry.digest) {
+            if let Some(earlier) =
+                earlier.filter(|earlier| is_told && earlier.digest != entry.digest)
+            {
                 let (name, old, new) = (&entry.name, earlier.digest, &entry.digest);
-                self.notes.push(format!("{name}: {new} of {bundle} is served, not {old}"));
+                self.notes
+                    .push(format!("{name}: {new} of {bundle} is served, not {old}"));
             }
-            for referrer in entry.referrers.iter().filter(|referrer| is_there(&referrer.descriptor.digest)) {
+            for referrer in entry
+                .referrers
+                .iter()
+                .filter(|referrer| is_there(&referrer.descriptor.digest))
+            {
                 if let Some(tag) = &referrer.tag {
-                    repository.add_tag(tag, &format!("{}:{tag}", item.source()), referrer.descriptor.clone());
+                    repository.add_tag(
+                        tag,
+                        &format!("{}:{tag}", item.source()),
+                        referrer.descriptor.clone(),
+                    );
                 }
                 repository.add(referrer.descriptor.clone());
             }
@@ -223,19 +248,28 @@ impl Bundles {
     /// How many items of each kind there are.
     pub(super) fn counts(&self) -> Vec<EntryCount> {
         let items = || self.listings.iter().flat_map(|bundle| &bundle.items);
-        KINDS.iter().map(|&kind| EntryCount::of(kind, items().map(ItemListing::counted))).collect()
+        KINDS
+            .iter()
+            .map(|&kind| EntryCount::of(kind, items().map(ItemListing::counted)))
+            .collect()
     }
 
-    /// The repositories that `name` stands for, the best match first. `ns` is containerd's parameter for the
-    /// source host, which may have other names. A client that names this server in it asks for a name without a
-    /// host.
+    /// The repositories that `name` stands for, the best match first. `ns` is containerd's
+    /// parameter for the source host, which may have other names. A client that names this server
+    /// in it asks for a name without a host.
     pub(super) fn repositories(&self, name: &str, ns: Option<&str>) -> Vec<&Repository> {
-        let Some(host) = ns.map(str::to_ascii_lowercase).filter(|ns| !self.own_hosts.contains(ns)) else {
+        let Some(host) = ns
+            .map(str::to_ascii_lowercase)
+            .filter(|ns| !self.own_hosts.contains(ns))
+        else {
             return self.repositories.get(name).into_iter().collect();
         };
         let host = canonical_host(&host);
         let of = |host: &str| self.repositories.get(&by_host(host, name));
-        of(host).into_iter().chain(other_hosts(host).filter_map(of)).collect()
+        of(host)
+            .into_iter()
+            .chain(other_hosts(host).filter_map(of))
+            .collect()
     }
 
     /// The names of all repositories, sorted.
@@ -269,7 +303,11 @@ mod tests {
     }
 
     fn lock(images: Vec<Image>) -> Lock {
-        Lock { version: 1, images, ..Lock::default() }
+        Lock {
+            version: 1,
+            images,
+            ..Lock::default()
+        }
     }
 
     fn bundles(locks: Vec<Lock>) -> Bundles {
@@ -279,7 +317,9 @@ mod tests {
 
     fn digest(bundles: &Bundles, name: &str, ns: Option<&str>, tag: &str) -> Option<Digest> {
         let repositories = bundles.repositories(name, ns);
-        let found = repositories.iter().find_map(|repository| repository.tag(tag).unwrap());
+        let found = repositories
+            .iter()
+            .find_map(|repository| repository.tag(tag).unwrap());
         found.map(|descriptor| descriptor.digest.clone())
     }
 
@@ -293,38 +333,90 @@ mod tests {
         let (of_pause, of_older) = (Some(pause.digest.clone()), Some(older.digest.clone()));
         let bundles = bundles(vec![lock(vec![nginx, local, pause, older])]);
         assert_eq!(digest(&bundles, "library/nginx", None, "1.27"), of_nginx);
-        assert_eq!(digest(&bundles, "docker.io/library/nginx", None, "1.27"), of_nginx);
-        assert_eq!(digest(&bundles, "library/nginx", Some("docker.io"), "1.27"), of_nginx);
-        assert_eq!(digest(&bundles, "library/nginx", Some("registry-1.docker.io"), "1.27"), of_nginx);
-        assert_eq!(digest(&bundles, "library/nginx", Some("127.0.0.1:5000"), "1.27"), of_nginx);
-        assert_eq!(digest(&bundles, "library/nginx", Some("quay.io"), "1.27"), None);
+        assert_eq!(
+            digest(&bundles, "docker.io/library/nginx", None, "1.27"),
+            of_nginx
+        );
+        assert_eq!(
+            digest(&bundles, "library/nginx", Some("docker.io"), "1.27"),
+            of_nginx
+        );
+        assert_eq!(
+            digest(
+                &bundles,
+                "library/nginx",
+                Some("registry-1.docker.io"),
+                "1.27"
+            ),
+            of_nginx
+        );
+        assert_eq!(
+            digest(&bundles, "library/nginx", Some("127.0.0.1:5000"), "1.27"),
+            of_nginx
+        );
+        assert_eq!(
+            digest(&bundles, "library/nginx", Some("quay.io"), "1.27"),
+            None
+        );
         assert_eq!(digest(&bundles, "localhost_5001/a/b", None, "1"), of_local);
-        assert_eq!(digest(&bundles, "a/b", Some("localhost:5001"), "1"), of_local);
-        assert_eq!(digest(&bundles, "pause", Some("k8s.gcr.io"), "3.10"), of_pause, "by its other host");
-        assert_eq!(digest(&bundles, "pause", Some("registry.k8s.io"), "3.1"), of_older);
+        assert_eq!(
+            digest(&bundles, "a/b", Some("localhost:5001"), "1"),
+            of_local
+        );
+        assert_eq!(
+            digest(&bundles, "pause", Some("k8s.gcr.io"), "3.10"),
+            of_pause,
+            "by its other host"
+        );
+        assert_eq!(
+            digest(&bundles, "pause", Some("registry.k8s.io"), "3.1"),
+            of_older
+        );
     }
 
     #[test]
     fn one_name_with_two_meanings_is_answered_with_both() {
-        let (a, b) = (image("quay.io/x/app:1", b"a"), image("ghcr.io/x/app:1", b"b"));
+        let (a, b) = (
+            image("quay.io/x/app:1", b"a"),
+            image("ghcr.io/x/app:1", b"b"),
+        );
         let of_a = Some(a.digest.clone());
-        let same = [image("quay.io/x/same:1", b"s"), image("ghcr.io/x/same:1", b"s")];
+        let same = [
+            image("quay.io/x/same:1", b"s"),
+            image("ghcr.io/x/same:1", b"s"),
+        ];
         let bundles = bundles(vec![lock([vec![a, b], same.to_vec()].concat())]);
-        let both = bundles.repositories("x/app", None)[0].tag("1").unwrap_err().message;
-        assert!(both.contains("quay.io/x/app:1") && both.contains("ghcr.io/x/app:1"), "{both}");
+        let both = bundles.repositories("x/app", None)[0]
+            .tag("1")
+            .unwrap_err()
+            .message;
+        assert!(
+            both.contains("quay.io/x/app:1") && both.contains("ghcr.io/x/app:1"),
+            "{both}"
+        );
         assert_eq!(digest(&bundles, "quay.io/x/app", None, "1"), of_a);
         assert_eq!(digest(&bundles, "x/app", Some("quay.io"), "1"), of_a);
-        assert!(digest(&bundles, "x/same", None, "1").is_some(), "equal content has one meaning");
+        assert!(
+            digest(&bundles, "x/same", None, "1").is_some(),
+            "equal content has one meaning"
+        );
         assert!(bundles.notes.is_empty());
     }
 
     #[test]
     fn the_later_bundle_counts_and_a_note_says_so() {
-        let (old, new) = (image("quay.io/x/app:1", b"old"), image("quay.io/x/app:1", b"new"));
+        let (old, new) = (
+            image("quay.io/x/app:1", b"old"),
+            image("quay.io/x/app:1", b"new"),
+        );
         let (of_old, of_new) = (old.digest.clone(), new.digest.clone());
         let bundles = bundles(vec![lock(vec![old]), lock(vec![new])]);
         assert_eq!(digest(&bundles, "x/app", None, "1"), Some(of_new));
-        assert!(bundles.repositories("x/app", None)[0].manifest(&of_old).is_some());
+        assert!(
+            bundles.repositories("x/app", None)[0]
+                .manifest(&of_old)
+                .is_some()
+        );
         assert_eq!(bundles.notes.len(), 1, "{:?}", bundles.notes);
     }
 
@@ -332,9 +424,19 @@ mod tests {
     fn files_are_artifacts_too() {
         let kubelet = file("https://dl.k8s.io/v1/kubelet", b"kubelet");
         let (place, tag) = (file_repository(&kubelet.name), kubelet.digest.short(12));
-        let bundles = bundles(vec![Lock { version: 1, files: vec![kubelet], ..Lock::default() }]);
+        let bundles = bundles(vec![Lock {
+            version: 1,
+            files: vec![kubelet],
+            ..Lock::default()
+        }]);
         assert!(digest(&bundles, &place, None, &tag).is_some());
-        assert_eq!(bundles.listings[0].items[0].repository_tag, format!("{place}:{tag}"));
-        assert!(bundles.listings[0].items[0].incomplete, "the memory holds nothing");
+        assert_eq!(
+            bundles.listings[0].items[0].repository_tag,
+            format!("{place}:{tag}")
+        );
+        assert!(
+            bundles.listings[0].items[0].incomplete,
+            "the memory holds nothing"
+        );
     }
 }

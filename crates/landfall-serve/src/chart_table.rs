@@ -1,4 +1,5 @@
-//! The charts as an HTTP repository: `/charts/index.yaml`, `/charts/<name>-<version>.tgz` and its `.prov`.
+//! The charts as an HTTP repository: `/charts/index.yaml`, `/charts/<name>-<version>.tgz` and its
+//! `.prov`.
 
 use super::response::ApiError;
 use landfall_content::BlobRead;
@@ -58,25 +59,29 @@ impl ChartTable {
         match self.files.get(&*name) {
             Some(Ok(digest)) => Ok(digest),
             Some(Err(two)) => Err(unknown(two.clone())),
-            None => {
-                Err(unknown(format!("there is no chart {name} here; /charts/{INDEX} lists what there is")))
-            }
+            None => Err(unknown(format!(
+                "there is no chart {name} here; /charts/{INDEX} lists what there is"
+            ))),
         }
     }
 
     /// The index. Its first reader has the archives read, for what the charts say of themselves.
     pub(super) fn index(&self, blobs: &dyn BlobRead, notes: &dyn Progress) -> &str {
         self.index.get_or_init(|| {
-            let offered =
-                self.charts.iter().filter(|chart| matches!(self.files.get(&chart.file()), Some(Ok(_))));
+            let offered = self
+                .charts
+                .iter()
+                .filter(|chart| matches!(self.files.get(&chart.file()), Some(Ok(_))));
             let mut names = std::collections::BTreeSet::new();
-            let entries = offered.filter(|chart| names.insert(chart.file())).filter_map(|chart| {
-                let entry = index_entry(chart, blobs);
-                let failed = |why: &String| {
-                    notes.note(&format!("/charts/{INDEX} leaves out {}: {why}", chart.item));
-                };
-                Some((chart, entry.inspect_err(failed).ok()?))
-            });
+            let entries = offered
+                .filter(|chart| names.insert(chart.file()))
+                .filter_map(|chart| {
+                    let entry = index_entry(chart, blobs);
+                    let failed = |why: &String| {
+                        notes.note(&format!("/charts/{INDEX} leaves out {}: {why}", chart.item));
+                    };
+                    Some((chart, entry.inspect_err(failed).ok()?))
+                });
             chart_index(entries)
         })
     }
@@ -93,20 +98,38 @@ mod tests {
             size: content.len() as u64,
             media_type: "application/gzip".into(),
         };
-        let provenance = Some(Descriptor { digest: Digest::sha256(b"signed"), ..archive.clone() });
-        ChartArchive { item: item.into(), chart: "app".into(), version: version.into(), archive, provenance }
+        let provenance = Some(Descriptor {
+            digest: Digest::sha256(b"signed"),
+            ..archive.clone()
+        });
+        ChartArchive {
+            item: item.into(),
+            chart: "app".into(),
+            version: version.into(),
+            archive,
+            provenance,
+        }
     }
 
     #[test]
     fn a_chart_has_its_archive_and_its_provenance_and_no_second_meaning() {
         let (mut table, mut notes) = (ChartTable::default(), Vec::new());
-        for (item, version, content) in
-            [("a", "1.0.0+b", b"1"), ("a", "1.0.0+b", b"1"), ("x", "2.0.0", b"2"), ("y", "2.0.0", b"3")]
-        {
+        for (item, version, content) in [
+            ("a", "1.0.0+b", b"1"),
+            ("a", "1.0.0+b", b"1"),
+            ("x", "2.0.0", b"2"),
+            ("y", "2.0.0", b"3"),
+        ] {
             table.add(chart(item, version, content), &mut notes);
         }
-        assert_eq!(table.find("app-1.0.0+b.tgz").unwrap(), &Digest::sha256(b"1"));
-        assert_eq!(table.find("app-1.0.0%2Bb.tgz.prov").unwrap(), &Digest::sha256(b"signed"));
+        assert_eq!(
+            table.find("app-1.0.0+b.tgz").unwrap(),
+            &Digest::sha256(b"1")
+        );
+        assert_eq!(
+            table.find("app-1.0.0%2Bb.tgz.prov").unwrap(),
+            &Digest::sha256(b"signed")
+        );
         let two = table.find("app-2.0.0.tgz").unwrap_err().message;
         assert!(two.contains("both x and y"), "{two}");
         assert_eq!(notes.len(), 1, "{notes:?}");

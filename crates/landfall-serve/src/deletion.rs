@@ -1,4 +1,5 @@
-//! Deletion of tags, manifests and blobs that were pushed, and the clean-up after it and after uploads that broke off.
+//! Deletion of tags, manifests and blobs that were pushed, and the clean-up after it and after
+//! uploads that broke off.
 
 use super::response::{ApiError, Response, blocking, empty};
 use super::route::Reference;
@@ -19,10 +20,14 @@ pub(super) async fn manifest(
 ) -> Result<Response, ApiError> {
     let held = state.bundles.repositories(&name, None);
     let (of_bundle, what) = match &reference {
-        Reference::Tag(tag) => (held.iter().any(|held| !matches!(held.tag(tag), Ok(None))), tag.clone()),
-        Reference::Digest(digest) => {
-            (held.iter().any(|held| held.manifest(digest).is_some()), digest.to_string())
-        }
+        Reference::Tag(tag) => (
+            held.iter().any(|held| !matches!(held.tag(tag), Ok(None))),
+            tag.clone(),
+        ),
+        Reference::Digest(digest) => (
+            held.iter().any(|held| held.manifest(digest).is_some()),
+            digest.to_string(),
+        ),
         Reference::Neither(text) => (false, text.clone()),
     };
     let at = name.clone();
@@ -37,12 +42,13 @@ pub(super) async fn manifest(
             state.to_sweep.store(true, Ordering::Release);
             Ok(empty(StatusCode::ACCEPTED))
         }
-        (false, true) => {
-            Err(ApiError::denied(format!("{name} has {what} from a bundle; that is not deleted")))
-        }
-        (false, false) => {
-            Err(ApiError::not_found("MANIFEST_UNKNOWN", format!("{name} has no {what} that was pushed")))
-        }
+        (false, true) => Err(ApiError::denied(format!(
+            "{name} has {what} from a bundle; that is not deleted"
+        ))),
+        (false, false) => Err(ApiError::not_found(
+            "MANIFEST_UNKNOWN",
+            format!("{name} has no {what} that was pushed"),
+        )),
     }
 }
 
@@ -57,12 +63,18 @@ pub(super) async fn blob(
         state.known.forget(&digest);
         return Ok(empty(StatusCode::ACCEPTED));
     }
-    Err(ApiError::not_found("BLOB_UNKNOWN", format!("{digest} was not pushed here")))
+    Err(ApiError::not_found(
+        "BLOB_UNKNOWN",
+        format!("{digest} was not pushed here"),
+    ))
 }
 
-/// Removes uploads that broke off, and after a deletion the content that nothing names; as long as the server runs.
+/// Removes uploads that broke off, and after a deletion the content that nothing names; as long as
+/// the server runs.
 pub(super) async fn clean_up(kept: Arc<Kept>) {
-    let Some(store) = kept.writable.clone() else { return std::future::pending().await };
+    let Some(store) = kept.writable.clone() else {
+        return std::future::pending().await;
+    };
     let age = kept.limits.upload_expiry;
     let step = (age / 4).clamp(Duration::from_millis(100), Duration::from_mins(1));
     loop {
@@ -79,11 +91,16 @@ pub(super) async fn clean_up(kept: Arc<Kept>) {
 pub(super) fn sweep(kept: &Kept, store: &WritableStore) {
     match store.sweep(kept.limits.upload_expiry) {
         Ok(swept) => {
-            swept.removed.iter().for_each(|digest| kept.known.forget(digest));
+            swept
+                .removed
+                .iter()
+                .for_each(|digest| kept.known.forget(digest));
             if swept.later {
                 kept.to_sweep.store(true, Ordering::Release);
             }
         }
-        Err(error) => kept.notes.note(&format!("content that nothing names is not removed: {error}")),
+        Err(error) => kept.notes.note(&format!(
+            "content that nothing names is not removed: {error}"
+        )),
     }
 }

@@ -41,7 +41,9 @@ pub enum ServeError {
         source: io::Error,
     },
     /// Another process serves the folder.
-    #[error("{dir} is served by another landfall already; end it or name another folder with --writable")]
+    #[error(
+        "{dir} is served by another landfall already; end it or name another folder with --writable"
+    )]
     Busy {
         /// The folder.
         dir: PathBuf,

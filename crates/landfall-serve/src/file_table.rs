@@ -21,10 +21,15 @@ impl UrlPath {
     /// The path of `url`, where it is a URL with a host.
     pub(super) fn of(url: &str) -> Option<UrlPath> {
         let url = url::Url::parse(url).ok()?;
-        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let port = url
+            .port()
+            .map(|port| format!(":{port}"))
+            .unwrap_or_default();
         Some(UrlPath {
             host: format!("{}{port}", url.host_str()?),
-            path: percent_decode_str(url.path()).decode_utf8_lossy().into_owned(),
+            path: percent_decode_str(url.path())
+                .decode_utf8_lossy()
+                .into_owned(),
             query: url.query().map(str::to_owned),
         })
     }
@@ -38,7 +43,10 @@ impl UrlPath {
 pub(super) fn link(url: &str) -> Option<String> {
     let path = UrlPath::of(url)?;
     let url = url::Url::parse(url).ok()?;
-    let query = path.query.map(|query| format!("?{query}")).unwrap_or_default();
+    let query = path
+        .query
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
     Some(format!("/files/{}{}{query}", path.host, url.path()))
 }
 
@@ -54,11 +62,18 @@ struct Held {
 impl FileTable {
     /// Adds files by all their URLs. A note names each URL that had other content before.
     pub(super) fn add(&mut self, files: &[FileForm<'_>], notes: &mut Vec<String>) {
-        let urls = files.iter().flat_map(|file| file.urls.iter().map(|url| (&**url, file.digest)));
+        let urls = files
+            .iter()
+            .flat_map(|file| file.urls.iter().map(|url| (&**url, file.digest)));
         for (url, digest) in urls {
-            let Some(path) = UrlPath::of(url) else { continue };
+            let Some(path) = UrlPath::of(url) else {
+                continue;
+            };
             let key = path.key();
-            let held = Held { query: path.query, digest: digest.clone() };
+            let held = Held {
+                query: path.query,
+                digest: digest.clone(),
+            };
             let earlier = self.0.entry(key).or_default().insert(url.to_owned(), held);
             if let Some(earlier) = earlier.filter(|earlier| earlier.digest != *digest) {
                 notes.push(format!("{url}: {digest} is served, not {}", earlier.digest));
@@ -74,12 +89,18 @@ impl FileTable {
     /// Whether there are files of this host.
     pub(super) fn has_host(&self, host: &str) -> bool {
         let prefix = format!("{host}/");
-        self.0.range(prefix.clone()..).next().is_some_and(|(path, _)| path.starts_with(&prefix))
+        self.0
+            .range(prefix.clone()..)
+            .next()
+            .is_some_and(|(path, _)| path.starts_with(&prefix))
     }
 
     /// The hosts of all files, sorted.
     pub(super) fn hosts(&self) -> BTreeSet<&str> {
-        self.0.keys().filter_map(|path| Some(path.split_once('/')?.0)).collect()
+        self.0
+            .keys()
+            .filter_map(|path| Some(path.split_once('/')?.0))
+            .collect()
     }
 
     /// The content of a path below `/files/`. `query` must be that of the URL, or be absent.
@@ -90,17 +111,25 @@ impl FileTable {
         let key = key_of(path);
         let query = query.filter(|query| !query.is_empty());
         let all: Vec<(&String, &Held)> = self.0.get(&key).into_iter().flatten().collect();
-        let exact = all.iter().copied().filter(|(_, held)| held.query.as_deref() == query);
+        let exact = all
+            .iter()
+            .copied()
+            .filter(|(_, held)| held.query.as_deref() == query);
         let mut held: Vec<(&String, &Held)> = exact.collect();
         if held.is_empty() && query.is_none() {
             held = all;
         }
         let Some((_, first)) = held.first() else {
-            return Err(unknown(format!("there is no file at {key} here; / lists what there is")));
+            return Err(unknown(format!(
+                "there is no file at {key} here; / lists what there is"
+            )));
         };
         if held.iter().any(|(_, held)| held.digest != first.digest) {
             let urls: Vec<&str> = held.iter().map(|(url, _)| url.as_str()).collect();
-            return Err(unknown(format!("this path has two meanings: {}", urls.join(" and "))));
+            return Err(unknown(format!(
+                "this path has two meanings: {}",
+                urls.join(" and ")
+            )));
         }
         Ok(&first.digest)
     }
@@ -108,7 +137,9 @@ impl FileTable {
 
 /// The key of a path that a request has. apt asks flat repositories for `./name`.
 fn key_of(path: &str) -> String {
-    percent_decode_str(path).decode_utf8_lossy().replace("/./", "/")
+    percent_decode_str(path)
+        .decode_utf8_lossy()
+        .replace("/./", "/")
 }
 
 fn unknown(message: String) -> ApiError {
@@ -139,7 +170,9 @@ mod tests {
 
     fn table(files: &[File]) -> FileTable {
         let mut table = FileTable::default();
-        files.iter().for_each(|file| table.add(&file.files(), &mut Vec::new()));
+        files
+            .iter()
+            .for_each(|file| table.add(&file.files(), &mut Vec::new()));
         table
     }
 
@@ -148,27 +181,51 @@ mod tests {
         let mut kubelet = file("https://dl.k8s.io/a%20b/kubelet", b"kubelet");
         kubelet.also = vec!["http://mirror.example:8080/kubelet".into()];
         let sum = Digest::sha256(b"sum");
-        kubelet.sidecars =
-            vec![Sidecar { url: "https://dl.k8s.io/kubelet.sha256".into(), digest: sum.clone(), size: 3 }];
+        kubelet.sidecars = vec![Sidecar {
+            url: "https://dl.k8s.io/kubelet.sha256".into(),
+            digest: sum.clone(),
+            size: 3,
+        }];
         let digest = kubelet.digest.clone();
         let table = table(&[kubelet]);
-        assert_eq!(table.find("dl.k8s.io/a%20b/kubelet", None).unwrap(), &digest);
-        assert_eq!(table.find("mirror.example:8080/kubelet", None).unwrap(), &digest);
-        assert_eq!(table.find("mirror.example%3A8080/kubelet", None).unwrap(), &digest);
+        assert_eq!(
+            table.find("dl.k8s.io/a%20b/kubelet", None).unwrap(),
+            &digest
+        );
+        assert_eq!(
+            table.find("mirror.example:8080/kubelet", None).unwrap(),
+            &digest
+        );
+        assert_eq!(
+            table.find("mirror.example%3A8080/kubelet", None).unwrap(),
+            &digest
+        );
         assert_eq!(table.find("dl.k8s.io/kubelet.sha256", None).unwrap(), &sum);
-        assert!(table.find("mirror.example/kubelet", None).is_err(), "the port is part of the name");
-        assert!(table.find("dl.k8s.io/a%20b/kubelet", Some("x=1")).is_err(), "another query, another file");
+        assert!(
+            table.find("mirror.example/kubelet", None).is_err(),
+            "the port is part of the name"
+        );
+        assert!(
+            table.find("dl.k8s.io/a%20b/kubelet", Some("x=1")).is_err(),
+            "another query, another file"
+        );
     }
 
     #[test]
     fn queries_part_what_one_path_holds() {
-        let (a, b) = (file("https://h/get?v=1", b"a"), file("https://h/get?v=2", b"b"));
+        let (a, b) = (
+            file("https://h/get?v=1", b"a"),
+            file("https://h/get?v=2", b"b"),
+        );
         let (of_a, of_b) = (a.digest.clone(), b.digest.clone());
         let both = table(&[a.clone(), b]);
         assert_eq!(both.find("h/get", Some("v=1")).unwrap(), &of_a);
         assert_eq!(both.find("h/get", Some("v=2")).unwrap(), &of_b);
         let message = both.find("h/get", None).unwrap_err().message;
-        assert!(message.contains("https://h/get?v=1") && message.contains("v=2"), "{message}");
+        assert!(
+            message.contains("https://h/get?v=1") && message.contains("v=2"),
+            "{message}"
+        );
         assert_eq!(table(&[a]).find("h/get", None).unwrap(), &of_a);
     }
 
@@ -177,7 +234,11 @@ mod tests {
         let url = "https://h:8443/a%20b?x=1";
         assert_eq!(link(url).as_deref(), Some("/files/h:8443/a%20b?x=1"));
         let one = file(url, b"x");
-        assert!(table(std::slice::from_ref(&one)).find("h:8443/a%20b", Some("x=1")).is_ok());
+        assert!(
+            table(std::slice::from_ref(&one))
+                .find("h:8443/a%20b", Some("x=1"))
+                .is_ok()
+        );
         assert_eq!(link("no url"), None);
     }
 }

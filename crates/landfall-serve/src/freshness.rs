@@ -1,4 +1,5 @@
-//! Many who ask for the newest of something wait for one answer, which was asked for after the last of them came.
+//! Many who ask for the newest of something wait for one answer, which was asked for after the last
+//! of them came.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
@@ -22,7 +23,14 @@ impl<T: Clone> Freshness<T> {
     /// With its other end.
     pub(super) fn new() -> (Freshness<T>, Asking<T>) {
         let (ask, asking) = mpsc::unbounded_channel();
-        (Freshness { ask, asked: AtomicU64::new(0), failed: AtomicU64::new(0) }, Asking(asking))
+        (
+            Freshness {
+                ask,
+                asked: AtomicU64::new(0),
+                failed: AtomicU64::new(0),
+            },
+            Asking(asking),
+        )
     }
 
     /// The newest by now.
@@ -34,7 +42,8 @@ impl<T: Clone> Freshness<T> {
         let stopped = || "the server is about to stop".to_owned();
         self.ask.send(tell).map_err(|_| stopped())?;
         let newest = told.await.map_err(|_| stopped())?;
-        self.failed.fetch_add(u64::from(newest.is_err()), Ordering::Relaxed);
+        self.failed
+            .fetch_add(u64::from(newest.is_err()), Ordering::Relaxed);
         newest
     }
 }
@@ -69,10 +78,19 @@ mod tests {
         let answering = asking.answer(async || {
             let number = looked.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(1)).await;
-            if number < 2 { Ok(number) } else { Err("gone".to_owned()) }
+            if number < 2 {
+                Ok(number)
+            } else {
+                Err("gone".to_owned())
+            }
         });
         let asked = async {
-            assert!(join_all((0..50).map(|_| freshness.newest())).await.iter().all(|one| *one == Ok(0)));
+            assert!(
+                join_all((0..50).map(|_| freshness.newest()))
+                    .await
+                    .iter()
+                    .all(|one| *one == Ok(0))
+            );
             assert_eq!(freshness.newest().await, Ok(1));
             assert_eq!(freshness.newest().await, Err("gone".to_owned()));
         };
@@ -80,6 +98,12 @@ mod tests {
             () = answering => unreachable!("it can still be asked"),
             () = asked => {}
         }
-        assert_eq!((looked.load(Ordering::SeqCst), freshness.failed.load(Ordering::SeqCst)), (3, 1));
+        assert_eq!(
+            (
+                looked.load(Ordering::SeqCst),
+                freshness.failed.load(Ordering::SeqCst)
+            ),
+            (3, 1)
+        );
     }
 }

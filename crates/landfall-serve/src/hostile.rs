@@ -10,13 +10,19 @@ use landfall_model::Digest;
 use std::sync::Arc;
 
 fn layer(seed: u8) -> Vec<u8> {
-    (0..3_146_505_u32).map(|at| (at * 31 / 7) as u8 ^ seed).collect()
+    (0..3_146_505_u32)
+        .map(|at| (at * 31 / 7) as u8 ^ seed)
+        .collect()
 }
 
 /// A bundle of the lock with `honest`, served with these others for what it leaves out.
 fn served(bundle: &Bundle, content: Vec<Arc<dyn BlobRead>>) -> Served {
     let named = named(bundle.lock().unwrap(), Arc::new(bundle.clone()));
-    Served { bundles: vec![named], content, ..Served::default() }
+    Served {
+        bundles: vec![named],
+        content,
+        ..Served::default()
+    }
 }
 
 /// A bundle of this lock and content.
@@ -35,10 +41,18 @@ fn named(lock: Lock, blobs: Arc<dyn BlobRead>) -> ServedBundle {
 
 fn assert_nothing_leaves(address: &str, digest: &Digest, lie: &[u8]) {
     let target = format!("/v2/app/blobs/{digest}");
-    for range in ["", "Range: bytes=2000000-\r\n", "Range: bytes=1-99\r\n", "Range: bytes=-5\r\n"] {
+    for range in [
+        "",
+        "Range: bytes=2000000-\r\n",
+        "Range: bytes=1-99\r\n",
+        "Range: bytes=-5\r\n",
+    ] {
         let (status, body) = get(address, &target, range);
         assert_eq!(status, 500, "{range}");
-        assert!(!body.windows(32).any(|bytes| bytes == &lie[..32]) && body.len() < 1000, "{range}");
+        assert!(
+            !body.windows(32).any(|bytes| bytes == &lie[..32]) && body.len() < 1000,
+            "{range}"
+        );
     }
 }
 
@@ -47,11 +61,20 @@ fn nothing_of_a_bundle_with_the_approved_lock_but_other_frames_leaves_from_any_o
     let (honest, lie) = (layer(0), layer(0xff));
     let (packed, lock) = lying(&honest, &lie);
     let bundle = Bundle::open(&packed.path).unwrap();
-    assert_eq!(bundle.fingerprint(), &lock.fingerprint(), "it passes --expect and --lock");
-    let server = start(None, move || served(&bundle, vec![Arc::new(bundle.clone())]));
+    assert_eq!(
+        bundle.fingerprint(),
+        &lock.fingerprint(),
+        "it passes --expect and --lock"
+    );
+    let server = start(None, move || {
+        served(&bundle, vec![Arc::new(bundle.clone())])
+    });
     assert_nothing_leaves(&server.address, &Digest::sha256(&honest), &lie);
     let manifest = get(&server.address, "/v2/app/manifests/1", "");
-    assert_eq!((manifest.0, Digest::sha256(&manifest.1)), (200, lock.images[0].digest.clone()));
+    assert_eq!(
+        (manifest.0, Digest::sha256(&manifest.1)),
+        (200, lock.images[0].digest.clone())
+    );
 }
 
 #[test]
@@ -59,39 +82,64 @@ fn nothing_of_a_foreign_base_leaves_and_a_good_one_after_it_is_taken() {
     let (honest, lie) = (layer(0), layer(0xff));
     let (packed, _) = lying(&honest, &lie);
     let (sound, _) = lying(&honest, &honest);
-    let (foreign, good) = (Bundle::open(&packed.path).unwrap(), Bundle::open(&sound.path).unwrap());
+    let (foreign, good) = (
+        Bundle::open(&packed.path).unwrap(),
+        Bundle::open(&sound.path).unwrap(),
+    );
     let digest = Digest::sha256(&honest);
     let alone = foreign.clone();
     let server = start(None, move || served(&alone, vec![Arc::new(alone.clone())]));
     assert_nothing_leaves(&server.address, &digest, &lie);
-    let server = start(None, move || served(&good, vec![Arc::new(foreign.clone()), Arc::new(good.clone())]));
+    let server = start(None, move || {
+        served(
+            &good,
+            vec![Arc::new(foreign.clone()), Arc::new(good.clone())],
+        )
+    });
     let target = format!("/v2/app/blobs/{digest}");
     assert!(get(&server.address, &target, "") == (200, honest.clone()));
     assert!(
-        get(&server.address, &target, "Range: bytes=2000000-\r\n") == (206, honest[2_000_000..].to_vec())
+        get(&server.address, &target, "Range: bytes=2000000-\r\n")
+            == (206, honest[2_000_000..].to_vec())
     );
 }
 
 #[test]
 fn a_lock_that_calls_a_manifest_a_web_page_has_it_sent_as_bytes() {
-    let manifest = br#"{"schemaVersion":2,"mediaType":"text/html","x":"<script>alert(1)</script>"}"#;
+    let manifest =
+        br#"{"schemaVersion":2,"mediaType":"text/html","x":"<script>alert(1)</script>"}"#;
     let server = start(None, move || {
         let mut image = image("quay.io/x/app:1", manifest);
         image.media_type = "text/html".into();
         let blobs: Arc<dyn BlobRead> = Arc::new(memory(&[manifest]));
-        let lock = Lock { version: 1, images: vec![image], ..Lock::default() };
+        let lock = Lock {
+            version: 1,
+            images: vec![image],
+            ..Lock::default()
+        };
         let named = named(lock, blobs.clone());
-        Served { bundles: vec![named], content: vec![blobs], ..Served::default() }
+        Served {
+            bundles: vec![named],
+            content: vec![blobs],
+            ..Served::default()
+        }
     });
     for reference in ["1", &Digest::sha256(manifest).to_string()] {
-        let (head, body) = answer(&server.address, &format!("/v2/x/app/manifests/{reference}"), "");
+        let (head, body) = answer(
+            &server.address,
+            &format!("/v2/x/app/manifests/{reference}"),
+            "",
+        );
         assert_eq!(body, manifest);
         for line in [
             "content-type: application/octet-stream",
             "content-security-policy: sandbox; default-src 'none'",
             "x-content-type-options: nosniff",
         ] {
-            assert!(head.lines().any(|found| found.eq_ignore_ascii_case(line)), "{line}: {head}");
+            assert!(
+                head.lines().any(|found| found.eq_ignore_ascii_case(line)),
+                "{line}: {head}"
+            );
         }
     }
 }

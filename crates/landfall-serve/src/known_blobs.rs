@@ -1,5 +1,6 @@
-//! Which blobs are known to be right. A blob is hashed once in this process before a byte of it leaves, and again only
-//! when its file looks different. Whoever asks for it meanwhile waits for that one hashing.
+//! Which blobs are known to be right. A blob is hashed once in this process before a byte of it
+//! leaves, and again only when its file looks different. Whoever asks for it meanwhile waits for
+//! that one hashing.
 
 use landfall_content::{BlobRead, ContentError, Look};
 use landfall_model::Digest;
@@ -10,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 
-/// Most files of one digest that are remembered: of each bundle that holds it, and of the folder for pushes.
+/// Most files of one digest that are remembered: of each bundle that holds it, and of the folder
+/// for pushes.
 const MOST_FILES: usize = 16;
 
 /// Which blobs are known to be right.
@@ -50,14 +52,27 @@ pub(super) struct Holder {
 ///
 /// # Errors
 /// When nobody has it, or that cannot be found out.
-pub(super) fn holders(sources: &[Arc<dyn BlobRead>], digest: &Digest) -> Result<Vec<Holder>, ContentError> {
+pub(super) fn holders(
+    sources: &[Arc<dyn BlobRead>],
+    digest: &Digest,
+) -> Result<Vec<Holder>, ContentError> {
     let mut holders = Vec::new();
     for blobs in sources {
         if let Some(size) = blobs.stat(digest)? {
-            holders.push(Holder { blobs: blobs.clone(), size, looks: blobs.looks(digest)? });
+            holders.push(Holder {
+                blobs: blobs.clone(),
+                size,
+                looks: blobs.looks(digest)?,
+            });
         }
     }
-    if holders.is_empty() { Err(ContentError::Missing { digest: digest.clone() }) } else { Ok(holders) }
+    if holders.is_empty() {
+        Err(ContentError::Missing {
+            digest: digest.clone(),
+        })
+    } else {
+        Ok(holders)
+    }
 }
 
 impl KnownBlobs {
@@ -75,16 +90,29 @@ impl KnownBlobs {
     ///
     /// # Errors
     /// When nobody has the right bytes, or they cannot be read.
-    pub(super) async fn right(&self, holders: &[Holder], digest: &Digest) -> Result<Holder, ContentError> {
-        let mut error = ContentError::Missing { digest: digest.clone() };
+    pub(super) async fn right(
+        &self,
+        holders: &[Holder],
+        digest: &Digest,
+    ) -> Result<Holder, ContentError> {
+        let mut error = ContentError::Missing {
+            digest: digest.clone(),
+        };
         for holder in holders {
             match self.verdict(holder, digest).await {
                 Verdict::Right => return Ok(holder.clone()),
-                Verdict::Wrong => error = ContentError::Damaged { digest: digest.clone() },
+                Verdict::Wrong => {
+                    error = ContentError::Damaged {
+                        digest: digest.clone(),
+                    }
+                }
                 Verdict::Pending => {}
                 Verdict::Unread(why) => {
                     let source = io::Error::new(why.kind(), why.to_string());
-                    error = ContentError::Read { digest: digest.clone(), source };
+                    error = ContentError::Read {
+                        digest: digest.clone(),
+                        source,
+                    };
                 }
             }
         }
@@ -94,19 +122,33 @@ impl KnownBlobs {
     /// Whether what the holder has was hashed before and is right.
     pub(super) fn is_known(&self, holder: &Holder, digest: &Digest) -> bool {
         let checks = self.checks();
-        let mut known = checks.get(digest).into_iter().flatten().filter(|check| check.looks == holder.looks);
+        let mut known = checks
+            .get(digest)
+            .into_iter()
+            .flatten()
+            .filter(|check| check.looks == holder.looks);
         known.any(|check| matches!(*check.verdict.borrow(), Verdict::Right))
     }
 
     /// Remembers that what the holder had when it was asked was hashed while it was sent.
     pub(super) fn was_sent(&self, holder: &Holder, digest: &Digest) {
-        let check = Check { looks: holder.looks.clone(), verdict: watch::channel(Verdict::Right).1 };
+        let check = Check {
+            looks: holder.looks.clone(),
+            verdict: watch::channel(Verdict::Right).1,
+        };
         add(self.checks().entry(digest.clone()).or_default(), check);
     }
 
     /// Remembers that what `blobs` holds now was hashed while it came in.
-    pub(super) fn came_in(&self, blobs: &dyn BlobRead, digest: &Digest) -> Result<(), ContentError> {
-        let check = Check { looks: blobs.looks(digest)?, verdict: watch::channel(Verdict::Right).1 };
+    pub(super) fn came_in(
+        &self,
+        blobs: &dyn BlobRead,
+        digest: &Digest,
+    ) -> Result<(), ContentError> {
+        let check = Check {
+            looks: blobs.looks(digest)?,
+            verdict: watch::channel(Verdict::Right).1,
+        };
         add(self.checks().entry(digest.clone()).or_default(), check);
         Ok(())
     }
@@ -118,7 +160,9 @@ impl KnownBlobs {
 
     async fn verdict(&self, holder: &Holder, digest: &Digest) -> Verdict {
         let mut verdict = self.check(holder, digest);
-        let verdict = verdict.wait_for(|verdict| !matches!(verdict, Verdict::Pending)).await;
+        let verdict = verdict
+            .wait_for(|verdict| !matches!(verdict, Verdict::Pending))
+            .await;
         let stopped = |_| Verdict::Unread(Arc::new(io::Error::other("its hashing was broken off")));
         verdict.map_or_else(stopped, |verdict| verdict.clone())
     }
@@ -128,11 +172,19 @@ impl KnownBlobs {
         let mut checks = self.checks();
         let of_digest = checks.entry(digest.clone()).or_default();
         let known = of_digest.iter().find(|check| check.looks == holder.looks);
-        if let Some(known) = known.filter(|known| !matches!(*known.verdict.borrow(), Verdict::Unread(_))) {
+        if let Some(known) =
+            known.filter(|known| !matches!(*known.verdict.borrow(), Verdict::Unread(_)))
+        {
             return known.verdict.clone();
         }
         let (tell, verdict) = watch::channel(Verdict::Pending);
-        add(of_digest, Check { looks: holder.looks.clone(), verdict: verdict.clone() });
+        add(
+            of_digest,
+            Check {
+                looks: holder.looks.clone(),
+                verdict: verdict.clone(),
+            },
+        );
         self.hashed.fetch_add(1, Ordering::Relaxed);
         let (turns, holder, digest) = (self.turns.clone(), holder.clone(), digest.clone());
         let damaged = self.damaged.clone();
@@ -140,8 +192,12 @@ impl KnownBlobs {
         tokio::spawn(async move {
             let _turn = turns.acquire_owned().await;
             let hashed = spawn_blocking(move || hash(&holder, &digest)).await;
-            let verdict = hashed.unwrap_or_else(|stopped| Verdict::Unread(Arc::new(stopped.into())));
-            damaged.fetch_add(u64::from(matches!(verdict, Verdict::Wrong)), Ordering::Relaxed);
+            let verdict =
+                hashed.unwrap_or_else(|stopped| Verdict::Unread(Arc::new(stopped.into())));
+            damaged.fetch_add(
+                u64::from(matches!(verdict, Verdict::Wrong)),
+                Ordering::Relaxed,
+            );
             let _ = tell.send(verdict);
         });
         verdict
@@ -187,7 +243,10 @@ mod tests {
 
     impl Counted {
         fn of(inode: u64, bytes: &[u8]) -> Counted {
-            Counted { opened: AtomicU64::new(0), bytes: Mutex::new((look(inode), bytes.to_vec())) }
+            Counted {
+                opened: AtomicU64::new(0),
+                bytes: Mutex::new((look(inode), bytes.to_vec())),
+            }
         }
 
         fn opened(&self) -> u64 {
@@ -196,7 +255,11 @@ mod tests {
     }
 
     fn look(inode: u64) -> Look {
-        Look { inode, mtime: (0, 0), size: 0 }
+        Look {
+            inode,
+            mtime: (0, 0),
+            size: 0,
+        }
     }
 
     impl BlobRead for Counted {
@@ -206,7 +269,9 @@ mod tests {
 
         fn open(&self, _: &Digest, _: u64) -> Result<Box<dyn Read + Send>, ContentError> {
             self.opened.fetch_add(1, Ordering::SeqCst);
-            Ok(Box::new(io::Cursor::new(self.bytes.lock().unwrap().1.clone())))
+            Ok(Box::new(io::Cursor::new(
+                self.bytes.lock().unwrap().1.clone(),
+            )))
         }
 
         fn looks(&self, _: &Digest) -> Result<Vec<Look>, ContentError> {
@@ -214,18 +279,31 @@ mod tests {
         }
     }
 
-    async fn right(known: &KnownBlobs, blobs: &[Arc<Counted>], digest: &Digest) -> Result<u64, ContentError> {
+    async fn right(
+        known: &KnownBlobs,
+        blobs: &[Arc<Counted>],
+        digest: &Digest,
+    ) -> Result<u64, ContentError> {
         let sources: Vec<Arc<dyn BlobRead>> = blobs.iter().map(|one| one.clone() as _).collect();
         Ok(known.right(&holders(&sources, digest)?, digest).await?.size)
     }
 
     #[tokio::test]
-    async fn a_blob_is_hashed_once_however_many_ask_for_it_and_again_when_its_file_looks_different() {
-        let (blob, digest, known) =
-            (Arc::new(Counted::of(1, b"abc")), Digest::sha256(b"abc"), KnownBlobs::new(2));
+    async fn a_blob_is_hashed_once_however_many_ask_for_it_and_again_when_its_file_looks_different()
+    {
+        let (blob, digest, known) = (
+            Arc::new(Counted::of(1, b"abc")),
+            Digest::sha256(b"abc"),
+            KnownBlobs::new(2),
+        );
         let sources = [blob.clone()];
         let asked = (0..100).map(|_| right(&known, &sources, &digest));
-        assert!(futures_util::future::join_all(asked).await.iter().all(Result::is_ok));
+        assert!(
+            futures_util::future::join_all(asked)
+                .await
+                .iter()
+                .all(Result::is_ok)
+        );
         assert_eq!(blob.opened(), 1, "a hundred at one time");
         assert!(right(&known, &sources, &digest).await.is_ok());
         assert_eq!(blob.opened(), 1);
@@ -242,7 +320,13 @@ mod tests {
     #[tokio::test]
     async fn what_is_damaged_in_one_place_is_looked_for_in_the_next() {
         let digest = Digest::sha256(b"abcd");
-        let sources = [Arc::new(Counted::of(1, b"abX")), Arc::new(Counted::of(2, b"abcd"))];
-        assert_eq!(right(&KnownBlobs::new(1), &sources, &digest).await.unwrap(), 4);
+        let sources = [
+            Arc::new(Counted::of(1, b"abX")),
+            Arc::new(Counted::of(2, b"abcd")),
+        ];
+        assert_eq!(
+            right(&KnownBlobs::new(1), &sources, &digest).await.unwrap(),
+            4
+        );
     }
 }

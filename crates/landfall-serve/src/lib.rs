@@ -1,13 +1,14 @@
-//! The server of `landfall serve`: bundles, straight from the file, as an OCI registry, a file server and a plain page; and,
-//! on request, a registry that takes pushes, for sites that have none.
+//! The server of `landfall serve`: bundles, straight from the file, as an OCI registry, a file
+//! server and a plain page; and, on request, a registry that takes pushes, for sites that have
+//! none.
 //!
-//! [`serve`] is the server. A request goes from `listen` by way of `connections` and `router` to the handler of
-//! its `route`: `pull`, `blob_upload`, `manifest_upload`, `page`. What the handlers share is in `state`. `origin` finds files under their
-//! original URLs, and `from` offers what a registry holds.
-//! [`export_files`] writes the files for a web server that is there already.
+//! [`serve`] is the server. A request goes from `listen` by way of `connections` and `router` to
+//! the handler of its `route`: `pull`, `blob_upload`, `manifest_upload`, `page`. What the handlers
+//! share is in `state`. `origin` finds files under their original URLs, and `from` offers what a
+//! registry holds. [`export_files`] writes the files for a web server that is there already.
 //!
-//! It imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-item`. Begin with `run.rs` and
-//! `router.rs`.
+//! It imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-item`. Begin with
+//! `run.rs` and `router.rs`.
 
 mod auth;
 mod blob_body;
@@ -57,5 +58,7 @@ pub use error::ServeError;
 pub use export::{ExportError, export_charts, export_files, export_packages};
 pub use from::{FromError, find};
 pub use observe::{AccessLog, LogTarget};
-pub use options::{Change, Guide, Guides, IsOutdated, Options, Served, ServedBundle, Serving, Since};
+pub use options::{
+    Change, Guide, Guides, IsOutdated, Options, Served, ServedBundle, Serving, Since,
+};
 pub use run::serve;

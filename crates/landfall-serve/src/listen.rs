@@ -32,16 +32,26 @@ pub(super) struct Door {
 impl Door {
     /// `https://127.0.0.1:5000`
     pub(super) fn url(&self) -> String {
-        format!("{}://{}", if self.tls { "https" } else { "http" }, self.address)
+        format!(
+            "{}://{}",
+            if self.tls { "https" } else { "http" },
+            self.address
+        )
     }
 }
 
 impl Place {
-    /// Reads `HOST:PORT`, which may have `http://` or `https://` before it; without it, https is spoken where there is a
-    /// certificate.
+    /// Reads `HOST:PORT`, which may have `http://` or `https://` before it; without it, https is
+    /// spoken where there is a certificate.
     pub(super) async fn find(listen: &str, has_certificate: bool) -> Result<Place, ServeError> {
-        let wrong = |why: String| ServeError::Address { address: listen.into(), why };
-        let (text, tls) = match (listen.strip_prefix("http://"), listen.strip_prefix("https://")) {
+        let wrong = |why: String| ServeError::Address {
+            address: listen.into(),
+            why,
+        };
+        let (text, tls) = match (
+            listen.strip_prefix("http://"),
+            listen.strip_prefix("https://"),
+        ) {
             (Some(text), _) => (text, false),
             (_, Some(text)) => (text, true),
             _ => (listen, has_certificate),
@@ -54,26 +64,45 @@ impl Place {
         if addresses.is_empty() {
             return Err(wrong("the name has no address".into()));
         }
-        Ok(Place { text: listen.into(), addresses, tls })
+        Ok(Place {
+            text: listen.into(),
+            addresses,
+            tls,
+        })
     }
 
     pub(super) async fn bind(&self) -> Result<Door, ServeError> {
-        let wrong = |source| ServeError::Listen { address: self.text.clone(), source };
-        let listener = TcpListener::bind(&self.addresses[..]).await.map_err(wrong)?;
+        let wrong = |source| ServeError::Listen {
+            address: self.text.clone(),
+            source,
+        };
+        let listener = TcpListener::bind(&self.addresses[..])
+            .await
+            .map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;
-        Ok(Door { listener, address, tls: self.tls })
+        Ok(Door {
+            listener,
+            address,
+            tls: self.tls,
+        })
     }
 }
 
-/// Certificate chains and keys in PEM form, as an acceptor for HTTP/1.1; `None` where there are none. A client gets
-/// the first one that covers the name it asks for, or else the first.
+/// Certificate chains and keys in PEM form, as an acceptor for HTTP/1.1; `None` where there are
+/// none. A client gets the first one that covers the name it asks for, or else the first.
 pub(super) fn tls(files: &[(PathBuf, PathBuf)]) -> Result<Option<TlsAcceptor>, ServeError> {
     if files.is_empty() {
         return Ok(None);
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let keys = files.iter().map(|(cert, key)| certified(cert, key, &provider)).collect::<Result<_, _>>()?;
-    let wrong = |error: rustls::Error| ServeError::Tls { path: files[0].0.clone(), why: error.to_string() };
+    let keys = files
+        .iter()
+        .map(|(cert, key)| certified(cert, key, &provider))
+        .collect::<Result<_, _>>()?;
+    let wrong = |error: rustls::Error| ServeError::Tls {
+        path: files[0].0.clone(),
+        why: error.to_string(),
+    };
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(wrong)?
@@ -83,17 +112,27 @@ pub(super) fn tls(files: &[(PathBuf, PathBuf)]) -> Result<Option<TlsAcceptor>, S
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }
 
-fn certified(cert: &Path, key: &Path, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, ServeError> {
-    let wrong = |path: &Path, why: String| ServeError::Tls { path: PathBuf::from(path), why };
+fn certified(
+    cert: &Path,
+    key: &Path,
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, ServeError> {
+    let wrong = |path: &Path, why: String| ServeError::Tls {
+        path: PathBuf::from(path),
+        why,
+    };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(cert)
         .and_then(Iterator::collect)
         .map_err(|error| wrong(cert, error.to_string()))?;
     if chain.is_empty() {
         return Err(wrong(cert, "there is no certificate in it".into()));
     }
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, error.to_string()))?;
+    let private =
+        PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, error.to_string()))?;
     let certified = CertifiedKey::from_der(chain, private, provider);
-    certified.map(Arc::new).map_err(|error| wrong(cert, error.to_string()))
+    certified
+        .map(Arc::new)
+        .map_err(|error| wrong(cert, error.to_string()))
 }
 
 /// Certificates by the name that a client asks for.
@@ -102,9 +141,13 @@ struct Certificates(Vec<Arc<CertifiedKey>>);
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let name = hello.server_name().and_then(|name| ServerName::try_from(name).ok());
+        let name = hello
+            .server_name()
+            .and_then(|name| ServerName::try_from(name).ok());
         let covers = |key: &&Arc<CertifiedKey>| {
-            let (Some(name), Some(cert)) = (&name, key.cert.first()) else { return false };
+            let (Some(name), Some(cert)) = (&name, key.cert.first()) else {
+                return false;
+            };
             let parsed = ParsedCertificate::try_from(cert);
             parsed.is_ok_and(|parsed| verify_server_name(&parsed, name).is_ok())
         };

@@ -1,4 +1,5 @@
-//! From which state a request is answered: where names are looked up, from the one that should be served by now.
+//! From which state a request is answered: where names are looked up, from the one that should be
+//! served by now.
 
 use super::freshness::Fresh;
 use super::response::ApiError;
@@ -10,7 +11,8 @@ use landfall_content::BlobRead;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The state from which a request for `path` is answered: `state`, or a newer one where names are looked up.
+/// The state from which a request for `path` is answered: `state`, or a newer one where names are
+/// looked up.
 ///
 /// # Errors
 /// When nobody knows what should be served.
@@ -20,7 +22,8 @@ pub(super) async fn state_for(state: Arc<State>, path: &str) -> Result<Arc<State
     }
     fresh(state).await.map_err(|why| {
         let message = format!("nobody knows what is to be served: {why}");
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", message).with(RETRY_AFTER, "5")
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", message)
+            .with(RETRY_AFTER, "5")
     })
 }
 
@@ -39,7 +42,10 @@ pub(super) async fn fresh(state: Arc<State>) -> Fresh<Arc<State>> {
 ///
 /// # Errors
 /// When nobody knows whether it is, or it cannot be renewed.
-pub(super) async fn renewed(state: Arc<State>, renew: impl Fn() -> Fresh<Arc<State>>) -> Fresh<Arc<State>> {
+pub(super) async fn renewed(
+    state: Arc<State>,
+    renew: impl Fn() -> Fresh<Arc<State>>,
+) -> Fresh<Arc<State>> {
     state.freshness.asked.fetch_add(1, Ordering::Relaxed);
     match &state.is_outdated {
         Some(is_outdated) if is_outdated().await? => renew(),
@@ -47,8 +53,9 @@ pub(super) async fn renewed(state: Arc<State>, renew: impl Fn() -> Fresh<Arc<Sta
     }
 }
 
-/// Whether no newer state would answer otherwise: the request names content by its digest that is here, or the API itself.
-/// Another server of the same store may have named content that is not here yet.
+/// Whether no newer state would answer otherwise: the request names content by its digest that is
+/// here, or the API itself. Another server of the same store may have named content that is not
+/// here yet.
 fn is_settled(state: &State, path: &str) -> bool {
     let is_api = path == "/v2" || path.starts_with("/v2/");
     match is_api.then(|| Route::parse(path)) {

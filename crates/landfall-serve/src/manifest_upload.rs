@@ -41,14 +41,22 @@ pub(super) async fn put(
         return Err(ApiError::bad("TAG_INVALID", format!("'{bad}' is no tag")));
     }
     let of_bundle = state.bundles.repositories(&name, None);
-    let taken = |tag: &&String| of_bundle.iter().any(|held| !matches!(held.tag(tag), Ok(None)));
+    let taken = |tag: &&String| {
+        of_bundle
+            .iter()
+            .any(|held| !matches!(held.tag(tag), Ok(None)))
+    };
     if let Some(tag) = tags.iter().find(taken) {
         return Err(ApiError::denied(format!(
             "{name}:{tag} comes from a bundle and cannot be overwritten; push under another name"
         )));
     }
     let incoming = receive_manifest(&state, &store, &name, parts, &reference, body).await?;
-    let sent = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).map(str::to_owned);
+    let sent = parts
+        .headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .map(str::to_owned);
     let (at, named) = (name.clone(), reference.clone());
     let slot = state.manifest_slots.clone().acquire_owned().await;
     let (descriptor, subject) = blocking(move || -> Result<_, ApiError> {
@@ -59,8 +67,16 @@ pub(super) async fn put(
     .await??;
     let (descriptor, tags) = descriptor;
     let mut response = empty(StatusCode::CREATED);
-    set(&mut response, LOCATION, &format!("/v2/{name}/manifests/{}", descriptor.digest));
-    set(&mut response, CONTENT_DIGEST, &descriptor.digest.to_string());
+    set(
+        &mut response,
+        LOCATION,
+        &format!("/v2/{name}/manifests/{}", descriptor.digest),
+    );
+    set(
+        &mut response,
+        CONTENT_DIGEST,
+        &descriptor.digest.to_string(),
+    );
     if let Some(subject) = subject {
         set(&mut response, SUBJECT, &subject.to_string());
     }
@@ -93,8 +109,10 @@ async fn receive_manifest(
     let received = receive(state, store, &mut slot, name, &parts.headers, body).await;
     received.map_err(|error| match error.code {
         BROKEN_OFF => {
-            let message =
-                format!("the manifest did not arrive, or has more than {most} bytes: {}", error.message);
+            let message = format!(
+                "the manifest did not arrive, or has more than {most} bytes: {}",
+                error.message
+            );
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "MANIFEST_INVALID", message)
         }
         _ => error,
@@ -102,7 +120,8 @@ async fn receive_manifest(
     slot.ok_or_else(unknown)
 }
 
-/// Checks a manifest that came in and adds it to the repository. Returns its descriptor and its subject.
+/// Checks a manifest that came in and adds it to the repository. Returns its descriptor and its
+/// subject.
 fn keep(
     state: &State,
     store: &WritableStore,
@@ -116,15 +135,25 @@ fn keep(
     let digest = match reference {
         Reference::Digest(digest) if !digest.matches(&bytes) => {
             let found = Digest::of(digest.algorithm(), &bytes);
-            return Err(ApiError::bad("DIGEST_INVALID", format!("the manifest is {found}, not {digest}")));
+            return Err(ApiError::bad(
+                "DIGEST_INVALID",
+                format!("the manifest is {found}, not {digest}"),
+            ));
         }
         Reference::Digest(digest) => digest,
         _ => Digest::of(Algorithm::Sha256, &bytes),
     };
     let (manifest, kind) = check(&bytes, sent)?;
-    let descriptor = Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() };
+    let descriptor = Descriptor {
+        digest,
+        size: bytes.len() as u64,
+        media_type: kind.into(),
+    };
     let referrer = referring(&bytes, &descriptor);
-    if referrer.as_ref().is_some_and(|referrer| referrer.is_abridged) {
+    if referrer
+        .as_ref()
+        .is_some_and(|referrer| referrer.is_abridged)
+    {
         let message = format!(
             "it has a subject, and annotations of more than {ENTRY_ANNOTATIONS} bytes, which each list of \
              referrers would repeat"
@@ -142,36 +171,43 @@ fn keep(
 /// Reads the manifest and the media type under which it is served.
 fn check(bytes: &[u8], sent: Option<&str>) -> Result<(Manifest, String), ApiError> {
     let invalid = |message: String| ApiError::bad("MANIFEST_INVALID", message);
-    let (manifest, kind) = Manifest::parse(bytes, sent).map_err(|error| invalid(error.to_string()))?;
+    let (manifest, kind) =
+        Manifest::parse(bytes, sent).map_err(|error| invalid(error.to_string()))?;
     let bare = sent.map(|sent| sent.split(';').next().unwrap_or(sent).trim());
     match bare.filter(|bare| media_type::is_manifest(bare)) {
-        Some(bare) if bare != kind => {
-            Err(invalid(format!("it is sent as {bare} but says of itself that it is {kind}")))
-        }
+        Some(bare) if bare != kind => Err(invalid(format!(
+            "it is sent as {bare} but says of itself that it is {kind}"
+        ))),
         _ => Ok((manifest, kind)),
     }
 }
 
-/// All blobs of an image must be here, except foreign layers. Children of an index may be absent: a site holds
-/// only the platforms that it needs.
+/// All blobs of an image must be here, except foreign layers. Children of an index may be absent: a
+/// site holds only the platforms that it needs.
 fn want_blobs(
     state: &State,
     store: &WritableStore,
     manifest: &Manifest,
     foreign: &BTreeSet<Digest>,
 ) -> Result<(), ApiError> {
-    let Manifest::Image { config, layers, .. } = manifest else { return Ok(()) };
+    let Manifest::Image { config, layers, .. } = manifest else {
+        return Ok(());
+    };
     for blob in std::iter::once(config).chain(layers) {
         let digest = &blob.digest;
         match have(state, store, digest)? {
             Some(size) if size == blob.size => {}
             Some(size) => {
-                let message = format!("it says that {digest} has {} bytes, which has {size}", blob.size);
+                let message = format!(
+                    "it says that {digest} has {} bytes, which has {size}",
+                    blob.size
+                );
                 return Err(ApiError::bad("MANIFEST_INVALID", message));
             }
             None if foreign.contains(digest) => {}
             None => {
-                let message = format!("{digest}, which it names, is not here; push its blobs first");
+                let message =
+                    format!("{digest}, which it names, is not here; push its blobs first");
                 return Err(ApiError::bad("MANIFEST_BLOB_UNKNOWN", message));
             }
         }
@@ -196,9 +232,16 @@ fn foreign(bytes: &[u8]) -> BTreeSet<Digest> {
         #[serde(default)]
         urls: Vec<IgnoredAny>,
     }
-    let layers = serde_json::from_slice::<Layers>(bytes).map(|found| found.layers).unwrap_or_default();
-    let elsewhere = |layer: &Layer| !layer.urls.is_empty() || media_type::is_foreign(&layer.media_type);
-    layers.into_iter().filter(elsewhere).map(|layer| layer.digest).collect()
+    let layers = serde_json::from_slice::<Layers>(bytes)
+        .map(|found| found.layers)
+        .unwrap_or_default();
+    let elsewhere =
+        |layer: &Layer| !layer.urls.is_empty() || media_type::is_foreign(&layer.media_type);
+    layers
+        .into_iter()
+        .filter(elsewhere)
+        .map(|layer| layer.digest)
+        .collect()
 }
 
 #[cfg(test)]
@@ -221,10 +264,18 @@ mod tests {
     fn a_manifest_is_what_it_says_it_is() {
         let index = br#"{"schemaVersion":2,"manifests":[]}"#;
         assert_eq!(check(index, None).unwrap().1, media_type::OCI_INDEX);
-        assert_eq!(check(index, Some("application/json; charset=utf-8")).unwrap().1, media_type::OCI_INDEX);
+        assert_eq!(
+            check(index, Some("application/json; charset=utf-8"))
+                .unwrap()
+                .1,
+            media_type::OCI_INDEX
+        );
         let said =
             br#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;
-        assert_eq!(check(said, Some(media_type::DOCKER_LIST)).unwrap_err().code, "MANIFEST_INVALID");
+        assert_eq!(
+            check(said, Some(media_type::DOCKER_LIST)).unwrap_err().code,
+            "MANIFEST_INVALID"
+        );
         assert_eq!(check(b"{}", None).unwrap_err().code, "MANIFEST_INVALID");
     }
 }

@@ -30,8 +30,8 @@ pub struct ServedBundle {
     pub blobs: Arc<dyn BlobRead>,
     /// What is new in it, where that is known.
     pub since: Option<Since>,
-    /// The destinations at the registry that holds it, where it is no bundle: images are pulled from there, not from
-    /// here.
+    /// The destinations at the registry that holds it, where it is no bundle: images are pulled
+    /// from there, not from here.
     pub registry: Option<Mapping>,
 }
 
@@ -88,11 +88,13 @@ pub struct Options<'a> {
 pub struct Served {
     /// What is served by name. Where two bundles hold one name, the later one counts.
     pub bundles: Vec<ServedBundle>,
-    /// All content, in the order in which it is looked for: the bundles, and what deltas take from elsewhere.
+    /// All content, in the order in which it is looked for: the bundles, and what deltas take from
+    /// elsewhere.
     pub content: Vec<Arc<dyn BlobRead>>,
     /// What was served before by name, and is still there by digest.
     pub earlier: Vec<ServedBundle>,
-    /// Whether all of this is outdated by now. Asked before each look-up by name, where it is there.
+    /// Whether all of this is outdated by now. Asked before each look-up by name, where it is
+    /// there.
     pub is_outdated: Option<IsOutdated>,
     /// Metadata of packages that is made here, in place of what the bundles have.
     pub made: Vec<MadeFile>,
@@ -100,14 +102,16 @@ pub struct Served {
     pub users: Option<Users>,
     /// How to point nodes here.
     pub guides: Option<Guides>,
-    /// Certificate chains and their keys, PEM; each is for the names that it covers, the first one for all others.
+    /// Certificate chains and their keys, PEM; each is for the names that it covers, the first one
+    /// for all others.
     pub tls: Vec<(PathBuf, PathBuf)>,
 }
 
 /// Finds out whether what is served is outdated; an error says why nobody knows.
 pub type IsOutdated = Arc<dyn Fn() -> BoxFuture<'static, Result<bool, String>> + Send + Sync>;
 
-/// Makes the configuration with which nodes ask a server that they reach as `host[:port]`, over TLS or not.
+/// Makes the configuration with which nodes ask a server that they reach as `host[:port]`, over TLS
+/// or not.
 pub type Guides = Arc<dyn Fn(&str, bool) -> Vec<Guide> + Send + Sync>;
 
 /// Configuration of one kind of node.

@@ -1,5 +1,6 @@
-//! Which passwords were compared with their bcrypt hashes before, and how that ended. bcrypt is slow on purpose, and a
-//! push makes hundreds of requests. No password is kept: only a keyed hash, whose key is that of this process.
+//! Which passwords were compared with their bcrypt hashes before, and how that ended. bcrypt is
+//! slow on purpose, and a push makes hundreds of requests. No password is kept: only a keyed hash,
+//! whose key is that of this process.
 
 use super::sign_in_queue::SignInQueue;
 use ring::hmac;
@@ -46,11 +47,15 @@ impl Passwords {
     pub(super) fn new() -> Result<Arc<Passwords>, ring::error::Unspecified> {
         let secret = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())?;
         let (outcomes, compared) = (Mutex::default(), AtomicU64::new(0));
-        Ok(Arc::new(Passwords { secret, outcomes, compared }))
+        Ok(Arc::new(Passwords {
+            secret,
+            outcomes,
+            compared,
+        }))
     }
 
-    /// Whether `password` has the bcrypt hash `hash`, which is that of `user`, or of somebody else if nobody is called so.
-    /// Who asks for one that is being compared waits for that.
+    /// Whether `password` has the bcrypt hash `hash`, which is that of `user`, or of somebody else
+    /// if nobody is called so. Who asks for one that is being compared waits for that.
     ///
     /// # Errors
     /// When too many wait in `queue` to ask for a new one.
@@ -78,7 +83,8 @@ impl Passwords {
                     let (tell, outcome) = watch::channel(None);
                     outcomes.under_way.insert(key, outcome.clone());
                     let (passwords, user, hash) = (self.clone(), user.to_owned(), hash.to_owned());
-                    // a task of its own: a client that hangs up must not leave bcrypt running uncounted
+                    // a task of its own: a client that hangs up must not leave bcrypt running
+                    // uncounted
                     tokio::spawn(async move {
                         let turn = sign_in.turn().await;
                         passwords.compared.fetch_add(1, Ordering::Relaxed);
@@ -134,7 +140,9 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     fn hash(password: &str) -> String {
-        bcrypt::hash_with_salt(password, 4, *b"0123456789abcdef").unwrap().to_string()
+        bcrypt::hash_with_salt(password, 4, *b"0123456789abcdef")
+            .unwrap()
+            .to_string()
     }
 
     async fn ask(
@@ -142,7 +150,9 @@ mod tests {
         queue: &Arc<SignInQueue>,
         password: &str,
     ) -> Result<bool, TooMany> {
-        passwords.is_right("anna", password.into(), &hash("secret"), queue, HERE).await
+        passwords
+            .is_right("anna", password.into(), &hash("secret"), queue, HERE)
+            .await
     }
 
     #[tokio::test]
@@ -151,8 +161,17 @@ mod tests {
         for (password, is_right, compared) in [("secret", true, 1), ("wrong", false, 2)] {
             for _ in 0..2 {
                 let asked = (0..50).map(|_| ask(&passwords, &queue, password));
-                assert!(join_all(asked).await.iter().all(|found| *found == Ok(is_right)));
-                assert_eq!(passwords.compared.load(Ordering::Relaxed), compared, "{password}");
+                assert!(
+                    join_all(asked)
+                        .await
+                        .iter()
+                        .all(|found| *found == Ok(is_right))
+                );
+                assert_eq!(
+                    passwords.compared.load(Ordering::Relaxed),
+                    compared,
+                    "{password}"
+                );
             }
         }
         assert_eq!(queue.count(), 0);
@@ -169,7 +188,10 @@ mod tests {
         assert_eq!(ask(&passwords, &queue, "secret").await, Ok(true));
         assert_eq!(passwords.compared.load(Ordering::Relaxed), 1);
         let outcomes = passwords.outcomes();
-        assert_eq!((outcomes.wrong.len(), outcomes.wrong_in_order.len()), (WRONG, WRONG));
+        assert_eq!(
+            (outcomes.wrong.len(), outcomes.wrong_in_order.len()),
+            (WRONG, WRONG)
+        );
     }
 
     #[tokio::test]

@@ -1,4 +1,5 @@
-//! The reading half of the distribution API: manifests, blobs, tags, referrers, and the catalog of repositories.
+//! The reading half of the distribution API: manifests, blobs, tags, referrers, and the catalog of
+//! repositories.
 
 use super::origin::Hosts;
 use super::referrers;
@@ -22,14 +23,23 @@ pub(super) enum Answer {
     Content(Digest, String),
 }
 
-/// Answers a GET or HEAD. A client that reaches this server by the name of a source host asks as one that names it by
-/// containerd's parameter.
-pub(super) fn read(state: &State, parts: &Parts, hosts: &Hosts, route: &Route) -> Result<Answer, ApiError> {
+/// Answers a GET or HEAD. A client that reaches this server by the name of a source host asks as
+/// one that names it by containerd's parameter.
+pub(super) fn read(
+    state: &State,
+    parts: &Parts,
+    hosts: &Hosts,
+    route: &Route,
+) -> Result<Answer, ApiError> {
     let asked = parts.uri.query();
     let ns = query(asked, "ns").or_else(|| hosts.of_images(state).map(str::to_owned));
     let ns = ns.as_deref();
     match route {
-        Route::Version => Ok(Answer::Ready(bytes(StatusCode::OK, "application/json", b"{}".to_vec()))),
+        Route::Version => Ok(Answer::Ready(bytes(
+            StatusCode::OK,
+            "application/json",
+            b"{}".to_vec(),
+        ))),
         Route::Catalog => {
             let mut names: BTreeSet<String> = state.bundles.repository_names().cloned().collect();
             if let Some(store) = &state.writable {
@@ -41,7 +51,10 @@ pub(super) fn read(state: &State, parts: &Parts, hosts: &Hosts, route: &Route) -
         Route::Tags(name) => {
             let tags = tags(state, name, ns)?;
             let (tags, link) = page(tags, &format!("/v2/{name}/tags/list"), asked)?;
-            Ok(Answer::Ready(listing(json!({"name": name, "tags": tags}), link)))
+            Ok(Answer::Ready(listing(
+                json!({"name": name, "tags": tags}),
+                link,
+            )))
         }
         Route::Manifest(name, reference) => {
             let descriptor = manifest(state, name, reference, ns)?;
@@ -52,7 +65,10 @@ pub(super) fn read(state: &State, parts: &Parts, hosts: &Hosts, route: &Route) -
                 }
                 None => Err(ApiError::not_found(
                     "MANIFEST_UNKNOWN",
-                    format!("the bundle names {} but does not hold it: it is partial", descriptor.digest),
+                    format!(
+                        "the bundle names {} but does not hold it: it is partial",
+                        descriptor.digest
+                    ),
                 )),
             }
         }
@@ -63,18 +79,25 @@ pub(super) fn read(state: &State, parts: &Parts, hosts: &Hosts, route: &Route) -
             }
             Ok(Answer::Content(digest.clone(), media_type::OCTETS.into()))
         }
-        Route::Referrers(name, subject) => Ok(Answer::Ready(referrers::page(state, name, subject, asked)?)),
+        Route::Referrers(name, subject) => {
+            Ok(Answer::Ready(referrers::page(state, name, subject, asked)?))
+        }
         Route::Uploads(_) | Route::Upload(..) => Err(ApiError::method("this is for pushing")),
     }
 }
 
-/// The `Content-Type` of a manifest. An old lock or folder for pushes may name any media type, which its author
-/// chose: one that is no manifest's is not passed on to browsers.
+/// The `Content-Type` of a manifest. An old lock or folder for pushes may name any media type,
+/// which its author chose: one that is no manifest's is not passed on to browsers.
 fn sent_type(media_type: &str) -> &str {
-    if media_type::is_manifest(media_type) { media_type } else { media_type::OCTETS }
+    if media_type::is_manifest(media_type) {
+        media_type
+    } else {
+        media_type::OCTETS
+    }
 }
 
-/// The manifest that `reference` names in the repository: in the bundles first, then among what was pushed.
+/// The manifest that `reference` names in the repository: in the bundles first, then among what was
+/// pushed.
 fn manifest(
     state: &State,
     name: &str,
@@ -94,7 +117,9 @@ fn manifest(
     }
     let earlier = state.earlier.repositories(name, ns);
     if let Reference::Digest(digest) = reference
-        && let Some(held) = earlier.iter().find_map(|repository| repository.manifest(digest))
+        && let Some(held) = earlier
+            .iter()
+            .find_map(|repository| repository.manifest(digest))
     {
         return Ok(held.clone());
     }
@@ -106,8 +131,10 @@ fn manifest(
                 Reference::Digest(digest) => Some(digest.clone()),
                 Reference::Neither(_) => None,
             };
-            let found =
-                digest.map(|digest| store.manifest(&name, &digest)).transpose().map_err(ApiError::disk)?;
+            let found = digest
+                .map(|digest| store.manifest(&name, &digest))
+                .transpose()
+                .map_err(ApiError::disk)?;
             if let Some(descriptor) = found.flatten() {
                 return Ok(descriptor);
             }
@@ -116,21 +143,28 @@ fn manifest(
     }
     let of = ns.map(|ns| format!(" of {ns}")).unwrap_or_default();
     Err(match (known, reference) {
-        (false, _) => ApiError::not_found("NAME_UNKNOWN", format!("there is no repository {name}{of} here")),
-        (true, Reference::Tag(text) | Reference::Neither(text)) => {
-            ApiError::not_found("MANIFEST_UNKNOWN", format!("{name}{of} has no tag '{text}' here"))
-        }
-        (true, Reference::Digest(digest)) => {
-            ApiError::not_found("MANIFEST_UNKNOWN", format!("{name}{of} has no manifest {digest} here"))
-        }
+        (false, _) => ApiError::not_found(
+            "NAME_UNKNOWN",
+            format!("there is no repository {name}{of} here"),
+        ),
+        (true, Reference::Tag(text) | Reference::Neither(text)) => ApiError::not_found(
+            "MANIFEST_UNKNOWN",
+            format!("{name}{of} has no tag '{text}' here"),
+        ),
+        (true, Reference::Digest(digest)) => ApiError::not_found(
+            "MANIFEST_UNKNOWN",
+            format!("{name}{of} has no manifest {digest} here"),
+        ),
     })
 }
 
 fn tags(state: &State, name: &str, ns: Option<&str>) -> Result<BTreeSet<String>, ApiError> {
     let repositories = state.bundles.repositories(name, ns);
     let mut known = !repositories.is_empty();
-    let mut tags: BTreeSet<String> =
-        repositories.iter().flat_map(|repository| repository.tags().cloned()).collect();
+    let mut tags: BTreeSet<String> = repositories
+        .iter()
+        .flat_map(|repository| repository.tags().cloned())
+        .collect();
     if let Some(store) = &state.writable {
         for name in pushed_names(name, ns) {
             let more = store.tags(&name).map_err(ApiError::disk)?;
@@ -141,7 +175,10 @@ fn tags(state: &State, name: &str, ns: Option<&str>) -> Result<BTreeSet<String>,
     if known {
         Ok(tags)
     } else {
-        Err(ApiError::not_found("NAME_UNKNOWN", format!("there is no repository {name} here")))
+        Err(ApiError::not_found(
+            "NAME_UNKNOWN",
+            format!("there is no repository {name} here"),
+        ))
     }
 }
 
@@ -153,13 +190,15 @@ fn page(
 ) -> Result<(Vec<String>, Option<String>), ApiError> {
     let last = query(asked, "last").unwrap_or_default();
     let count = query(asked, "n").map(|n| n.parse::<usize>()).transpose();
-    let count = count.map_err(|_| ApiError::bad("PAGINATION_NUMBER_INVALID", "n must be a number"))?;
+    let count =
+        count.map_err(|_| ApiError::bad("PAGINATION_NUMBER_INVALID", "n must be a number"))?;
     let count = count.unwrap_or(usize::MAX);
     let mut rest = names.into_iter().filter(|name| *name > last);
     let shown: Vec<String> = rest.by_ref().take(count).collect();
     let link = shown.last().filter(|_| rest.next().is_some()).map(|last| {
         let mut next = url::form_urlencoded::Serializer::new(String::new());
-        next.append_pair("n", &count.to_string()).append_pair("last", last);
+        next.append_pair("n", &count.to_string())
+            .append_pair("last", last);
         if let Some(ns) = query(asked, "ns") {
             next.append_pair("ns", &ns);
         }
@@ -169,7 +208,11 @@ fn page(
 }
 
 fn listing(document: serde_json::Value, link: Option<String>) -> Response {
-    let mut response = bytes(StatusCode::OK, "application/json", document.to_string().into_bytes());
+    let mut response = bytes(
+        StatusCode::OK,
+        "application/json",
+        document.to_string().into_bytes(),
+    );
     if let Some(link) = link {
         set(&mut response, LINK, &link);
     }
@@ -198,9 +241,15 @@ mod tests {
         assert_eq!(seen, ["a", "b", "c", "d", "e"]);
         let all = page(names.clone(), "/", None).unwrap();
         assert_eq!((all.0.len(), all.1), (5, None));
-        assert_eq!(page(names.clone(), "/", Some("n=0")).unwrap(), (vec![], None));
+        assert_eq!(
+            page(names.clone(), "/", Some("n=0")).unwrap(),
+            (vec![], None)
+        );
         assert_eq!(page(names.clone(), "/", Some("n=5")).unwrap().1, None);
-        assert_eq!(page(names.clone(), "/", Some("last=zz")).unwrap(), (vec![], None));
+        assert_eq!(
+            page(names.clone(), "/", Some("last=zz")).unwrap(),
+            (vec![], None)
+        );
         assert!(page(names, "/", Some("n=-1")).is_err());
     }
 }

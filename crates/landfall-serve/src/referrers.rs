@@ -1,4 +1,5 @@
-//! The referrers API (distribution-spec "Listing Referrers"): what refers to a manifest, page by page.
+//! The referrers API (distribution-spec "Listing Referrers"): what refers to a manifest, page by
+//! page.
 
 use super::repository::pushed_names;
 use super::response::{ApiError, Response, bytes, set};
@@ -15,7 +16,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 const FILTERS: HeaderName = HeaderName::from_static("oci-filters-applied");
-/// A page ends with the entry that fills so many bytes: entries have the annotations of their manifests.
+/// A page ends with the entry that fills so many bytes: entries have the annotations of their
+/// manifests.
 const PAGE_BYTES: usize = 256 << 10;
 /// Entries that a page looks at, at most, for those that the filter lets through.
 const PAGE_LOOKS: usize = 1000;
@@ -53,22 +55,29 @@ pub(super) fn page(
     let filter = query(asked, "artifactType").filter(|filter| !filter.is_empty());
     let number = |n: String| n.parse::<usize>().ok().filter(|n| *n > 0);
     let wrong = || ApiError::bad("PAGINATION_NUMBER_INVALID", "n must be a number above 0");
-    let count = query(asked, "n").map(|n| number(n).ok_or_else(wrong)).transpose()?;
+    let count = query(asked, "n")
+        .map(|n| number(n).ok_or_else(wrong))
+        .transpose()?;
     let places = places(state, name, subject, query(asked, "ns").as_deref())?;
     let last = query(asked, "last").unwrap_or_default();
-    let mut rest = places.range::<str, _>((Bound::Excluded(last.as_str()), Bound::Unbounded)).peekable();
+    let mut rest = places
+        .range::<str, _>((Bound::Excluded(last.as_str()), Bound::Unbounded))
+        .peekable();
     let (mut entries, mut length, mut seen) = (Vec::new(), 0, None);
     for _ in 0..PAGE_LOOKS {
         if length >= PAGE_BYTES || entries.len() >= count.unwrap_or(usize::MAX) {
             break;
         }
-        let Some((hex, place)) = rest.next() else { break };
+        let Some((hex, place)) = rest.next() else {
+            break;
+        };
         seen = Some(hex);
         let entry = match (place, &state.writable) {
             (Place::Held(entry), _) => Some(Cow::Borrowed(*entry)),
-            (Place::Pushed(name), Some(store)) => {
-                store.referrer(name, subject, hex).map_err(ApiError::disk)?.map(Cow::Owned)
-            }
+            (Place::Pushed(name), Some(store)) => store
+                .referrer(name, subject, hex)
+                .map_err(ApiError::disk)?
+                .map(Cow::Owned),
             (Place::Pushed(_), None) => None,
         };
         let fits = |entry: &Cow<'_, RawValue>| match &filter {
@@ -81,8 +90,13 @@ pub(super) fn page(
             entries.push(entry);
         }
     }
-    let index = Index { schema_version: 2, media_type: media_type::OCI_INDEX, manifests: entries };
-    let index = serde_json::to_vec(&index).map_err(|error| ApiError::internal(error.to_string()))?;
+    let index = Index {
+        schema_version: 2,
+        media_type: media_type::OCI_INDEX,
+        manifests: entries,
+    };
+    let index =
+        serde_json::to_vec(&index).map_err(|error| ApiError::internal(error.to_string()))?;
     let mut response = bytes(StatusCode::OK, media_type::OCI_INDEX, index);
     if filter.is_some() {
         set(&mut response, FILTERS, "artifactType");
@@ -98,7 +112,10 @@ pub(super) fn page(
         set(
             &mut response,
             LINK,
-            &format!("</v2/{name}/referrers/{subject}?{}>; rel=\"next\"", next.finish()),
+            &format!(
+                "</v2/{name}/referrers/{subject}?{}>; rel=\"next\"",
+                next.finish()
+            ),
         );
     }
     Ok(response)

@@ -30,10 +30,18 @@ impl Repository {
         self.manifests.insert(manifest.digest.clone(), manifest);
     }
 
-    /// Makes `tag` stand for `manifest`, which is called `name` at its source. Returns what it stood for under
-    /// this name.
-    pub(super) fn add_tag(&mut self, tag: &str, name: &str, manifest: Descriptor) -> Option<Descriptor> {
-        self.tags.entry(tag.to_owned()).or_default().insert(name.to_owned(), manifest)
+    /// Makes `tag` stand for `manifest`, which is called `name` at its source. Returns what it
+    /// stood for under this name.
+    pub(super) fn add_tag(
+        &mut self,
+        tag: &str,
+        name: &str,
+        manifest: Descriptor,
+    ) -> Option<Descriptor> {
+        self.tags
+            .entry(tag.to_owned())
+            .or_default()
+            .insert(name.to_owned(), manifest)
     }
 
     /// The manifest of `tag`.
@@ -41,8 +49,13 @@ impl Repository {
     /// # Errors
     /// When the tag stands for different manifests of several source repositories.
     pub(super) fn tag(&self, tag: &str) -> Result<Option<&Descriptor>, ApiError> {
-        let Some(names) = self.tags.get(tag) else { return Ok(None) };
-        let digests: BTreeSet<&Digest> = names.values().map(|descriptor| &descriptor.digest).collect();
+        let Some(names) = self.tags.get(tag) else {
+            return Ok(None);
+        };
+        let digests: BTreeSet<&Digest> = names
+            .values()
+            .map(|descriptor| &descriptor.digest)
+            .collect();
         if digests.len() > 1 {
             let names: Vec<&str> = names.keys().map(String::as_str).collect();
             return Err(ApiError::not_found(
@@ -66,7 +79,8 @@ impl Repository {
         self.tags.keys()
     }
 
-    /// The referrers of `subject` and their entries. The first call reads all manifests of the repository.
+    /// The referrers of `subject` and their entries. The first call reads all manifests of the
+    /// repository.
     ///
     /// # Errors
     /// When a manifest cannot be read.
@@ -78,17 +92,26 @@ impl Repository {
         if self.referrers.get().is_none() {
             let mut found: BTreeMap<Digest, Vec<HeldReferrer>> = BTreeMap::new();
             for descriptor in self.manifests.values() {
-                let Some(bytes) = read(descriptor)? else { continue };
+                let Some(bytes) = read(descriptor)? else {
+                    continue;
+                };
                 if let Some(referrer) = referring(&bytes, descriptor) {
                     let entry = to_raw_value(&referrer.entry);
                     let entry = entry.map_err(|error| ApiError::internal(error.to_string()))?;
-                    let held = HeldReferrer { digest: descriptor.digest.clone(), entry };
+                    let held = HeldReferrer {
+                        digest: descriptor.digest.clone(),
+                        entry,
+                    };
                     found.entry(referrer.subject).or_default().push(held);
                 }
             }
             let _ = self.referrers.set(found);
         }
-        Ok(self.referrers.get().and_then(|found| found.get(subject)).map_or(&[], Vec::as_slice))
+        Ok(self
+            .referrers
+            .get()
+            .and_then(|found| found.get(subject))
+            .map_or(&[], Vec::as_slice))
     }
 }
 
@@ -97,9 +120,11 @@ pub(super) fn by_host(host: &str, repository: &str) -> String {
     format!("{}/{repository}", host_component(host))
 }
 
-/// The names under which `name` of the host `ns` may have been pushed: with the host in front, or without it, as
-/// into any registry that stands in for others.
+/// The names under which `name` of the host `ns` may have been pushed: with the host in front, or
+/// without it, as into any registry that stands in for others.
 pub(super) fn pushed_names(name: &str, ns: Option<&str>) -> Vec<String> {
-    let full = ns.map(|host| by_host(&host.to_ascii_lowercase(), name)).filter(|full| is_repository(full));
+    let full = ns
+        .map(|host| by_host(&host.to_ascii_lowercase(), name))
+        .filter(|full| is_repository(full));
     full.into_iter().chain([name.to_owned()]).collect()
 }

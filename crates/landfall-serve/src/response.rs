@@ -27,8 +27,18 @@ pub(super) struct ApiError {
 }
 
 impl ApiError {
-    pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> ApiError {
-        ApiError { status, code, message: message.into(), headers: Vec::new(), log: false }
+    pub(super) fn new(
+        status: StatusCode,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> ApiError {
+        ApiError {
+            status,
+            code,
+            message: message.into(),
+            headers: Vec::new(),
+            log: false,
+        }
     }
 
     pub(super) fn bad(code: &'static str, message: impl Into<String>) -> ApiError {
@@ -49,7 +59,10 @@ impl ApiError {
 
     /// The fault is on the server's side.
     pub(super) fn internal(message: impl Into<String>) -> ApiError {
-        ApiError { log: true, ..ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "UNKNOWN", message) }
+        ApiError {
+            log: true,
+            ..ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "UNKNOWN", message)
+        }
     }
 
     /// The folder of `--writable` cannot be read or written.
@@ -76,7 +89,9 @@ impl ApiError {
 
     fn finish(self, kind: &str, body: String) -> Response {
         let mut response = bytes(self.status, kind, body.into_bytes());
-        self.headers.into_iter().for_each(|(name, value)| set(&mut response, name, &value));
+        self.headers
+            .into_iter()
+            .for_each(|(name, value)| set(&mut response, name, &value));
         response
     }
 }
@@ -94,7 +109,9 @@ impl From<KeepError> for ApiError {
     fn from(error: KeepError) -> ApiError {
         match error {
             KeepError::Digest { .. } => ApiError::bad("DIGEST_INVALID", error.to_string()),
-            KeepError::Full { .. } | KeepError::Needed { .. } => ApiError::denied(error.to_string()),
+            KeepError::Full { .. } | KeepError::Needed { .. } => {
+                ApiError::denied(error.to_string())
+            }
             KeepError::Disk(_) => ApiError::internal(error.to_string()),
         }
     }
@@ -131,5 +148,7 @@ pub(super) fn set(response: &mut Response, name: HeaderName, value: &str) {
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    spawn_blocking(work).await.map_err(|stopped| ApiError::internal(stopped.to_string()))
+    spawn_blocking(work)
+        .await
+        .map_err(|stopped| ApiError::internal(stopped.to_string()))
 }

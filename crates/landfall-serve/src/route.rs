@@ -43,8 +43,12 @@ impl Route {
     /// When the API has no such path, or a name or digest in it is not well formed.
     pub(super) fn parse(path: &str) -> Result<Route, ApiError> {
         let path = percent_decode_str(path).decode_utf8_lossy();
-        let unknown =
-            || ApiError::not_found("NAME_UNKNOWN", "there is no such resource in the distribution API");
+        let unknown = || {
+            ApiError::not_found(
+                "NAME_UNKNOWN",
+                "there is no such resource in the distribution API",
+            )
+        };
         let rest = path.strip_prefix("/v2").ok_or_else(unknown)?;
         match rest {
             "" | "/" => return Ok(Route::Version),
@@ -56,17 +60,21 @@ impl Route {
             true => Ok(text.to_owned()),
             false => Err(ApiError::bad(
                 "NAME_INVALID",
-                format!("'{text}' is no repository name: lower-case letters, digits, and . _ - between them"),
+                format!(
+                    "'{text}' is no repository name: lower-case letters, digits, and . _ - between them"
+                ),
             )),
         };
         let digest = |text: &str| {
-            text.parse::<Digest>().map_err(|error| ApiError::bad("DIGEST_INVALID", error.to_string()))
+            text.parse::<Digest>()
+                .map_err(|error| ApiError::bad("DIGEST_INVALID", error.to_string()))
         };
         if let Some(repository) = rest.strip_suffix("/tags/list") {
             return Ok(Route::Tags(name(repository)?));
         }
-        if let Some(repository) =
-            rest.strip_suffix("/blobs/uploads/").or_else(|| rest.strip_suffix("/blobs/uploads"))
+        if let Some(repository) = rest
+            .strip_suffix("/blobs/uploads/")
+            .or_else(|| rest.strip_suffix("/blobs/uploads"))
         {
             return Ok(Route::Uploads(name(repository)?));
         }
@@ -76,13 +84,18 @@ impl Route {
         }
         let (repository, kind) = front.rsplit_once('/').ok_or_else(unknown)?;
         match kind {
-            "manifests" if last.contains(':') => {
-                Ok(Route::Manifest(name(repository)?, Reference::Digest(digest(last)?)))
-            }
-            "manifests" if is_tag(last) => {
-                Ok(Route::Manifest(name(repository)?, Reference::Tag(last.to_owned())))
-            }
-            "manifests" => Ok(Route::Manifest(name(repository)?, Reference::Neither(last.to_owned()))),
+            "manifests" if last.contains(':') => Ok(Route::Manifest(
+                name(repository)?,
+                Reference::Digest(digest(last)?),
+            )),
+            "manifests" if is_tag(last) => Ok(Route::Manifest(
+                name(repository)?,
+                Reference::Tag(last.to_owned()),
+            )),
+            "manifests" => Ok(Route::Manifest(
+                name(repository)?,
+                Reference::Neither(last.to_owned()),
+            )),
             "blobs" => Ok(Route::Blob(name(repository)?, digest(last)?)),
             "referrers" => Ok(Route::Referrers(name(repository)?, digest(last)?)),
             _ => Err(unknown()),
@@ -96,7 +109,10 @@ pub(super) fn query(query: Option<&str>, key: &str) -> Option<String> {
 }
 
 /// All values of `key` in a query string, decoded.
-pub(super) fn queries<'a>(query: Option<&'a str>, key: &'a str) -> impl Iterator<Item = String> + 'a {
+pub(super) fn queries<'a>(
+    query: Option<&'a str>,
+    key: &'a str,
+) -> impl Iterator<Item = String> + 'a {
     url::form_urlencoded::parse(query.unwrap_or("").as_bytes())
         .filter(move |(name, _)| name == key)
         .map(|(_, value)| value.into_owned())
@@ -118,11 +134,23 @@ mod tests {
             "names may hold the API's own words"
         );
         let manifest = Route::Manifest("a/b".into(), Reference::Digest(digest.clone()));
-        assert_eq!(route(&format!("/v2/a/b/manifests/{digest}")).ok(), Some(manifest.clone()));
+        assert_eq!(
+            route(&format!("/v2/a/b/manifests/{digest}")).ok(),
+            Some(manifest.clone())
+        );
         let encoded = digest.to_string().replace(':', "%3A");
-        assert_eq!(route(&format!("/v2/a/b/manifests/{encoded}")).ok(), Some(manifest));
-        assert_eq!(route("/v2/a/blobs/uploads/").ok(), Some(Route::Uploads("a".into())));
-        assert_eq!(route("/v2/a/blobs/uploads/7").ok(), Some(Route::Upload("a".into(), "7".into())));
+        assert_eq!(
+            route(&format!("/v2/a/b/manifests/{encoded}")).ok(),
+            Some(manifest)
+        );
+        assert_eq!(
+            route("/v2/a/blobs/uploads/").ok(),
+            Some(Route::Uploads("a".into()))
+        );
+        assert_eq!(
+            route("/v2/a/blobs/uploads/7").ok(),
+            Some(Route::Upload("a".into(), "7".into()))
+        );
         let neither = Route::Manifest("a".into(), Reference::Neither(".x".into()));
         assert_eq!(route("/v2/a/manifests/.x").ok(), Some(neither));
         for (path, code) in [
@@ -132,7 +160,11 @@ mod tests {
             ("/v2/a", "NAME_UNKNOWN"),
             ("/v2x", "NAME_UNKNOWN"),
         ] {
-            assert_eq!(route(path).err().map(|problem| problem.code), Some(code), "{path}");
+            assert_eq!(
+                route(path).err().map(|problem| problem.code),
+                Some(code),
+                "{path}"
+            );
         }
     }
 }

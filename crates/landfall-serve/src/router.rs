@@ -23,17 +23,17 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Below these stands every file as HOST/PATH: they are one table under three names. It is also at the root, so that the
-/// server's own URL can be `files` of a site.
+/// Below these stands every file as HOST/PATH: they are one table under three names. It is also at
+/// the root, so that the server's own URL can be `files` of a site.
 const FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 
-/// What a browser may do with everything but the page, whatever an author has put into it: run nothing, load nothing, and
-/// use nothing of this origin.
+/// What a browser may do with everything but the page, whatever an author has put into it: run
+/// nothing, load nothing, and use nothing of this origin.
 const SANDBOX: &str = "sandbox; default-src 'none'";
 
-/// Answers one request from `address`. It has its place in flight once it is known who sent it: the place is not held while
-/// a password is compared.
+/// Answers one request from `address`. It has its place in flight once it is known who sent it: the
+/// place is not held while a password is compared.
 pub(super) async fn answer(
     state: Arc<State>,
     address: IpAddr,
@@ -46,9 +46,14 @@ pub(super) async fn answer(
     };
     let hosts = origin::hosts(&state, &request);
     let (parts, body) = request.into_parts();
-    let (what, head) = (format!("{} {path}", parts.method), parts.method == Method::HEAD);
+    let (what, head) = (
+        format!("{} {path}", parts.method),
+        parts.method == Method::HEAD,
+    );
     let is_read = head || parts.method == Method::GET;
-    let file = hosts.file(&state, &path, parts.uri.query()).filter(|_| is_read);
+    let file = hosts
+        .file(&state, &path, parts.uri.query())
+        .filter(|_| is_read);
     let is_api = path == "/v2" || path.starts_with("/v2/");
     let admitted = match fresh {
         Ok(()) => admit(&state, &parts, address, is_api && file.is_none()).await,
@@ -59,7 +64,9 @@ pub(super) async fn answer(
         Err(error) => Err(error),
         Ok((known, place)) => {
             ticket = Some(place);
-            let may_push = known.as_ref().is_none_or(|known| known.right == Right::Push);
+            let may_push = known
+                .as_ref()
+                .is_none_or(|known| known.right == Right::Push);
             user = known.and_then(|known| known.user);
             match file {
                 Some(Err(error)) => Err(error),
@@ -75,7 +82,11 @@ pub(super) async fn answer(
         if error.log {
             state.notes.note(&format!("{what}: {}", error.message));
         }
-        if is_api { error.into_json() } else { error.into_text() }
+        if is_api {
+            error.into_json()
+        } else {
+            error.into_text()
+        }
     });
     if let Some(user) = user {
         // for the access log
@@ -98,29 +109,52 @@ pub(super) fn confine(response: &mut Response) {
     }
 }
 
-/// Who sent the request, where that must be known (`None` where everybody may do everything), and then its place in flight.
+/// Who sent the request, where that must be known (`None` where everybody may do everything), and
+/// then its place in flight.
 async fn admit(
     state: &State,
     parts: &Parts,
     address: IpAddr,
     needs_user: bool,
 ) -> Result<(Option<Known>, Ticket), ApiError> {
-    let known = if needs_user { signed_in(state, parts, address).await? } else { None };
+    let known = if needs_user {
+        signed_in(state, parts, address).await?
+    } else {
+        None
+    };
     let place = state.in_flight.enter(&state.seats).await;
-    let place =
-        place.ok_or_else(|| busy(StatusCode::SERVICE_UNAVAILABLE, "too many requests are in flight"))?;
+    let place = place.ok_or_else(|| {
+        busy(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many requests are in flight",
+        )
+    })?;
     Ok((known, place))
 }
 
 fn busy(status: StatusCode, why: &str) -> ApiError {
-    ApiError::new(status, "TOOMANYREQUESTS", format!("{why}; come back later")).with(RETRY_AFTER, "5")
+    ApiError::new(status, "TOOMANYREQUESTS", format!("{why}; come back later"))
+        .with(RETRY_AFTER, "5")
 }
 
 /// Who sent the request; `None` where everybody may do everything.
-async fn signed_in(state: &State, parts: &Parts, address: IpAddr) -> Result<Option<Known>, ApiError> {
-    let Some(users) = &state.users else { return Ok(None) };
-    let known = users.find(parts.headers.get(AUTHORIZATION), &state.sign_ins, address).await;
-    let too_many = |_| busy(StatusCode::TOO_MANY_REQUESTS, "too many passwords are being checked");
+async fn signed_in(
+    state: &State,
+    parts: &Parts,
+    address: IpAddr,
+) -> Result<Option<Known>, ApiError> {
+    let Some(users) = &state.users else {
+        return Ok(None);
+    };
+    let known = users
+        .find(parts.headers.get(AUTHORIZATION), &state.sign_ins, address)
+        .await;
+    let too_many = |_| {
+        busy(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many passwords are being checked",
+        )
+    };
     let known = known.map_err(too_many)?;
     let reads = parts.method == Method::GET || parts.method == Method::HEAD;
     // clients learn from the first address of the API that they can sign in, before they push
@@ -129,8 +163,12 @@ async fn signed_in(state: &State, parts: &Parts, address: IpAddr) -> Result<Opti
         Some(known) => Ok(Some(known)),
         None => {
             let message = "user name and password are needed";
-            Err(ApiError::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message)
-                .with(WWW_AUTHENTICATE, "Basic realm=\"landfall\", charset=\"UTF-8\""))
+            Err(
+                ApiError::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message).with(
+                    WWW_AUTHENTICATE,
+                    "Basic realm=\"landfall\", charset=\"UTF-8\"",
+                ),
+            )
         }
     }
 }
@@ -150,7 +188,10 @@ async fn routed(
     let route = Route::parse(parts.uri.path())?;
     let read = parts.method == Method::GET || parts.method == Method::HEAD;
     let allowed = allowed(&route);
-    if !allowed.split(", ").any(|method| method == parts.method.as_str()) {
+    if !allowed
+        .split(", ")
+        .any(|method| method == parts.method.as_str())
+    {
         let message = format!("{} is not offered for this: see Allow", parts.method);
         return Err(ApiError::method(message).with(ALLOW, allowed));
     }
@@ -183,11 +224,14 @@ async fn routed(
                 manifest_upload::put(state, store, &parts, name, reference, body).await
             }
             Route::Uploads(name) => blob_upload::begin(state, store, &parts, &name, body).await,
-            Route::Upload(name, id) => blob_upload::resume(state, store, &parts, &name, &id, body).await,
+            Route::Upload(name, id) => {
+                blob_upload::resume(state, store, &parts, &name, &id, body).await
+            }
             _ => Err(ApiError::method("this cannot be written to")),
         }
     });
-    task.await.map_err(|stopped| ApiError::internal(stopped.to_string()))?
+    task.await
+        .map_err(|stopped| ApiError::internal(stopped.to_string()))?
 }
 
 /// The methods of a route, as `Allow` lists them.
@@ -205,17 +249,26 @@ fn allowed(route: &Route) -> &'static str {
 pub(super) fn is_about_the_server<T>(state: &State, request: &Request<T>) -> bool {
     let path = request.uri().path();
     let is_about = path == "/healthz" || path == "/readyz" || path == "/metrics";
-    is_about && origin::hosts(state, request).file(state, path, None).is_none()
+    is_about
+        && origin::hosts(state, request)
+            .file(state, path, None)
+            .is_none()
 }
 
 /// Answers a request about the server itself.
 pub(super) async fn about<T>(state: &Arc<State>, request: &Request<T>) -> Response {
     if request.method() != Method::GET && request.method() != Method::HEAD {
-        return ApiError::method("only GET and HEAD are offered here").with(ALLOW, "GET, HEAD").into_text();
+        return ApiError::method("only GET and HEAD are offered here")
+            .with(ALLOW, "GET, HEAD")
+            .into_text();
     }
     let plain = "text/plain; charset=utf-8";
     let (status, kind, text) = match request.uri().path() {
-        "/metrics" => (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics_page(state)),
+        "/metrics" => (
+            StatusCode::OK,
+            "text/plain; version=0.0.4; charset=utf-8",
+            metrics_page(state),
+        ),
         "/readyz" => match readiness(state).await {
             Ok(()) => (StatusCode::OK, plain, "ready\n".to_owned()),
             Err(why) => (StatusCode::SERVICE_UNAVAILABLE, plain, format!("{why}\n")),
@@ -237,7 +290,8 @@ async fn readiness(state: &Arc<State>) -> Result<(), String> {
     fresh(state.clone()).await.map(drop)
 }
 
-/// Everything outside of the API: the page, and charts below `/charts/`, and plain files and packages below `/files/` and at the root.
+/// Everything outside of the API: the page, and charts below `/charts/`, and plain files and
+/// packages below `/files/` and at the root.
 async fn plain(state: Arc<State>, parts: Parts, hosts: &Hosts) -> Result<Response, ApiError> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return Err(ApiError::method("only GET and HEAD are offered here").with(ALLOW, "GET, HEAD"));
@@ -251,21 +305,42 @@ async fn plain(state: Arc<State>, parts: Parts, hosts: &Hosts) -> Result<Respons
         return Ok(response);
     }
     let unknown = || {
-        let of_host = hosts.of_files(&state).map(|host| format!("there is no file at {host}{path} here"));
+        let of_host = hosts
+            .of_files(&state)
+            .map(|host| format!("there is no file at {host}{path} here"));
         let message = of_host.unwrap_or_else(|| "there is nothing here".into());
         ApiError::not_found("NAME_UNKNOWN", format!("{message}; / lists what there is"))
     };
-    if let Some(chart) = path.strip_prefix("/charts/").filter(|_| !state.bundles.charts.is_empty()) {
+    if let Some(chart) = path
+        .strip_prefix("/charts/")
+        .filter(|_| !state.bundles.charts.is_empty())
+    {
         if chart == chart_table::INDEX {
             let reader = state.clone();
-            let index = move || reader.bundles.charts.index(&reader.blobs, &*reader.notes).to_owned();
-            return Ok(bytes(StatusCode::OK, "application/yaml", blocking(index).await?.into_bytes()));
+            let index = move || {
+                reader
+                    .bundles
+                    .charts
+                    .index(&reader.blobs, &*reader.notes)
+                    .to_owned()
+            };
+            return Ok(bytes(
+                StatusCode::OK,
+                "application/yaml",
+                blocking(index).await?.into_bytes(),
+            ));
         }
         let digest = state.bundles.charts.find(chart)?;
         return blob_response(&state, digest, file_table::media_type(chart), &parts).await;
     }
-    let of_root = || path.strip_prefix('/').filter(|file| state.bundles.files.has(file));
-    let file = FOLDERS.iter().find_map(|folder| path.strip_prefix(folder)).or_else(of_root);
+    let of_root = || {
+        path.strip_prefix('/')
+            .filter(|file| state.bundles.files.has(file))
+    };
+    let file = FOLDERS
+        .iter()
+        .find_map(|folder| path.strip_prefix(folder))
+        .or_else(of_root);
     let file = file.ok_or_else(unknown)?;
     let digest = state.bundles.files.find(file, parts.uri.query())?;
     blob_response(&state, digest, file_table::media_type(file), &parts).await

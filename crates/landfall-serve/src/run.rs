@@ -1,5 +1,6 @@
-//! The server's start: listen, read the names in the bundles, open the writable store, take connections. And its
-//! reload: a new [`State`] for the requests that follow; those in progress keep theirs.
+//! The server's start: listen, read the names in the bundles, open the writable store, take
+//! connections. And its reload: a new [`State`] for the requests that follow; those in progress
+//! keep theirs.
 
 use super::buffers::Buffers;
 use super::bundles::Bundles;
@@ -13,7 +14,9 @@ use super::sign_in_queue::SignInQueue;
 use super::state::{Kept, State};
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
-use super::{Options, ServeError, Served, Serving, blob_body, connections, deletion, listen, lookup};
+use super::{
+    Options, ServeError, Served, Serving, blob_body, connections, deletion, listen, lookup,
+};
 use landfall_content::{BlobChain, BlobRead, Memory};
 use landfall_model::config;
 use landfall_model::report::Progress;
@@ -25,9 +28,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::block_in_place;
 
-/// Serves until `stop` is ready, and lets responses in progress end. Calls `ready` as soon as clients can
-/// connect. What it serves comes from `load`, which is called again whenever `reload` is ready; where that fails,
-/// what was served before is served on.
+/// Serves until `stop` is ready, and lets responses in progress end. Calls `ready` as soon as
+/// clients can connect. What it serves comes from `load`, which is called again whenever `reload`
+/// is ready; where that fails, what was served before is served on.
 ///
 /// # Errors
 /// When the server cannot start.
@@ -44,7 +47,10 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
     for listen in &options.listen {
         places.push(Place::find(listen, !served.tls.is_empty()).await?);
     }
-    let exposure = Exposure::of(&places, options.writable.is_some() && !options.anonymous_push);
+    let exposure = Exposure::of(
+        &places,
+        options.writable.is_some() && !options.anonymous_push,
+    );
     exposure.check(&served, &*options.progress)?;
     let writable = options
         .writable
@@ -58,8 +64,14 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
     }
     let limits = options.limits;
     let most = most_connections(&limits, &*options.progress);
-    let address = doors.first().map(|door| door.address.to_string()).unwrap_or_default();
-    let here = Target { registry: address.clone(), prefix: String::new() };
+    let address = doors
+        .first()
+        .map(|door| door.address.to_string())
+        .unwrap_or_default();
+    let here = Target {
+        registry: address.clone(),
+        prefix: String::new(),
+    };
     let mapping = config::mapping(options.target.clone().unwrap_or(here), options.site);
     let (freshness, asking) = Freshness::new();
     let kept = Arc::new(Kept {
@@ -94,7 +106,10 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
         exposure.check(&served, &*kept.notes)?;
         let state = Arc::new(state(&kept, served, &mapping)?);
         let _ = states.send(state.clone());
-        kept.observer.metrics.reloads.fetch_add(1, Ordering::Relaxed);
+        kept.observer
+            .metrics
+            .reloads
+            .fetch_add(1, Ordering::Relaxed);
         Ok(state)
     };
     let reloading = async {
@@ -104,9 +119,13 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
                 log.reopen();
             }
             match renew() {
-                Ok(_) => kept.notes.note("reloaded: new requests get what the files hold now"),
+                Ok(_) => kept
+                    .notes
+                    .note("reloaded: new requests get what the files hold now"),
                 Err(error) => {
-                    kept.notes.note(&format!("nothing is reloaded, what was served is served on: {error}"));
+                    kept.notes.note(&format!(
+                        "nothing is reloaded, what was served is served on: {error}"
+                    ));
                 }
             }
         }
@@ -166,21 +185,29 @@ impl Exposure {
     /// What listening at `places` means.
     fn of(places: &[Place], takes_pushes: bool) -> Exposure {
         let is_beyond = |address: &&SocketAddr| !address.ip().is_loopback();
-        let in_clear =
-            places.iter().any(|place| !place.tls && place.addresses.iter().any(|one| is_beyond(&one)));
+        let in_clear = places
+            .iter()
+            .any(|place| !place.tls && place.addresses.iter().any(|one| is_beyond(&one)));
         let mut addresses = places.iter().flat_map(|place| &place.addresses);
-        Exposure { beyond: addresses.find(is_beyond).copied(), in_clear, takes_pushes }
+        Exposure {
+            beyond: addresses.find(is_beyond).copied(),
+            in_clear,
+            takes_pushes,
+        }
     }
 
     /// Whether `served` may be served so.
     fn check(&self, served: &Served, progress: &dyn Progress) -> Result<(), ServeError> {
-        let Some(address) = self.beyond else { return Ok(()) };
+        let Some(address) = self.beyond else {
+            return Ok(());
+        };
         if self.takes_pushes && served.users.is_none() {
             return Err(ServeError::Exposed { address });
         }
         if served.users.is_some() && self.in_clear {
-            progress
-                .note("warning: passwords travel in clear over plain http; give --tls-cert and --tls-key");
+            progress.note(
+                "warning: passwords travel in clear over plain http; give --tls-cert and --tls-key",
+            );
         }
         Ok(())
     }
@@ -193,13 +220,19 @@ fn state(kept: &Arc<Kept>, served: Served, mapping: &Mapping) -> Result<State, S
     own.for_each(|(_, host)| bundles.also_called(host.to_owned()));
     bundles.add_made(&served.made);
     let mut blobs = served.content;
-    let made = served.made.into_iter().map(|file| (file.digest, file.bytes.into()));
+    let made = served
+        .made
+        .into_iter()
+        .map(|file| (file.digest, file.bytes.into()));
     blobs.push(Arc::new(Memory(made.collect())));
     if let Some(store) = &kept.writable {
         let hidden = hidden(&bundles, store);
         bundles
             .notes
-            .extend(hidden.map_err(|source| ServeError::Writable { dir: store.dir().into(), source })?);
+            .extend(hidden.map_err(|source| ServeError::Writable {
+                dir: store.dir().into(),
+                source,
+            })?);
         blobs.push(store.blobs.clone() as Arc<dyn BlobRead>);
     }
     bundles.notes.iter().for_each(|note| kept.notes.note(note));
@@ -225,14 +258,18 @@ fn hidden(bundles: &Bundles, store: &WritableStore) -> io::Result<Vec<String>> {
         let held = bundles.repositories(&name, None);
         for tag in store.tags(&name)?.unwrap_or_default() {
             let is_other = |held: &&Repository| match held.tag(&tag) {
-                Ok(Some(held)) => {
-                    store.tag(&name, &tag).ok().flatten().is_some_and(|pushed| pushed != held.digest)
-                }
+                Ok(Some(held)) => store
+                    .tag(&name, &tag)
+                    .ok()
+                    .flatten()
+                    .is_some_and(|pushed| pushed != held.digest),
                 Ok(None) => false,
                 Err(_) => true,
             };
             if held.iter().any(is_other) {
-                notes.push(format!("{name}:{tag}: what a bundle has is served, not what was pushed"));
+                notes.push(format!(
+                    "{name}:{tag}: what a bundle has is served, not what was pushed"
+                ));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Who waits for bcrypt. Passwords are compared a few at a time, in turns of the addresses that ask: an address that
-//! sends many wrong passwords delays itself.
+//! Who waits for bcrypt. Passwords are compared a few at a time, in turns of the addresses that
+//! ask: an address that sends many wrong passwords delays itself.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -62,10 +62,17 @@ impl SignInQueue {
         if all >= self.most || count >= self.most_of_address {
             return None;
         }
-        let new = || AddressQueue { count: 0, turn: Arc::new(Semaphore::new(1)) };
+        let new = || AddressQueue {
+            count: 0,
+            turn: Arc::new(Semaphore::new(1)),
+        };
         let queue = waiting.entry(address).or_insert_with(new);
         queue.count += 1;
-        Some(SignIn { queue: self.clone(), address, turn: queue.turn.clone() })
+        Some(SignIn {
+            queue: self.clone(),
+            address,
+            turn: queue.turn.clone(),
+        })
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<IpAddr, AddressQueue>> {
@@ -74,11 +81,15 @@ impl SignInQueue {
 }
 
 impl SignIn {
-    /// Waits for its turn: one sign-in of each address after the other, in the order in which the addresses came.
+    /// Waits for its turn: one sign-in of each address after the other, in the order in which the
+    /// addresses came.
     pub(super) async fn turn(&self) -> Option<Turn> {
         let of_address = self.turn.clone().acquire_owned().await.ok()?;
         let of_all = self.queue.turns.clone().acquire_owned().await.ok()?;
-        Some(Turn { _of_address: of_address, _of_all: of_all })
+        Some(Turn {
+            _of_address: of_address,
+            _of_all: of_all,
+        })
     }
 }
 
@@ -97,7 +108,9 @@ impl Drop for SignIn {
 /// The address, or of IPv6 its network of 64 bits, which one client may have to itself.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(
+            address.to_bits() & !u128::from(u64::MAX),
+        )),
         address @ IpAddr::V4(_) => address,
     }
 }
@@ -111,7 +124,10 @@ mod tests {
     async fn addresses_take_turns_however_many_sign_ins_one_of_them_has() {
         let queue = Arc::new(SignInQueue::new(4096));
         let other: IpAddr = [10, 0, 0, 9].into();
-        let held = (queue.turns.clone().acquire_owned().await, queue.turns.clone().acquire_owned().await);
+        let held = (
+            queue.turns.clone().acquire_owned().await,
+            queue.turns.clone().acquire_owned().await,
+        );
         let (tell, told) = channel();
         let tasks: Vec<_> = (0..20)
             .map(|_| IpAddr::from([10, 0, 0, 1]))
@@ -145,7 +161,9 @@ mod tests {
         };
         let first = join(100, [10, 0, 0, 1].into());
         assert_eq!(first.len(), 8);
-        let all: Vec<Vec<SignIn>> = (2..100).map(|last| join(100, [10, 0, 0, last].into())).collect();
+        let all: Vec<Vec<SignIn>> = (2..100)
+            .map(|last| join(100, [10, 0, 0, last].into()))
+            .collect();
         assert_eq!(first.len() + all.iter().map(Vec::len).sum::<usize>(), 64);
         drop(first);
         assert_eq!(join(100, [10, 1, 0, 0].into()).len(), 8);

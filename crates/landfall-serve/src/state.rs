@@ -88,6 +88,10 @@ impl Deref for State {
 impl State {
     /// What is told when the server has started.
     pub(super) fn serving(&self) -> Serving {
-        Serving { urls: self.urls.clone(), items: self.bundles.counts(), writable: self.writable.is_some() }
+        Serving {
+            urls: self.urls.clone(),
+            items: self.bundles.counts(),
+            writable: self.writable.is_some(),
+        }
     }
 }

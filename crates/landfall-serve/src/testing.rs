@@ -1,5 +1,9 @@
 //! What the unit tests of this folder share: content in memory, and locked items made on the spot.
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test ends where something fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a test ends where something fails"
+)]
 
 use super::{Options, ServeError, Served, serve};
 use landfall_content::Memory;
@@ -15,13 +19,22 @@ use std::time::Duration;
 
 /// Content in memory.
 pub fn memory(contents: &[&[u8]]) -> Memory {
-    Memory(contents.iter().map(|bytes| (Digest::sha256(bytes), bytes.to_vec().into())).collect())
+    Memory(
+        contents
+            .iter()
+            .map(|bytes| (Digest::sha256(bytes), bytes.to_vec().into()))
+            .collect(),
+    )
 }
 
 /// A locked image of one manifest, `manifest`.
 pub fn image(name: &str, manifest: &[u8]) -> Image {
     let (digest, size) = (Digest::sha256(manifest), manifest.len() as u64);
-    let top = Descriptor { digest, size, media_type: media_type::OCI_MANIFEST.into() };
+    let top = Descriptor {
+        digest,
+        size,
+        media_type: media_type::OCI_MANIFEST.into(),
+    };
     Image::new(name.parse().unwrap(), top)
 }
 
@@ -43,7 +56,10 @@ pub fn start(writable: Option<&Path>, load: impl Fn() -> Served + Send + 'static
     let (told, ready) = channel();
     let (stop, stopped) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let options = Options {
             listen: vec!["127.0.0.1:0".into()],
             target: None,
@@ -60,10 +76,25 @@ pub fn start(writable: Option<&Path>, load: impl Fn() -> Served + Send + 'static
         let load = || Ok::<_, ServeError>(load());
         let ready = |serving: &super::Serving| told.send(serving.urls[0].clone()).unwrap();
         let stop = async { drop(stopped.await) };
-        runtime.block_on(serve(options, load, ready, async || std::future::pending().await, stop)).unwrap();
+        runtime
+            .block_on(serve(
+                options,
+                load,
+                ready,
+                async || std::future::pending().await,
+                stop,
+            ))
+            .unwrap();
     });
-    let address = ready.recv().unwrap().trim_start_matches("http://").to_owned();
-    Started { address, _stop: stop }
+    let address = ready
+        .recv()
+        .unwrap()
+        .trim_start_matches("http://")
+        .to_owned();
+    Started {
+        address,
+        _stop: stop,
+    }
 }
 
 /// Status and body of the answer to a GET with these header lines.
@@ -75,11 +106,15 @@ pub fn get(address: &str, target: &str, headers: &str) -> (u16, Vec<u8>) {
 /// Head and body of the same.
 pub(super) fn answer(address: &str, target: &str, headers: &str) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
-    let head = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\r\n");
+    let head =
+        format!("GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\r\n");
     stream.write_all(head.as_bytes()).unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+    let end = answer
+        .windows(4)
+        .position(|window| window == b"\r\n\r\n")
+        .unwrap();
     let body = answer.split_off(end + 4);
     (String::from_utf8(answer).unwrap(), body)
 }

@@ -34,7 +34,11 @@ impl Uploads {
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= most {
             let message = format!("{most} uploads are open already; end or cancel some");
-            return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TOOMANYREQUESTS", message));
+            return Err(ApiError::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "TOOMANYREQUESTS",
+                message,
+            ));
         }
         sessions.insert(id.clone(), Arc::new(session));
         Ok(id)
@@ -42,7 +46,9 @@ impl Uploads {
 
     pub(super) fn get(&self, repository: &str, id: &str) -> Result<Arc<Session>, ApiError> {
         let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = sessions.get(id).filter(|session| session.repository == repository);
+        let session = sessions
+            .get(id)
+            .filter(|session| session.repository == repository);
         let session = session.ok_or_else(unknown)?;
         session.touch();
         Ok(session.clone())
@@ -57,11 +63,15 @@ impl Uploads {
     pub(super) fn reap(&self, age: Duration) {
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // one that a request has in hand is in use, however long
-        sessions.retain(|_, session| session.incoming.try_lock().is_err() || session.unused() < age);
+        sessions
+            .retain(|_, session| session.incoming.try_lock().is_err() || session.unused() < age);
     }
 
     pub(super) fn remove(&self, id: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
     }
 }
 
@@ -72,10 +82,16 @@ impl Session {
     }
 
     fn unused(&self) -> Duration {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .elapsed()
     }
 }
 
 pub(super) fn unknown() -> ApiError {
-    ApiError::not_found("BLOB_UPLOAD_UNKNOWN", "there is no such upload; begin a new one")
+    ApiError::not_found(
+        "BLOB_UPLOAD_UNKNOWN",
+        "there is no such upload; begin a new one",
+    )
 }

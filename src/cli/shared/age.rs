@@ -14,7 +14,8 @@ impl Age {
     /// Whether something of the day at the front of `created` is older, on the day `today`.
     pub(crate) fn is_over(&self, created: &str, today: Date) -> bool {
         let day = created.get(..10).and_then(|day| day.parse::<Date>().ok());
-        day.and_then(|day| day.until(today).ok()).is_some_and(|span| span.get_days() > self.days)
+        day.and_then(|day| day.until(today).ok())
+            .is_some_and(|span| span.get_days() > self.days)
     }
 }
 
@@ -30,8 +31,14 @@ impl FromStr for Age {
             _ => return Err(wrong()),
         };
         let number: i32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
-        let days = number.checked_mul(factor).filter(|days| *days > 0).ok_or_else(wrong)?;
-        Ok(Age { days, text: text.to_owned() })
+        let days = number
+            .checked_mul(factor)
+            .filter(|days| *days > 0)
+            .ok_or_else(wrong)?;
+        Ok(Age {
+            days,
+            text: text.to_owned(),
+        })
     }
 }
 

@@ -13,12 +13,14 @@ use std::path::PathBuf;
 /// The flag.
 #[derive(Args)]
 pub(crate) struct FromArchives {
-    /// Take what this archive or layout of another tool has, before the network is asked (may be repeated)
+    /// Take what this archive or layout of another tool has, before the network is asked (may be
+    /// repeated)
     #[arg(long = "from", value_name = "ARCHIVE|DIR")]
     pub(crate) from: Vec<PathBuf>,
 }
 
-/// Tells what the client took of archives: lines for people, and the member `archives` of the report.
+/// Tells what the client took of archives: lines for people, and the member `archives` of the
+/// report.
 pub(crate) fn tell_taken(report: &mut Report, client: &Client) -> String {
     tell(report, &client.taken(), "took")
 }
@@ -52,7 +54,10 @@ fn tell(report: &mut Report, taken: &[Taken], verb: &str) -> String {
     );
     report.extra.insert("archives".into(), member.collect());
     let lines = taken.iter().map(|one| {
-        let (path, count) = (one.path.display().to_string(), count_of(one.digests.len(), "blob"));
+        let (path, count) = (
+            one.path.display().to_string(),
+            count_of(one.digests.len(), "blob"),
+        );
         let left = one.left.iter().map(|why| format!("  {}\n", one_line(why)));
         format!(
             "{verb} {count} ({}) from {}\n{}",

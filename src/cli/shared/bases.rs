@@ -85,8 +85,8 @@ pub(crate) struct Together {
 }
 
 impl Together {
-    /// `bundle` with the files `bases`, and with a store where that is asked for. Receipts are of use where there
-    /// is a registry.
+    /// `bundle` with the files `bases`, and with a store where that is asked for. Receipts are of
+    /// use where there is a registry.
     pub(crate) fn new(
         context: &Context,
         bundle: Bundle,
@@ -94,8 +94,12 @@ impl Together {
         store: Option<Arc<dyn BlobRead>>,
         takes_receipts: bool,
     ) -> Result<Together, Failure> {
-        let mut together =
-            Together { blobs: Arc::new(bundle.clone()), bundle, bases: Vec::new(), receipts: Vec::new() };
+        let mut together = Together {
+            blobs: Arc::new(bundle.clone()),
+            bundle,
+            bases: Vec::new(),
+            receipts: Vec::new(),
+        };
         for path in bases {
             match Given::open(context, path)? {
                 Given::Receipt(receipt) if takes_receipts => together.receipts.push(receipt),
@@ -103,14 +107,22 @@ impl Together {
             }
         }
         let mut places: Vec<Arc<dyn BlobRead>> = vec![together.blobs];
-        places.extend(together.bases.iter().map(|base| Arc::new(base.clone()) as Arc<dyn BlobRead>));
+        places.extend(
+            together
+                .bases
+                .iter()
+                .map(|base| Arc::new(base.clone()) as Arc<dyn BlobRead>),
+        );
         places.extend(store);
         together.blobs = Arc::new(BlobChain(places));
         Ok(together)
     }
 
     /// Refuses a delta of which the entries need something that is nowhere.
-    pub(crate) fn whole<'a>(&self, entries: impl IntoIterator<Item = &'a Entry>) -> Result<(), Failure> {
+    pub(crate) fn whole<'a>(
+        &self,
+        entries: impl IntoIterator<Item = &'a Entry>,
+    ) -> Result<(), Failure> {
         let lacking = missing_blobs(entries, &*self.blobs).map_err(unreadable)?;
         if lacking.is_empty() || self.bundle.omitted().is_empty() {
             return Ok(());
@@ -124,23 +136,36 @@ impl Together {
             return Ok(Omitted::default());
         }
         let lacking = missing_blobs(entries, &*self.blobs).map_err(unreadable)?;
-        let bases = std::iter::once(&self.bundle).chain(&self.bases).flat_map(Bundle::bases);
+        let bases = std::iter::once(&self.bundle)
+            .chain(&self.bases)
+            .flat_map(Bundle::bases);
         let named = bases.filter_map(|base| match base {
             BaseName::Receipt { repositories, .. } => Some(repositories),
             BaseName::Bundle { .. } | BaseName::Lock { .. } => None,
         });
-        let named: Vec<_> = named.chain(self.receipts.iter().map(|receipt| &receipt.blobs)).collect();
+        let named: Vec<_> = named
+            .chain(self.receipts.iter().map(|receipt| &receipt.blobs))
+            .collect();
         let blobs = lacking.into_iter().map(|lacking| {
             let digest = lacking.blob.digest;
-            let places = named.iter().filter_map(|places| places.get(&digest).cloned()).collect();
+            let places = named
+                .iter()
+                .filter_map(|places| places.get(&digest).cloned())
+                .collect();
             (digest, places)
         });
-        Ok(Omitted { blobs: blobs.collect(), advice: advice(&self.bundle, &self.bases) })
+        Ok(Omitted {
+            blobs: blobs.collect(),
+            advice: advice(&self.bundle, &self.bases),
+        })
     }
 }
 
 /// The store as one more place, where `--with-store` asks for it.
-pub(crate) fn store(context: &Context, with_store: bool) -> Result<Option<Arc<dyn BlobRead>>, Failure> {
+pub(crate) fn store(
+    context: &Context,
+    with_store: bool,
+) -> Result<Option<Arc<dyn BlobRead>>, Failure> {
     match with_store {
         true => Ok(Some(context.store()?)),
         false => Ok(None),
@@ -149,11 +174,18 @@ pub(crate) fn store(context: &Context, with_store: bool) -> Result<Option<Arc<dy
 
 /// A delta that cannot be used with what is `given`: what is missing, for what, and where it is.
 pub(crate) fn refused(bundle: &Bundle, lacking: &[MissingBlob], given: &[Bundle]) -> Failure {
-    let size = lacking.iter().fold(0u64, |sum, lacking| sum.saturating_add(lacking.blob.size));
+    let size = lacking
+        .iter()
+        .fold(0u64, |sum, lacking| sum.saturating_add(lacking.blob.size));
     let lines: Vec<String> = lacking
         .iter()
         .map(|MissingBlob { blob, items }| {
-            format!("  {} {} for {}\n", blob.digest, human_size(blob.size), items.join(", "))
+            format!(
+                "  {} {} for {}\n",
+                blob.digest,
+                human_size(blob.size),
+                items.join(", ")
+            )
         })
         .collect();
     Failure::refused(format!(
@@ -177,7 +209,8 @@ fn advice(bundle: &Bundle, given: &[Bundle]) -> String {
     let absent: BTreeSet<String> = absent.map(ToString::to_string).collect();
     match absent.is_empty() {
         true => {
-            "the bases that are given have not all of it: bring whole ones, or pack the delta again".into()
+            "the bases that are given have not all of it: bring whole ones, or pack the delta again"
+                .into()
         }
         false => format!(
             "give one of its bases together with it: {}",
@@ -190,12 +223,24 @@ fn advice(bundle: &Bundle, given: &[Bundle]) -> String {
 pub(crate) fn needs(bundle: &Bundle) -> String {
     let bases = bundle.bases().iter().enumerate();
     bases
-        .map(|(at, base)| format!("  {:<16}  {base}\n", if at == 0 { "good, needs base" } else { "or" }))
+        .map(|(at, base)| {
+            format!(
+                "  {:<16}  {base}\n",
+                if at == 0 { "good, needs base" } else { "or" }
+            )
+        })
         .collect()
 }
 
 /// How much a delta leaves out: `3 blobs (12 MB)`.
 pub(crate) fn omitted(bundle: &Bundle) -> String {
-    let size = bundle.omitted().iter().fold(0u64, |sum, blob| sum.saturating_add(blob.size));
-    format!("{} ({})", count_of(bundle.omitted().len(), "blob"), human_size(size))
+    let size = bundle
+        .omitted()
+        .iter()
+        .fold(0u64, |sum, blob| sum.saturating_add(blob.size));
+    format!(
+        "{} ({})",
+        count_of(bundle.omitted().len(), "blob"),
+        human_size(size)
+    )
 }

@@ -24,15 +24,21 @@ impl BundleFlags {
     /// Opens the bundle.
     ///
     /// # Errors
-    /// When it cannot be read or is refused, and when something is named that does not belong to it.
+    /// When it cannot be read or is refused, and when something is named that does not belong to
+    /// it.
     pub(crate) fn open(mut self, context: &Context) -> Result<Carried, Failure> {
         name_first(self.named, &mut self.bundle, &mut self.more);
         let places = places_of(self.bundle.unwrap_or_default(), &mut self.more);
         if let Some(other) = self.more.first() {
             let (other, first) = (other.display(), places[0].display());
-            return Err(Failure::usage(format!("{other} has no other volume of {first}; name one bundle")));
+            return Err(Failure::usage(format!(
+                "{other} has no other volume of {first}; name one bundle"
+            )));
         }
-        let demands = Demands { allow_partial: true, ..Demands::default() };
+        let demands = Demands {
+            allow_partial: true,
+            ..Demands::default()
+        };
         open(context, &places, &demands)
     }
 }

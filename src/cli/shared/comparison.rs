@@ -39,9 +39,11 @@ impl Known {
                 open_bundle::signed_by(context, &bundle, None)?;
                 Known::bundle(&bundle)?
             }
-            Given::Lock(lock) => {
-                Known::Lock { fingerprint: lock.fingerprint(), lock: lock.into(), bundle: None }
-            }
+            Given::Lock(lock) => Known::Lock {
+                fingerprint: lock.fingerprint(),
+                lock: lock.into(),
+                bundle: None,
+            },
             Given::Receipt(receipt) => Known::Receipt(receipt),
         })
     }
@@ -49,12 +51,19 @@ impl Known {
     /// What `bundle` has.
     pub(crate) fn bundle(bundle: &Bundle) -> Result<Known, Failure> {
         let (lock, fingerprint) = (bundle.held()?.into(), bundle.fingerprint().clone());
-        Ok(Known::Lock { lock, fingerprint, bundle: Some(bundle.clone()) })
+        Ok(Known::Lock {
+            lock,
+            fingerprint,
+            bundle: Some(bundle.clone()),
+        })
     }
 
-    /// Adds what its packages say of their versions, as far as the bundle has them, or of a lock the store on disk.
+    /// Adds what its packages say of their versions, as far as the bundle has them, or of a lock
+    /// the store on disk.
     fn add_changelogs(&self, context: &Context, changes: &mut [Change]) -> Result<(), Failure> {
-        let Known::Lock { lock, bundle, .. } = self else { return Ok(()) };
+        let Known::Lock { lock, bundle, .. } = self else {
+            return Ok(());
+        };
         match (bundle, context.store_place()?) {
             (Some(bundle), _) => add_changelogs(context, changes, lock, bundle),
             (None, StorePlace::Folder(_)) if context.has_store() => {
@@ -68,12 +77,12 @@ impl Known {
     fn side(&self) -> Side<'_> {
         match self {
             Known::Lock { lock, .. } => Side::lock(lock),
-            Known::Receipt(receipt) => Side::named(
-                receipt
-                    .items
-                    .iter()
-                    .map(|item| (&*item.name, item.trimmed_from.as_ref().unwrap_or(&item.digest))),
-            ),
+            Known::Receipt(receipt) => Side::named(receipt.items.iter().map(|item| {
+                (
+                    &*item.name,
+                    item.trimmed_from.as_ref().unwrap_or(&item.digest),
+                )
+            })),
         }
     }
 
@@ -133,11 +142,16 @@ impl Comparison {
             Known::Receipt(receipt) => receipt.blobs.keys().collect(),
         };
         let news = |entries: &[Entry]| {
-            let unique = unique(entries).into_iter().filter(|(digest, _)| !had.contains(digest));
+            let unique = unique(entries)
+                .into_iter()
+                .filter(|(digest, _)| !had.contains(digest));
             unique.fold((0, 0), |(count, sum), (_, size)| (count + 1, sum + size))
         };
-        let by_name: BTreeMap<(Kind, &str), &Entry> =
-            entries.iter().flatten().map(|entry| ((entry.kind, &*entry.name), entry)).collect();
+        let by_name: BTreeMap<(Kind, &str), &Entry> = entries
+            .iter()
+            .flatten()
+            .map(|entry| ((entry.kind, &*entry.name), entry))
+            .collect();
         let new_bytes = |change: &Change| {
             let entry = by_name.get(&(change.kind, &*change.name))?;
             Some(news(std::slice::from_ref(*entry)).1)
@@ -154,52 +168,104 @@ impl Comparison {
             })
             .collect();
         let both = old.lock().zip(new.lock());
-        let endpoints = both.map(|(old, new)| lock::diff_endpoints(old, new)).unwrap_or_default();
-        let hosts = both.map(|(old, new)| hosts(context, old, new)).transpose()?.unwrap_or_default();
+        let endpoints = both
+            .map(|(old, new)| lock::diff_endpoints(old, new))
+            .unwrap_or_default();
+        let hosts = both
+            .map(|(old, new)| hosts(context, old, new))
+            .transpose()?
+            .unwrap_or_default();
         let news = entries.as_deref().map(|entries| {
             let (blobs, bytes) = news(entries);
-            News { blobs, bytes, all_bytes: unique(entries).values().sum() }
+            News {
+                blobs,
+                bytes,
+                all_bytes: unique(entries).values().sum(),
+            }
         });
         let sides = [old, new].map(|side| (side.word(), side.fingerprint().clone()));
-        Ok(Comparison { changes, endpoints, hosts, news, sides })
+        Ok(Comparison {
+            changes,
+            endpoints,
+            hosts,
+            news,
+            sides,
+        })
     }
 
     /// As lines for people.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for (change, bytes) in self.shown() {
-            let new = bytes.map(|bytes| format!("  {} new", human_size(bytes))).unwrap_or_default();
-            text += &format!("{}{new}\n", version_line(change).unwrap_or_else(|| change_line(change)));
+            let new = bytes
+                .map(|bytes| format!("  {} new", human_size(bytes)))
+                .unwrap_or_default();
+            text += &format!(
+                "{}{new}\n",
+                version_line(change).unwrap_or_else(|| change_line(change))
+            );
             text.extend(package_lines(change).map(|line| line + "\n"));
         }
-        text.extend(self.endpoints.iter().map(|change| format!("{}\n", endpoint_line(change))));
+        text.extend(
+            self.endpoints
+                .iter()
+                .map(|change| format!("{}\n", endpoint_line(change))),
+        );
         for host in &self.hosts {
-            let change = host.change.map(|change| change.to_string()).unwrap_or_default();
-            text +=
-                &format!("{change:8} host {}: {} ({})\n", host.address(), host.why.join(", "), host.known);
+            let change = host
+                .change
+                .map(|change| change.to_string())
+                .unwrap_or_default();
+            text += &format!(
+                "{change:8} host {}: {} ({})\n",
+                host.address(),
+                host.why.join(", "),
+                host.known
+            );
         }
         let signed = self.newly_signed().count();
         if signed > 0 {
-            text += &format!("{} with new signatures or other referrers\n", count_of(signed, "item"));
+            text += &format!(
+                "{} with new signatures or other referrers\n",
+                count_of(signed, "item")
+            );
         }
         let [(_, from), (_, to)] = &self.sides;
-        text + &format!("{}\nold lock fingerprint  {from}\nnew lock fingerprint  {to}\n", self.summary())
+        text + &format!(
+            "{}\nold lock fingerprint  {from}\nnew lock fingerprint  {to}\n",
+            self.summary()
+        )
     }
 
     /// As Markdown for a pull request.
     pub(crate) fn markdown(&self) -> String {
         let mut document = Markdown::new(format!("**{}**", text(&self.summary())));
-        let short =
-            |digest: &Option<Digest>| digest.as_ref().map(|one| code(&one.short(12))).unwrap_or_default();
+        let short = |digest: &Option<Digest>| {
+            digest
+                .as_ref()
+                .map(|one| code(&one.short(12)))
+                .unwrap_or_default()
+        };
         let size = |bytes: &Option<u64>| bytes.map(human_size).unwrap_or_default();
-        let rows = |is: &dyn Fn(&Change) -> bool, row: &dyn Fn(&Change, &Option<u64>) -> Vec<String>| {
+        let rows = |is: &dyn Fn(&Change) -> bool,
+                    row: &dyn Fn(&Change, &Option<u64>) -> Vec<String>| {
             let rows = self.shown().filter(|(change, _)| is(change));
-            rows.map(|(change, bytes)| row(change, bytes)).collect::<Vec<_>>()
+            rows.map(|(change, bytes)| row(change, bytes))
+                .collect::<Vec<_>>()
         };
         let moved = rows(&|change| change.change == "moved", &|change, bytes| {
-            vec![code(&change.name), short(&change.from), short(&change.to), size(bytes)]
+            vec![
+                code(&change.name),
+                short(&change.from),
+                short(&change.to),
+                size(bytes),
+            ]
         });
-        document.table("Moved: the same name, another digest", &["name", "from", "to", "new"], moved);
+        document.table(
+            "Moved: the same name, another digest",
+            &["name", "from", "to", "new"],
+            moved,
+        );
         for (word, title) in [("up", "Newer versions"), ("down", "Older versions")] {
             let versions = rows(&|change| change.version == Some(word), &|change, bytes| {
                 vec![
@@ -212,30 +278,63 @@ impl Comparison {
         }
         package_tables(&mut document, self.shown().map(|(change, _)| change));
         let alone = |word: &'static str| {
-            rows(&|change| change.change == word && change.version.is_none(), &|change, bytes| {
-                vec![change.kind.to_string(), code(&change.name), size(bytes)]
-            })
+            rows(
+                &|change| change.change == word && change.version.is_none(),
+                &|change, bytes| vec![change.kind.to_string(), code(&change.name), size(bytes)],
+            )
         };
         document.table("Added", &["kind", "name", "new"], alone("added"));
         document.table("Removed", &["kind", "name", ""], alone("removed"));
         let changed = rows(&|change| change.change == "changed", &|change, bytes| {
             let count = |of: &[Digest]| of.len().to_string();
-            vec![code(&change.name), count(&change.new_referrers), count(&change.gone_referrers), size(bytes)]
+            vec![
+                code(&change.name),
+                count(&change.new_referrers),
+                count(&change.gone_referrers),
+                size(bytes),
+            ]
         });
         let columns = ["name", "new referrers", "gone referrers", "new"];
-        document.table("The same digest, with other parts, platforms or referrers", &columns, changed);
+        document.table(
+            "The same digest, with other parts, platforms or referrers",
+            &columns,
+            changed,
+        );
         let signed = self
             .newly_signed()
             .map(|change| vec![code(&change.name), change.new_referrers.len().to_string()]);
-        document.table("New signatures and other referrers", &["name", "new"], signed);
+        document.table(
+            "New signatures and other referrers",
+            &["name", "new"],
+            signed,
+        );
         let hosts = self.hosts.iter().map(|host| {
-            let change = host.change.map(|change| change.to_string()).unwrap_or_default();
-            vec![change, code(&host.address()), text(&host.why.join(", ")), host.known.to_string()]
+            let change = host
+                .change
+                .map(|change| change.to_string())
+                .unwrap_or_default();
+            vec![
+                change,
+                code(&host.address()),
+                text(&host.why.join(", ")),
+                host.known.to_string(),
+            ]
         });
-        document.table("Hosts for the firewall", &["change", "host", "what for", "known"], hosts);
-        let endpoints = self.endpoints.iter().map(|EndpointChange { change, endpoint }| {
-            vec![(*change).to_owned(), code(&endpoint.to_string()), text(&endpoint.why)]
-        });
+        document.table(
+            "Hosts for the firewall",
+            &["change", "host", "what for", "known"],
+            hosts,
+        );
+        let endpoints = self
+            .endpoints
+            .iter()
+            .map(|EndpointChange { change, endpoint }| {
+                vec![
+                    (*change).to_owned(),
+                    code(&endpoint.to_string()),
+                    text(&endpoint.why),
+                ]
+            });
         document.table("Endpoints", &["change", "endpoint", "what for"], endpoints);
         document.finish()
     }
@@ -250,7 +349,12 @@ impl Comparison {
         });
         let [(old_word, from), (new_word, to)] = &self.sides;
         let mut new = json!({"lock": to, "of": new_word});
-        if let Some(News { blobs, bytes, all_bytes }) = self.news {
+        if let Some(News {
+            blobs,
+            bytes,
+            all_bytes,
+        }) = self.news
+        {
             new["blobs"] = json!(blobs);
             new["bytes"] = json!(bytes);
             new["all_bytes"] = json!(all_bytes);
@@ -262,14 +366,19 @@ impl Comparison {
             ("old", json!({"lock": from, "of": old_word})),
             ("new", new),
         ];
-        members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        members
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
     }
 
     /// `12 changes: 3 up, 1 moved; 12 blobs with 45 MB are new, of 1.2 GB in all`
     pub(crate) fn summary(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (change, _) in self.shown() {
-            *counts.entry(change.version.unwrap_or(change.change)).or_default() += 1;
+            *counts
+                .entry(change.version.unwrap_or(change.change))
+                .or_default() += 1;
         }
         let order = ["moved", "up", "down", "added", "removed", "changed", "gone"];
         let told: Vec<String> = order
@@ -278,7 +387,11 @@ impl Comparison {
             .chain((!self.endpoints.is_empty()).then(|| count_of(self.endpoints.len(), "endpoint")))
             .collect();
         let all = count_of(self.shown().count() + self.endpoints.len(), "change");
-        let told = if told.is_empty() { all } else { format!("{all}: {}", told.join(", ")) };
+        let told = if told.is_empty() {
+            all
+        } else {
+            format!("{all}: {}", told.join(", "))
+        };
         match &self.news {
             Some(news) => format!(
                 "{told}; {} with {} are new, of {} in all",
@@ -292,12 +405,17 @@ impl Comparison {
 
     /// The changes without those that another line tells: what is removed for another version.
     fn shown(&self) -> impl Iterator<Item = &(Change, Option<u64>)> {
-        self.changes.iter().filter(|(change, _)| change.replaced_by.is_none())
+        self.changes
+            .iter()
+            .filter(|(change, _)| change.replaced_by.is_none())
     }
 
     /// What was there before and has new referrers, and what came with some.
     fn newly_signed(&self) -> impl Iterator<Item = &Change> {
-        self.changes.iter().map(|(change, _)| change).filter(|change| !change.new_referrers.is_empty())
+        self.changes
+            .iter()
+            .map(|(change, _)| change)
+            .filter(|change| !change.new_referrers.is_empty())
     }
 }
 
@@ -314,7 +432,10 @@ fn hosts(context: &Context, old: &Lock, new: &Lock) -> Result<Vec<EgressHost>, F
     let [old, new] = [old, new].map(|lock| needed(lock, &record, &sessions));
     // endpoints are told by themselves
     let named = |hosts: Vec<EgressHost>| {
-        hosts.into_iter().filter(|host| host.known != egress::Known::Declared).collect()
+        hosts
+            .into_iter()
+            .filter(|host| host.known != egress::Known::Declared)
+            .collect()
     };
     Ok(egress::diff(named(old?.hosts), named(new?.hosts)))
 }
@@ -322,5 +443,7 @@ fn hosts(context: &Context, old: &Lock, new: &Lock) -> Result<Vec<EgressHost>, F
 /// Everything under the entries, each digest once, with its size.
 fn unique(entries: &[Entry]) -> BTreeMap<&Digest, u64> {
     let parts = entries.iter().flat_map(|entry| &entry.parts);
-    parts.map(|part| (&part.descriptor.digest, part.descriptor.size)).collect()
+    parts
+        .map(|part| (&part.descriptor.digest, part.descriptor.size))
+        .collect()
 }

@@ -39,9 +39,16 @@ impl Context {
     /// # Errors
     /// When the site cannot be read (exit 2).
     pub(crate) fn new(mut global: Global) -> Result<Context, Failure> {
-        global.plain_http.iter_mut().for_each(|host| host.make_ascii_lowercase());
+        global
+            .plain_http
+            .iter_mut()
+            .for_each(|host| host.make_ascii_lowercase());
         let site = global.site.as_deref().map(input_file::site).transpose()?;
-        let mut limits = Limits { jobs: global.jobs, max_wait_secs: global.max_wait, ..Limits::default() };
+        let mut limits = Limits {
+            jobs: global.jobs,
+            max_wait_secs: global.max_wait,
+            ..Limits::default()
+        };
         limits.per_host = limits.per_host.max(global.jobs);
         limits.idle = Duration::from_secs(global.idle);
         if let Some(seconds) = global.first_byte {
@@ -74,10 +81,17 @@ impl Context {
                 )
             })?,
         };
-        let paths =
-            self.site.iter().filter_map(|site| site.registry.as_ref()).flat_map(|registry| &registry.paths);
+        let paths = self
+            .site
+            .iter()
+            .filter_map(|site| site.registry.as_ref())
+            .flat_map(|registry| &registry.paths);
         for (prefix, to) in paths {
-            if let Some(bad) = to.paths().iter().find(|path| !is_repository(path.trim_matches('/'))) {
+            if let Some(bad) = to
+                .paths()
+                .iter()
+                .find(|path| !is_repository(path.trim_matches('/')))
+            {
                 return Err(Failure::usage(format!(
                     "registry.paths of the site: '{prefix}' goes to '{bad}', which no repository can be called: lower-case \
                      letters and digits, single separators . _ __ - between them, and / between parts"
@@ -98,9 +112,15 @@ impl Context {
     /// # Errors
     /// When it is no registry (exit 2).
     pub(crate) fn site_target(&self) -> Result<Option<Target>, Failure> {
-        let address = self.site.as_ref().and_then(|site| site.registry.as_ref()).map(|r| &r.address);
+        let address = self
+            .site
+            .as_ref()
+            .and_then(|site| site.registry.as_ref())
+            .map(|r| &r.address);
         let wrong = |error| Failure::usage(format!("registry.address of the site: {error}"));
-        address.map(|address| address.parse().map_err(wrong)).transpose()
+        address
+            .map(|address| address.parse().map_err(wrong))
+            .transpose()
     }
 
     /// A client, by flags, site and environment.
@@ -135,14 +155,17 @@ impl Context {
         self.built(|builder| builder.limits(limits))
     }
 
-    /// A client beside the one of the verb, for object stores that are opened before it or without one. The hosts that it
-    /// contacts are in the verb's report: see [`Context::add_hosts`].
+    /// A client beside the one of the verb, for object stores that are opened before it or without
+    /// one. The hosts that it contacts are in the verb's report: see [`Context::add_hosts`].
     ///
     /// # Errors
     /// As [`Context::client`].
     pub(crate) fn client_beside(&self, limits: Limits) -> Result<Client, Failure> {
         let client = self.client_with(limits)?;
-        self.beside.lock().unwrap_or_else(PoisonError::into_inner).push(client.shared_sessions());
+        self.beside
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(client.shared_sessions());
         Ok(client)
     }
 
@@ -152,13 +175,20 @@ impl Context {
             Ok(outcome) => &mut outcome.report,
             Err(failure) => &mut *failure.report,
         };
-        for sessions in self.beside.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for sessions in self
+            .beside
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+        {
             report.add_hosts(sessions.transport().ledger().hosts());
         }
     }
 
     fn built(&self, more: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, Failure> {
-        let builder = ClientBuilder::default().site(self.site.clone()).plain_http(&self.global.plain_http);
+        let builder = ClientBuilder::default()
+            .site(self.site.clone())
+            .plain_http(&self.global.plain_http);
         let client = more(builder.limits(self.limits).progress(self.progress.clone())).build();
         client.map_err(Failure::from)
     }
@@ -168,7 +198,8 @@ impl Context {
         self.global.output == OutputMode::Json || self.global.report.is_some()
     }
 
-    /// Runs `work` on a runtime of its own; Ctrl-C drops it, so that it leaves nothing temporary behind.
+    /// Runs `work` on a runtime of its own; Ctrl-C drops it, so that it leaves nothing temporary
+    /// behind.
     ///
     /// # Errors
     /// Those of `work`; an interruption.
@@ -196,7 +227,11 @@ impl Context {
     /// When the system refuses the threads.
     #[allow(clippy::unused_self, reason = "a verb runs within its context")]
     pub(crate) fn runtime(&self) -> Result<tokio::runtime::Runtime, Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        runtime.map_err(|error| Failure::new(Exit::Failed, format!("cannot start: {error}")).on(Side::Input))
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build();
+        runtime.map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot start: {error}")).on(Side::Input)
+        })
     }
 }

@@ -49,7 +49,8 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    /// Delivers to the registry that `place` finds among the other arguments, unless `--to` names one.
+    /// Delivers to the registry that `place` finds among the other arguments, unless `--to` names
+    /// one.
     pub(crate) fn take_place(&mut self, place: impl FnOnce() -> Option<Target>) {
         if self.to.is_none() {
             self.to = place();
@@ -73,13 +74,20 @@ impl Delivery {
     pub(crate) fn receipts(&self, context: &Context) -> BTreeSet<PathBuf> {
         // a receipt tells of a whole push: the last one, without --shard, writes it
         let is_written = !self.dry_run && !self.shard.is_given();
-        let receipts = self.receipt.clone().into_iter().chain(context.site_receipt());
+        let receipts = self
+            .receipt
+            .clone()
+            .into_iter()
+            .chain(context.site_receipt());
         receipts.filter(|_| is_written).collect()
     }
 
     /// How to deliver, by flags and site.
     pub(crate) fn options(&self, context: &Context) -> Options {
-        let registry = context.site.as_ref().and_then(|site| site.registry.as_ref());
+        let registry = context
+            .site
+            .as_ref()
+            .and_then(|site| site.registry.as_ref());
         Options {
             move_tags: self.move_tags,
             all_or_nothing: self.all_or_nothing,
@@ -91,8 +99,8 @@ impl Delivery {
         }
     }
 
-    /// Shows what comes of `delivering`, which `client` does. `fingerprint` is of the lock that was approved, where
-    /// there is one; `series` is for the receipts.
+    /// Shows what comes of `delivering`, which `client` does. `fingerprint` is of the lock that was
+    /// approved, where there is one; `series` is for the receipts.
     pub(crate) async fn run(
         &self,
         context: &Context,
@@ -104,33 +112,48 @@ impl Delivery {
     ) -> Result<Outcome, Failure> {
         let mut pushed = delivering.await.map_err(|error| {
             let report = Box::new(client.report(Vec::new()));
-            Failure { report, ..Failure::from(error) }
+            Failure {
+                report,
+                ..Failure::from(error)
+            }
         })?;
         let items = std::mem::take(&mut pushed.items);
         let mut report = Self::told(client.report(items), &pushed, mapping);
         if context.has_document() {
-            report.extra.insert("delivered".into(), serde_json::json!(pushed.receipt.items));
+            report
+                .extra
+                .insert("delivered".into(), serde_json::json!(pushed.receipt.items));
         }
         if let Some(fingerprint) = fingerprint {
             // a partial bundle's lock is delivered less what it lacks, and yet is that lock
             pushed.receipt.lock = fingerprint.clone();
-            report.extra.insert("lock".into(), serde_json::json!(fingerprint));
+            report
+                .extra
+                .insert("lock".into(), serde_json::json!(fingerprint));
         }
-        if pushed.problems.iter().any(|problem| problem.stops_all(self.all_or_nothing)) {
+        if pushed
+            .problems
+            .iter()
+            .any(|problem| problem.stops_all(self.all_or_nothing))
+        {
             return Err(refused(report, &pushed, mapping));
         }
         let runner = tell_shard(&self.shard, client.shard(), &mut report);
         let mut text = self.text(&report, &pushed, mapping, &runner);
         text.extend(fingerprint.map(|fingerprint| format!("  lock fingerprint  {fingerprint}\n")));
         let mut outcome = Outcome::of(report, text);
-        if self.dry_run && outcome.exit == Exit::Failed && outcome.report.items.iter().any(planned) {
+        if self.dry_run && outcome.exit == Exit::Failed && outcome.report.items.iter().any(planned)
+        {
             outcome.exit = Exit::Partial;
         }
         pushed.receipt.series = series;
         for path in &self.receipts(context) {
             let text = serde_json::to_string_pretty(&pushed.receipt).unwrap_or_default() + "\n";
             if let Err(error) = write_whole(path, text.as_bytes()) {
-                let message = format!("delivered, but cannot write the receipt {}: {error}", path.display());
+                let message = format!(
+                    "delivered, but cannot write the receipt {}: {error}",
+                    path.display()
+                );
                 return Err(Failure {
                     report: Box::new(outcome.report),
                     ..Failure::new(Exit::Partial, message)
@@ -142,21 +165,39 @@ impl Delivery {
 
     /// The report with what only deliveries have.
     fn told(mut report: Report, pushed: &Pushed, mapping: &Mapping) -> Report {
-        report.extra.insert("to".into(), serde_json::json!(mapping.target().to_string()));
-        report.extra.insert("problems".into(), serde_json::json!(pushed.problems));
-        report.extra.insert("moved".into(), serde_json::json!(pushed.moved));
-        report.extra.insert("trimmed".into(), serde_json::json!(pushed.trimmed));
         report
             .extra
-            .extend(pushed.unlisted.iter().map(|why| ("unlisted".to_owned(), serde_json::json!(why))));
-        report.extra.insert("needed_bytes".into(), serde_json::json!(pushed.needed_bytes));
+            .insert("to".into(), serde_json::json!(mapping.target().to_string()));
+        report
+            .extra
+            .insert("problems".into(), serde_json::json!(pushed.problems));
+        report
+            .extra
+            .insert("moved".into(), serde_json::json!(pushed.moved));
+        report
+            .extra
+            .insert("trimmed".into(), serde_json::json!(pushed.trimmed));
+        report.extra.extend(
+            pushed
+                .unlisted
+                .iter()
+                .map(|why| ("unlisted".to_owned(), serde_json::json!(why))),
+        );
+        report.extra.insert(
+            "needed_bytes".into(),
+            serde_json::json!(pushed.needed_bytes),
+        );
         report
     }
 
     fn text(&self, report: &Report, pushed: &Pushed, mapping: &Mapping, runner: &str) -> String {
         let mut text = String::new();
         for moved in &pushed.moved {
-            let _ = writeln!(text, "moved    {}\n         {} -> {}", moved.at, moved.from, moved.to);
+            let _ = writeln!(
+                text,
+                "moved    {}\n         {} -> {}",
+                moved.at, moved.from, moved.to
+            );
         }
         if !pushed.trimmed.is_empty() {
             let _ = writeln!(
@@ -169,24 +210,46 @@ impl Delivery {
                 }
             );
         }
-        text.extend(pushed.unlisted.iter().map(|why| format!("unlisted {why}\n")));
+        text.extend(
+            pushed
+                .unlisted
+                .iter()
+                .map(|why| format!("unlisted {why}\n")),
+        );
         let lacking = report.items.iter();
         let lacking = lacking.filter(|item| !matches!(item.status, Status::Done | Status::Present));
         let (planned, lacking): (Vec<&Item>, Vec<&Item>) =
             lacking.partition(|item| self.dry_run && planned(item));
         for item in &planned {
-            let _ = writeln!(text, "{} {}", item.name, item.reason.as_deref().unwrap_or_default());
+            let _ = writeln!(
+                text,
+                "{} {}",
+                item.name,
+                item.reason.as_deref().unwrap_or_default()
+            );
         }
         text += &item_lines(lacking);
         let totals = report.totals();
         let _ = writeln!(
             text,
             "{runner}{} {} to {}{}: {} new, {} there, {} in {}",
-            if self.dry_run { "would deliver" } else { "delivered" },
-            if self.dry_run { count_kinds(&report.items) } else { good_of_all(&report.items) },
+            if self.dry_run {
+                "would deliver"
+            } else {
+                "delivered"
+            },
+            if self.dry_run {
+                count_kinds(&report.items)
+            } else {
+                good_of_all(&report.items)
+            },
             mapping.target(),
             lost_count(&totals),
-            if self.dry_run { planned.len() } else { totals.done },
+            if self.dry_run {
+                planned.len()
+            } else {
+                totals.done
+            },
             totals.present,
             human_size(totals.bytes_transferred),
             count_of(totals.requests as usize, "request")
@@ -207,11 +270,13 @@ pub(crate) fn planned(item: &Item) -> bool {
     item.status == Status::Skipped && item.digest.is_some()
 }
 
-/// All that is in the way, in one list. What stood there already makes it 3 and not 1, as everywhere; what
-/// the site alone refuses is 4, and so is a delta without what it needs.
+/// All that is in the way, in one list. What stood there already makes it 3 and not 1, as
+/// everywhere; what the site alone refuses is 4, and so is a delta without what it needs.
 fn refused(report: Report, pushed: &Pushed, mapping: &Mapping) -> Failure {
     let exit = match &pushed.problems[..] {
-        [problem] if matches!(problem.kind, ProblemKind::Index | ProblemKind::Content) => Exit::Refused,
+        [problem] if matches!(problem.kind, ProblemKind::Index | ProblemKind::Content) => {
+            Exit::Refused
+        }
         _ if report.has_successes() => Exit::Partial,
         _ => Exit::Failed,
     };
@@ -219,13 +284,22 @@ fn refused(report: Report, pushed: &Pushed, mapping: &Mapping) -> Failure {
         1 => "one thing is".to_owned(),
         count => format!("{count} things are"),
     };
-    let mut message = format!("nothing was sent to {}: {count} in the way", mapping.target());
-    let lines = pushed.problems.iter().map(|problem| match problem.stopped() {
-        stopped @ 2.. if problem.kind != ProblemKind::Content => {
-            format!("{} (stops {stopped} deliveries)", problem.message)
-        }
-        _ => problem.message.clone(),
-    });
+    let mut message = format!(
+        "nothing was sent to {}: {count} in the way",
+        mapping.target()
+    );
+    let lines = pushed
+        .problems
+        .iter()
+        .map(|problem| match problem.stopped() {
+            stopped @ 2.. if problem.kind != ProblemKind::Content => {
+                format!("{} (stops {stopped} deliveries)", problem.message)
+            }
+            _ => problem.message.clone(),
+        });
     shortened(lines, MOST_PROBLEMS).for_each(|line| message += &format!("\n  - {line}"));
-    Failure { report: Box::new(report), ..Failure::new(exit, message).on(Side::Destination) }
+    Failure {
+        report: Box::new(report),
+        ..Failure::new(exit, message).on(Side::Destination)
+    }
 }

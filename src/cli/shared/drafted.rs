@@ -52,16 +52,22 @@ pub(crate) fn name(text: &str) -> Result<String, String> {
 /// Drafts a manifest.
 ///
 /// # Errors
-/// When a path cannot be read, nothing is there to read (exit 2), or all of it is unreadable (exit 1).
+/// When a path cannot be read, nothing is there to read (exit 2), or all of it is unreadable (exit
+/// 1).
 pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, Failure> {
     // nothing is held: all that is found is wanted
     let (nothing, today) = (Lock::default(), today().to_string());
     let inventory = Inventory::new(&nothing, None, None, &today);
-    let (stdin, paths): (Vec<PathBuf>, Vec<PathBuf>) =
-        asked.paths.iter().cloned().partition(|path| path.as_path() == Path::new("-"));
+    let (stdin, paths): (Vec<PathBuf>, Vec<PathBuf>) = asked
+        .paths
+        .iter()
+        .cloned()
+        .partition(|path| path.as_path() == Path::new("-"));
     let mut found = discover(&paths, &inventory, &context.limits, asked.helm)?;
     if !stdin.is_empty() {
-        found.found.extend(audit_text("<stdin>", &read_stdin()?, &inventory));
+        found
+            .found
+            .extend(audit_text("<stdin>", &read_stdin()?, &inventory));
         found.read += 1;
     }
     let installs = machine_installs(&paths)?;
@@ -72,15 +78,32 @@ pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, F
     }
     let mut wishes = wishes(found.found.iter());
     wishes.extend(machine_wishes(&installs));
-    let Draft { mut text, entries, comments, unpinned } =
-        draft(asked.name, asked.title, &platforms(asked, &paths)?, &wishes);
+    let Draft {
+        mut text,
+        entries,
+        comments,
+        unpinned,
+    } = draft(asked.name, asked.title, &platforms(asked, &paths)?, &wishes);
     text += &packages_comment(&installs);
 
     let undecided = found.found.iter();
-    let undecided = undecided.filter(|placed| matches!(placed.finding.coverage, Coverage::Undecided { .. }));
-    let mut lines: Vec<String> = undecided.clone().map(|placed| placed.line("undecided")).collect();
-    lines.extend(found.unread.iter().map(|unread| format!("{}: {}", unread.file, unread.why)));
-    lines.extend(unpinned.iter().map(|image| format!("commented out: {image}")));
+    let undecided =
+        undecided.filter(|placed| matches!(placed.finding.coverage, Coverage::Undecided { .. }));
+    let mut lines: Vec<String> = undecided
+        .clone()
+        .map(|placed| placed.line("undecided"))
+        .collect();
+    lines.extend(
+        found
+            .unread
+            .iter()
+            .map(|unread| format!("{}: {}", unread.file, unread.why)),
+    );
+    lines.extend(
+        unpinned
+            .iter()
+            .map(|image| format!("commented out: {image}")),
+    );
     let commented = match comments {
         0 => String::new(),
         count => format!(", {count} commented out"),
@@ -90,7 +113,10 @@ pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, F
     } else {
         format!("{} files and charts", found.read)
     };
-    lines.push(format!("{} from {read}{commented}", count_of(entries, "entry")));
+    lines.push(format!(
+        "{} from {read}{commented}",
+        count_of(entries, "entry")
+    ));
     let images = wishes.iter().filter_map(|wish| match &wish.what {
         DraftItem::Image(image) => Some(image.to_string()),
         _ => None,
@@ -107,7 +133,10 @@ pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, F
         status: Status::Done,
         reason: None,
     });
-    let mut report = Report { items: items.collect(), ..Report::default() };
+    let mut report = Report {
+        items: items.collect(),
+        ..Report::default()
+    };
     let packages = installs.0.iter().filter_map(|(install, at)| match install {
         Install::Package(by, name) => Some(json!({"manager": by, "name": name, "at": at})),
         _ => None,
@@ -118,18 +147,32 @@ pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, F
         ("undecided", json!(undecided.collect::<Vec<_>>())),
         ("unread", json!(found.unread)),
         ("unpinned", json!(unpinned)),
-        ("helm", json!(asked.helm.map(|helm| helm.program.display().to_string()))),
+        (
+            "helm",
+            json!(asked.helm.map(|helm| helm.program.display().to_string())),
+        ),
     ];
-    report.extra.extend(members.map(|(name, list)| (name.to_owned(), list)));
+    report
+        .extra
+        .extend(members.map(|(name, list)| (name.to_owned(), list)));
     let exit = match (found.unread.is_empty(), found.read) {
         (true, _) => Exit::Done,
         (false, 0) => {
             let failure = Failure::of_lines(Exit::Failed, &lines);
-            return Err(Failure { report: report.into(), ..failure });
+            return Err(Failure {
+                report: report.into(),
+                ..failure
+            });
         }
         (false, _) => Exit::Partial,
     };
-    Ok(Drafted { text, entries, lines, report, exit })
+    Ok(Drafted {
+        text,
+        entries,
+        lines,
+        report,
+        exit,
+    })
 }
 
 fn read_stdin() -> Result<String, Failure> {
@@ -146,7 +189,14 @@ fn platforms(asked: &Asked<'_>, paths: &[PathBuf]) -> Result<String, Failure> {
     }
     let found = node_platforms(paths)?;
     let places: Vec<&String> = found.values().flatten().collect();
-    let more = if places.len() > 1 { format!(" and {} more", places.len() - 1) } else { String::new() };
-    let why = format!("nodes are chosen so in {}{more}", places.first().map_or("", |place| place.as_str()));
+    let more = if places.len() > 1 {
+        format!(" and {} more", places.len() - 1)
+    } else {
+        String::new()
+    };
+    let why = format!(
+        "nodes are chosen so in {}{more}",
+        places.first().map_or("", |place| place.as_str())
+    );
     Ok(platforms_line(&found.into_keys().collect::<Vec<_>>(), &why))
 }

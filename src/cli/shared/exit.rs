@@ -60,8 +60,8 @@ impl Exit {
 pub(crate) struct Outcome {
     /// For `--output json` and `--report`.
     pub report: Report,
-    /// For stdout in text mode, with its last newline. Lines for people, in which control characters and
-    /// commands to a CI are escaped when they are printed, unless it is a document.
+    /// For stdout in text mode, with its last newline. Lines for people, in which control
+    /// characters and commands to a CI are escaped when they are printed, unless it is a document.
     pub text: String,
     /// Whether the text is a document that was asked for, and printed byte for byte.
     pub is_document: bool,
@@ -74,7 +74,13 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// It ended with this exit code.
     pub(crate) fn new(report: Report, text: impl Into<String>, exit: Exit) -> Outcome {
-        Outcome { report, text: text.into(), is_document: false, markdown: None, exit }
+        Outcome {
+            report,
+            text: text.into(),
+            is_document: false,
+            markdown: None,
+            exit,
+        }
     }
 
     /// Exit 0 with this text and an empty report.
@@ -84,7 +90,10 @@ impl Outcome {
 
     /// The same with a text that is a document and not lines for people.
     pub(crate) fn document(self) -> Outcome {
-        Outcome { is_document: true, ..self }
+        Outcome {
+            is_document: true,
+            ..self
+        }
     }
 
     /// The exit code that the items call for: 0, 3, or 1 where nothing succeeded.
@@ -119,7 +128,14 @@ impl Failure {
     /// A failure with this exit code and message.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
         let (message, refuses) = (message.into(), exit == Exit::Refused);
-        Failure { exit, side: None, item: None, message, refuses, report: Box::default() }
+        Failure {
+            exit,
+            side: None,
+            item: None,
+            message,
+            refuses,
+            report: Box::default(),
+        }
     }
 
     /// A failure whose message is these lines, in which foreign text begins none.
@@ -130,7 +146,10 @@ impl Failure {
 
     /// Exit 2: what the user gave is wrong.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
-        Failure { side: Some(Side::Input), ..Failure::new(Exit::Usage, message) }
+        Failure {
+            side: Some(Side::Input),
+            ..Failure::new(Exit::Usage, message)
+        }
     }
 
     /// Exit 4: a check said no.
@@ -140,17 +159,26 @@ impl Failure {
 
     /// Exit 130: Ctrl-C.
     pub(crate) fn interrupted() -> Failure {
-        Failure::new(Exit::Interrupted, "interrupted; run it again to go on from here")
+        Failure::new(
+            Exit::Interrupted,
+            "interrupted; run it again to go on from here",
+        )
     }
 
     /// The same with a side.
     pub(crate) fn on(self, side: Side) -> Failure {
-        Failure { side: Some(side), ..self }
+        Failure {
+            side: Some(side),
+            ..self
+        }
     }
 
     /// The same about an item.
     pub(crate) fn about(self, item: impl Into<String>) -> Failure {
-        Failure { item: Some(item.into()), ..self }
+        Failure {
+            item: Some(item.into()),
+            ..self
+        }
     }
 }
 
@@ -224,11 +252,14 @@ impl From<bundle::Error> for Failure {
             | Error::VolumeSize { .. }
             | Error::Tool { .. }
             | Error::TooLarge { .. } => Failure::usage(message),
-            Error::Incomplete { .. } => {
-                Failure { refuses: true, ..Failure::new(Exit::Partial, message).on(Side::Source) }
-            }
+            Error::Incomplete { .. } => Failure {
+                refuses: true,
+                ..Failure::new(Exit::Partial, message).on(Side::Source)
+            },
             Error::Content { item, .. } | Error::Trim { item, .. } => {
-                Failure::new(Exit::Failed, message).on(Side::Source).about(item)
+                Failure::new(Exit::Failed, message)
+                    .on(Side::Source)
+                    .about(item)
             }
             Error::Space { .. } | Error::Busy { .. } | Error::Write { .. } | Error::Sign { .. } => {
                 Failure::new(Exit::Failed, message).on(Side::Destination)
@@ -242,7 +273,9 @@ impl From<sign::Error> for Failure {
     fn from(error: sign::Error) -> Failure {
         let message = error.to_string();
         match error {
-            sign::Error::Agent { .. } | sign::Error::Failed { .. } => Failure::new(Exit::Failed, message),
+            sign::Error::Agent { .. } | sign::Error::Failed { .. } => {
+                Failure::new(Exit::Failed, message)
+            }
             _ => Failure::usage(message),
         }
     }
@@ -385,9 +418,18 @@ fn is_setting(error: &landfall_http::Error) -> bool {
 }
 
 /// A result without Markdown of its own, or an error.
-fn plain_markdown(command: &str, status: RunStatus, text: &str, error: Option<&ErrorInfo>) -> String {
+fn plain_markdown(
+    command: &str,
+    status: RunStatus,
+    text: &str,
+    error: Option<&ErrorInfo>,
+) -> String {
     let told = error.map(|error| escape(&error.message));
-    format!("**landfall {command}: {}**\n\n{}", status.word(), block(told.as_deref().unwrap_or(text)))
+    format!(
+        "**landfall {command}: {}**\n\n{}",
+        status.word(),
+        block(told.as_deref().unwrap_or(text))
+    )
 }
 
 /// Prints what there is to print and gives the process's exit code.
@@ -398,14 +440,35 @@ pub(crate) fn finish(
     result: Result<Outcome, Failure>,
 ) -> ExitCode {
     let (report, text, markdown, exit, status, error) = match result {
-        Ok(Outcome { report, text, is_document, markdown, exit }) => {
+        Ok(Outcome {
+            report,
+            text,
+            is_document,
+            markdown,
+            exit,
+        }) => {
             let text = if is_document { text } else { escape(&text) };
             (report, text, markdown, exit, exit.status(), None)
         }
         Err(failure) => {
-            let Failure { exit, side, item, message, refuses, report } = failure;
-            let status = if refuses { RunStatus::Refused } else { exit.status() };
-            let error = ErrorInfo { side, item, message };
+            let Failure {
+                exit,
+                side,
+                item,
+                message,
+                refuses,
+                report,
+            } = failure;
+            let status = if refuses {
+                RunStatus::Refused
+            } else {
+                exit.status()
+            };
+            let error = ErrorInfo {
+                side,
+                item,
+                message,
+            };
             (*report, String::new(), None, exit, status, Some(error))
         }
     };
@@ -413,7 +476,10 @@ pub(crate) fn finish(
         let side = match (status, exit) {
             // the same exit code as of what is partly done
             (RunStatus::Refused, Exit::Partial) => Some("refused: ".to_owned()),
-            _ => error.side.filter(|side| *side != Side::Input).map(|side| format!("{side}: ")),
+            _ => error
+                .side
+                .filter(|side| *side != Side::Input)
+                .map(|side| format!("{side}: ")),
         };
         let item = error.item.as_ref().map(|item| format!("{item}: "));
         let (side, item) = (side.unwrap_or_default(), item.unwrap_or_default());
@@ -435,7 +501,8 @@ pub(crate) fn finish(
             markdown.unwrap_or_else(|| plain_markdown(command, status, &text, error.as_ref()))
         }
         OutputMode::Github => {
-            let summary = markdown.unwrap_or_else(|| plain_markdown(command, status, &text, error.as_ref()));
+            let summary =
+                markdown.unwrap_or_else(|| plain_markdown(command, status, &text, error.as_ref()));
             let told = github::append_summary(&summary);
             if let Err(message) = told {
                 let _ = writeln!(std::io::stderr().lock(), "landfall: {message}");
@@ -444,16 +511,25 @@ pub(crate) fn finish(
         }
     };
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(printed.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout
+        .write_all(printed.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            let _ = writeln!(std::io::stderr().lock(), "landfall: cannot write to stdout: {error}");
+            let _ = writeln!(
+                std::io::stderr().lock(),
+                "landfall: cannot write to stdout: {error}"
+            );
             code = code.max(Exit::Failed as u8);
         }
         _ => {}
     }
     let written = global.report.as_ref().map(|path| {
-        let written =
-            if is_page(path) { shown.page(command, status, error.as_ref(), &report) } else { document() };
+        let written = if is_page(path) {
+            shown.page(command, status, error.as_ref(), &report)
+        } else {
+            document()
+        };
         (path, write_whole(path, written.as_bytes()))
     });
     if let Some((path, Err(error))) = written {

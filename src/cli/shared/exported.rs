@@ -18,19 +18,28 @@ pub(crate) fn report(archive: &Archive, lost: &[Item], is_written: bool) -> Repo
         digest: Some(image.digest.clone()),
         bytes: Some(image.bytes),
         packages: 0,
-        status: if is_written { Status::Done } else { Status::Skipped },
+        status: if is_written {
+            Status::Done
+        } else {
+            Status::Skipped
+        },
         reason: (!is_written).then(|| "would be written".to_owned()),
     });
-    let mut report = Report { items: items.chain(lost.iter().cloned()).collect(), ..Report::default() };
-    report.extra.insert("trimmed".into(), json!(archive.trimmed));
+    let mut report = Report {
+        items: items.chain(lost.iter().cloned()).collect(),
+        ..Report::default()
+    };
+    report
+        .extra
+        .insert("trimmed".into(), json!(archive.trimmed));
     report
 }
 
 /// The member `archive` of a report.
 pub(crate) fn member(archive: &Archive, path: &Path, format: Option<&str>) -> Value {
     let images = archive.images.iter();
-    let images =
-        images.map(|image| json!({"name": image.name, "digest": image.top.digest, "names": image.names}));
+    let images = images
+        .map(|image| json!({"name": image.name, "digest": image.top.digest, "names": image.names}));
     json!({
         "path": path.display().to_string(), "format": format, "bytes": archive.size(),
         "images": images.collect::<Vec<_>>(),
@@ -57,7 +66,8 @@ pub(crate) fn text(
         human_size(archive.size())
     );
     if is_oci {
-        text += "  loads in          ctr, nerdctl, k3s, RKE2; for docker and podman: --format docker\n";
+        text +=
+            "  loads in          ctr, nerdctl, k3s, RKE2; for docker and podman: --format docker\n";
     }
     if !archive.trimmed.is_empty() {
         let _ = writeln!(
@@ -79,6 +89,16 @@ pub(crate) fn text(
 
 /// How many referrers an image has that are not below its own index.
 fn apart(image: &Image) -> usize {
-    let own = |referrer: &&Referrer| image.manifests.iter().any(|child| child.digest == referrer.digest);
-    image.referrers.iter().flatten().filter(|referrer| !own(referrer)).count()
+    let own = |referrer: &&Referrer| {
+        image
+            .manifests
+            .iter()
+            .any(|child| child.digest == referrer.digest)
+    };
+    image
+        .referrers
+        .iter()
+        .flatten()
+        .filter(|referrer| !own(referrer))
+        .count()
 }

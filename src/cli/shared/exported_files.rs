@@ -36,7 +36,13 @@ impl FolderExport {
         self,
         context: &Context,
         wanted: fn(Kind) -> bool,
-        export: impl FnOnce(&Lock, &dyn BlobRead, &Path, bool, &dyn Progress) -> Result<Report, ExportError>
+        export: impl FnOnce(
+            &Lock,
+            &dyn BlobRead,
+            &Path,
+            bool,
+            &dyn Progress,
+        ) -> Result<Report, ExportError>
         + Send
         + 'static,
     ) -> Result<Outcome, Failure> {
@@ -66,7 +72,13 @@ impl FolderExport {
         wanted: fn(Kind) -> bool,
         lock: Lock,
         blobs: Arc<dyn BlobRead>,
-        export: impl FnOnce(&Lock, &dyn BlobRead, &Path, bool, &dyn Progress) -> Result<Report, ExportError>
+        export: impl FnOnce(
+            &Lock,
+            &dyn BlobRead,
+            &Path,
+            bool,
+            &dyn Progress,
+        ) -> Result<Report, ExportError>
         + Send
         + 'static,
     ) -> Result<Outcome, Failure> {
@@ -77,7 +89,9 @@ impl FolderExport {
                 let lost = losses(&lock).into_iter().filter(|lost| wanted(lost.kind));
                 told(report, lost, &self.out, self.dry_run)
             });
-            work.await.map_err(|error| Failure::new(Exit::Failed, format!("exporting stopped: {error}")))?
+            work.await.map_err(|error| {
+                Failure::new(Exit::Failed, format!("exporting stopped: {error}"))
+            })?
         })
     }
 }
@@ -113,7 +127,10 @@ fn told(
         totals.present
     );
     if dry {
-        let planned = report.items.iter().filter(|item| item.status == Status::Skipped);
+        let planned = report
+            .items
+            .iter()
+            .filter(|item| item.status == Status::Skipped);
         let needed = planned.filter_map(|item| item.bytes).sum();
         text += &tell_room(&mut report, &room_of(out, needed)?);
     }

@@ -33,7 +33,8 @@ pub(crate) struct ExportedFrom {
 }
 
 impl ExportedFrom {
-    /// The lock and the content. Of a delta and its bases, that of the entries that are `wanted` must be whole.
+    /// The lock and the content. Of a delta and its bases, that of the entries that are `wanted`
+    /// must be whole.
     ///
     /// # Errors
     /// When one of the files cannot be read, or the bundle is refused.
@@ -48,9 +49,18 @@ impl ExportedFrom {
         if input_file::is_lock(path) {
             return Ok((input_file::lock(path)?, context.store()?));
         }
-        let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
+        let demands = Demands {
+            allow_partial: self.allow_partial,
+            ..Demands::default()
+        };
         let bundle = open_bundle::open(context, std::slice::from_ref(path), &demands)?.bundle;
-        let together = Together::new(context, bundle, &self.base, store(context, self.with_store)?, false)?;
+        let together = Together::new(
+            context,
+            bundle,
+            &self.base,
+            store(context, self.with_store)?,
+            false,
+        )?;
         let lock = together.bundle.held()?;
         together.whole(lock.entries().iter().filter(|entry| wanted(entry)))?;
         Ok((lock, together.blobs))

@@ -24,31 +24,49 @@ struct Written {
     items: Vec<Failing>,
 }
 
-/// Says of each of `items` that failed since when it does, and remembers it in the store. What is good again is forgotten.
+/// Says of each of `items` that failed since when it does, and remembers it in the store. What is
+/// good again is forgotten.
 ///
 /// # Errors
 /// When the store cannot be written.
-pub(crate) fn remember(disk: &Disk, items: &mut [Item], today: jiff::civil::Date) -> Result<(), WriteError> {
+pub(crate) fn remember(
+    disk: &Disk,
+    items: &mut [Item],
+    today: jiff::civil::Date,
+) -> Result<(), WriteError> {
     disk.edit(FILE, |old| {
-        let written = serde_json::from_slice::<Written>(old).ok().filter(|written| written.version == 1);
+        let written = serde_json::from_slice::<Written>(old)
+            .ok()
+            .filter(|written| written.version == 1);
         let old_items = written.map(|written| written.items).unwrap_or_default();
-        let known: BTreeMap<(Kind, String), String> =
-            old_items.into_iter().map(|one| ((one.kind, one.name), one.since)).collect();
-        let lost = items.iter_mut().filter(|item| matches!(item.status, Status::Failed | Status::Missing));
+        let known: BTreeMap<(Kind, String), String> = old_items
+            .into_iter()
+            .map(|one| ((one.kind, one.name), one.since))
+            .collect();
+        let lost = items
+            .iter_mut()
+            .filter(|item| matches!(item.status, Status::Failed | Status::Missing));
         let failing: Vec<Failing> = lost
             .map(|item| {
                 let since = known.get(&(item.kind, item.name.clone()));
                 let since = since.cloned().unwrap_or_else(|| today.to_string());
                 let why = item.reason.take().unwrap_or_else(|| "it failed".into());
                 item.reason = Some(format!("{why} (failing since {since})"));
-                Failing { kind: item.kind, name: item.name.clone(), since }
+                Failing {
+                    kind: item.kind,
+                    name: item.name.clone(),
+                    since,
+                }
             })
             .collect();
         if failing.is_empty() && old.is_empty() {
             return Vec::new();
         }
-        let mut bytes =
-            serde_json::to_vec_pretty(&Written { version: 1, items: failing }).unwrap_or_default();
+        let mut bytes = serde_json::to_vec_pretty(&Written {
+            version: 1,
+            items: failing,
+        })
+        .unwrap_or_default();
         bytes.push(b'\n');
         bytes
     })

@@ -1,4 +1,5 @@
-//! What stands beside a bundle for those who receive it: a README with the commands for this bundle, and the manual pages.
+//! What stands beside a bundle for those who receive it: a README with the commands for this
+//! bundle, and the manual pages.
 
 use super::{Exit, Failure};
 use crate::cli::shared::listing::count;
@@ -13,7 +14,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The documents beside the bundle `out`, with what their names add to its own. `command` is that of landfall.
+/// The documents beside the bundle `out`, with what their names add to its own. `command` is that
+/// of landfall.
 pub(crate) fn documents(
     plan: &PackPlan,
     out: &Path,
@@ -21,20 +23,41 @@ pub(crate) fn documents(
     command: Command,
 ) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let cannot = |error: std::io::Error| {
-        Failure::new(Exit::Failed, format!("cannot make the manual pages beside {}: {error}", out.display()))
+        Failure::new(
+            Exit::Failed,
+            format!(
+                "cannot make the manual pages beside {}: {error}",
+                out.display()
+            ),
+        )
     };
     let pages = manual_pages(command).map_err(cannot)?;
     let readme = readme(plan, out, packaging).into_bytes();
-    Ok(vec![(".README.txt".into(), readme), (".man.tar".into(), pages)])
+    Ok(vec![
+        (".README.txt".into(), readme),
+        (".man.tar".into(), pages),
+    ])
 }
 
 /// The commands for this bundle, in the order in which they are needed.
 fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = |path: &Path| {
+        path.file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
     let bundle = shell_word(&name(out));
-    let program = packaging.tools.first().map_or_else(|| "landfall".to_owned(), |tool| name(tool));
+    let program = packaging
+        .tools
+        .first()
+        .map_or_else(|| "landfall".to_owned(), |tool| name(tool));
     let run = format!("./{}", shell_word(&program));
-    let partial = if plan.missing.is_empty() { "" } else { " --allow-partial" };
+    let partial = if plan.missing.is_empty() {
+        ""
+    } else {
+        " --allow-partial"
+    };
     let bases = if plan.bases.is_empty() { "" } else { " BASE" };
     let mut text = format!(
         "{} - a bundle of landfall\n\nIt carries {}. Lock fingerprint: {}\n\
@@ -45,7 +68,11 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
     );
     if packaging.tools.len() > 1 {
         let programs: Vec<String> = packaging.tools.iter().map(|tool| name(tool)).collect();
-        let _ = writeln!(text, "Programs for other machines are here too: {}.", programs.join(", "));
+        let _ = writeln!(
+            text,
+            "Programs for other machines are here too: {}.",
+            programs.join(", ")
+        );
     }
     if packaging.volume_size.is_some() {
         let _ = writeln!(
@@ -95,13 +122,19 @@ fn manual_pages(command: Command) -> std::io::Result<Vec<u8>> {
     let mut command = command;
     command.build();
     clap_mangen::generate_to(command, folder.path())?;
-    let mut files: Vec<PathBuf> =
-        fs::read_dir(folder.path())?.map(|file| Ok(file?.path())).collect::<std::io::Result<_>>()?;
+    let mut files: Vec<PathBuf> = fs::read_dir(folder.path())?
+        .map(|file| Ok(file?.path()))
+        .collect::<std::io::Result<_>>()?;
     files.sort();
     let mut tar = Vec::new();
     for file in files {
-        let (page, name) =
-            (read_input(&file)?, file.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        let (page, name) = (
+            read_input(&file)?,
+            file.file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+        );
         tar.extend(encode(&format!("man/man1/{name}"), page.len() as u64));
         tar.extend(&page);
         tar.resize(tar.len() + padding(page.len() as u64), 0);

@@ -8,17 +8,31 @@ use std::io::Write;
 /// The file that the summary of a step is written to.
 const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
-/// The annotations of a result: its own, one for each cause by which items failed or are missing, and the error.
+/// The annotations of a result: its own, one for each cause by which items failed or are missing,
+/// and the error.
 pub(super) fn annotations(command: &str, report: &Report, error: Option<&ErrorInfo>) -> String {
-    let lost = report.items.iter().filter(|item| matches!(item.status, Status::Failed | Status::Missing));
+    let lost = report
+        .items
+        .iter()
+        .filter(|item| matches!(item.status, Status::Failed | Status::Missing));
     // a step shows only its first ten errors
     let lost = LossGroup::all(lost).into_iter().map(|group| {
         let cause = group.cause.as_deref().unwrap_or("it failed").to_owned();
         let (title, message) = match group.items[..] {
             [item] => (format!("{} {}", item.kind, item.name), cause),
-            _ => (group.counted(), group.names().fold(cause, |message, name| message + "\n" + &name)),
+            _ => (
+                group.counted(),
+                group
+                    .names()
+                    .fold(cause, |message, name| message + "\n" + &name),
+            ),
         };
-        Annotation { level: Level::Error, place: None, title, message }
+        Annotation {
+            level: Level::Error,
+            place: None,
+            title,
+            message,
+        }
     });
     let error = error.map(|error| Annotation {
         level: Level::Error,
@@ -35,8 +49,15 @@ pub(super) fn annotations(command: &str, report: &Report, error: Option<&ErrorIn
 /// # Errors
 /// Why it cannot be written.
 pub(super) fn append_summary(markdown: &str) -> Result<(), String> {
-    let Some(path) = std::env::var_os(SUMMARY).filter(|path| !path.is_empty()) else { return Ok(()) };
+    let Some(path) = std::env::var_os(SUMMARY).filter(|path| !path.is_empty()) else {
+        return Ok(());
+    };
     let written = OpenOptions::new().append(true).create(true).open(&path);
     let written = written.and_then(|mut file| file.write_all(markdown.as_bytes()));
-    written.map_err(|error| format!("cannot write the step's summary {}: {error}", path.display()))
+    written.map_err(|error| {
+        format!(
+            "cannot write the step's summary {}: {error}",
+            path.display()
+        )
+    })
 }

@@ -14,23 +14,40 @@ pub(crate) struct ImageFacts {
 }
 
 impl ImageFacts {
-    /// What `entry` says: its manifests' annotations before its configs' labels. What `blobs` lacks says nothing.
+    /// What `entry` says: its manifests' annotations before its configs' labels. What `blobs` lacks
+    /// says nothing.
     pub(crate) fn of(entry: &Entry, blobs: &dyn BlobRead) -> ImageFacts {
         let read = |part: &Part| -> Option<Value> {
             serde_json::from_slice(&blobs.read(&part.descriptor).ok()?).ok()
         };
         let own = |part: &&Part| !entry.only_refers(&part.descriptor.digest);
-        let manifests = entry.parts.iter().rev().filter(|part| part.is_manifest()).filter(own);
-        let configs =
-            entry.parts.iter().filter(|part| media_type::is_image_config(&part.descriptor.media_type));
+        let manifests = entry
+            .parts
+            .iter()
+            .rev()
+            .filter(|part| part.is_manifest())
+            .filter(own);
+        let configs = entry
+            .parts
+            .iter()
+            .filter(|part| media_type::is_image_config(&part.descriptor.media_type));
         let mut facts = ImageFacts::default();
         let mut take = |notes: &Value, created: &Value| {
-            let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-            facts.licences =
-                facts.licences.take().or_else(|| text(&notes["org.opencontainers.image.licenses"]));
+            let text = |value: &Value| {
+                value
+                    .as_str()
+                    .filter(|text| !text.is_empty())
+                    .map(str::to_owned)
+            };
+            facts.licences = facts
+                .licences
+                .take()
+                .or_else(|| text(&notes["org.opencontainers.image.licenses"]));
             let told = text(&notes["org.opencontainers.image.created"]);
             // a build without a time says 1970 or 1980
-            let told = told.or_else(|| text(created)).filter(|time| time.as_str() >= "2000");
+            let told = told
+                .or_else(|| text(created))
+                .filter(|time| time.as_str() >= "2000");
             facts.created = facts.created.take().or(told);
             facts.licences.is_some() && facts.created.is_some()
         };

@@ -13,7 +13,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Endings of files that people name, which no registry's name has.
-const FILE_ENDINGS: [&str; 10] = ["bundle", "zst", "tar", "tgz", "gz", "lock", "json", "yaml", "yml", "txt"];
+const FILE_ENDINGS: [&str; 10] = [
+    "bundle", "zst", "tar", "tgz", "gz", "lock", "json", "yaml", "yml", "txt",
+];
 
 /// How much of a file is looked at, in bytes.
 const LOOK: u64 = 64 << 10;
@@ -50,7 +52,9 @@ impl FileKind {
     /// What the file at `path` is by its looks.
     fn of(path: &Path) -> Option<FileKind> {
         let mut bytes = Vec::new();
-        open_input(path).and_then(|file| file.take(LOOK).read_to_end(&mut bytes)).ok()?;
+        open_input(path)
+            .and_then(|file| file.take(LOOK).read_to_end(&mut bytes))
+            .ok()?;
         if bytes.starts_with(&zstd::zstd_safe::MAGICNUMBER.to_le_bytes()) {
             return Some(FileKind::Bundle);
         }
@@ -68,14 +72,22 @@ impl FileKind {
             return Some(FileKind::Conflict);
         }
         let value = |key: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
             line.map(|value| value.trim().trim_matches(['"', '\'']))
         };
         match (value("apiVersion"), value("kind")) {
-            (Some(version), Some("Manifest")) if version.starts_with("landfall/") => Some(FileKind::Manifest),
-            (Some(version), Some("Site")) if version.starts_with("landfall/") => Some(FileKind::Site),
+            (Some(version), Some("Manifest")) if version.starts_with("landfall/") => {
+                Some(FileKind::Manifest)
+            }
+            (Some(version), Some("Site")) if version.starts_with("landfall/") => {
+                Some(FileKind::Site)
+            }
             (Some(_), _) => None,
-            _ if value("version").is_some() && (has("images:") || has("files:")) => Some(FileKind::Lock),
+            _ if value("version").is_some() && (has("images:") || has("files:")) => {
+                Some(FileKind::Lock)
+            }
             _ if text.starts_with("# landfall.lock") => Some(FileKind::Lock),
             _ if text.trim_start().starts_with('{')
                 && text.contains("\"registry\"")
@@ -92,7 +104,9 @@ impl FileKind {
         match self {
             FileKind::Manifest | FileKind::List(_) => "`landfall lock -f` makes a lock of it",
             FileKind::Site => "it is named with --site",
-            FileKind::Lock => "it is named with --lock; `landfall pack` makes a bundle of what it names",
+            FileKind::Lock => {
+                "it is named with --lock; `landfall pack` makes a bundle of what it names"
+            }
             FileKind::Receipt => "`landfall pack --since` and `landfall diff` take it",
             FileKind::Bundle => {
                 "`landfall verify`, `ls`, `push` and `serve` take it, other verbs with --bundle"
@@ -105,16 +119,21 @@ impl FileKind {
 /// `error`, or what the file is where it is something else that landfall knows.
 fn instead(wanted: FileKind, path: &Path, error: impl Into<Failure>) -> Failure {
     // a list may stand for a manifest
-    let fits = |found| found == wanted || matches!((wanted, found), (FileKind::Manifest, FileKind::List(_)));
+    let fits = |found| {
+        found == wanted || matches!((wanted, found), (FileKind::Manifest, FileKind::List(_)))
+    };
     match FileKind::of(path).filter(|found| !fits(*found)) {
-        Some(found) => {
-            Failure::usage(format!("{} is {found}, not {wanted}; {}", path.display(), found.use_of()))
-        }
+        Some(found) => Failure::usage(format!(
+            "{} is {found}, not {wanted}; {}",
+            path.display(),
+            found.use_of()
+        )),
         None => error.into(),
     }
 }
 
-/// The format of the list of images at `path`; `None` where it is something that `landfall discover` reads.
+/// The format of the list of images at `path`; `None` where it is something that `landfall
+/// discover` reads.
 ///
 /// # Errors
 /// When it is a file that a manifest is behind already.
@@ -123,8 +142,11 @@ pub(crate) fn list_format(path: &Path) -> Result<Option<&'static str>, Failure> 
         None => Ok(None),
         Some(FileKind::List(format)) => Ok(Some(format)),
         Some(found) => {
-            let message =
-                format!("{} is {found}, and there is no need to begin; {}", path.display(), found.use_of());
+            let message = format!(
+                "{} is {found}, and there is no need to begin; {}",
+                path.display(),
+                found.use_of()
+            );
             Err(Failure::usage(message))
         }
     }
@@ -140,14 +162,22 @@ pub(crate) fn is_lock(path: &Path) -> bool {
     FileKind::of(path) == Some(FileKind::Lock)
 }
 
-/// The registry that `place` names: no file is there, and it has the form `HOST:PORT[/PREFIX]` or `HOST.DOMAIN[/PREFIX]`.
+/// The registry that `place` names: no file is there, and it has the form `HOST:PORT[/PREFIX]` or
+/// `HOST.DOMAIN[/PREFIX]`.
 pub(crate) fn registry(place: &Path) -> Option<Target> {
     let is_host = |text: &&str| !text.contains("://") && names_host(&format!("{text}/x"));
     let text = place.to_str().filter(is_host).filter(|_| !place.exists())?;
-    let ending = place.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let ending = place
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .unwrap_or_default();
     // a name with the ending of a file is a file that is not there
     let is_file = !text.contains(':') && FILE_ENDINGS.contains(&ending);
-    if is_file || is_split(&[place.to_path_buf()]) { None } else { text.parse().ok() }
+    if is_file || is_split(&[place.to_path_buf()]) {
+        None
+    } else {
+        text.parse().ok()
+    }
 }
 
 /// Reads the lock at `path`.
@@ -190,13 +220,16 @@ pub(crate) fn manifests(paths: &[PathBuf], platforms: &[Platform]) -> Result<Wan
 /// # Errors
 /// When it cannot be read, or is none that this release knows.
 pub(crate) fn receipt(path: &Path) -> Result<Receipt, Failure> {
-    let cannot = |why: String| Failure::usage(format!("cannot read the receipt {}: {why}", path.display()));
+    let cannot =
+        |why: String| Failure::usage(format!("cannot read the receipt {}: {why}", path.display()));
     let bytes = read_input(path).map_err(|error| cannot(error.to_string()))?;
     let receipt: Receipt = serde_json::from_slice(&bytes)
         .map_err(|error| cannot(format!("it is no receipt of a push: {error}")))?;
     match receipt.version {
         1 => Ok(receipt),
-        version => Err(cannot(format!("it has version {version}, this landfall reads version 1"))),
+        version => Err(cannot(format!(
+            "it has version {version}, this landfall reads version 1"
+        ))),
     }
 }
 

@@ -24,14 +24,15 @@ impl Interrupts {
         self.0.grace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the caller is the first to end the command, and so the one that reports its result. On a busy machine Ctrl-C
-    /// is noticed here only when the command has ended by it.
+    /// Whether the caller is the first to end the command, and so the one that reports its result.
+    /// On a busy machine Ctrl-C is noticed here only when the command has ended by it.
     pub(crate) fn begin_end(&self) -> bool {
         !self.0.is_ending.swap(true, Ordering::SeqCst)
     }
 
-    /// From now on, Ctrl-C calls `end`, which must end the process, unless the command is ending already. If a verb has
-    /// taken Ctrl-C over, it has its grace period first, which a second Ctrl-C cuts short.
+    /// From now on, Ctrl-C calls `end`, which must end the process, unless the command is ending
+    /// already. If a verb has taken Ctrl-C over, it has its grace period first, which a second
+    /// Ctrl-C cuts short.
     ///
     /// # Errors
     /// When the system refuses.
@@ -55,7 +56,9 @@ impl Interrupts {
                 end();
             }
         };
-        thread::Builder::new().name("interrupts".into()).spawn(move || runtime.block_on(watch))?;
+        thread::Builder::new()
+            .name("interrupts".into())
+            .spawn(move || runtime.block_on(watch))?;
         Ok(())
     }
 

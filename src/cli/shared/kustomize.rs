@@ -4,8 +4,12 @@ use landfall_rewrite::{Meaning, Member, Role};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A kustomize component that does for containers and image volumes what a rewrite does. Notes what it cannot do.
-pub(super) fn component<'m>(members: impl Iterator<Item = &'m Member>, notes: &mut Vec<String>) -> String {
+/// A kustomize component that does for containers and image volumes what a rewrite does. Notes what
+/// it cannot do.
+pub(super) fn component<'m>(
+    members: impl Iterator<Item = &'m Member>,
+    notes: &mut Vec<String>,
+) -> String {
     let mut images: BTreeMap<String, String> = BTreeMap::new();
     let mut refused: BTreeSet<String> = BTreeSet::new();
     for member in members {
@@ -35,13 +39,18 @@ pub(super) fn component<'m>(members: impl Iterator<Item = &'m Member>, notes: &m
         ));
     }
     images.retain(|name, _| !refused.contains(name));
-    let mut text = String::from("apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nimages:");
+    let mut text =
+        String::from("apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nimages:");
     if images.is_empty() {
         text.push_str(" []");
     }
     text.push('\n');
     for (name, to) in images {
-        text.push_str(&format!("- name: {}\n  newName: {}\n", json!(name), json!(to)));
+        text.push_str(&format!(
+            "- name: {}\n  newName: {}\n",
+            json!(name),
+            json!(to)
+        ));
     }
     text
 }
@@ -50,5 +59,7 @@ pub(super) fn component<'m>(members: impl Iterator<Item = &'m Member>, notes: &m
 fn name_of(reference: &str) -> &str {
     let name = reference.split('@').next().unwrap_or(reference);
     let last = name.rfind('/').map_or(0, |slash| slash + 1);
-    name[last..].find(':').map_or(name, |colon| &name[..last + colon])
+    name[last..]
+        .find(':')
+        .map_or(name, |colon| &name[..last + colon])
 }

@@ -13,15 +13,17 @@ use std::collections::BTreeMap;
 /// Where Artifact Hub looks for a chart's licence.
 const OF_CHARTS: &str = "artifacthub.io/license";
 
-/// The licence of each item that says one, by the item's name: an image by its annotations and labels, a chart by the
-/// annotations of its Chart.yaml. What `blobs` lacks says nothing.
+/// The licence of each item that says one, by the item's name: an image by its annotations and
+/// labels, a chart by the annotations of its Chart.yaml. What `blobs` lacks says nothing.
 pub(crate) fn licences(lock: &Lock, blobs: &dyn BlobRead) -> BTreeMap<String, String> {
     let licence = |item: &dyn LockedItem| match item.chart() {
         Some(chart) => of_chart(&chart, blobs),
         None if item.kind() == Kind::Image => ImageFacts::of(&item.entry(), blobs).licences,
         None => None,
     };
-    lock.items().filter_map(|item| Some((item.name().into_owned(), licence(item)?))).collect()
+    lock.items()
+        .filter_map(|item| Some((item.name().into_owned(), licence(item)?)))
+        .collect()
 }
 
 fn of_chart(chart: &ChartArchive, blobs: &dyn BlobRead) -> Option<String> {
@@ -29,9 +31,19 @@ fn of_chart(chart: &ChartArchive, blobs: &dyn BlobRead) -> Option<String> {
     if chart.archive.size > limits.archive_bytes {
         return None;
     }
-    let files = unpack(&blobs.read(&chart.archive).ok()?, &mut ArchiveBudget::new(&limits)).ok()?;
+    let files = unpack(
+        &blobs.read(&chart.archive).ok()?,
+        &mut ArchiveBudget::new(&limits),
+    )
+    .ok()?;
     let is_its_own = |path: &&String| path.split('/').count() == 2 && path.ends_with("/Chart.yaml");
     let text = &files[files.keys().find(is_its_own)?];
     let metadata: Value = yaml::from_slice(text).ok()?;
-    Some(metadata.get("annotations")?.get(OF_CHARTS)?.as_str()?.to_owned())
+    Some(
+        metadata
+            .get("annotations")?
+            .get(OF_CHARTS)?
+            .as_str()?
+            .to_owned(),
+    )
 }

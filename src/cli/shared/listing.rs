@@ -10,18 +10,25 @@ use std::fmt::Display;
 
 /// `3 images and 1 file`.
 pub(crate) fn count(items: &[Item]) -> String {
-    let counts = KINDS.iter().map(|kind| EntryCount::of_items(*kind, items)).enumerate();
+    let counts = KINDS
+        .iter()
+        .map(|kind| EntryCount::of_items(*kind, items))
+        .enumerate();
     // the first two are named even where there is none
     let shown = counts.filter(|(at, count)| *at < 2 || count.entries > 0);
     let shown: Vec<String> = shown.map(|(_, count)| count.to_string()).collect();
-    let (last, others) = shown.split_last().map_or(("", &[][..]), |(last, others)| (last, others));
+    let (last, others) = shown
+        .split_last()
+        .map_or(("", &[][..]), |(last, others)| (last, others));
     format!("{} and {last}", others.join(", "))
 }
 
 /// Size in bytes of everything under the entries, each digest once.
 pub(crate) fn unique_bytes(entries: &[Entry]) -> u64 {
     let parts = entries.iter().flat_map(|entry| &entry.parts);
-    let unique: BTreeMap<_, _> = parts.map(|part| (&part.descriptor.digest, part.descriptor.size)).collect();
+    let unique: BTreeMap<_, _> = parts
+        .map(|part| (&part.descriptor.digest, part.descriptor.size))
+        .collect();
     unique.values().sum()
 }
 
@@ -32,7 +39,11 @@ pub(crate) fn table(items: &[Item]) -> String {
 
 /// As [`table`], with its platforms or the number of its packages at the end.
 pub(crate) fn line(item: &Item, about: &str) -> String {
-    let digest = item.digest.as_ref().map(|digest| digest.short(12)).unwrap_or_default();
+    let digest = item
+        .digest
+        .as_ref()
+        .map(|digest| digest.short(12))
+        .unwrap_or_default();
     let size = human_size(item.bytes.unwrap_or_default());
     let line = format!(
         "{:<6} {digest}  {size:>8}  {}  {}",
@@ -45,19 +56,29 @@ pub(crate) fn line(item: &Item, about: &str) -> String {
 
 /// One indented line each.
 pub(crate) fn lines(of: &[impl Display]) -> String {
-    of.iter().map(|one| format!("  {}\n", one_line(&one.to_string()))).collect()
+    of.iter()
+        .map(|one| format!("  {}\n", one_line(&one.to_string())))
+        .collect()
 }
 
 /// The platforms of each item that has some, by its name.
 pub(crate) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
-    lock.items().filter_map(|item| Some((item.name().into_owned(), item.platforms()?))).collect()
+    lock.items()
+        .filter_map(|item| Some((item.name().into_owned(), item.platforms()?)))
+        .collect()
 }
 
 /// The kinds of items that a lock holds, for messages such as `3 images, 2 files`.
 pub(crate) fn count_kinds<'a>(items: impl IntoIterator<Item = &'a Item>) -> String {
     let items: Vec<&Item> = items.into_iter().collect();
     let kinds: BTreeSet<Kind> = items.iter().map(|item| item.kind).collect();
-    let words: Vec<String> =
-        kinds.into_iter().map(|kind| EntryCount::of_items(kind, items.iter().copied()).to_string()).collect();
-    if words.is_empty() { "nothing".into() } else { words.join(", ") }
+    let words: Vec<String> = kinds
+        .into_iter()
+        .map(|kind| EntryCount::of_items(kind, items.iter().copied()).to_string())
+        .collect();
+    if words.is_empty() {
+        "nothing".into()
+    } else {
+        words.join(", ")
+    }
 }

@@ -22,7 +22,11 @@ fn is_bundle(path: &Path) -> bool {
     if is_remote(path) {
         return true;
     }
-    if path.is_file() { is_zstd() } else { !path.exists() && is_split(&[path.to_path_buf()]) }
+    if path.is_file() {
+        is_zstd()
+    } else {
+        !path.exists() && is_split(&[path.to_path_buf()])
+    }
 }
 
 /// Flags that name a lock.
@@ -43,13 +47,20 @@ impl Locked {
     /// The same with the bundle or the lock that is named by its place, if there is one.
     pub(crate) fn at(self, place: Option<PathBuf>) -> Locked {
         match place {
-            Some(place) if is_bundle(&place) => Locked { bundle: Some(place), ..self },
-            Some(place) => Locked { lock: Some(place), ..self },
+            Some(place) if is_bundle(&place) => Locked {
+                bundle: Some(place),
+                ..self
+            },
+            Some(place) => Locked {
+                lock: Some(place),
+                ..self
+            },
             None => self,
         }
     }
 
-    /// As [`Locked::load`], and `paths` without the bundle that is named among them in place of `--bundle`.
+    /// As [`Locked::load`], and `paths` without the bundle that is named among them in place of
+    /// `--bundle`.
     ///
     /// # Errors
     /// As there; and when several bundles are named.
@@ -59,18 +70,23 @@ impl Locked {
         paths: &[PathBuf],
     ) -> Result<(Lock, Vec<PathBuf>), Failure> {
         let may_be_named = self.lock.is_none() && self.bundle.is_none();
-        let (bundles, others): (Vec<_>, Vec<_>) =
-            paths.iter().cloned().partition(|path| may_be_named && is_bundle(path));
+        let (bundles, others): (Vec<_>, Vec<_>) = paths
+            .iter()
+            .cloned()
+            .partition(|path| may_be_named && is_bundle(path));
         match &bundles[..] {
             [] => Ok((self.load(context)?, others)),
             [bundle] => {
-                let named =
-                    Locked { bundle: Some(bundle.clone()), lock: None, allow_partial: self.allow_partial };
+                let named = Locked {
+                    bundle: Some(bundle.clone()),
+                    lock: None,
+                    allow_partial: self.allow_partial,
+                };
                 Ok((named.load(context)?, others))
             }
-            [_, ..] => {
-                Err(Failure::usage("several bundles are named; say which one counts with --bundle BUNDLE"))
-            }
+            [_, ..] => Err(Failure::usage(
+                "several bundles are named; say which one counts with --bundle BUNDLE",
+            )),
         }
     }
 
@@ -79,15 +95,22 @@ impl Locked {
         self.lock.is_some() || self.bundle.is_some() || Path::new(FILE_NAME).exists()
     }
 
-    /// The flags by which another verb takes the same lock; `paths` are those of [`Locked::load_beside`].
+    /// The flags by which another verb takes the same lock; `paths` are those of
+    /// [`Locked::load_beside`].
     pub(crate) fn words(&self, paths: &[PathBuf]) -> Vec<String> {
-        let bundle = self.bundle.as_ref().or_else(|| paths.iter().find(|path| is_bundle(path)));
+        let bundle = self
+            .bundle
+            .as_ref()
+            .or_else(|| paths.iter().find(|path| is_bundle(path)));
         let named = match (&self.lock, bundle) {
             (Some(lock), _) => vec!["--lock".into(), lock.display().to_string()],
             (None, Some(bundle)) => vec!["--bundle".into(), bundle.display().to_string()],
             (None, None) => Vec::new(),
         };
-        named.into_iter().chain(self.allow_partial.then(|| "--allow-partial".into())).collect()
+        named
+            .into_iter()
+            .chain(self.allow_partial.then(|| "--allow-partial".into()))
+            .collect()
     }
 
     /// Whether there is content of what is locked: a bundle, or a store that has been made.
@@ -99,13 +122,25 @@ impl Locked {
     ///
     /// # Errors
     /// When the bundle or the store cannot be read.
-    pub(crate) fn content(&self, context: &Context, paths: &[PathBuf]) -> Result<Arc<dyn BlobRead>, Failure> {
-        let bundle = self.bundle.as_ref().or_else(|| paths.iter().find(|path| is_bundle(path)));
+    pub(crate) fn content(
+        &self,
+        context: &Context,
+        paths: &[PathBuf],
+    ) -> Result<Arc<dyn BlobRead>, Failure> {
+        let bundle = self
+            .bundle
+            .as_ref()
+            .or_else(|| paths.iter().find(|path| is_bundle(path)));
         let Some(bundle) = bundle.filter(|_| self.lock.is_none()) else {
             return Ok(context.store()?);
         };
-        let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
-        Ok(Arc::new(open_bundle::open(context, std::slice::from_ref(bundle), &demands)?.bundle))
+        let demands = Demands {
+            allow_partial: self.allow_partial,
+            ..Demands::default()
+        };
+        Ok(Arc::new(
+            open_bundle::open(context, std::slice::from_ref(bundle), &demands)?.bundle,
+        ))
     }
 
     /// The lock that decides which references are known.
@@ -116,10 +151,19 @@ impl Locked {
         match (&self.lock, &self.bundle) {
             (Some(path), _) => Ok(input_file::lock(path)?),
             (None, Some(bundle)) => {
-                let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
-                Ok(open_bundle::open(context, std::slice::from_ref(bundle), &demands)?.bundle.held()?)
+                let demands = Demands {
+                    allow_partial: self.allow_partial,
+                    ..Demands::default()
+                };
+                Ok(
+                    open_bundle::open(context, std::slice::from_ref(bundle), &demands)?
+                        .bundle
+                        .held()?,
+                )
             }
-            (None, None) if Path::new(FILE_NAME).exists() => Ok(input_file::lock(Path::new(FILE_NAME))?),
+            (None, None) if Path::new(FILE_NAME).exists() => {
+                Ok(input_file::lock(Path::new(FILE_NAME))?)
+            }
             (None, None) => Err(Failure::usage(
                 "which references are known? name a lock with --lock FILE, or a bundle with --bundle BUNDLE",
             )),

@@ -24,7 +24,10 @@ impl Old {
             return Ok(None);
         }
         let file = Digest::sha256(&std::fs::read(path).unwrap_or_default());
-        Ok(Some(Old { lock: input_file::lock(path)?, file }))
+        Ok(Some(Old {
+            lock: input_file::lock(path)?,
+            file,
+        }))
     }
 
     /// Writes `lock` in the place of the old one. Returns whether it differs.
@@ -44,9 +47,16 @@ impl Old {
             None => create(path, text.as_bytes()).map(|()| Vec::new()),
         };
         let lost = written.map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+            Failure::new(
+                Exit::Failed,
+                format!("cannot write {}: {error}", path.display()),
+            )
         })?;
-        lost.iter().for_each(|lost| context.progress.note(&format!("{}: lost {lost}", path.display())));
+        lost.iter().for_each(|lost| {
+            context
+                .progress
+                .note(&format!("{}: lost {lost}", path.display()))
+        });
         Ok(true)
     }
 }

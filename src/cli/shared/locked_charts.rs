@@ -21,8 +21,8 @@ impl LockedCharts {
     }
 }
 
-/// `paths`, with an archive in place of each that is no path, but the name of a locked chart: `app`, `app:1.2.3`, or its
-/// name in the lock. `named` are the paths that a bundle may be among.
+/// `paths`, with an archive in place of each that is no path, but the name of a locked chart:
+/// `app`, `app:1.2.3`, or its name in the lock. `named` are the paths that a bundle may be among.
 ///
 /// # Errors
 /// When a name means several charts, or the content is not there.
@@ -57,15 +57,21 @@ pub(crate) fn locked_charts(
             found.push(path);
             continue;
         }
-        let failed = |why: String| Failure::new(Exit::Failed, format!("the chart {}: {why}", chart.item));
+        let failed =
+            |why: String| Failure::new(Exit::Failed, format!("the chart {}: {why}", chart.item));
         let archive = locked.content(context, named)?.read(&chart.archive);
         let archive = archive.map_err(|error| failed(error.to_string()))?;
-        let made =
-            folder.take().map_or_else(tempfile::tempdir, Ok).map_err(|error| failed(error.to_string()))?;
+        let made = folder
+            .take()
+            .map_or_else(tempfile::tempdir, Ok)
+            .map_err(|error| failed(error.to_string()))?;
         let file = made.path().join(chart.file());
         std::fs::write(&file, archive).map_err(|error| failed(error.to_string()))?;
         folder = Some(made);
         found.push(file);
     }
-    Ok(LockedCharts { paths: found, folder })
+    Ok(LockedCharts {
+        paths: found,
+        folder,
+    })
 }

@@ -1,4 +1,5 @@
-//! Items that failed or are missing, in groups of one cause: a host that refuses everything is one cause of many failures.
+//! Items that failed or are missing, in groups of one cause: a host that refuses everything is one
+//! cause of many failures.
 
 use super::listing::count_kinds;
 use landfall_model::ImageRef;
@@ -16,7 +17,8 @@ const ELSEWHERE: &str = "`--report FILE` writes all of them";
 /// Items with one status and one cause.
 pub(crate) struct LossGroup<'a> {
     pub(crate) status: Status,
-    /// The reason; if the items have different ones, without what is different: names, digests, and paths of URLs.
+    /// The reason; if the items have different ones, without what is different: names, digests, and
+    /// paths of URLs.
     pub(crate) cause: Option<Cow<'a, str>>,
     pub(crate) items: Vec<&'a Item>,
 }
@@ -28,14 +30,24 @@ impl<'a> LossGroup<'a> {
         let mut by_cause: HashMap<(Status, String), usize> = HashMap::new();
         for item in items {
             let Some(reason) = item.reason.as_deref() else {
-                groups.push(LossGroup { status: item.status, cause: None, items: vec![item] });
+                groups.push(LossGroup {
+                    status: item.status,
+                    cause: None,
+                    items: vec![item],
+                });
                 continue;
             };
             let common = common(item, reason);
-            let at = *by_cause.entry((item.status, common.clone())).or_insert_with(|| {
-                groups.push(LossGroup { status: item.status, cause: Some(reason.into()), items: Vec::new() });
-                groups.len() - 1
-            });
+            let at = *by_cause
+                .entry((item.status, common.clone()))
+                .or_insert_with(|| {
+                    groups.push(LossGroup {
+                        status: item.status,
+                        cause: Some(reason.into()),
+                        items: Vec::new(),
+                    });
+                    groups.len() - 1
+                });
             let group = &mut groups[at];
             if group.cause.as_deref() != Some(reason) {
                 group.cause = Some(common.into());
@@ -61,16 +73,22 @@ impl<'a> LossGroup<'a> {
             [item] => format!("{}\n", item_line(item)),
             _ => {
                 let cause = one_line(self.cause.as_deref().unwrap_or_default());
-                let names: String =
-                    self.names().map(|name| format!("           {}\n", one_line(&name))).collect();
+                let names: String = self
+                    .names()
+                    .map(|name| format!("           {}\n", one_line(&name)))
+                    .collect();
                 format!("{word:8} {}: {cause}\n{names}", self.counted())
             }
         }
     }
 }
 
-/// The first `most` of `lines`, and a line that says how many more there are. A list that is longer by one is shown whole.
-pub(crate) fn shortened(lines: impl Iterator<Item = String>, most: usize) -> impl Iterator<Item = String> {
+/// The first `most` of `lines`, and a line that says how many more there are. A list that is longer
+/// by one is shown whole.
+pub(crate) fn shortened(
+    lines: impl Iterator<Item = String>,
+    most: usize,
+) -> impl Iterator<Item = String> {
     let mut shown: Vec<String> = lines.collect();
     let more = shown.len().saturating_sub(most);
     if more > 1 {
@@ -87,14 +105,21 @@ pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a Item>) -> Strin
     let mut lines: String = shown.iter().map(LossGroup::lines).collect();
     if !rest.is_empty() {
         let counted = count_kinds(rest.iter().flat_map(|group| group.items.iter().copied()));
-        lines += &format!("… and {counted} more, for {} other reasons; {ELSEWHERE}\n", rest.len());
+        lines += &format!(
+            "… and {counted} more, for {} other reasons; {ELSEWHERE}\n",
+            rest.len()
+        );
     }
     lines
 }
 
 /// Lines for those items that are not whole.
 pub(crate) fn loss_lines(items: &[Item]) -> String {
-    item_lines(items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present)))
+    item_lines(
+        items
+            .iter()
+            .filter(|item| !matches!(item.status, Status::Done | Status::Present)),
+    )
 }
 
 /// One line for an item that is not whole.
@@ -113,11 +138,15 @@ fn word(status: Status) -> &'static str {
     }
 }
 
-/// The reason of an item without what is particular to it: its repository, digests, and paths of URLs. The host stays.
+/// The reason of an item without what is particular to it: its repository, digests, and paths of
+/// URLs. The host stays.
 fn common(item: &Item, reason: &str) -> String {
     let mut text = reason.to_owned();
     if let Ok(image) = item.name.parse::<ImageRef>() {
-        let version = image.tag.as_ref().map(|tag| format!("{}:{tag}", image.repository));
+        let version = image
+            .tag
+            .as_ref()
+            .map(|tag| format!("{}:{tag}", image.repository));
         for own in version.iter().chain([&image.repository]) {
             text = without(&text, own);
         }
@@ -164,7 +193,9 @@ fn without_paths(text: &str) -> String {
     while let Some(at) = rest.find("://").map(|at| at + 3) {
         out += &rest[..at];
         let url = &rest[at..];
-        let end = url.find(|c: char| c.is_whitespace() || ",;)'\"`".contains(c)).unwrap_or(url.len());
+        let end = url
+            .find(|c: char| c.is_whitespace() || ",;)'\"`".contains(c))
+            .unwrap_or(url.len());
         // a colon after a URL ends it
         let url = url[..end].trim_end_matches([':', '.']);
         match url.split_once('/') {
@@ -183,7 +214,15 @@ mod tests {
 
     fn item(kind: Kind, name: &str, status: Status, reason: Option<&str>) -> Item {
         let (digest, bytes, packages) = (None, None, 0);
-        Item { kind, name: name.into(), digest, bytes, packages, status, reason: reason.map(str::to_owned) }
+        Item {
+            kind,
+            name: name.into(),
+            digest,
+            bytes,
+            packages,
+            status,
+            reason: reason.map(str::to_owned),
+        }
     }
 
     #[test]
@@ -209,35 +248,53 @@ mod tests {
                  it says so",
                 digest(at)
             );
-            item(Kind::Image, &format!("quay.io/team/a{at}:v1"), Status::Failed, Some(&reason))
+            item(
+                Kind::Image,
+                &format!("quay.io/team/a{at}:v1"),
+                Status::Failed,
+                Some(&reason),
+            )
         };
         let mut items: Vec<Item> = (0..540).map(image).collect();
         items.push(item(
             Kind::Image,
             "ghcr.io/team/b:v1",
             Status::Failed,
-            Some(&format!("source: blob {} of ghcr.io/team/b: ghcr.io answered 404 Not Found", digest(1))),
+            Some(&format!(
+                "source: blob {} of ghcr.io/team/b: ghcr.io answered 404 Not Found",
+                digest(1)
+            )),
         ));
         let lines = loss_lines(&items);
         let cause = "failed   540 images: source: blob sha256:… of quay.io/…: quay.io answered 404 Not Found: BLOB_UNKNOWN \
                      sha256:…; see https://quay.io/…: it says so\n           quay.io/team/a0:v1\n";
         assert!(lines.starts_with(cause), "{lines}");
-        assert!(lines.contains("           … and 530 more; `--report FILE` writes all of them\n"), "{lines}");
-        assert!(lines.contains("failed   image ghcr.io/team/b:v1: source: blob sha256:0"), "{lines}");
+        assert!(
+            lines.contains("           … and 530 more; `--report FILE` writes all of them\n"),
+            "{lines}"
+        );
+        assert!(
+            lines.contains("failed   image ghcr.io/team/b:v1: source: blob sha256:0"),
+            "{lines}"
+        );
         assert_eq!(lines.lines().count(), 13, "{lines}");
     }
 
     #[test]
     fn as_many_reasons_as_items_are_cut_too() {
-        let one =
-            |at: usize| item(Kind::Image, &format!("a:{at}"), Status::Missing, Some(&format!("reason {at}")));
+        let one = |at: usize| {
+            item(
+                Kind::Image,
+                &format!("a:{at}"),
+                Status::Missing,
+                Some(&format!("reason {at}")),
+            )
+        };
         let items: Vec<Item> = (0..300).map(one).collect();
         let lines = loss_lines(&items);
         assert_eq!(lines.lines().count(), MOST_GROUPS + 1);
-        assert!(
-            lines.ends_with(
-                "… and 280 images more, for 280 other reasons; `--report FILE` writes all of them\n"
-            )
-        );
+        assert!(lines.ends_with(
+            "… and 280 images more, for 280 other reasons; `--report FILE` writes all of them\n"
+        ));
     }
 }

@@ -37,8 +37,11 @@ impl ManifestFiles {
 
     /// Removes from the places the one that `is_other` takes for something else, and returns it.
     pub(crate) fn take_other<T>(&mut self, is_other: impl Fn(&PathBuf) -> Option<T>) -> Option<T> {
-        let (at, other) =
-            self.places.iter().enumerate().find_map(|(at, place)| Some((at, is_other(place)?)))?;
+        let (at, other) = self
+            .places
+            .iter()
+            .enumerate()
+            .find_map(|(at, place)| Some((at, is_other(place)?)))?;
         self.places.remove(at);
         Some(other)
     }

@@ -1,39 +1,66 @@
-//! The unified diff of a file that configuration was merged into. Values of Secrets are masked, and their keys are shown.
+//! The unified diff of a file that configuration was merged into. Values of Secrets are masked, and
+//! their keys are shown.
 
 use super::unified_diff::{Edit, MASK, Reader, unified};
 use landfall_render::MergedFile;
 use landfall_rewrite::secret_values;
 use std::ops::Range;
 
-/// Keys at the top of a Secret below which values are shown, but for annotations, which may hold all of it.
+/// Keys at the top of a Secret below which values are shown, but for annotations, which may hold
+/// all of it.
 const SHOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "type"];
 
-/// How many pairs of lines are compared at most; of larger texts the whole part that differs is one change.
+/// How many pairs of lines are compared at most; of larger texts the whole part that differs is one
+/// change.
 const MOST_PAIRS: usize = 16_000_000;
 
-/// The diff of the file at `path`, `old` before, and of what it holds in base64. If credentials were merged into it, all of
-/// its values are masked.
+/// The diff of the file at `path`, `old` before, and of what it holds in base64. If credentials
+/// were merged into it, all of its values are masked.
 pub(crate) fn merge_diff(path: &str, old: &str, merged: &MergedFile, reader: Reader) -> String {
     let path = path.trim_start_matches("./").trim_start_matches('/');
-    let mut diff = of_lines(path, old, &merged.text, |text| masks(text, merged.secret), reader);
+    let mut diff = of_lines(
+        path,
+        old,
+        &merged.text,
+        |text| masks(text, merged.secret),
+        reader,
+    );
     for text in &merged.decoded {
         let path = format!("{path} ({}, decoded)", text.path);
-        diff += &of_lines(&path, &text.old, &text.new, |text| vec![true; text.lines().count()], reader);
+        diff += &of_lines(
+            &path,
+            &text.old,
+            &text.new,
+            |text| vec![true; text.lines().count()],
+            reader,
+        );
     }
     diff
 }
 
 /// The diff of two texts; `masks` says of each line of a text whether its value is masked.
-fn of_lines(path: &str, old: &str, new: &str, masks: impl Fn(&str) -> Vec<bool>, reader: Reader) -> String {
-    let (old_lines, new_lines): (Vec<&str>, Vec<&str>) =
-        (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+fn of_lines(
+    path: &str,
+    old: &str,
+    new: &str,
+    masks: impl Fn(&str) -> Vec<bool>,
+    reader: Reader,
+) -> String {
+    let (old_lines, new_lines): (Vec<&str>, Vec<&str>) = (
+        old.split_inclusive('\n').collect(),
+        new.split_inclusive('\n').collect(),
+    );
     let (old_masks, new_masks) = (masks(old), masks(new));
     let is_masked = |masks: &[bool], at: usize| masks.get(at).copied().unwrap_or_default();
     let mut text = String::new();
     let mut starts = Vec::new();
     for (at, line) in old_lines.iter().enumerate() {
         starts.push(text.len());
-        text += &if is_masked(&old_masks, at) { masked(line, MASK) } else { (*line).to_owned() };
+        text += &if is_masked(&old_masks, at) {
+            masked(line, MASK)
+        } else {
+            (*line).to_owned()
+        };
     }
     starts.push(text.len());
     let edit = |(before, after): (Range<usize>, Range<usize>)| -> Edit {
@@ -43,7 +70,15 @@ fn of_lines(path: &str, old: &str, new: &str, masks: impl Fn(&str) -> Vec<bool>,
         });
         (starts[before.start]..starts[before.end], lines.collect())
     };
-    unified(path, &text, changes(&old_lines, &new_lines).into_iter().map(edit).collect(), reader)
+    unified(
+        path,
+        &text,
+        changes(&old_lines, &new_lines)
+            .into_iter()
+            .map(edit)
+            .collect(),
+        reader,
+    )
 }
 
 /// Which lines of `text` have a value that is masked: those of Secrets, or all.
@@ -53,7 +88,9 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
     let mut masks = Vec::new();
     for line in text.split_inclusive('\n') {
         let end = at + line.len();
-        let is_secret = secrets.iter().any(|range| range.start < end && range.end > at);
+        let is_secret = secrets
+            .iter()
+            .any(|range| range.start < end && range.end > at);
         let key = |line: &'_ str| line.split(':').next().unwrap_or_default().trim().len();
         if !line.starts_with([' ', '#', '\n', '\r']) {
             top = &line[..key(line)];
@@ -64,7 +101,8 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
     masks
 }
 
-/// `line` with `mask` in place of its value. A key stays, and so do comments and markers without one.
+/// `line` with `mask` in place of its value. A key stays, and so do comments and markers without
+/// one.
 fn masked(line: &str, mask: &str) -> String {
     let body = line.trim_end_matches(['\n', '\r']);
     let content = body.trim_start();
@@ -81,17 +119,25 @@ fn masked(line: &str, mask: &str) -> String {
     if value.is_empty() || ["|", "|-", "|+", ">", ">-", ">+", "{}", "[]"].contains(&value) {
         return line.to_owned();
     }
-    let blank = if content[..shown].ends_with(':') { " " } else { "" };
+    let blank = if content[..shown].ends_with(':') {
+        " "
+    } else {
+        ""
+    };
     format!("{indent}{}{blank}{mask}{end}", &content[..shown])
 }
 
-/// The length of the key at the start of a line, with dashes before it and its colon; or of the variable that it sets.
+/// The length of the key at the start of a line, with dashes before it and its colon; or of the
+/// variable that it sets.
 fn key_len(content: &str) -> usize {
     let key = content.trim_start_matches(['-', ' ']);
     let dashes = content.len() - key.len();
     let is_name = |name: &str| {
         let name = name.trim_matches(['"', '\'']);
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
+        !name.is_empty()
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
     };
     if let Some(assignment) = key.strip_prefix("Environment=\"")
         && let Some((name, _)) = assignment.split_once('=').filter(|(name, _)| is_name(name))
@@ -99,13 +145,18 @@ fn key_len(content: &str) -> usize {
         return dashes + "Environment=\"".len() + name.len() + 1;
     }
     let ends = |colon: &usize| matches!(key.as_bytes().get(colon + 1), None | Some(b' '));
-    match key.find(':').filter(ends).filter(|colon| is_name(&key[..*colon])) {
+    match key
+        .find(':')
+        .filter(ends)
+        .filter(|colon| is_name(&key[..*colon]))
+    {
         Some(colon) => dashes + colon + 1,
         None => 0,
     }
 }
 
-/// The lines of `old` that differ and those of `new` in their place, by a longest common subsequence.
+/// The lines of `old` that differ and those of `new` in their place, by a longest common
+/// subsequence.
 fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let ends = old[start..].iter().rev().zip(new[start..].iter().rev());
@@ -121,8 +172,11 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
     let mut common = vec![vec![0_u32; b.len() + 1]; a.len() + 1];
     for i in (0..a.len()).rev() {
         for j in (0..b.len()).rev() {
-            common[i][j] =
-                if a[i] == b[j] { common[i + 1][j + 1] + 1 } else { common[i + 1][j].max(common[i][j + 1]) };
+            common[i][j] = if a[i] == b[j] {
+                common[i + 1][j + 1] + 1
+            } else {
+                common[i + 1][j].max(common[i][j + 1])
+            };
         }
     }
     let (mut i, mut j, mut found) = (0, 0, Vec::new());
@@ -150,13 +204,21 @@ mod tests {
     use landfall_model::document::DecodedText;
 
     fn merged(text: &str) -> MergedFile {
-        MergedFile { text: text.into(), ..MergedFile::default() }
+        MergedFile {
+            text: text.into(),
+            ..MergedFile::default()
+        }
     }
 
     #[test]
     fn only_lines_that_differ_are_shown() {
         let old = "a: 1\nb: 2\nc: 3\nd: 4\n";
-        let diff = merge_diff("./x.yaml", old, &merged("a: 1\nb: 2\nnew: 1\nc: 3\nd: 5\n"), Reader::Program);
+        let diff = merge_diff(
+            "./x.yaml",
+            old,
+            &merged("a: 1\nb: 2\nnew: 1\nc: 3\nd: 5\n"),
+            Reader::Program,
+        );
         assert_eq!(
             diff,
             "--- a/x.yaml\n+++ b/x.yaml\n@@ -1,4 +1,5 @@\n a: 1\n b: 2\n+new: 1\n c: 3\n-d: 4\n+d: 5\n"
@@ -168,12 +230,23 @@ mod tests {
     fn keys_of_secrets_are_shown_and_values_are_not() {
         let old = "kind: Secret\nmetadata:\n  name: a\nstringData:\n  values.yaml: |\n    #@data/values\n    ---\n    x:\n      \
                    password: hush\n      http: old-hush\n    Zm9v=\n  unit: |\n    Environment=\"A=hush\"\ndata:\n  y: aHVzaA==\n";
-        let new = old.replace("old-hush", "new-hush").replace("aHVzaA==", "aHVzaGg=");
-        let decoded =
-            DecodedText { path: "data.y".into(), old: "p: hush\n".into(), new: "p: hush2\n".into() };
-        let merged = MergedFile { decoded: vec![decoded], ..merged(&new) };
+        let new = old
+            .replace("old-hush", "new-hush")
+            .replace("aHVzaA==", "aHVzaGg=");
+        let decoded = DecodedText {
+            path: "data.y".into(),
+            old: "p: hush\n".into(),
+            new: "p: hush2\n".into(),
+        };
+        let merged = MergedFile {
+            decoded: vec![decoded],
+            ..merged(&new)
+        };
         let diff = merge_diff("x", old, &merged, Reader::Program);
-        assert!(!diff.contains("hush") && !diff.contains("aHVz") && !diff.contains("Zm9v"), "{diff}");
+        assert!(
+            !diff.contains("hush") && !diff.contains("aHVz") && !diff.contains("Zm9v"),
+            "{diff}"
+        );
         for line in [
             "-      http: ***\n+      http: *** (changed)\n",
             "       password: ***\n",
@@ -187,8 +260,14 @@ mod tests {
 
     #[test]
     fn all_values_are_masked_where_credentials_were_merged() {
-        let merged = MergedFile { secret: true, ..merged("a: hush\nproxy: {http: \"http://u:hush@p\"}\n") };
+        let merged = MergedFile {
+            secret: true,
+            ..merged("a: hush\nproxy: {http: \"http://u:hush@p\"}\n")
+        };
         let diff = merge_diff("x", "a: hush\n", &merged, Reader::Program);
-        assert_eq!(diff, "--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n a: ***\n+proxy: *** (changed)\n");
+        assert_eq!(
+            diff,
+            "--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n a: ***\n+proxy: *** (changed)\n"
+        );
     }
 }

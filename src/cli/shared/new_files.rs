@@ -14,7 +14,11 @@ pub(crate) type NewFiles<'f> = [(PathBuf, &'f str)];
 /// # Errors
 /// When one is there already (exit 2).
 pub(crate) fn refuse_present(files: &[impl AsRef<Path>]) -> Result<(), Failure> {
-    match files.iter().map(AsRef::as_ref).find(|file| file.symlink_metadata().is_ok()) {
+    match files
+        .iter()
+        .map(AsRef::as_ref)
+        .find(|file| file.symlink_metadata().is_ok())
+    {
         None => Ok(()),
         Some(file) => Err(Failure::usage(format!(
             "there is a {} already, and it stays; name another folder with -o DIR, or move it away",

@@ -1,4 +1,5 @@
-//! The configuration that the page of `landfall serve` shows for nodes: what `landfall render` writes for the site.
+//! The configuration that the page of `landfall serve` shows for nodes: what `landfall render`
+//! writes for the site.
 
 use super::Context;
 use landfall_item::lockfile::Lock;
@@ -12,15 +13,20 @@ use std::sync::Arc;
 /// The platforms that everybody is shown: what pulls images on a node.
 const RUNTIMES: [&str; 6] = ["containerd", "docker", "podman", "crio", "k3s", "rke2"];
 
-/// Guides for the images of `bundles`: to `target`, or to the server itself by the name that its reader uses.
+/// Guides for the images of `bundles`: to `target`, or to the server itself by the name that its
+/// reader uses.
 pub(crate) fn of(context: &Context, bundles: &[ServedBundle], target: Option<&Target>) -> Guides {
     let mut lock = Lock::default();
-    bundles.iter().for_each(|bundle| lock.append(bundle.lock.clone()));
+    bundles
+        .iter()
+        .for_each(|bundle| lock.append(bundle.lock.clone()));
     lock.sort();
     let (site, limits) = (context.site.clone(), context.limits);
     let (plain_http, target) = (context.global.plain_http.clone(), target.cloned());
     Arc::new(move |host, is_tls| {
-        let Some(registry) = target.clone().or_else(|| host.parse().ok()) else { return Vec::new() };
+        let Some(registry) = target.clone().or_else(|| host.parse().ok()) else {
+            return Vec::new();
+        };
         let mut plain_http = plain_http.clone();
         if target.is_none() && !is_tls {
             plain_http.push(host.to_owned());
@@ -48,13 +54,19 @@ fn guides(request: &Request<'_>) -> Vec<Guide> {
         return Vec::new();
     }
     let is_shown = |platform: &&&dyn Platform| RUNTIMES.contains(&platform.spec().name);
-    PLATFORMS.iter().filter(is_shown).filter_map(|platform| guide(*platform, request)).collect()
+    PLATFORMS
+        .iter()
+        .filter(is_shown)
+        .filter_map(|platform| guide(*platform, request))
+        .collect()
 }
 
 fn guide(platform: &dyn Platform, request: &Request<'_>) -> Option<Guide> {
     let spec = platform.spec();
     let rendered = render::run(platform, request).ok()?;
-    let Output::Files(files) = rendered.output else { return None };
+    let Output::Files(files) = rendered.output else {
+        return None;
+    };
     let mut notes = rendered.notes;
     if files.iter().any(|file| file.secret) {
         notes.push(format!(
@@ -62,6 +74,14 @@ fn guide(platform: &dyn Platform, request: &Request<'_>) -> Option<Guide> {
             spec.name
         ));
     }
-    let files = files.into_iter().filter(|file| !file.secret).map(|file| (file.path, file.text));
-    Some(Guide { title: spec.name.into(), about: spec.about.into(), files: files.collect(), notes })
+    let files = files
+        .into_iter()
+        .filter(|file| !file.secret)
+        .map(|file| (file.path, file.text));
+    Some(Guide {
+        title: spec.name.into(),
+        about: spec.about.into(),
+        files: files.collect(),
+        notes,
+    })
 }

@@ -1,4 +1,5 @@
-//! What a rewrite does not know: how many references the lock lacks, and the command that lists them.
+//! What a rewrite does not know: how many references the lock lacks, and the command that lists
+//! them.
 
 use landfall_model::report::shell_word;
 use landfall_rewrite::audit::{Coverage, FileFinding};
@@ -15,9 +16,14 @@ pub(crate) struct NotLocked {
 impl NotLocked {
     /// Those of `found`, which the command of these `words` finds.
     pub(crate) fn of(found: &[FileFinding], words: &[String]) -> NotLocked {
-        let missing = found.iter().filter(|one| matches!(one.finding.coverage, Coverage::Missing { .. }));
+        let missing = found
+            .iter()
+            .filter(|one| matches!(one.finding.coverage, Coverage::Missing { .. }));
         let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
-        NotLocked { count: missing.count(), audit: words.join(" ") }
+        NotLocked {
+            count: missing.count(),
+            audit: words.join(" "),
+        }
     }
 
     /// The line about them, where there are any.
@@ -27,8 +33,15 @@ impl NotLocked {
             1 => ("1 reference is", "it"),
             _ => ("references are", "them"),
         };
-        let count = if self.count == 1 { String::new() } else { format!("{} ", self.count) };
-        Some(format!("{count}{are} not in the lock; to list {them}: {}", self.audit))
+        let count = if self.count == 1 {
+            String::new()
+        } else {
+            format!("{} ", self.count)
+        };
+        Some(format!(
+            "{count}{are} not in the lock; to list {them}: {}",
+            self.audit
+        ))
     }
 
     /// The member of the JSON document.

@@ -1,5 +1,5 @@
-//! A bundle that a verb of the far side reads, and when it is refused: by its signature, by what was
-//! approved, and by what it lacks.
+//! A bundle that a verb of the far side reads, and when it is refused: by its signature, by what
+//! was approved, and by what it lacks.
 
 use crate::cli::shared::listing::lines;
 use crate::cli::shared::remote::remote;
@@ -41,7 +41,11 @@ pub(crate) struct Carried {
 ///
 /// # Errors
 /// When it cannot be read, and when it is not as demanded (exit 4).
-pub(crate) fn open(context: &Context, places: &[PathBuf], demands: &Demands<'_>) -> Result<Carried, Failure> {
+pub(crate) fn open(
+    context: &Context,
+    places: &[PathBuf],
+    demands: &Demands<'_>,
+) -> Result<Carried, Failure> {
     let bundle = at(context, places)?.or_else(|error| {
         let Unopened { error, rest } = name_bad_volumes(error, places, &*context.progress);
         match rest.filter(|_| demands.takes_rest) {
@@ -62,7 +66,11 @@ pub(crate) fn open(context: &Context, places: &[PathBuf], demands: &Demands<'_>)
     if !demands.allow_partial {
         refuse_partial(&bundle, path)?;
     }
-    Ok(Carried { path: path.into(), bundle, signed_by })
+    Ok(Carried {
+        path: path.into(),
+        bundle,
+        signed_by,
+    })
 }
 
 /// Opens the bundle at `places` without any demand.
@@ -71,7 +79,9 @@ pub(crate) fn open(context: &Context, places: &[PathBuf], demands: &Demands<'_>)
 /// When it is none.
 pub(crate) fn plain(context: &Context, places: &[PathBuf]) -> Result<Bundle, Failure> {
     let opened = at(context, places)?;
-    opened.map_err(|error| input_file::no_bundle(places, name_bad_volumes(error, places, &Silent).error))
+    opened.map_err(|error| {
+        input_file::no_bundle(places, name_bad_volumes(error, places, &Silent).error)
+    })
 }
 
 /// The bundle at `places`, or why its bytes are none.
@@ -84,18 +94,21 @@ fn at(context: &Context, places: &[PathBuf]) -> Result<Result<Bundle, bundle::Er
     Ok(Bundle::open_at(places))
 }
 
-/// The fingerprints that the lock at `path` may have in a bundle: of its text as this release writes it, and of its
-/// bytes as they are, which another release wrote and packed.
+/// The fingerprints that the lock at `path` may have in a bundle: of its text as this release
+/// writes it, and of its bytes as they are, which another release wrote and packed.
 ///
 /// # Errors
 /// When it is no lock.
 pub(crate) fn lock_fingerprints(path: Option<&Path>) -> Result<Vec<Digest>, Failure> {
-    let Some(path) = path else { return Ok(Vec::new()) };
+    let Some(path) = path else {
+        return Ok(Vec::new());
+    };
     let (lock, text) = input_file::lock_and_text(path)?;
     Ok(vec![lock.fingerprint(), Digest::sha256(text.as_bytes())])
 }
 
-/// Who of the file `signers` signed the bundle, or of the site's where there is none; `None` where nobody is named.
+/// Who of the file `signers` signed the bundle, or of the site's where there is none; `None` where
+/// nobody is named.
 ///
 /// # Errors
 /// When too few of these did (exit 4), or the file cannot be read.
@@ -109,23 +122,44 @@ pub(crate) fn signed_by(
         let (file, at_least) = site.signers.as_ref()?.rule();
         Some((site.resolve(file), at_least, site.key("signers") + ": "))
     };
-    let rule = signers.map(|file| (file.to_path_buf(), 1, String::new())).or_else(site);
-    let Some((file, at_least, key)) = rule else { return Ok(None) };
+    let rule = signers
+        .map(|file| (file.to_path_buf(), 1, String::new()))
+        .or_else(site);
+    let Some((file, at_least, key)) = rule else {
+        return Ok(None);
+    };
     if bundle.signatures().is_empty() {
-        return Err(bundle::Error::NotSigned { path: bundle.path().into() }.into());
+        return Err(bundle::Error::NotSigned {
+            path: bundle.path().into(),
+        }
+        .into());
     }
     let allowed = AllowedSigners::load(&file).map_err(|error| {
         let failure = Failure::from(error);
-        Failure { message: key + &failure.message, ..failure }
+        Failure {
+            message: key + &failure.message,
+            ..failure
+        }
     })?;
-    allowed.notes().iter().for_each(|note| context.progress.note(note));
-    Ok(Some(bundle.signed_by(&allowed, at_least, jiff::Timestamp::now())?))
+    allowed
+        .notes()
+        .iter()
+        .for_each(|note| context.progress.note(note));
+    Ok(Some(bundle.signed_by(
+        &allowed,
+        at_least,
+        jiff::Timestamp::now(),
+    )?))
 }
 
 /// Whether it is the bundle that was asked for.
 fn approved(bundle: &Bundle, path: &Path, demands: &Demands<'_>) -> Result<(), Failure> {
     let (path, digest, fingerprint) = (path.display(), bundle.digest(), bundle.fingerprint());
-    if !demands.expect.is_empty() && ![digest, fingerprint].iter().any(|one| demands.expect.contains(one)) {
+    if !demands.expect.is_empty()
+        && ![digest, fingerprint]
+            .iter()
+            .any(|one| demands.expect.contains(one))
+    {
         let expected: Vec<String> = demands.expect.iter().map(Digest::to_string).collect();
         return Err(Failure::refused(format!(
             "{path} is not what was expected\n  expected          {}\n  bundle digest     {digest}\n  \
@@ -133,7 +167,11 @@ fn approved(bundle: &Bundle, path: &Path, demands: &Demands<'_>) -> Result<(), F
             expected.join("\n                    ")
         )));
     }
-    match demands.lock.first().filter(|_| !demands.lock.contains(fingerprint)) {
+    match demands
+        .lock
+        .first()
+        .filter(|_| !demands.lock.contains(fingerprint))
+    {
         Some(wanted) => Err(Failure::refused(format!(
             "{path} was packed from another lock\n  --lock            {wanted}\n  lock fingerprint  {fingerprint}"
         ))),
@@ -155,11 +193,19 @@ fn refuse_partial(bundle: &Bundle, path: &Path) -> Result<(), Failure> {
 
 /// What the bundle says of itself that it lacks.
 pub(crate) fn lacks(bundle: &Bundle) -> Vec<String> {
-    bundle.partial().iter().map(|lost| format!("{} {}", lost.kind, lost.name)).collect()
+    bundle
+        .partial()
+        .iter()
+        .map(|lost| format!("{} {}", lost.kind, lost.name))
+        .collect()
 }
 
 /// Puts the bundle that `--bundle` names before those that are named without it.
-pub(crate) fn name_first(named: Option<PathBuf>, bundle: &mut Option<PathBuf>, bases: &mut Vec<PathBuf>) {
+pub(crate) fn name_first(
+    named: Option<PathBuf>,
+    bundle: &mut Option<PathBuf>,
+    bases: &mut Vec<PathBuf>,
+) {
     if let Some(named) = named {
         bases.splice(0..0, bundle.replace(named));
     }
@@ -177,8 +223,8 @@ impl Carried {
     }
 }
 
-/// The member `bundle` of reports. `signer` and `signers` are there only where the signatures were checked; `signer` is
-/// the first of them.
+/// The member `bundle` of reports. `signer` and `signers` are there only where the signatures were
+/// checked; `signer` is the first of them.
 pub(crate) fn told(path: &Path, bundle: &Bundle, signed_by: Option<&[SignedBy]>) -> Value {
     let signer = |SignedBy { principals, key }: &SignedBy| json!({"principals": principals, "key": key.fingerprint(), "type": key.kind()});
     let signers: Option<Vec<Value>> = signed_by.map(|all| all.iter().map(signer).collect());

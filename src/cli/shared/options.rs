@@ -8,7 +8,8 @@ use std::path::PathBuf;
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct Global {
-    /// The store: a folder, or an object store as `s3://BUCKET/PREFIX`, `gs://…` or `az://…` [default: landfall/store in the user's cache folder]
+    /// The store: a folder, or an object store as `s3://BUCKET/PREFIX`, `gs://…` or `az://…`
+    /// [default: landfall/store in the user's cache folder]
     #[arg(long, global = true, env = "LANDFALL_STORE", value_name = "DIR|URL")]
     pub store: Option<PathBuf>,
     /// The site file: registry, destination paths, proxy, upstreams
@@ -77,6 +78,10 @@ fn seconds(text: &str) -> Result<u64, String> {
         Some(b'd') => (&text[..text.len() - 1], 86400),
         _ => (text, 1),
     };
-    let number: u64 = number.parse().map_err(|_| "write a number with s, m, h or d, as in 15m".to_owned())?;
-    number.checked_mul(factor).ok_or_else(|| "that is too long".into())
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "write a number with s, m, h or d, as in 15m".to_owned())?;
+    number
+        .checked_mul(factor)
+        .ok_or_else(|| "that is too long".into())
 }

@@ -14,15 +14,15 @@ const PASSPHRASE: &str = "LANDFALL_PACKAGES_PASSPHRASE";
 /// The flag.
 #[derive(Args)]
 pub(crate) struct PackagesKey {
-    /// Sign the metadata of packages with `index: trimmed` by this private key of OpenPGP (a file). Its passphrase,
-    /// where it has one, is in `LANDFALL_PACKAGES_PASSPHRASE`
+    /// Sign the metadata of packages with `index: trimmed` by this private key of OpenPGP (a file).
+    /// Its passphrase, where it has one, is in `LANDFALL_PACKAGES_PASSPHRASE`
     #[arg(long, value_name = "FILE")]
     packages_key: Option<PathBuf>,
 }
 
 impl PackagesKey {
-    /// The metadata of those of `sets` that have `index: trimmed`, each with its content; `None` where there are some and
-    /// no key is named.
+    /// The metadata of those of `sets` that have `index: trimmed`, each with its content; `None`
+    /// where there are some and no key is named.
     ///
     /// # Errors
     /// When the key cannot be read or cannot sign, or metadata cannot be made.
@@ -32,14 +32,25 @@ impl PackagesKey {
         context: &Context,
     ) -> Result<Option<Vec<MadeFile>>, Failure> {
         let sets: Vec<_> = sets.collect();
-        if !sets.iter().any(|(set, _)| set.index == OfferedIndex::Trimmed) {
+        if !sets
+            .iter()
+            .any(|(set, _)| set.index == OfferedIndex::Trimmed)
+        {
             return Ok(Some(Vec::new()));
         }
-        let Some(path) = &self.packages_key else { return Ok(None) };
-        let wrong = |why: &dyn std::fmt::Display| Failure::usage(format!("{}: {why}", path.display()));
+        let Some(path) = &self.packages_key else {
+            return Ok(None);
+        };
+        let wrong =
+            |why: &dyn std::fmt::Display| Failure::usage(format!("{}: {why}", path.display()));
         let bytes = read_input(path).map_err(|error| wrong(&error))?;
         let passphrase = std::env::var(PASSPHRASE).ok();
-        let signer = OpenPgpSigner::parse(&bytes, passphrase.as_deref()).map_err(|error| wrong(&error))?;
-        Ok(Some(trimmed_metadata(sets.into_iter(), &signer, &context.limits)?))
+        let signer =
+            OpenPgpSigner::parse(&bytes, passphrase.as_deref()).map_err(|error| wrong(&error))?;
+        Ok(Some(trimmed_metadata(
+            sets.into_iter(),
+            &signer,
+            &context.limits,
+        )?))
     }
 }

@@ -22,8 +22,13 @@ pub(crate) const MOST_MISSING: usize = 30;
 
 /// Whoever signs with `--sign KEY`.
 pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, Failure> {
-    let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
-    Ok(key.map(|key| Signer::load(key, agent.as_deref())).transpose()?.map(Arc::new))
+    let agent = std::env::var_os("SSH_AUTH_SOCK")
+        .filter(|socket| !socket.is_empty())
+        .map(PathBuf::from);
+    Ok(key
+        .map(|key| Signer::load(key, agent.as_deref()))
+        .transpose()?
+        .map(Arc::new))
 }
 
 /// The place of a bundle among those that a site takes one after the other.
@@ -43,7 +48,9 @@ impl SerialFlags {
     /// # Errors
     /// When there is a number and no name (exit 2).
     pub(crate) fn of(&self, lock: &Lock) -> Result<Option<Serial>, Failure> {
-        let Some(number) = self.serial else { return Ok(None) };
+        let Some(number) = self.serial else {
+            return Ok(None);
+        };
         let series = self.series.clone().or_else(|| lock.name.clone()).ok_or_else(|| {
             Failure::usage(
                 "--serial needs a name for the series: add --series NAME, or give the manifest a metadata.name and lock \
@@ -66,7 +73,10 @@ pub(crate) fn dry_run(
 ) -> Result<Outcome, Failure> {
     let needed = plan.needed_bytes();
     let room = match is_remote(out) {
-        true => format!("  needs at most     {} ({needed} bytes)\n", human_size(needed)),
+        true => format!(
+            "  needs at most     {} ({needed} bytes)\n",
+            human_size(needed)
+        ),
         false => tell_room(&mut report, &room_of(folder_of(out), needed)?),
     };
     let text = format!(
@@ -100,11 +110,16 @@ pub(crate) fn bundle_member(
     })
 }
 
-/// `, 0.412 of the content's 1.2 GB`. Of content that is smaller than what a bundle has beside it, a share says nothing.
+/// `, 0.412 of the content's 1.2 GB`. Of content that is smaller than what a bundle has beside it,
+/// a share says nothing.
 fn share(bytes: u64, content: u64) -> String {
     match bytes <= content.saturating_mul(10) {
         true => {
-            format!(", {:.3} of the content's {}", bytes as f64 / content.max(1) as f64, human_size(content))
+            format!(
+                ", {:.3} of the content's {}",
+                bytes as f64 / content.max(1) as f64,
+                human_size(content)
+            )
         }
         false => format!(", with {} of content", human_size(content)),
     }
@@ -114,8 +129,12 @@ fn share(bytes: u64, content: u64) -> String {
 pub(crate) fn bundle_lines(plan: &PackPlan, written: &PackedBundle) -> String {
     let content = plan.content_bytes();
     let serial = plan.serial.as_ref();
-    let serial =
-        serial.map(|serial| format!("  series            {}, number {}\n", serial.series, serial.number));
+    let serial = serial.map(|serial| {
+        format!(
+            "  series            {}, number {}\n",
+            serial.series, serial.number
+        )
+    });
     format!(
         "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}{}\n{}",
         written.digest,
@@ -130,7 +149,10 @@ pub(crate) fn bundle_lines(plan: &PackPlan, written: &PackedBundle) -> String {
 pub(crate) fn volume_lines(written: &PackedBundle, is_split: bool) -> String {
     let mut lines = String::new();
     if is_split {
-        lines += &format!("  volumes           {}\n", first_to_last(&paths(&written.files)));
+        lines += &format!(
+            "  volumes           {}\n",
+            first_to_last(&paths(&written.files))
+        );
     }
     if !written.removed.is_empty() {
         let removed = first_to_last(&paths(&written.removed));
@@ -150,7 +172,10 @@ pub(crate) fn note_whole_file(out: &Path, is_split: bool, progress: &dyn Progres
 }
 
 pub(crate) fn paths(files: &[PathBuf]) -> Vec<String> {
-    files.iter().map(|file| file.display().to_string()).collect()
+    files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect()
 }
 
 /// `12: B.0001 to B.0012`
@@ -168,7 +193,10 @@ pub(crate) fn outcome(plan: &PackPlan, report: Report, text: &str) -> Outcome {
         _ => {
             let missing = shortened(plan.missing.iter().map(ToString::to_string), MOST_MISSING);
             let missing = lines(&missing.collect::<Vec<_>>());
-            (Exit::Partial, format!("left out, so the bundle is partial:\n{missing}"))
+            (
+                Exit::Partial,
+                format!("left out, so the bundle is partial:\n{missing}"),
+            )
         }
     };
     Outcome::new(report, text.to_owned() + &lost, exit)
@@ -176,7 +204,14 @@ pub(crate) fn outcome(plan: &PackPlan, report: Report, text: &str) -> Outcome {
 
 /// Every item, with this status where nothing is lost.
 pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: Status) -> Report {
-    let mut items: Vec<Item> = plan.items.iter().map(|item| Item { status, ..item.clone() }).collect();
+    let mut items: Vec<Item> = plan
+        .items
+        .iter()
+        .map(|item| Item {
+            status,
+            ..item.clone()
+        })
+        .collect();
     items.extend(plan.missing.iter().map(|missing| Item {
         kind: missing.item.kind,
         name: missing.item.name.clone(),
@@ -186,6 +221,13 @@ pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: Status) -> Repor
         status: Status::Missing,
         reason: Some(missing.reason.clone()),
     }));
-    items.extend(losses(lock).into_iter().filter(|item| item.status == Status::Skipped));
-    Report { items, ..Report::default() }
+    items.extend(
+        losses(lock)
+            .into_iter()
+            .filter(|item| item.status == Status::Skipped),
+    );
+    Report {
+        items,
+        ..Report::default()
+    }
 }

@@ -12,13 +12,27 @@ pub(crate) fn show(text: &str) -> Outcome {
 
 /// Shows `text` by the pager that the user chose, else by less or more. Whether one of them did.
 fn is_paged(text: &str) -> bool {
-    let chosen = ["MANPAGER", "PAGER"].into_iter().filter_map(|name| std::env::var(name).ok());
-    let chosen = chosen.filter(|pager| !pager.trim().is_empty()).take(1).collect::<Vec<_>>();
-    let pagers = if chosen.is_empty() { vec!["less".to_owned(), "more".to_owned()] } else { chosen };
+    let chosen = ["MANPAGER", "PAGER"]
+        .into_iter()
+        .filter_map(|name| std::env::var(name).ok());
+    let chosen = chosen
+        .filter(|pager| !pager.trim().is_empty())
+        .take(1)
+        .collect::<Vec<_>>();
+    let pagers = if chosen.is_empty() {
+        vec!["less".to_owned(), "more".to_owned()]
+    } else {
+        chosen
+    };
     pagers.iter().any(|pager| {
         // it may have flags
-        let started = Command::new("sh").args(["-c", pager]).stdin(Stdio::piped()).spawn();
-        let Ok(mut started) = started else { return false };
+        let started = Command::new("sh")
+            .args(["-c", pager])
+            .stdin(Stdio::piped())
+            .spawn();
+        let Ok(mut started) = started else {
+            return false;
+        };
         if let Some(mut stdin) = started.stdin.take() {
             // who has read enough does not read on
             let _ = stdin.write_all(text.as_bytes());

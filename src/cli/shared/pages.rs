@@ -1,4 +1,5 @@
-//! The pages of `docs/` that the program carries, so that `landfall help` has them where there is no network.
+//! The pages of `docs/` that the program carries, so that `landfall help` has them where there is
+//! no network.
 
 /// Each page: its word, and its Markdown.
 macro_rules! pages {
@@ -71,7 +72,10 @@ pages! {
 pub(crate) fn page(word: &str) -> Option<&'static str> {
     let word = word.trim_start_matches("docs/").trim_end_matches(".md");
     let word = word.rsplit('/').next().unwrap_or(word);
-    PAGES.iter().find(|(name, _)| *name == word).map(|(_, text)| *text)
+    PAGES
+        .iter()
+        .find(|(name, _)| *name == word)
+        .map(|(_, text)| *text)
 }
 
 /// The words of all pages, in lines of at most `width` columns.
@@ -107,7 +111,12 @@ mod tests {
             }
         }
         let carried: BTreeSet<String> = PAGES.iter().map(|(_, text)| (*text).to_owned()).collect();
-        assert!(carried == files, "pages! lists {} of {} pages", carried.len(), files.len());
+        assert!(
+            carried == files,
+            "pages! lists {} of {} pages",
+            carried.len(),
+            files.len()
+        );
         assert!(PAGES.is_sorted_by_key(|(word, _)| *word));
         for word in ["signing", "docs/signing.md", "platforms/README"] {
             assert_eq!(page(word).is_some(), word != "platforms/README", "{word}");

@@ -19,16 +19,19 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(next_help_heading = "Prune the registry")]
 pub(crate) struct Pruning {
-    /// Afterwards list what of the registry nobody needs any more: neither what was pushed, nor --keep, nor --keep-last
+    /// Afterwards list what of the registry nobody needs any more: neither what was pushed, nor
+    /// --keep, nor --keep-last
     #[arg(long, conflicts_with = "shard")]
     prune: bool,
     /// Remove what --prune lists
     #[arg(long, requires = "prune")]
     delete: bool,
-    /// A repository to look into, or @FILE with a name a line; nothing is removed elsewhere (may be repeated)
+    /// A repository to look into, or @FILE with a name a line; nothing is removed elsewhere (may be
+    /// repeated)
     #[arg(long = "repository", value_name = "NAME|@FILE", requires = "prune")]
     repositories: Vec<String>,
-    /// Keep what this names: a lock, bundle or receipt, or what `kubectl get pods -A -o json` prints (may be repeated)
+    /// Keep what this names: a lock, bundle or receipt, or what `kubectl get pods -A -o json`
+    /// prints (may be repeated)
     #[arg(long, value_name = "FILE", requires = "prune")]
     keep: Vec<PathBuf>,
     /// Keep the N newest tags of each repository too, by the numbers in them
@@ -75,7 +78,12 @@ impl Pruning {
                 known.join("\n  ")
             )));
         }
-        Ok(Plan { repositories, needed, keep_last: self.keep_last, delete: self.delete && !dry_run })
+        Ok(Plan {
+            repositories,
+            needed,
+            keep_last: self.keep_last,
+            delete: self.delete && !dry_run,
+        })
     }
 
     fn repositories(&self) -> Result<Vec<String>, Failure> {
@@ -87,7 +95,10 @@ impl Pruning {
             };
             let text = read_text_input(path)
                 .map_err(|error| Failure::usage(format!("cannot read {path}: {error}")))?;
-            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+            let lines = text
+                .lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty() && !line.starts_with('#'));
             names.extend(lines.map(str::to_owned));
         }
         match names.iter().find(|name| !is_repository(name)) {
@@ -100,10 +111,18 @@ impl Pruning {
 }
 
 /// Keeps what the file at `path` names.
-fn keep(context: &Context, path: &Path, needed: &mut Needed, mapping: &Mapping) -> Result<(), Failure> {
+fn keep(
+    context: &Context,
+    path: &Path,
+    needed: &mut Needed,
+    mapping: &Mapping,
+) -> Result<(), Failure> {
     if let Some(dump) = pods(path) {
         return match needed.pods(&dump, mapping) {
-            0 => Err(Failure::usage(format!("{} names no image of a pod", path.display()))),
+            0 => Err(Failure::usage(format!(
+                "{} names no image of a pod",
+                path.display()
+            ))),
             _ => Ok(()),
         };
     }
@@ -111,7 +130,9 @@ fn keep(context: &Context, path: &Path, needed: &mut Needed, mapping: &Mapping) 
         // of a partial bundle too: what it lacks may stand there
         Given::Bundle(bundle) => needed.lock(&bundle.lock()?, mapping),
         Given::Lock(lock) => needed.lock(&lock, mapping),
-        Given::Receipt(receipt) if receipt.registry == mapping.target().registry => needed.receipt(&receipt),
+        Given::Receipt(receipt) if receipt.registry == mapping.target().registry => {
+            needed.receipt(&receipt)
+        }
         Given::Receipt(receipt) => {
             return Err(Failure::usage(format!(
                 "{} is the receipt of a push to {}, and this is {}",
@@ -126,14 +147,19 @@ fn keep(context: &Context, path: &Path, needed: &mut Needed, mapping: &Mapping) 
 
 /// What `kubectl` printed, where the file is that: a JSON document with a kind.
 fn pods(path: &Path) -> Option<Value> {
-    let bytes = read_input(path).ok().filter(|bytes| bytes.trim_ascii_start().first() == Some(&b'{'))?;
+    let bytes = read_input(path)
+        .ok()
+        .filter(|bytes| bytes.trim_ascii_start().first() == Some(&b'{'))?;
     let dump: Value = serde_json::from_slice(&bytes).ok()?;
-    dump.get("kind").and(dump.get("apiVersion")).is_some().then_some(dump)
+    dump.get("kind")
+        .and(dump.get("apiVersion"))
+        .is_some()
+        .then_some(dump)
 }
 
 impl Plan {
-    /// Does it after the push that `outcome` is of, and adds to `outcome` what came of it. After a push that did not deliver
-    /// all, nothing is removed.
+    /// Does it after the push that `outcome` is of, and adds to `outcome` what came of it. After a
+    /// push that did not deliver all, nothing is removed.
     ///
     /// # Errors
     /// When the registry cannot be reached, or removes nothing.
@@ -150,7 +176,14 @@ impl Plan {
         }
         let registry = &mapping.target().registry;
         let how = (self.keep_last, self.delete);
-        let pruned = prune(registry, &self.repositories, &self.needed, how, client.sessions()).await;
+        let pruned = prune(
+            registry,
+            &self.repositories,
+            &self.needed,
+            how,
+            client.sessions(),
+        )
+        .await;
         let traffic = client.report(Vec::new());
         outcome.report.requests = traffic.requests;
         outcome.report.bytes_transferred = traffic.bytes_transferred;
@@ -159,7 +192,10 @@ impl Plan {
             Ok(pruned) => pruned,
             Err(error) => {
                 let failure = Failure::new(Exit::Partial, format!("delivered, but {error}"));
-                return Err(Failure { report: Box::new(outcome.report), ..failure.on(Side::Destination) });
+                return Err(Failure {
+                    report: Box::new(outcome.report),
+                    ..failure.on(Side::Destination)
+                });
             }
         };
         let members = json!({
@@ -167,7 +203,11 @@ impl Plan {
         });
         outcome.report.extra.insert("pruned".into(), members);
         outcome.text += &self.text(&pruned);
-        if pruned.repositories.iter().any(|looked| looked.why.is_some()) {
+        if pruned
+            .repositories
+            .iter()
+            .any(|looked| looked.why.is_some())
+        {
             outcome.exit = Exit::Partial;
         }
         if self.delete {
@@ -190,13 +230,22 @@ impl Plan {
                 [] => "(no tag)".to_owned(),
                 tags => tags.join(", "),
             };
-            let _ = writeln!(text, "prune    {} {} {tags}", gone.repository, gone.digest.short(12));
+            let _ = writeln!(
+                text,
+                "prune    {} {} {tags}",
+                gone.repository,
+                gone.digest.short(12)
+            );
         }
         let kept: usize = pruned.repositories.iter().map(|looked| looked.kept).sum();
         let _ = writeln!(
             text,
             "{} {} of {}, {}; {} stay{}",
-            if self.delete { "removed" } else { "would remove" },
+            if self.delete {
+                "removed"
+            } else {
+                "would remove"
+            },
             count_of(pruned.gone.len(), "manifest"),
             match pruned.repositories.len() {
                 1 => "1 repository".to_owned(),
@@ -220,7 +269,10 @@ fn note(path: &Path, gone: &[PrunedManifest]) -> Result<(), Failure> {
     receipt.pruned = gone.to_vec();
     let text = serde_json::to_string_pretty(&receipt).unwrap_or_default() + "\n";
     write_whole(path, text.as_bytes()).map_err(|error| {
-        let message = format!("removed, but cannot write the receipt {}: {error}", path.display());
+        let message = format!(
+            "removed, but cannot write the receipt {}: {error}",
+            path.display()
+        );
         Failure::new(Exit::Partial, message)
     })
 }

@@ -1,4 +1,5 @@
-//! What servers of a store serve: the lock that was published there, and by digest what the one before it names.
+//! What servers of a store serve: the lock that was published there, and by digest what the one
+//! before it names.
 
 use super::open_bundle::Demands;
 use super::store_place::StorePlace;
@@ -27,17 +28,20 @@ pub(crate) struct Found {
 }
 
 impl Context {
-    /// The store, as far as it says what is served. An object store is asked by as many requests at once as `limits` says.
+    /// The store, as far as it says what is served. An object store is asked by as many requests at
+    /// once as `limits` says.
     ///
     /// # Errors
     /// When it is no store, or cannot be opened.
     pub(crate) fn shelf(&self, limits: Limits) -> Result<Shelf, Failure> {
         match self.store_place()? {
-            StorePlace::Folder(dir) if !dir.join(LAYOUT_FILE).exists() => {
-                Err(Failure::usage(format!("{} is no store; name one with --store DIR", dir.display())))
-            }
+            StorePlace::Folder(dir) if !dir.join(LAYOUT_FILE).exists() => Err(Failure::usage(
+                format!("{} is no store; name one with --store DIR", dir.display()),
+            )),
             StorePlace::Folder(dir) => Ok(Shelf::Disk(Disk::open(&dir)?)),
-            StorePlace::Bucket(location) => Ok(Shelf::Bucket(self.client_beside(limits)?.bucket(&location)?)),
+            StorePlace::Bucket(location) => Ok(Shelf::Bucket(
+                self.client_beside(limits)?.bucket(&location)?,
+            )),
         }
     }
 }
@@ -49,7 +53,9 @@ impl Context {
 pub(crate) fn published(shelf: &Shelf, demands: &Demands<'_>) -> Result<Found, Failure> {
     let reading = shelf.clone();
     let served = wait(async move { Ok(reading.served().await) }).map_err(ClientError::from)??;
-    let nothing = || ShelfError::Nothing { place: shelf.place() };
+    let nothing = || ShelfError::Nothing {
+        place: shelf.place(),
+    };
     let (current, lock, before) = served.ok_or_else(nothing)?;
     let parsed = |text: String| Lock::parse(&shelf.place(), &text);
     let (lock, before) = (parsed(lock)?, before.map(parsed).transpose()?);
@@ -60,7 +66,9 @@ pub(crate) fn published(shelf: &Shelf, demands: &Demands<'_>) -> Result<Found, F
             "{place} serves the lock {fingerprint}, which is none of those that are expected"
         )));
     }
-    let entries = std::iter::once(&lock).chain(&before).flat_map(Lock::each_entry);
+    let entries = std::iter::once(&lock)
+        .chain(&before)
+        .flat_map(Lock::each_entry);
     let blobs: Arc<dyn BlobRead> = Arc::new(Offered::new(shelf, entries));
     let served = |lock: Lock, fingerprint: &Digest| ServedBundle {
         name: lock.name.clone().unwrap_or_else(|| place.clone()),
@@ -73,19 +81,41 @@ pub(crate) fn published(shelf: &Shelf, demands: &Demands<'_>) -> Result<Found, F
         registry: None,
     };
     let since = before.as_ref().map(|before| Since {
-        name: current.pointer.previous.iter().map(|digest| digest.short(12)).collect(),
+        name: current
+            .pointer
+            .previous
+            .iter()
+            .map(|digest| digest.short(12))
+            .collect(),
         changes: news(before, &lock),
     });
     let previous = current.pointer.previous.as_ref();
-    let earlier =
-        before.zip(previous).map(|(lock, fingerprint)| served(lock, fingerprint)).into_iter().collect();
-    let all = vec![ServedBundle { since, ..served(lock, fingerprint) }];
+    let earlier = before
+        .zip(previous)
+        .map(|(lock, fingerprint)| served(lock, fingerprint))
+        .into_iter()
+        .collect();
+    let all = vec![ServedBundle {
+        since,
+        ..served(lock, fingerprint)
+    }];
     let (shelf, current) = (shelf.clone(), Arc::new(current));
     let is_outdated: IsOutdated = Arc::new(move || {
         let (shelf, current) = (shelf.clone(), current.clone());
-        async move { shelf.has_changed(&current).await.map_err(|error| error.to_string()) }.boxed()
+        async move {
+            shelf
+                .has_changed(&current)
+                .await
+                .map_err(|error| error.to_string())
+        }
+        .boxed()
     });
-    Ok(Found { all, content: vec![blobs], earlier, is_outdated: Some(is_outdated) })
+    Ok(Found {
+        all,
+        content: vec![blobs],
+        earlier,
+        is_outdated: Some(is_outdated),
+    })
 }
 
 /// What is new in a lock.

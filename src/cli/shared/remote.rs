@@ -1,4 +1,5 @@
-//! Bundles in an object store, which are named in place of a file, `s3://bucket/bundle.tar.zst`: read, and written.
+//! Bundles in an object store, which are named in place of a file, `s3://bucket/bundle.tar.zst`:
+//! read, and written.
 
 use crate::cli::shared::{Context, Failure};
 use crate::client::ClientError;
@@ -22,9 +23,12 @@ pub(crate) fn is_remote(path: &Path) -> bool {
 /// # Errors
 /// When it is not there, the object store refuses, or it is no bundle.
 pub(crate) fn remote(context: &Context, path: &Path) -> Result<Option<Bundle>, Failure> {
-    let Some((bucket, name)) = object(context, path)? else { return Ok(None) };
+    let Some((bucket, name)) = object(context, path)? else {
+        return Ok(None);
+    };
     let opened = OpenObject::open(&bucket, &name);
-    let object = opened.map_err(|error| Failure::from(ClientError::from(error)).on(Side::Source))?;
+    let object =
+        opened.map_err(|error| Failure::from(ClientError::from(error)).on(Side::Source))?;
     Ok(Some(Bundle::open_object(Arc::new(object))?))
 }
 
@@ -33,15 +37,27 @@ pub(crate) fn remote(context: &Context, path: &Path) -> Result<Option<Bundle>, F
 /// # Errors
 /// When it names no object, or the object store cannot be used (exit 2).
 pub(crate) fn object(context: &Context, path: &Path) -> Result<Option<(Bucket, String)>, Failure> {
-    let Some(text) = path.to_str().filter(|text| Location::is_meant(text)) else { return Ok(None) };
-    let location: Location = text.parse().map_err(|error| Failure::usage(format!("{error}")))?;
+    let Some(text) = path.to_str().filter(|text| Location::is_meant(text)) else {
+        return Ok(None);
+    };
+    let location: Location = text
+        .parse()
+        .map_err(|error| Failure::usage(format!("{error}")))?;
     let (folder, name) = location.split();
     if name.is_empty() {
-        return Err(Failure::usage(format!("{text} is a bucket; name a bundle in it")));
+        return Err(Failure::usage(format!(
+            "{text} is a bucket; name a bundle in it"
+        )));
     }
     // one connection for each answer under way: whoever reads says how many these are
-    let limits = Limits { per_host: context.limits.requests.max(context.limits.per_host), ..context.limits };
-    Ok(Some((context.client_beside(limits)?.bucket(&folder)?, name.to_owned())))
+    let limits = Limits {
+        per_host: context.limits.requests.max(context.limits.per_host),
+        ..context.limits
+    };
+    Ok(Some((
+        context.client_beside(limits)?.bucket(&folder)?,
+        name.to_owned(),
+    )))
 }
 
 /// A bundle that is written to an object.
@@ -57,7 +73,10 @@ impl Upload {
         name: &str,
         lock: &Lock,
     ) -> Result<(Upload, UploadGuard), ClientError> {
-        let content: u64 = stored_once(lock.each_entry()).iter().map(|blob| blob.size).sum();
+        let content: u64 = stored_once(lock.each_entry())
+            .iter()
+            .map(|blob| blob.size)
+            .sum();
         // what a bundle has beside content is small
         let (writer, guard) = ObjectWriter::begin(bucket, name, content + content / 64)?;
         Ok((Upload(writer), guard))
@@ -79,6 +98,9 @@ impl Upload {
         let Upload(mut writer) = self;
         let written = write_stream(plan, blobs, (out, &mut writer), options, signer, progress)?;
         writer.finish().map_err(ClientError::from)?;
-        Ok(PackedBundle { files: vec![out.into()], ..written })
+        Ok(PackedBundle {
+            files: vec![out.into()],
+            ..written
+        })
     }
 }

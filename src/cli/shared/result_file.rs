@@ -16,8 +16,8 @@ pub(crate) fn write_to(out: &Path, made: &str) -> Result<(), Failure> {
     })
 }
 
-/// Writes the text of `made` to `out`, and returns the outcome with `lines` in its place; without `out` the
-/// outcome itself, whose text is a document.
+/// Writes the text of `made` to `out`, and returns the outcome with `lines` in its place; without
+/// `out` the outcome itself, whose text is a document.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -32,5 +32,8 @@ pub(crate) fn write_result(
         return Ok(made.document());
     };
     write_to(path, &made.text)?;
-    Ok(Outcome { text: lines.iter().map(|line| one_line(line) + "\n").collect(), ..made })
+    Ok(Outcome {
+        text: lines.iter().map(|line| one_line(line) + "\n").collect(),
+        ..made
+    })
 }

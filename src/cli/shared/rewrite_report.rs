@@ -44,26 +44,51 @@ pub(crate) fn outcome(
     not_locked: Option<&NotLocked>,
     mut text: String,
 ) -> Result<Outcome, Failure> {
-    let members = || done.iter().filter_map(|done| done.result.as_ref().ok()).flatten();
-    let occurrences =
-        || members().flat_map(|member| member.new.scan.found.iter().map(move |found| (member, found)));
+    let members = || {
+        done.iter()
+            .filter_map(|done| done.result.as_ref().ok())
+            .flatten()
+    };
+    let occurrences = || {
+        members().flat_map(|member| {
+            member
+                .new
+                .scan
+                .found
+                .iter()
+                .map(move |found| (member, found))
+        })
+    };
     let failed = done.iter().filter(|done| done.result.is_err()).count();
-    let changes = occurrences().filter(|(_, occurrence)| occurrence.is_change()).count();
-    let settled =
-        occurrences().filter(|(_, occurrence)| matches!(occurrence.meaning, Meaning::Settled { .. })).count();
-    let left =
-        occurrences().filter(|(_, occurrence)| matches!(occurrence.meaning, Meaning::Left { .. })).count();
+    let changes = occurrences()
+        .filter(|(_, occurrence)| occurrence.is_change())
+        .count();
+    let settled = occurrences()
+        .filter(|(_, occurrence)| matches!(occurrence.meaning, Meaning::Settled { .. }))
+        .count();
+    let left = occurrences()
+        .filter(|(_, occurrence)| matches!(occurrence.meaning, Meaning::Left { .. }))
+        .count();
 
-    let mut notes: Vec<String> =
-        done.iter().filter_map(|done| Some(reason(&done.name, done.result.as_ref().err()?))).collect();
+    let mut notes: Vec<String> = done
+        .iter()
+        .filter_map(|done| Some(reason(&done.name, done.result.as_ref().err()?)))
+        .collect();
     let losses = |done: &Done| -> Vec<String> {
-        done.lost.iter().map(|lost| format!("{}: lost {lost}", done.name)).collect()
+        done.lost
+            .iter()
+            .map(|lost| format!("{}: lost {lost}", done.name))
+            .collect()
     };
     notes.extend(done.iter().flat_map(losses));
     if mode == Mode::Kustomize {
         text = kustomize::component(members(), &mut notes);
     }
-    let mut report = if context.has_document() { report(done) } else { Report::default() };
+    let mut report = if context.has_document() {
+        report(done)
+    } else {
+        Report::default()
+    };
     if matches!(mode, Mode::Stdout | Mode::Kustomize) && context.global.output == OutputMode::Json {
         report.extra.insert("text".into(), text.clone().into());
     }
@@ -71,35 +96,51 @@ pub(crate) fn outcome(
         report.extra.insert("unknown".into(), not_locked.member());
     }
     if failed == done.len() {
-        return Err(Failure { report: report.into(), ..Failure::of_lines(Exit::Failed, &notes) });
+        return Err(Failure {
+            report: report.into(),
+            ..Failure::of_lines(Exit::Failed, &notes)
+        });
     }
     notes.iter().for_each(|line| context.progress.note(line));
     let mut lines = Vec::new();
     if matches!(mode, Mode::Check | Mode::InPlace | Mode::Out(_)) {
-        lines.extend(occurrences().filter_map(|(member, occurrence)| change(&member.path, occurrence)));
+        lines.extend(
+            occurrences().filter_map(|(member, occurrence)| change(&member.path, occurrence)),
+        );
     }
-    lines.extend(occurrences().filter_map(|(member, occurrence)| leaving(&member.path, occurrence)));
+    lines
+        .extend(occurrences().filter_map(|(member, occurrence)| leaving(&member.path, occurrence)));
     lines.push(match (changes, settled, left) {
         (0, 0, 0) => NOTHING_KNOWN.into(),
         _ => {
             let to_do = matches!(mode, Mode::Check | Mode::Diff | Mode::Kustomize);
             let verb = if to_do { "to rewrite" } else { "rewritten" };
-            let files =
-                members().filter(|member| member.new.scan.found.iter().any(Occurrence::is_change)).count();
-            let rest =
-                [(settled, "at their destination already"), (left, "left"), (failed, "files not rewritten")];
+            let files = members()
+                .filter(|member| member.new.scan.found.iter().any(Occurrence::is_change))
+                .count();
+            let rest = [
+                (settled, "at their destination already"),
+                (left, "left"),
+                (failed, "files not rewritten"),
+            ];
             let rest = rest.iter().filter(|(count, _)| *count > 0);
-            let rest: String = rest.map(|(count, what)| format!("; {count} {what}")).collect();
+            let rest: String = rest
+                .map(|(count, what)| format!("; {count} {what}"))
+                .collect();
             format!(
                 "{verb}: {changes} (in {files} of {}){rest}",
                 count_of(members().count() + failed, "file")
             )
         }
     });
-    let ambiguous = occurrences().filter(|(_, occurrence)| is_ambiguous(occurrence)).count();
+    let ambiguous = occurrences()
+        .filter(|(_, occurrence)| is_ambiguous(occurrence))
+        .count();
     if ambiguous > 0 {
-        let (references, name) =
-            (count_of(ambiguous, "reference"), if ambiguous == 1 { "names" } else { "name" });
+        let (references, name) = (
+            count_of(ambiguous, "reference"),
+            if ambiguous == 1 { "names" } else { "name" },
+        );
         lines.push(format!(
             "{references} to a locked repository {name} neither a host nor a tag: a pod would pull from the internet; write \
              the host"
@@ -115,12 +156,14 @@ pub(crate) fn outcome(
     Ok(Outcome::new(report, text, exit(mode, changes + ambiguous > 0, failed)).document())
 }
 
-/// Whether an image stands there that is left because it names neither a host nor a tag, although the lock has its
-/// repository: a node would pull it from its default registry.
+/// Whether an image stands there that is left because it names neither a host nor a tag, although
+/// the lock has its repository: a node would pull it from its default registry.
 fn is_ambiguous(occurrence: &Occurrence) -> bool {
     let is_left = matches!(occurrence.meaning, Meaning::Left { .. }) && occurrence.role.is_image();
     let reference = || occurrence.written.parse::<ImageRef>();
-    is_left && !names_host(&occurrence.written) && reference().is_ok_and(|reference| !reference.is_pinned())
+    is_left
+        && !names_host(&occurrence.written)
+        && reference().is_ok_and(|reference| !reference.is_pinned())
 }
 
 /// What went wrong with a file.
@@ -132,17 +175,29 @@ fn reason(name: &str, error: &RewriteError) -> String {
 }
 
 fn change(name: &str, occurrence: &Occurrence) -> Option<String> {
-    let Meaning::Known { to, reaches, .. } = &occurrence.meaning else { return None };
+    let Meaning::Known { to, reaches, .. } = &occurrence.meaning else {
+        return None;
+    };
     let reaches = match reaches.as_slice() {
         [] => String::new(),
         reaches => format!(" (a prefix; it can become {})", reaches.join(", ")),
     };
-    Some(format!("{}: {} -> {to}{reaches}", occurrence.place(name), occurrence.written))
+    Some(format!(
+        "{}: {} -> {to}{reaches}",
+        occurrence.place(name),
+        occurrence.written
+    ))
 }
 
 fn leaving(name: &str, occurrence: &Occurrence) -> Option<String> {
-    let Meaning::Left { why } = &occurrence.meaning else { return None };
-    Some(format!("{}: left {}: {why}", occurrence.place(name), occurrence.written))
+    let Meaning::Left { why } = &occurrence.meaning else {
+        return None;
+    };
+    Some(format!(
+        "{}: left {}: {why}",
+        occurrence.place(name),
+        occurrence.written
+    ))
 }
 
 /// Who reads what a diff writes to stdout.
@@ -170,8 +225,16 @@ fn report(done: &[Done]) -> Report {
         for Member { path, new, .. } in members {
             let (mut settled, before) = (0, changes.len());
             for occurrence in &new.scan.found {
-                let Occurrence { line, column, inside, written, role, .. } = occurrence;
-                let mut entry = json!({"file": path, "line": line, "column": column, "position": role});
+                let Occurrence {
+                    line,
+                    column,
+                    inside,
+                    written,
+                    role,
+                    ..
+                } = occurrence;
+                let mut entry =
+                    json!({"file": path, "line": line, "column": column, "position": role});
                 if let Some(inside) = inside {
                     entry["inside"] = json!(inside);
                 }
@@ -204,7 +267,9 @@ fn report(done: &[Done]) -> Report {
     }
     let mut report = Report::default();
     let members = [("files", files), ("changes", changes), ("left", left)];
-    report.extra.extend(members.map(|(name, list)| (name.to_owned(), Value::Array(list))));
+    report
+        .extra
+        .extend(members.map(|(name, list)| (name.to_owned(), Value::Array(list))));
     report
 }
 

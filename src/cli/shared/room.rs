@@ -1,5 +1,5 @@
-//! What a dry run says of the room that is needed and is there, and outputs that are found unwritable before anything
-//! else is done.
+//! What a dry run says of the room that is needed and is there, and outputs that are found
+//! unwritable before anything else is done.
 
 use super::{Exit, Failure};
 use landfall_content::{Room, folder_of};
@@ -18,12 +18,19 @@ pub(crate) fn room_of(folder: &Path, needed: u64) -> Result<Room, Failure> {
 
 /// Puts the room into the report of a dry run, and gives the line about it.
 pub(crate) fn tell_room(report: &mut Report, room: &Room) -> String {
-    report.extra.insert("needed_bytes".into(), json!(room.needed));
-    report.extra.insert("available_bytes".into(), json!(room.free));
+    report
+        .extra
+        .insert("needed_bytes".into(), json!(room.needed));
+    report
+        .extra
+        .insert("available_bytes".into(), json!(room.free));
     let (needed, free) = (human_size(room.needed), human_size(room.free));
     let enough = if room.is_enough() { "" } else { ": not enough" };
     let folder = room.folder.display();
-    format!("  needs at most     {needed} ({} bytes); {folder} has {free} free{enough}\n", room.needed)
+    format!(
+        "  needs at most     {needed} ({} bytes); {folder} has {free} free{enough}\n",
+        room.needed
+    )
 }
 
 /// Refuses a file that could not be written when everything else is done.
@@ -34,15 +41,24 @@ pub(crate) fn check_output(what: &str, file: &Path) -> Result<(), Failure> {
     let folder = folder_of(file);
     // a link or a device is written to as it stands
     let is_there = file.exists();
-    let place = if is_there && !file.is_file() { file } else { folder };
+    let place = if is_there && !file.is_file() {
+        file
+    } else {
+        folder
+    };
     let fault = if file.is_dir() {
         Some("it is a folder; name a file in it".to_owned())
     } else if !folder.exists() {
-        Some(format!("there is no folder {}; make it first", folder.display()))
+        Some(format!(
+            "there is no folder {}; make it first",
+            folder.display()
+        ))
     } else if !folder.is_dir() {
         Some(format!("{} is no folder", folder.display()))
     } else {
-        rustix::fs::access(place, rustix::fs::Access::WRITE_OK).err().map(|error| error.to_string())
+        rustix::fs::access(place, rustix::fs::Access::WRITE_OK)
+            .err()
+            .map(|error| error.to_string())
     };
     let Some(fault) = fault else { return Ok(()) };
     let message = format!("cannot write {what} {}: {fault}", file.display());
@@ -61,7 +77,10 @@ mod tests {
         check_output("the report", Path::new("/dev/null")).unwrap();
         assert!(message(dir.path()).ends_with("it is a folder; name a file in it"));
         let nowhere = message(&dir.path().join("none/new.json"));
-        assert!(nowhere.contains("there is no folder") && nowhere.ends_with("make it first"), "{nowhere}");
+        assert!(
+            nowhere.contains("there is no folder") && nowhere.ends_with("make it first"),
+            "{nowhere}"
+        );
         std::fs::write(dir.path().join("file"), "").unwrap();
         assert!(message(&dir.path().join("file/new.json")).contains("file"));
     }

@@ -28,9 +28,10 @@ impl Choice {
     fn parse(text: &str) -> Result<Choice, String> {
         match text {
             "auto" => Ok(Choice::Auto),
-            _ => {
-                text.parse().map(Choice::Given).map_err(|error: landfall_model::ShardError| error.to_string())
-            }
+            _ => text
+                .parse()
+                .map(Choice::Given)
+                .map_err(|error: landfall_model::ShardError| error.to_string()),
         }
     }
 }
@@ -38,7 +39,8 @@ impl Choice {
 /// The variable that has the shard as the flag does.
 const WHOLE: &str = "LANDFALL_SHARD";
 
-/// Who tells the number of a runner, and how many there are: the two variables, and the number of the first runner.
+/// Who tells the number of a runner, and how many there are: the two variables, and the number of
+/// the first runner.
 const TOLD: [(&str, &str, usize); 3] = [
     ("LANDFALL_SHARD_INDEX", "LANDFALL_SHARDS", 0),
     ("JOB_COMPLETION_INDEX", "LANDFALL_SHARDS", 0),
@@ -54,7 +56,9 @@ impl ShardFlag {
         match self.choice {
             None => Ok(Shard::default()),
             Some(Choice::Given(shard)) => Ok(shard),
-            Some(Choice::Auto) => told(|name| std::env::var(name).ok().filter(|value| !value.is_empty())),
+            Some(Choice::Auto) => {
+                told(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+            }
         }
     }
 
@@ -67,7 +71,9 @@ impl ShardFlag {
 /// The shard that the environment tells.
 fn told(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, Failure> {
     if let Some(text) = variable(WHOLE) {
-        return text.parse().map_err(|error| Failure::usage(format!("--shard auto: {WHOLE}: {error}")));
+        return text
+            .parse()
+            .map_err(|error| Failure::usage(format!("--shard auto: {WHOLE}: {error}")));
     }
     let mut found = BTreeMap::new();
     for (index, count, first) in TOLD {
@@ -92,7 +98,10 @@ fn told(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, Failure> {
         found.insert(index, shard.ok_or_else(wrong)?);
     }
     let mut all = found.iter();
-    match (all.next(), all.find(|(_, shard)| found.values().next() != Some(shard))) {
+    match (
+        all.next(),
+        all.find(|(_, shard)| found.values().next() != Some(shard)),
+    ) {
         (None, _) => Err(Failure::usage(format!(
             "--shard auto: nothing in the environment says which shard this is; give --shard I/N, or set {WHOLE}=I/N, or \
              LANDFALL_SHARD_INDEX (from 0) and LANDFALL_SHARDS"
@@ -109,7 +118,10 @@ pub(crate) fn tell_shard(flag: &ShardFlag, shard: Shard, report: &mut Report) ->
     if !flag.is_given() {
         return String::new();
     }
-    report.extra.insert("shard".into(), json!({"number": shard.number(), "of": shard.count()}));
+    report.extra.insert(
+        "shard".into(),
+        json!({"number": shard.number(), "of": shard.count()}),
+    );
     format!("shard {shard}: ")
 }
 
@@ -124,18 +136,41 @@ mod tests {
 
     /// What `auto` makes of these variables: the shard, or what it tells.
     fn auto(variables: &[(&str, &str)]) -> String {
-        let of =
-            |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
+        let of = |name: &str| {
+            variables
+                .iter()
+                .find(|(own, _)| *own == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
         told(of).map_or_else(|failure| failure.message, |shard| shard.to_string())
     }
 
     #[test]
     fn each_ci_counts_as_it_does() {
-        assert_eq!(auto(&[("LANDFALL_SHARD", "3/8"), ("CI_NODE_INDEX", "1"), ("CI_NODE_TOTAL", "2")]), "3/8");
-        assert_eq!(auto(&[("JOB_COMPLETION_INDEX", "0"), ("LANDFALL_SHARDS", "8")]), "1/8");
-        assert_eq!(auto(&[("JOB_COMPLETION_INDEX", "7"), ("LANDFALL_SHARDS", "8")]), "8/8");
-        assert_eq!(auto(&[("LANDFALL_SHARD_INDEX", "2"), ("LANDFALL_SHARDS", "4")]), "3/4");
-        assert_eq!(auto(&[("CI_NODE_INDEX", "1"), ("CI_NODE_TOTAL", "5")]), "1/5");
+        assert_eq!(
+            auto(&[
+                ("LANDFALL_SHARD", "3/8"),
+                ("CI_NODE_INDEX", "1"),
+                ("CI_NODE_TOTAL", "2")
+            ]),
+            "3/8"
+        );
+        assert_eq!(
+            auto(&[("JOB_COMPLETION_INDEX", "0"), ("LANDFALL_SHARDS", "8")]),
+            "1/8"
+        );
+        assert_eq!(
+            auto(&[("JOB_COMPLETION_INDEX", "7"), ("LANDFALL_SHARDS", "8")]),
+            "8/8"
+        );
+        assert_eq!(
+            auto(&[("LANDFALL_SHARD_INDEX", "2"), ("LANDFALL_SHARDS", "4")]),
+            "3/4"
+        );
+        assert_eq!(
+            auto(&[("CI_NODE_INDEX", "1"), ("CI_NODE_TOTAL", "5")]),
+            "1/5"
+        );
         let same = [
             ("CI_NODE_INDEX", "2"),
             ("CI_NODE_TOTAL", "5"),
@@ -148,15 +183,30 @@ mod tests {
     #[test]
     fn what_is_no_shard_is_told_with_what_to_do() {
         for (variables, words) in [
-            (&[][..], "nothing in the environment says which shard this is; give --shard I/N"),
-            (&[("LANDFALL_SHARD", "0/8")], "LANDFALL_SHARD: '0/8' is no shard: write I/N"),
-            (&[("JOB_COMPLETION_INDEX", "0")], "LANDFALL_SHARDS does not say how many there are"),
+            (
+                &[][..],
+                "nothing in the environment says which shard this is; give --shard I/N",
+            ),
+            (
+                &[("LANDFALL_SHARD", "0/8")],
+                "LANDFALL_SHARD: '0/8' is no shard: write I/N",
+            ),
+            (
+                &[("JOB_COMPLETION_INDEX", "0")],
+                "LANDFALL_SHARDS does not say how many there are",
+            ),
             (
                 &[("JOB_COMPLETION_INDEX", "8"), ("LANDFALL_SHARDS", "8")],
                 "no runner of so many: the first one has 0",
             ),
-            (&[("CI_NODE_INDEX", "0"), ("CI_NODE_TOTAL", "8")], "no runner of so many: the first one has 1"),
-            (&[("CI_NODE_INDEX", "x"), ("CI_NODE_TOTAL", "8")], "CI_NODE_INDEX is 'x'"),
+            (
+                &[("CI_NODE_INDEX", "0"), ("CI_NODE_TOTAL", "8")],
+                "no runner of so many: the first one has 1",
+            ),
+            (
+                &[("CI_NODE_INDEX", "x"), ("CI_NODE_TOTAL", "8")],
+                "CI_NODE_INDEX is 'x'",
+            ),
             (
                 &[
                     ("CI_NODE_INDEX", "1"),

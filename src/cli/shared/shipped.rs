@@ -15,7 +15,11 @@ const SITE: &str = "site.yaml";
 
 /// What is shipped, one line a system.
 pub(crate) fn listing() -> Outcome {
-    let width = CATALOGUE.iter().map(|shipped| shipped.name.len()).max().unwrap_or(0);
+    let width = CATALOGUE
+        .iter()
+        .map(|shipped| shipped.name.len())
+        .max()
+        .unwrap_or(0);
     let mut text = String::new();
     let mut systems = Vec::new();
     for shipped in CATALOGUE {
@@ -31,7 +35,8 @@ pub(crate) fn listing() -> Outcome {
     Outcome::of(report, text)
 }
 
-/// Writes what is shipped for `system` to the folder `out`, with `to` as the site's registry where it is given.
+/// Writes what is shipped for `system` to the folder `out`, with `to` as the site's registry where
+/// it is given.
 ///
 /// # Errors
 /// When one of the files is there already, or cannot be written.
@@ -46,8 +51,10 @@ pub(crate) fn written(
             "landfall ships nothing for {system}; `landfall init --list` shows what it does"
         )));
     };
-    let mut files: Vec<(PathBuf, String)> =
-        shipped.alone().map(|(name, text)| (out.join(name), text)).collect();
+    let mut files: Vec<(PathBuf, String)> = shipped
+        .alone()
+        .map(|(name, text)| (out.join(name), text))
+        .collect();
     let is_site = |path: &Path| path.ends_with(SITE);
     if let Some(to) = to {
         for (path, text) in files.iter_mut().filter(|(path, _)| is_site(path)) {
@@ -56,28 +63,55 @@ pub(crate) fn written(
     }
     refuse_present(&files.iter().map(|(path, _)| path).collect::<Vec<_>>())?;
     let mut report = Report::default();
-    let next = format!("landfall lock -f {}", shell_word(&out.display().to_string()));
-    let names: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
-    let members = [("written", json!(names)), ("edit", json!(shipped.edit)), ("next", json!(next))];
-    report.extra.extend(members.map(|(name, value)| (name.to_owned(), value)));
+    let next = format!(
+        "landfall lock -f {}",
+        shell_word(&out.display().to_string())
+    );
+    let names: Vec<String> = files
+        .iter()
+        .map(|(path, _)| path.display().to_string())
+        .collect();
+    let members = [
+        ("written", json!(names)),
+        ("edit", json!(shipped.edit)),
+        ("next", json!(next)),
+    ];
+    report
+        .extra
+        .extend(members.map(|(name, value)| (name.to_owned(), value)));
     let mut text = String::new();
     if dry_run {
-        files.iter().for_each(|(path, content)| text += &format!("--- {}\n{content}", path.display()));
+        files
+            .iter()
+            .for_each(|(path, content)| text += &format!("--- {}\n{content}", path.display()));
         return Ok(Outcome::new(report, text, Exit::Done).document());
     }
-    let new: Vec<(PathBuf, &str)> = files.iter().map(|(path, text)| (path.clone(), text.as_str())).collect();
+    let new: Vec<(PathBuf, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.clone(), text.as_str()))
+        .collect();
     let new: &NewFiles<'_> = &new;
     write_new(out, new, || Ok(()))?;
-    names.iter().for_each(|name| text += &format!("wrote {name}\n"));
-    shipped.edit.iter().for_each(|line| text += &format!("edit {line}\n"));
+    names
+        .iter()
+        .for_each(|name| text += &format!("wrote {name}\n"));
+    shipped
+        .edit
+        .iter()
+        .for_each(|line| text += &format!("edit {line}\n"));
     text += &format!("next: {next}\n");
     Ok(Outcome::new(report, text, Exit::Done))
 }
 
 /// The site's `text` with `address` in place of its registry's.
 fn with_address(path: &Path, text: &str, address: &str) -> Result<String, Failure> {
-    let old = Site::parse(path, text)?.registry.map(|registry| registry.address).unwrap_or_default();
-    let Some(at) = text.find("address:").filter(|_| !old.is_empty()) else { return Ok(text.to_owned()) };
+    let old = Site::parse(path, text)?
+        .registry
+        .map(|registry| registry.address)
+        .unwrap_or_default();
+    let Some(at) = text.find("address:").filter(|_| !old.is_empty()) else {
+        return Ok(text.to_owned());
+    };
     let (before, behind) = text.split_at(at);
     Ok(before.to_owned() + &behind.replacen(&old, address, 1))
 }

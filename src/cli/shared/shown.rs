@@ -1,4 +1,5 @@
-//! What an HTML report shows beside the report itself: the content that a command was about, and how long its phases took.
+//! What an HTML report shows beside the report itself: the content that a command was about, and
+//! how long its phases took.
 
 use super::Global;
 use super::age::Age;
@@ -9,7 +10,9 @@ use landfall_content::{BlobRead, Entry};
 use landfall_item::lockfile::Lock;
 use landfall_model::ImageRef;
 use landfall_model::report::page::{Carried, Page, Phase, ShownPackage, render};
-use landfall_model::report::{ErrorInfo, Kind, Notice, NoticeKind, Progress, Report, RunStatus, count_of};
+use landfall_model::report::{
+    ErrorInfo, Kind, Notice, NoticeKind, Progress, Report, RunStatus, count_of,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +29,8 @@ pub(crate) struct Shown {
 
 /// Whether a report of this name is an HTML page.
 pub(crate) fn is_page(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end.eq_ignore_ascii_case("html") || end.eq_ignore_ascii_case("htm"))
+    path.extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("html") || end.eq_ignore_ascii_case("htm"))
 }
 
 impl Shown {
@@ -42,7 +46,12 @@ impl Shown {
 
     /// Of a bundle alone, whenever it is looked at.
     pub(crate) fn of_bundle() -> Shown {
-        Shown { is_wanted: true, started: None, content: Mutex::default(), phases: Mutex::default() }
+        Shown {
+            is_wanted: true,
+            started: None,
+            content: Mutex::default(),
+            phases: Mutex::default(),
+        }
     }
 
     /// Whether somebody asked for a page.
@@ -53,11 +62,17 @@ impl Shown {
     /// What of the content says that it was made longer ago than `age`.
     pub(crate) fn older_than(&self, age: &Age, today: Date) -> Vec<Notice> {
         let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = content.iter().filter_map(|one| Some((one, one.created.as_deref()?)));
+        let told = content
+            .iter()
+            .filter_map(|one| Some((one, one.created.as_deref()?)));
         let old = told.filter(|(_, created)| age.is_over(created, today));
         old.map(|(one, created)| {
             let day = created.get(..10).unwrap_or(created);
-            Notice::new(NoticeKind::Old, &one.name, format!("it was made on {day}, more than {age} ago"))
+            Notice::new(
+                NoticeKind::Old,
+                &one.name,
+                format!("it was made on {day}, more than {age} ago"),
+            )
         })
         .collect()
     }
@@ -77,7 +92,11 @@ impl Shown {
         error: Option<&ErrorInfo>,
         report: &Report,
     ) -> String {
-        let carried = self.content.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let carried = self
+            .content
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let phases = self.phases.lock().unwrap_or_else(PoisonError::into_inner);
         render(&Page {
             command: command.to_owned(),
@@ -95,7 +114,10 @@ impl Shown {
     /// `inner`, with an eye on the phases that it hears of.
     pub(crate) fn watch(self: &Arc<Shown>, inner: Arc<dyn Progress>) -> Arc<dyn Progress> {
         match self.is_wanted {
-            true => Arc::new(Watched { inner, shown: self.clone() }),
+            true => Arc::new(Watched {
+                inner,
+                shown: self.clone(),
+            }),
             false => inner,
         }
     }
@@ -105,8 +127,11 @@ impl Shown {
 pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<Carried> {
     let of_item = |item: &dyn landfall_item::LockedItem| {
         let entry: Entry = item.entry();
-        let sizes: BTreeMap<_, _> =
-            entry.parts.iter().map(|part| (part.descriptor.digest.clone(), part.descriptor.size)).collect();
+        let sizes: BTreeMap<_, _> = entry
+            .parts
+            .iter()
+            .map(|part| (part.descriptor.digest.clone(), part.descriptor.size))
+            .collect();
         let facts = match blobs.filter(|_| entry.kind == Kind::Image) {
             Some(blobs) => ImageFacts::of(&entry, blobs),
             None => ImageFacts::default(),
@@ -123,7 +148,9 @@ pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<Carried>
             group: group(item.reference(), &entry.name),
             blobs: sizes.into_iter().collect(),
             platforms: item.platforms().unwrap_or_default().into_iter().collect(),
-            attached: attached.map(|(what, count)| (what.to_owned(), count)).collect(),
+            attached: attached
+                .map(|(what, count)| (what.to_owned(), count))
+                .collect(),
             licences: facts.licences,
             created: facts.created,
             packages: packages.collect(),
@@ -149,12 +176,17 @@ fn group(image: Option<&ImageRef>, name: &str) -> String {
 
 /// What the bundle of a report is called: its series and number, or else its file.
 fn name_of_bundle(report: &Report) -> String {
-    let bundle = report.extra.get("bundle").unwrap_or(&serde_json::Value::Null);
+    let bundle = report
+        .extra
+        .get("bundle")
+        .unwrap_or(&serde_json::Value::Null);
     match (bundle["series"].as_str(), bundle["serial"].as_u64()) {
         (Some(series), Some(number)) => format!("{series} {number}"),
         _ => {
             let path = Path::new(bundle["path"].as_str().unwrap_or_default());
-            path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+            path.file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default()
         }
     }
 }
@@ -163,12 +195,17 @@ fn name_of_bundle(report: &Report) -> String {
 fn told(report: &Report) -> Vec<(String, String)> {
     let extra = &report.extra;
     let bundle = extra.get("bundle");
-    let text = |value: Option<&serde_json::Value>| value.and_then(|value| value.as_str()).map(str::to_owned);
+    let text = |value: Option<&serde_json::Value>| {
+        value.and_then(|value| value.as_str()).map(str::to_owned)
+    };
     let of_bundle = |member: &str| text(bundle.and_then(|bundle| bundle.get(member)));
     let facts = [
         ("bundle", of_bundle("path")),
         ("bundle digest", of_bundle("digest")),
-        ("lock fingerprint", of_bundle("lock").or_else(|| text(extra.get("lock")))),
+        (
+            "lock fingerprint",
+            of_bundle("lock").or_else(|| text(extra.get("lock"))),
+        ),
         ("series", of_bundle("series")),
         ("signed by", of_signer(bundle)),
         ("signature", signatures(bundle)),
@@ -177,7 +214,10 @@ fn told(report: &Report) -> Vec<(String, String)> {
         ("needs", bases(bundle)),
         ("it lacks", count_in(bundle, "partial", "item")),
     ];
-    facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    facts
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
 }
 
 /// How many there are of something that a bundle should better not have.
@@ -190,9 +230,13 @@ fn count_in(bundle: Option<&serde_json::Value>, member: &str, what: &str) -> Opt
 fn bases(bundle: Option<&serde_json::Value>) -> Option<String> {
     let bases = bundle?.get("bases")?.as_array()?;
     let digest = |base: &serde_json::Value| {
-        ["digest", "lock"]
-            .iter()
-            .find_map(|key| Some(format!("{} {}", base["kind"].as_str()?, base[*key].as_str()?)))
+        ["digest", "lock"].iter().find_map(|key| {
+            Some(format!(
+                "{} {}",
+                base["kind"].as_str()?,
+                base[*key].as_str()?
+            ))
+        })
     };
     let words: Vec<String> = bases.iter().filter_map(digest).collect();
     (!words.is_empty()).then(|| words.join(", or "))
@@ -200,18 +244,28 @@ fn bases(bundle: Option<&serde_json::Value>) -> Option<String> {
 
 fn of_signer(bundle: Option<&serde_json::Value>) -> Option<String> {
     let signers = bundle?.get("signers")?.as_array()?;
-    let words: Vec<&str> = signers.iter().filter_map(|signer| signer["key"].as_str()).collect();
+    let words: Vec<&str> = signers
+        .iter()
+        .filter_map(|signer| signer["key"].as_str())
+        .collect();
     (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// The keys of signatures that were not checked; of a bundle without any, that it has none.
 fn signatures(bundle: Option<&serde_json::Value>) -> Option<String> {
     let bundle = bundle.filter(|bundle| of_signer(Some(bundle)).is_none())?;
-    let keys: Vec<&str> =
-        bundle.get("signatures")?.as_array()?.iter().filter_map(|key| key.as_str()).collect();
+    let keys: Vec<&str> = bundle
+        .get("signatures")?
+        .as_array()?
+        .iter()
+        .filter_map(|key| key.as_str())
+        .collect();
     Some(match &keys[..] {
         [] => "none".into(),
-        keys => format!("{} (not checked: landfall verify --allowed-signers FILE does)", keys.join(", ")),
+        keys => format!(
+            "{} (not checked: landfall verify --allowed-signers FILE does)",
+            keys.join(", ")
+        ),
     })
 }
 
@@ -223,8 +277,17 @@ struct Watched {
 
 impl Progress for Watched {
     fn begin(&self, what: &str, items: u64, bytes: u64) {
-        let phase = Phase { what: what.to_owned(), items, bytes, seconds: 0.0 };
-        let mut phases = self.shown.phases.lock().unwrap_or_else(PoisonError::into_inner);
+        let phase = Phase {
+            what: what.to_owned(),
+            items,
+            bytes,
+            seconds: 0.0,
+        };
+        let mut phases = self
+            .shown
+            .phases
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         phases.push((phase, Instant::now()));
         drop(phases);
         self.inner.begin(what, items, bytes);
@@ -259,7 +322,11 @@ impl Progress for Watched {
     }
 
     fn end(&self) {
-        let mut phases = self.shown.phases.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut phases = self
+            .shown
+            .phases
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some((phase, begun)) = phases.last_mut().filter(|(phase, _)| phase.seconds == 0.0) {
             phase.seconds = begun.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
         }

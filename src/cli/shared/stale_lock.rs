@@ -12,23 +12,30 @@ use std::path::{Path, PathBuf};
 /// The most files of a folder that are looked at.
 const MOST_FILES: usize = 100;
 
-/// Notes each manifest beside the lock at `path` that belongs to it and names items that the lock lacks. A manifest belongs
-/// to the lock if both have the same `metadata.name`; without a name, if it was written after the lock.
+/// Notes each manifest beside the lock at `path` that belongs to it and names items that the lock
+/// lacks. A manifest belongs to the lock if both have the same `metadata.name`; without a name, if
+/// it was written after the lock.
 pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
     for manifest in manifests_beside(path) {
-        let Ok(wanted) = manifest::load(std::slice::from_ref(&manifest)) else { continue };
+        let Ok(wanted) = manifest::load(std::slice::from_ref(&manifest)) else {
+            continue;
+        };
         if wanted.name != lock.name || (wanted.name.is_none() && !is_newer(&manifest, path)) {
             continue;
         }
         let locked: BTreeSet<String> = lock.items().map(|item| item.name().into_owned()).collect();
         let lost = lock.missing.iter().map(|lost| &lost.name);
-        let lost: BTreeSet<&String> = lost.chain(lock.unresolved.iter().map(|lost| &lost.name)).collect();
+        let lost: BTreeSet<&String> = lost
+            .chain(lock.unresolved.iter().map(|lost| &lost.name))
+            .collect();
         let lacking: Vec<String> = wanted
             .names()
             .into_iter()
             .filter(|name| !locked.contains(name) && !lost.contains(name))
             .collect();
-        let Some(first) = lacking.first() else { continue };
+        let Some(first) = lacking.first() else {
+            continue;
+        };
         let more = match lacking.len() {
             1 => String::new(),
             count => format!(" and {} more", count_of(count - 1, "item")),
@@ -44,13 +51,27 @@ pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
 
 /// The manifests in the folder of the lock.
 fn manifests_beside(lock: &Path) -> Vec<PathBuf> {
-    let Ok(files) = fs::read_dir(folder_of(lock)) else { return Vec::new() };
-    let is_yaml = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
-    let files = files.filter_map(|file| Some(file.ok()?.path())).filter(is_yaml).take(MOST_FILES);
+    let Ok(files) = fs::read_dir(folder_of(lock)) else {
+        return Vec::new();
+    };
+    let is_yaml = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|ending| ending == "yaml" || ending == "yml")
+    };
+    let files = files
+        .filter_map(|file| Some(file.ok()?.path()))
+        .filter(is_yaml)
+        .take(MOST_FILES);
     // as people call it who stand in this folder
-    let short = |path: PathBuf| path.strip_prefix(".").map(Path::to_path_buf).unwrap_or(path);
-    let mut found: Vec<PathBuf> =
-        files.filter(|path| path.is_file() && is_manifest(path)).map(short).collect();
+    let short = |path: PathBuf| {
+        path.strip_prefix(".")
+            .map(Path::to_path_buf)
+            .unwrap_or(path)
+    };
+    let mut found: Vec<PathBuf> = files
+        .filter(|path| path.is_file() && is_manifest(path))
+        .map(short)
+        .collect();
     found.sort();
     found
 }

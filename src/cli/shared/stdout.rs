@@ -12,7 +12,9 @@ use std::os::fd::AsFd;
 pub(crate) fn result_stdout(context: &Context, what: &str) -> Result<File, Failure> {
     let wrong = |why: &str| Failure::usage(format!("-o - writes {what} to stdout: {why}"));
     if context.global.output != OutputMode::Text {
-        return Err(wrong("the document of --output would go there too; --report FILE writes one to a file"));
+        return Err(wrong(
+            "the document of --output would go there too; --report FILE writes one to a file",
+        ));
     }
     if stdout().is_terminal() {
         return Err(wrong("send it to a pipe or a file, not to a terminal"));

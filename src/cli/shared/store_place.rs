@@ -28,19 +28,25 @@ impl fmt::Display for StorePlace {
 }
 
 impl StorePlace {
-    /// Opens the store for `client`, and the store on disk that keeps what a verb remembers between runs.
+    /// Opens the store for `client`, and the store on disk that keeps what a verb remembers between
+    /// runs.
     ///
     /// # Errors
     /// When one of them cannot be opened.
-    pub(crate) fn open(&self, context: &Context, client: &Client) -> Result<(Arc<dyn Store>, Disk), Failure> {
+    pub(crate) fn open(
+        &self,
+        context: &Context,
+        client: &Client,
+    ) -> Result<(Arc<dyn Store>, Disk), Failure> {
         match self {
             StorePlace::Folder(dir) => {
                 let disk = Disk::open(dir)?;
                 Ok((Arc::new(disk.clone()), disk))
             }
-            StorePlace::Bucket(location) => {
-                Ok((open_objects(client, location)?, Disk::open(&context.memory_dir()?)?))
-            }
+            StorePlace::Bucket(location) => Ok((
+                open_objects(client, location)?,
+                Disk::open(&context.memory_dir()?)?,
+            )),
         }
     }
 }
@@ -49,12 +55,17 @@ impl Context {
     /// Where the store is: `--store`, `LANDFALL_STORE`, or the user's cache folder.
     ///
     /// # Errors
-    /// When none of them is known, or it is no place in an object store though it is meant as one (exit 2).
+    /// When none of them is known, or it is no place in an object store though it is meant as one
+    /// (exit 2).
     pub(crate) fn store_place(&self) -> Result<StorePlace, Failure> {
-        let Some(named) = &self.global.store else { return Ok(StorePlace::Folder(cache_dir()?)) };
+        let Some(named) = &self.global.store else {
+            return Ok(StorePlace::Folder(cache_dir()?));
+        };
         match named.to_str().filter(|text| Location::is_meant(text)) {
             Some(text) => {
-                let location = text.parse().map_err(|error| Failure::usage(format!("--store: {error}")))?;
+                let location = text
+                    .parse()
+                    .map_err(|error| Failure::usage(format!("--store: {error}")))?;
                 Ok(StorePlace::Bucket(location))
             }
             None => Ok(StorePlace::Folder(named.clone())),
@@ -74,8 +85,8 @@ impl Context {
         }
     }
 
-    /// The folder for what a verb remembers between runs: the store's, or the user's cache folder where the store is in an
-    /// object store.
+    /// The folder for what a verb remembers between runs: the store's, or the user's cache folder
+    /// where the store is in an object store.
     ///
     /// # Errors
     /// As [`Context::store_place`].
@@ -101,7 +112,9 @@ impl Context {
     pub(crate) fn store(&self) -> Result<Arc<dyn Store>, Failure> {
         match self.store_place()? {
             StorePlace::Folder(dir) => Ok(Arc::new(Disk::open(&dir)?)),
-            StorePlace::Bucket(location) => open_objects(&self.client_beside(self.limits)?, &location),
+            StorePlace::Bucket(location) => {
+                open_objects(&self.client_beside(self.limits)?, &location)
+            }
         }
     }
 }
@@ -110,7 +123,10 @@ impl Context {
 ///
 /// # Errors
 /// When it cannot be opened.
-pub(crate) fn open_objects(client: &Client, location: &Location) -> Result<Arc<dyn Store>, Failure> {
+pub(crate) fn open_objects(
+    client: &Client,
+    location: &Location,
+) -> Result<Arc<dyn Store>, Failure> {
     let (bucket, patience) = (client.bucket(location)?, Patience::new(client.max_wait()));
     let objects = wait(async move { Objects::open(bucket, patience).await });
     Ok(Arc::new(objects.map_err(ClientError::from)?))
@@ -118,9 +134,14 @@ pub(crate) fn open_objects(client: &Client, location: &Location) -> Result<Arc<d
 
 /// The user's cache folder for a store.
 fn cache_dir() -> Result<PathBuf, Failure> {
-    let env = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let env = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     let cache = env("XDG_CACHE_HOME").or_else(|| env("HOME").map(|home| home.join(".cache")));
-    let missing =
-        || Failure::usage("there is no cache folder (HOME is not set); name a store with --store DIR");
+    let missing = || {
+        Failure::usage("there is no cache folder (HOME is not set); name a store with --store DIR")
+    };
     Ok(cache.ok_or_else(missing)?.join("landfall/store"))
 }

@@ -8,14 +8,19 @@ use std::collections::BTreeSet;
 /// One line for a change.
 pub(crate) fn change_line(change: &Change) -> String {
     let name = one_line(&change.name);
-    let short =
-        |digest: &Option<landfall_model::Digest>| digest.as_ref().map_or(String::new(), |d| d.short(12));
+    let short = |digest: &Option<landfall_model::Digest>| {
+        digest.as_ref().map_or(String::new(), |d| d.short(12))
+    };
     let (new, gone) = (change.new_referrers.len(), change.gone_referrers.len());
     match change.change {
         "changed" if new + gone > 0 => {
             format!("changed  {name} (referrers: {new} new, {gone} gone)")
         }
-        "moved" => format!("moved    {name} {} -> {}", short(&change.from), short(&change.to)),
+        "moved" => format!(
+            "moved    {name} {} -> {}",
+            short(&change.from),
+            short(&change.to)
+        ),
         other => format!("{other:8} {name}"),
     }
 }
@@ -27,7 +32,12 @@ pub(crate) fn change_lines(change: &Change) -> impl Iterator<Item = String> {
 
 /// One line for a change of an endpoint.
 pub(crate) fn endpoint_line(change: &EndpointChange) -> String {
-    format!("{:8} endpoint {}: {}", change.change, change.endpoint, one_line(&change.endpoint.why))
+    format!(
+        "{:8} endpoint {}: {}",
+        change.change,
+        change.endpoint,
+        one_line(&change.endpoint.why)
+    )
 }
 
 /// How many items of each kind are good, of how many: `6 of 10 images, 1 file`.
@@ -45,14 +55,19 @@ pub(crate) fn good_of_all(items: &[Item]) -> String {
             }
         })
         .collect();
-    if words.is_empty() { "nothing".into() } else { words.join(", ") }
+    if words.is_empty() {
+        "nothing".into()
+    } else {
+        words.join(", ")
+    }
 }
 
 /// `, 2 failed, 1 missing` for a summary; nothing where nothing is.
 pub(crate) fn lost_count(totals: &Totals) -> String {
     let counts = [(totals.failed, "failed"), (totals.missing, "missing")];
     let told = counts.into_iter().filter(|(count, _)| *count > 0);
-    told.map(|(count, word)| format!(", {count} {word}")).collect()
+    told.map(|(count, word)| format!(", {count} {word}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -81,9 +96,16 @@ mod tests {
             item(Kind::File, "d", Status::Present, None),
             item(Kind::Package, "e", Status::Failed, full),
         ];
-        assert_eq!(good_of_all(&items), "1 of 3 images, 1 file, 0 of 1 set of packages");
+        assert_eq!(
+            good_of_all(&items),
+            "1 of 3 images, 1 file, 0 of 1 set of packages"
+        );
         assert_eq!(good_of_all(&[]), "nothing");
-        let totals = Totals { failed: 3, missing: 1, ..Totals::default() };
+        let totals = Totals {
+            failed: 3,
+            missing: 1,
+            ..Totals::default()
+        };
         assert_eq!(lost_count(&totals), ", 3 failed, 1 missing");
     }
 }

@@ -14,8 +14,8 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// What the site's receipt says and the one that is to be written again, as far as they are there. With
-    /// `allow_older` every bundle is taken.
+    /// What the site's receipt says and the one that is to be written again, as far as they are
+    /// there. With `allow_older` every bundle is taken.
     ///
     /// # Errors
     /// When one is there and is no receipt (exit 2).
@@ -24,13 +24,23 @@ impl Taken {
         receipt: Option<&Path>,
         allow_older: bool,
     ) -> Result<Taken, Failure> {
-        let mut taken = Taken { allow_older, ..Taken::default() };
-        for path in receipt.map(Path::to_path_buf).into_iter().chain(context.site_receipt()) {
+        let mut taken = Taken {
+            allow_older,
+            ..Taken::default()
+        };
+        for path in receipt
+            .map(Path::to_path_buf)
+            .into_iter()
+            .chain(context.site_receipt())
+        {
             if matches!(path.try_exists(), Ok(false)) {
                 continue;
             }
             for (series, number) in input_file::receipt(&path)?.series {
-                let last = taken.last.entry(series).or_insert_with(|| (number, path.clone()));
+                let last = taken
+                    .last
+                    .entry(series)
+                    .or_insert_with(|| (number, path.clone()));
                 if last.0 < number {
                     *last = (number, path.clone());
                 }
@@ -60,8 +70,11 @@ impl Taken {
 
     /// The numbers for a new receipt, after this bundle was taken.
     pub(crate) fn after(&self, taken: Option<&Serial>) -> BTreeMap<String, u64> {
-        let mut all: BTreeMap<String, u64> =
-            self.last.iter().map(|(series, (number, _))| (series.clone(), *number)).collect();
+        let mut all: BTreeMap<String, u64> = self
+            .last
+            .iter()
+            .map(|(series, (number, _))| (series.clone(), *number))
+            .collect();
         all.extend(taken.map(|serial| (serial.series.clone(), serial.number)));
         all
     }

@@ -1,4 +1,5 @@
-//! A unified diff of a text and its edits. Where they are is known, so nothing is compared but the lines they are on.
+//! A unified diff of a text and its edits. Where they are is known, so nothing is compared but the
+//! lines they are on.
 
 use landfall_model::report::escape;
 use landfall_rewrite::Member;
@@ -34,7 +35,10 @@ pub(crate) fn diff(member: &Member, reader: Reader) -> String {
 
 /// The unified diff of `old` and its `edits`, for the file at `path`.
 pub(super) fn unified(path: &str, old: &str, edits: Vec<Edit>, reader: Reader) -> String {
-    let mut out = Out { text: String::new(), reader };
+    let mut out = Out {
+        text: String::new(),
+        reader,
+    };
     let changes = changes(old, edits);
     let mut rest = changes.as_slice();
     if !rest.is_empty() {
@@ -43,7 +47,10 @@ pub(super) fn unified(path: &str, old: &str, edits: Vec<Edit>, reader: Reader) -
     }
     let mut more = 0;
     while !rest.is_empty() {
-        let near = rest.windows(2).take_while(|pair| pair[1].line - pair[0].end() <= 2 * CONTEXT).count();
+        let near = rest
+            .windows(2)
+            .take_while(|pair| pair[1].line - pair[0].end() <= 2 * CONTEXT)
+            .count();
         let hunk;
         (hunk, rest) = rest.split_at(near + 1);
         out.hunk(old, hunk, &mut more);
@@ -99,22 +106,32 @@ fn changes(old: &str, edits: Vec<Edit>) -> Vec<Change> {
     changes
 }
 
-/// The end of the lines that an edit changes: an edit of whole lines leaves the line behind it alone.
+/// The end of the lines that an edit changes: an edit of whole lines leaves the line behind it
+/// alone.
 fn changed_until(old: &str, range: &Range<usize>, bytes: &str) -> usize {
     let begins_line = |at: usize| at == 0 || old[..at].ends_with('\n');
     let is_whole = bytes.is_empty() || bytes.ends_with('\n');
     if is_whole && begins_line(range.start) && begins_line(range.end) {
         return range.end;
     }
-    old[range.end..].find('\n').map_or(old.len(), |len| range.end + len + 1)
+    old[range.end..]
+        .find('\n')
+        .map_or(old.len(), |len| range.end + len + 1)
 }
 
-/// `old` and `new` without the lines that both begin and end with: where that is in `old`, and what is left of `new`.
+/// `old` and `new` without the lines that both begin and end with: where that is in `old`, and what
+/// is left of `new`.
 fn shortened<'n>(old: &str, new: &'n str) -> (usize, usize, &'n str) {
     let pairs = || old.split_inclusive('\n').zip(new.split_inclusive('\n'));
-    let from: usize = pairs().take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum();
+    let from: usize = pairs()
+        .take_while(|(a, b)| a == b)
+        .map(|(a, _)| a.len())
+        .sum();
     let (old_rest, new_rest) = (&old[from..], &new[from..]);
-    let ends = old_rest.split_inclusive('\n').rev().zip(new_rest.split_inclusive('\n').rev());
+    let ends = old_rest
+        .split_inclusive('\n')
+        .rev()
+        .zip(new_rest.split_inclusive('\n').rev());
     let same: usize = ends.take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum();
     (from, old.len() - same, &new_rest[..new_rest.len() - same])
 }
@@ -123,8 +140,8 @@ fn lines(text: &str) -> usize {
     memchr::memchr_iter(b'\n', text.as_bytes()).count()
 }
 
-/// The old text with the values of Secrets masked, and the edits of that. A value that changes has another mask in
-/// the new one.
+/// The old text with the values of Secrets masked, and the edits of that. A value that changes has
+/// another mask in the new one.
 fn masked(member: &Member) -> (Cow<'_, str>, Vec<Edit>) {
     let scan = &member.new.scan;
     let mut secrets = scan.secrets.clone();
@@ -166,8 +183,8 @@ fn masked(member: &Member) -> (Cow<'_, str>, Vec<Edit>) {
     (Cow::Owned(old), edits)
 }
 
-/// The name of a file for a header, in quotes where git and `patch` want them: a line feed in a name would begin a line of
-/// the diff.
+/// The name of a file for a header, in quotes where git and `patch` want them: a line feed in a
+/// name would begin a line of the diff.
 fn quoted(name: &str) -> Cow<'_, str> {
     if !name.contains(|c: char| c.is_control() || "\"\\".contains(c)) {
         return name.into();
@@ -178,7 +195,10 @@ fn quoted(name: &str) -> Cow<'_, str> {
             '"' | '\\' => out.extend(['\\', c]),
             c if c.is_control() => {
                 // writing to a string cannot fail
-                let _ = c.to_string().bytes().try_for_each(|byte| write!(out, "\\{byte:03o}"));
+                let _ = c
+                    .to_string()
+                    .bytes()
+                    .try_for_each(|byte| write!(out, "\\{byte:03o}"));
             }
             c => out.push(c),
         }
@@ -211,24 +231,42 @@ impl Out {
     }
 
     fn all(&mut self, colour: &str, sign: char, lines: &str) {
-        lines.split_inclusive('\n').for_each(|line| self.line(colour, &format!("{sign}{line}")));
+        lines
+            .split_inclusive('\n')
+            .for_each(|line| self.line(colour, &format!("{sign}{line}")));
     }
 
-    /// Writes neighbouring changes with the lines around them. So far, the new text has `more` lines than the old.
+    /// Writes neighbouring changes with the lines around them. So far, the new text has `more`
+    /// lines than the old.
     fn hunk(&mut self, old: &str, changes: &[Change], more: &mut isize) {
-        let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return };
-        let before = old[..first.span.start].split_inclusive('\n').rev().take(CONTEXT);
+        let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
+            return;
+        };
+        let before = old[..first.span.start]
+            .split_inclusive('\n')
+            .rev()
+            .take(CONTEXT);
         let before: Vec<&str> = before.collect();
-        let after: Vec<&str> = old[last.span.end..].split_inclusive('\n').take(CONTEXT).collect();
+        let after: Vec<&str> = old[last.span.end..]
+            .split_inclusive('\n')
+            .take(CONTEXT)
+            .collect();
         let start = first.line - before.len();
         let count = last.end() + after.len() - start;
-        let grown = |change: &Change| signed(change.new.split_inclusive('\n').count()) - signed(change.count);
+        let grown = |change: &Change| {
+            signed(change.new.split_inclusive('\n').count()) - signed(change.count)
+        };
         let grown: isize = changes.iter().map(grown).sum();
-        let (from, to) =
-            (range(signed(start), signed(count)), range(signed(start) + *more, signed(count) + grown));
+        let (from, to) = (
+            range(signed(start), signed(count)),
+            range(signed(start) + *more, signed(count) + grown),
+        );
         *more += grown;
         self.line("36", &format!("@@ -{from} +{to} @@\n"));
-        before.iter().rev().for_each(|line| self.all("0", ' ', line));
+        before
+            .iter()
+            .rev()
+            .for_each(|line| self.all("0", ' ', line));
         let mut done = first.span.start;
         for change in changes {
             self.all("0", ' ', &old[done..change.span.start]);
@@ -265,12 +303,18 @@ mod tests {
         let hunks = diff.split("\n@@ ").skip(1);
         for hunk in hunks {
             let (head, body) = hunk.split_once(" @@\n").unwrap();
-            let numbers = head.split([' ', '-', '+']).filter(|word| !word.is_empty()).map(|word| {
-                let (start, count) = word.split_once(',').unwrap_or((word, "1"));
-                let (start, count): (usize, usize) = (start.parse().unwrap(), count.parse().unwrap());
-                (if count == 0 { start } else { start - 1 }, count)
-            });
-            let [(from, olds), (to, news)] = numbers.collect::<Vec<_>>()[..] else { panic!("{head}") };
+            let numbers = head
+                .split([' ', '-', '+'])
+                .filter(|word| !word.is_empty())
+                .map(|word| {
+                    let (start, count) = word.split_once(',').unwrap_or((word, "1"));
+                    let (start, count): (usize, usize) =
+                        (start.parse().unwrap(), count.parse().unwrap());
+                    (if count == 0 { start } else { start - 1 }, count)
+                });
+            let [(from, olds), (to, news)] = numbers.collect::<Vec<_>>()[..] else {
+                panic!("{head}")
+            };
             new.extend(old[done..from].iter().map(|line| (*line).to_owned()));
             assert_eq!(new.len(), to, "{head}");
             done = from;
@@ -298,30 +342,48 @@ mod tests {
         for reader in [Reader::Terminal, Reader::Coloured] {
             let shown = unified(name, old, vec![(4..5, "b".into())], reader);
             let shown = shown.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
-            assert!(!shown.contains(['\u{7}', '\r']) && !shown.contains("\u{1b}[2J"), "{shown:?}");
+            assert!(
+                !shown.contains(['\u{7}', '\r']) && !shown.contains("\u{1b}[2J"),
+                "{shown:?}"
+            );
             assert!(shown.contains("\\u{1b}[2J"), "{shown:?}");
         }
         let bytes = unified(name, old, vec![(4..5, "b".into())], Reader::Program);
         let header = r#"--- "a/x\033[2J\012+++ b/y\""
 +++ "b/x\033[2J\012+++ b/y\""
 "#;
-        assert!(bytes.starts_with(header) && bytes.contains("-\u{1b}[2Ja\u{7}\n"), "{bytes:?}");
+        assert!(
+            bytes.starts_with(header) && bytes.contains("-\u{1b}[2Ja\u{7}\n"),
+            "{bytes:?}"
+        );
     }
 
     #[test]
     fn neighbours_share_a_hunk() {
         let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14";
-        let edits = vec![(2..3, "b".into()), (4..5, "c".into()), (18..20, "j".into()), (30..32, "n".into())];
+        let edits = vec![
+            (2..3, "b".into()),
+            (4..5, "c".into()),
+            (18..20, "j".into()),
+            (30..32, "n".into()),
+        ];
         let expected = "--- a/x\n+++ b/x\n@@ -1,14 +1,14 @@\n 1\n-2\n-3\n+b\n+c\n 4\n 5\n 6\n 7\n 8\n 9\n-10\n+j\n 11\n 12\n 13\n\
                         -14\n\\ No newline at end of file\n+n\n\\ No newline at end of file\n";
         assert_eq!(unified("x", old, edits, Reader::Program), expected);
-        let edits = vec![(0..1, "a\nb".into()), (16..17, "i".into()), (18..20, "10".into())];
+        let edits = vec![
+            (0..1, "a\nb".into()),
+            (16..17, "i".into()),
+            (18..20, "10".into()),
+        ];
         let two = unified("x", old, edits, Reader::Program);
         assert_eq!(
             two,
             "--- a/x\n+++ b/x\n@@ -1,4 +1,5 @@\n-1\n+a\n+b\n 2\n 3\n 4\n@@ -6,7 +7,7 @@\n 6\n 7\n 8\n-9\n+i\n 10\n 11\n 12\n"
         );
-        assert_eq!(unified("x", old, vec![(0..1, "1".into())], Reader::Program), "");
+        assert_eq!(
+            unified("x", old, vec![(0..1, "1".into())], Reader::Program),
+            ""
+        );
         assert_eq!(unified("x", "", vec![], Reader::Program), "");
     }
 

@@ -17,9 +17,13 @@ fn wish(file_finding: &FileFinding) -> Option<DraftEntry> {
     let written = || finding.reference.clone();
     let what = match &finding.coverage {
         Coverage::Held { .. } | Coverage::Ambiguous { .. } => return None,
-        Coverage::Missing { name: Some(name), .. } => DraftItem::Image(name.clone()),
+        Coverage::Missing {
+            name: Some(name), ..
+        } => DraftItem::Image(name.clone()),
         Coverage::Missing { url: Some(url), .. } => DraftItem::Url(url.clone()),
-        Coverage::Missing { why, .. } | Coverage::Undecided { why } if finding.manager.is_some() => {
+        Coverage::Missing { why, .. } | Coverage::Undecided { why }
+            if finding.manager.is_some() =>
+        {
             let help = "add it to `install` of an entry of `packages`, as install lines name no repository";
             DraftItem::Unclear(written(), format!("{why}; {help}"))
         }
@@ -42,12 +46,16 @@ pub(crate) fn machine_wishes(installs: &Installs) -> Vec<DraftEntry> {
             ),
             Install::Package(..) | Install::OpenPackage(..) => return None,
         };
-        Some(DraftEntry { what, at: at.clone() })
+        Some(DraftEntry {
+            what,
+            at: at.clone(),
+        })
     };
     installs.0.iter().filter_map(wish).collect()
 }
 
-/// The packages that machines install, as comments: their repositories are not known. Empty where there is none.
+/// The packages that machines install, as comments: their repositories are not known. Empty where
+/// there is none.
 pub(crate) fn packages_comment(installs: &Installs) -> String {
     let mut found: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for (install, at) in &installs.0 {
@@ -58,9 +66,14 @@ pub(crate) fn packages_comment(installs: &Installs) -> String {
     if found.is_empty() {
         return String::new();
     }
-    let mut text = "\n# Packages that are installed from repositories, and are not carried:\n".to_owned();
+    let mut text =
+        "\n# Packages that are installed from repositories, and are not carried:\n".to_owned();
     for ((by, name), places) in found {
-        let more = if places.len() > 1 { format!(" and {} more", places.len() - 1) } else { String::new() };
+        let more = if places.len() > 1 {
+            format!(" and {} more", places.len() - 1)
+        } else {
+            String::new()
+        };
         let pin = match name.contains(['$', '`', '{']) {
             true => "; its name is put together elsewhere",
             false if Install::has_version(by, name) => "",

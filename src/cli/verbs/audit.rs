@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// List images, mirrored URLs and packages that the lock or bundle lacks; exit 4 if there are any
 ///
-/// Files that were rewritten name the private registry: add --to REGISTRY, or --site FILE, so that its names count
-/// as those of the locked items.
+/// Files that were rewritten name the private registry: add --to REGISTRY, or --site FILE, so that
+/// its names count as those of the locked items.
 ///
 /// Reads manifests, charts, kustomizations, Dockerfiles, scripts, cloud-init, plain lists, and what
 /// `kubectl get pods -A -o json` prints.
@@ -32,7 +32,8 @@ pub(crate) struct Audit {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     locked: Locked,
-    /// The registry whose names count as those of locked items [default: registry.address of the site]
+    /// The registry whose names count as those of locked items [default: registry.address of the
+    /// site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<Target>,
     /// Ask this registry too for every locked digest at its destination
@@ -50,7 +51,9 @@ impl Audit {
     pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         let (lock, paths) = self.locked.load_beside(context, &self.paths)?;
         if paths.is_empty() && self.registry.is_none() {
-            return Err(Failure::usage("what is to be audited? name files or folders beside the bundle"));
+            return Err(Failure::usage(
+                "what is to be audited? name files or folders beside the bundle",
+            ));
         }
         self.paths = paths;
         if let Some(path) = &self.missing {
@@ -83,14 +86,21 @@ impl Audit {
 
     fn read(&self, context: &Context, inventory: &Inventory<'_>) -> Result<Audited, Failure> {
         let is_stdin = |path: &&PathBuf| path.as_path() == Path::new("-");
-        let paths: Vec<PathBuf> = self.paths.iter().filter(|path| !is_stdin(path)).cloned().collect();
+        let paths: Vec<PathBuf> = self
+            .paths
+            .iter()
+            .filter(|path| !is_stdin(path))
+            .cloned()
+            .collect();
         let mut audited = audit_tree(&paths, inventory, &context.limits)?;
         if self.paths.iter().any(|path| is_stdin(&path)) {
             let mut text = String::new();
             let read = std::io::stdin().lock().read_to_string(&mut text);
             read.map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
             audited.read += 1;
-            audited.found.extend(audit_text("<stdin>", &text, inventory));
+            audited
+                .found
+                .extend(audit_text("<stdin>", &text, inventory));
         }
         if !self.paths.is_empty() && audited.read == 0 && audited.unread.is_empty() {
             return Err(Failure::usage(
@@ -112,7 +122,10 @@ impl Audit {
         let report = client.report(Vec::new());
         let lacking = asked.map_err(|error| {
             let failure = Failure::from(error).on(Side::Destination);
-            Failure { report: Box::new(report.clone()), ..failure }
+            Failure {
+                report: Box::new(report.clone()),
+                ..failure
+            }
         })?;
         self.outcome(audited, Some(&lacking), inventory, report)
     }
@@ -127,10 +140,17 @@ impl Audit {
         let [held, missing, undecided] = sorted(audited);
         let mut lines: Vec<String> = grouped("missing", &missing);
         lines.extend(grouped("undecided", &undecided));
-        lines
-            .extend(audited.unread.iter().map(|unread| format!("{}: not read: {}", unread.file, unread.why)));
+        lines.extend(
+            audited
+                .unread
+                .iter()
+                .map(|unread| format!("{}: not read: {}", unread.file, unread.why)),
+        );
         for lack in lacking.iter().flat_map(|lacking| &lacking.parts) {
-            lines.push(format!("{}: lacks {} of {}: {}", lack.at, lack.digest, lack.item, lack.why));
+            lines.push(format!(
+                "{}: lacks {} of {}: {}",
+                lack.at, lack.digest, lack.item, lack.why
+            ));
         }
         if !self.paths.is_empty() {
             lines.push(format!(
@@ -152,21 +172,34 @@ impl Audit {
             )
         }));
         if let Some(lacking) = lacking {
-            let (asked, lacks) = (count_of(lacking.destinations, "destination"), lacking.parts.len());
+            let (asked, lacks) = (
+                count_of(lacking.destinations, "destination"),
+                lacking.parts.len(),
+            );
             lines.push(format!("asked about {asked}: {lacks} lacking"));
         }
-        let mut report = Report { items: items(&held, &missing), ..report };
+        let mut report = Report {
+            items: items(&held, &missing),
+            ..report
+        };
         let members = [
             ("held", json!(held)),
             ("missing", json!(missing)),
             ("undecided", json!(undecided)),
             ("unread", json!(audited.unread)),
             ("lacking", json!(lacking.map(|lacking| &lacking.parts))),
-            ("otherRegistries", json!(others.iter().map(|(target, _)| target).collect::<Vec<_>>())),
+            (
+                "otherRegistries",
+                json!(others.iter().map(|(target, _)| target).collect::<Vec<_>>()),
+            ),
         ];
-        report.extra.extend(members.map(|(name, list)| (name.to_owned(), list)));
+        report
+            .extra
+            .extend(members.map(|(name, list)| (name.to_owned(), list)));
         let lacks = lacking.is_some_and(|lacking| !lacking.parts.is_empty());
-        let is_ambiguous = undecided.iter().any(|found| found.finding.coverage.is_ambiguous());
+        let is_ambiguous = undecided
+            .iter()
+            .any(|found| found.finding.coverage.is_ambiguous());
         let refuses = !missing.is_empty() || is_ambiguous || lacks;
         let exit = match (refuses, audited.unread.is_empty()) {
             (true, _) => Exit::Refused,
@@ -174,7 +207,10 @@ impl Audit {
             (false, false) if audited.read > 0 => Exit::Partial,
             (false, false) => {
                 let failure = Failure::of_lines(Exit::Failed, &lines);
-                return Err(Failure { report: report.into(), ..failure });
+                return Err(Failure {
+                    report: report.into(),
+                    ..failure
+                });
             }
         };
         let text: String = lines.iter().map(|line| one_line(line) + "\n").collect();
@@ -182,11 +218,14 @@ impl Audit {
     }
 }
 
-/// The registries whose names of locked images are missing because they were not named with --to, each with the number
-/// of places.
+/// The registries whose names of locked images are missing because they were not named with --to,
+/// each with the number of places.
 fn other_registries(found: &[&FileFinding], inventory: &Inventory<'_>) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for target in found.iter().filter_map(|one| inventory.other_target(&one.finding.reference)) {
+    for target in found
+        .iter()
+        .filter_map(|one| inventory.other_target(&one.finding.reference))
+    {
         *counts.entry(target).or_default() += 1;
     }
     counts.into_iter().collect()
@@ -194,9 +233,13 @@ fn other_registries(found: &[&FileFinding], inventory: &Inventory<'_>) -> Vec<(S
 
 fn write_missing(path: &Path, audited: &Audited) -> Result<(), Failure> {
     let missing = audited.found.iter();
-    let missing = missing.filter(|placed| matches!(placed.finding.coverage, Coverage::Missing { .. }));
+    let missing =
+        missing.filter(|placed| matches!(placed.finding.coverage, Coverage::Missing { .. }));
     let title = "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
-    write_to(path, &manifest::draft("missing", title, "", &wishes(missing)).text)
+    write_to(
+        path,
+        &manifest::draft("missing", title, "", &wishes(missing)).text,
+    )
 }
 
 /// What is held, missing and undecided.
@@ -213,8 +256,8 @@ fn sorted(audited: &Audited) -> [Vec<&FileFinding>; 3] {
     sorted
 }
 
-/// One line for each reference that is told about, with its first place: a cluster runs many pods of one
-/// image.
+/// One line for each reference that is told about, with its first place: a cluster runs many pods
+/// of one image.
 fn grouped(word: &str, found: &[&FileFinding]) -> Vec<String> {
     let mut groups: BTreeMap<(&str, &Coverage), Vec<&FileFinding>> = BTreeMap::new();
     let mut order = Vec::new();
@@ -243,10 +286,20 @@ fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<Item> {
     for placed in held.iter().chain(missing) {
         let (name, reason) = match &placed.finding.coverage {
             Coverage::Held { item } => (item.clone(), None),
-            _ => (placed.finding.reference.clone(), Some(placed.line("missing"))),
+            _ => (
+                placed.finding.reference.clone(),
+                Some(placed.line("missing")),
+            ),
         };
-        let status = if reason.is_some() { Status::Missing } else { Status::Present };
-        let kind = placed.finding.manager.map_or_else(|| kind_named(&name), |_| Kind::Package);
+        let status = if reason.is_some() {
+            Status::Missing
+        } else {
+            Status::Present
+        };
+        let kind = placed
+            .finding
+            .manager
+            .map_or_else(|| kind_named(&name), |_| Kind::Package);
         let key = (kind, name.clone(), reason.is_some());
         items.entry(key).or_insert(Item {
             kind,

@@ -38,20 +38,29 @@ impl Man {
         command.build();
         if let Some(folder) = &self.out {
             let cannot = |error| {
-                Failure::new(Exit::Failed, format!("cannot write the pages to {}: {error}", folder.display()))
+                Failure::new(
+                    Exit::Failed,
+                    format!("cannot write the pages to {}: {error}", folder.display()),
+                )
             };
             std::fs::create_dir_all(folder).map_err(cannot)?;
             clap_mangen::generate_to(command, folder).map_err(cannot)?;
-            return Ok(Outcome::text(format!("the manual pages are in {}\n", folder.display())));
+            return Ok(Outcome::text(format!(
+                "the manual pages are in {}\n",
+                folder.display()
+            )));
         }
         for verb in &self.verb {
             let found = command.find_subcommand(verb).cloned();
-            command = found
-                .ok_or_else(|| Failure::usage(format!("there is no verb '{verb}'; see landfall --help")))?;
+            command = found.ok_or_else(|| {
+                Failure::usage(format!("there is no verb '{verb}'; see landfall --help"))
+            })?;
         }
         let cannot = |error| Failure::new(Exit::Failed, format!("cannot write the page: {error}"));
         let mut page = Vec::new();
-        clap_mangen::Man::new(command.clone()).render(&mut page).map_err(cannot)?;
+        clap_mangen::Man::new(command.clone())
+            .render(&mut page)
+            .map_err(cannot)?;
         if !std::io::stdout().is_terminal() {
             return Ok(Outcome::text(String::from_utf8_lossy(&page)).document());
         }

@@ -1,4 +1,5 @@
-//! `landfall diff`: how two locks, bundles or receipts differ, and how much of the newer one is new.
+//! `landfall diff`: how two locks, bundles or receipts differ, and how much of the newer one is
+//! new.
 
 use crate::cli::shared::comparison::{Comparison, Known};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
@@ -21,12 +22,21 @@ pub(crate) struct Diff {
 
 impl Diff {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let (old, new) = (Known::open(context, &self.old)?, Known::open(context, &self.new)?);
+        let (old, new) = (
+            Known::open(context, &self.old)?,
+            Known::open(context, &self.new)?,
+        );
         let comparison = Comparison::new(context, &old, &new)?;
-        let mut report = Report { items: items(&new), ..Report::default() };
+        let mut report = Report {
+            items: items(&new),
+            ..Report::default()
+        };
         report.extra = comparison.members();
         let outcome = Outcome::new(report, comparison.text(), Exit::Done);
-        Ok(Outcome { markdown: Some(comparison.markdown()), ..outcome })
+        Ok(Outcome {
+            markdown: Some(comparison.markdown()),
+            ..outcome
+        })
     }
 }
 

@@ -3,8 +3,9 @@
 use super::doctor_packages::Packages;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::doctor::{
-    Ask, CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, RealItems, Strategy, diagnose,
-    knock_at, lint_entries, lint_environment, lint_seeds, look_up, port_table, targets_of,
+    Ask, CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, RealItems, Strategy,
+    diagnose, knock_at, lint_entries, lint_environment, lint_seeds, look_up, port_table,
+    targets_of,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -19,38 +20,40 @@ use std::path::{Path, PathBuf};
 
 /// Explain how hosts are reached, and what will not work at a site
 ///
-/// Checks the hosts that the site names, or those that are given: name, proxy and why, connection, certificate, sign-in,
-/// redirects. An account is tried once. At the private registry an upload is begun and cancelled, an index with missing
-/// children is put and removed, and bodies are sent into uploads that are cancelled; --read-only leaves that out. With a
-/// lock, its items are asked for, and its endpoints knocked at. Also looks through NO_PROXY, of the site or of the
-/// environment, for entries that do nothing or that curl, wget, apt, Python and Java take otherwise. Exit 4 where a check
-/// says NO; a note leaves it at 0.
+/// Checks the hosts that the site names, or those that are given: name, proxy and why, connection,
+/// certificate, sign-in, redirects. An account is tried once. At the private registry an upload is
+/// begun and cancelled, an index with missing children is put and removed, and bodies are sent into
+/// uploads that are cancelled; --read-only leaves that out. With a lock, its items are asked for,
+/// and its endpoints knocked at. Also looks through NO_PROXY, of the site or of the environment,
+/// for entries that do nothing or that curl, wget, apt, Python and Java take otherwise. Exit 4
+/// where a check says NO; a note leaves it at 0.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Doctor {
     #[command(subcommand)]
     what: Option<What>,
-    /// URLs, registries as they stand in references, or files with a Seed of KKP [default: all that the site names, else
-    /// the registries of the lock, else the proxies]
+    /// URLs, registries as they stand in references, or files with a Seed of KKP [default: all that
+    /// the site names, else the registries of the lock, else the proxies]
     #[arg(value_name = "URL|HOST|FILE")]
     targets: Vec<String>,
-    /// The lock whose items are asked for, and whose endpoints are knocked at [default: landfall.lock, where there is one
-    /// and no host is named]
+    /// The lock whose items are asked for, and whose endpoints are knocked at [default:
+    /// landfall.lock, where there is one and no host is named]
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
     /// Begin no upload at the private registry, and put no index there
     #[arg(long)]
     read_only: bool,
-    /// List the ports that machines of this role need, and probe those whose addresses are known, without a proxy:
-    /// kkp-user, master-cluster-node, seed-cluster-node, user-cluster-node, provisioning-host, or a role of the lock's
-    /// endpoints; `all` lists those of every role and probes none
+    /// List the ports that machines of this role need, and probe those whose addresses are known,
+    /// without a proxy: kkp-user, master-cluster-node, seed-cluster-node, user-cluster-node,
+    /// provisioning-host, or a role of the lock's endpoints; `all` lists those of every role and
+    /// probes none
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
     /// How KKP exposes user clusters
     #[arg(long, value_name = "STRATEGY", requires = "role", ignore_case = true, value_parser = PossibleValuesParser::new(Strategy::ALL).try_map(|word| word.parse::<Strategy>()))]
     expose: Option<Strategy>,
-    /// The address of a destination of the role, as in seed-nodeport-proxy=10.0.0.5, or nodeport-range=FROM-TO (may be
-    /// repeated)
+    /// The address of a destination of the role, as in seed-nodeport-proxy=10.0.0.5, or
+    /// nodeport-range=FROM-TO (may be repeated)
     #[arg(long, value_name = "NAME=ADDRESS", requires = "role", value_parser = pair)]
     set: Vec<(String, String)>,
     /// Only write the table of the role's ports in this form, and probe nothing
@@ -85,13 +88,19 @@ impl Doctor {
             _ if !everything => targets,
             (Some(site), _) => targets_of(site, lock.as_ref()),
             (None, Some(_)) => {
-                let registries =
-                    real.registries().map(|host| CheckTarget::Registry(host.into(), String::new()));
-                std::iter::once(CheckTarget::Proxies).chain(registries).collect()
+                let registries = real
+                    .registries()
+                    .map(|host| CheckTarget::Registry(host.into(), String::new()));
+                std::iter::once(CheckTarget::Proxies)
+                    .chain(registries)
+                    .collect()
             }
             (None, None) => vec![CheckTarget::Proxies],
         };
-        let endpoints = lock.as_ref().map(|lock| lock.endpoints.as_slice()).unwrap_or_default();
+        let endpoints = lock
+            .as_ref()
+            .map(|lock| lock.endpoints.as_slice())
+            .unwrap_or_default();
         let ask = match &self.role {
             Some(role) => Some(
                 Ask::new(role, self.expose, &self.set, endpoints)
@@ -103,7 +112,9 @@ impl Doctor {
             return Ok(table(ask, name));
         }
         let names = context.site.iter().flat_map(|site| &site.names);
-        let names: Vec<_> = names.map(|entry| (entry.dns(), entry.certificate())).collect();
+        let names: Vec<_> = names
+            .map(|entry| (entry.dns(), entry.certificate()))
+            .collect();
         let messages = lint(context)?;
         context.run(async {
             let client = context.client()?;
@@ -117,8 +128,13 @@ impl Doctor {
             if everything && !names.is_empty() {
                 diagnoses.push(look_up(transport, &names).await);
             }
-            let worst = diagnoses.iter().flat_map(|diagnosis| &diagnosis.checks).map(|check| check.verdict);
-            let worst = worst.chain(messages.iter().map(|message| message.verdict)).max();
+            let worst = diagnoses
+                .iter()
+                .flat_map(|diagnosis| &diagnosis.checks)
+                .map(|check| check.verdict);
+            let worst = worst
+                .chain(messages.iter().map(|message| message.verdict))
+                .max();
             let mut report = client.report(Vec::new());
             report.extra.insert("targets".into(), json!(diagnoses));
             report.extra.insert("lint".into(), json!(messages));
@@ -126,8 +142,16 @@ impl Doctor {
                 report.extra.insert("ports".into(), json!(ask.ports));
                 port_table(&ask.ports) + "\n"
             });
-            let exit = if worst == Some(CheckStatus::No) { Exit::Refused } else { Exit::Done };
-            Ok(Outcome::new(report, ports.unwrap_or_default() + &text(&diagnoses, &messages), exit))
+            let exit = if worst == Some(CheckStatus::No) {
+                Exit::Refused
+            } else {
+                Exit::Done
+            };
+            Ok(Outcome::new(
+                report,
+                ports.unwrap_or_default() + &text(&diagnoses, &messages),
+                exit,
+            ))
         })
     }
 
@@ -154,12 +178,19 @@ impl Doctor {
 
 /// The table of the ports in the form `name`. Nothing is probed.
 fn table(ask: &Ask, name: &str) -> Outcome {
-    let format = PORTS_FORMATS.iter().find(|format| format.name == name).unwrap_or(&PORTS_FORMATS[0]);
+    let format = PORTS_FORMATS
+        .iter()
+        .find(|format| format.name == name)
+        .unwrap_or(&PORTS_FORMATS[0]);
     let written = (format.write)(&ask.role, &ask.ports);
     let mut report = Report::default();
     report.extra.insert("ports".into(), json!(ask.ports));
     let outcome = Outcome::new(report, written, Exit::Done);
-    if format.name == "text" { outcome } else { outcome.document() }
+    if format.name == "text" {
+        outcome
+    } else {
+        outcome.document()
+    }
 }
 
 /// What the command line names: files, which are looked through at once, and hosts.
@@ -168,7 +199,9 @@ fn given(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), Failu
     for target in targets {
         let path = Path::new(target);
         // no domain ends so: what is not there is a file that is missing
-        let is_file = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        let is_file = path
+            .extension()
+            .is_some_and(|end| end == "yaml" || end == "yml");
         if is_file && !target.contains("://") {
             let wrong = |why: String| Failure::usage(format!("{target}: {why}"));
             let text = read_text_input(path)
@@ -176,11 +209,9 @@ fn given(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), Failu
             let found = lint_seeds(target, &text).map_err(|error| wrong(error.to_string()))?;
             files.push(found.ok_or_else(|| wrong("there is no Seed of KKP in it".into()))?);
         } else {
-            hosts.push(
-                target
-                    .parse()
-                    .map_err(|error| Failure::usage(format!("{}: {error}", without_userinfo(target))))?,
-            );
+            hosts.push(target.parse().map_err(|error| {
+                Failure::usage(format!("{}: {error}", without_userinfo(target)))
+            })?);
         }
     }
     Ok((files, hosts))
@@ -188,31 +219,49 @@ fn given(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), Failu
 
 /// The lint of what decides about landfall's own traffic: the site's proxy, or the environment.
 fn lint(context: &Context) -> Result<Vec<LintMessage>, Failure> {
-    Ok(match context.site.as_ref().and_then(|site| site.proxy.as_ref()) {
-        None => lint_environment(|name| std::env::var(name).ok()),
-        Some(proxy) => {
-            let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
-            let cluster =
-                [cluster.pod_cidr, cluster.service_cidr, cluster.domain, cluster.control_plane_endpoint];
-            let cluster: Vec<String> = cluster.into_iter().flatten().collect();
-            // blanks around an entry are gone wherever landfall writes it
-            let installation = proxy.no_proxy.installation.join(",");
-            let installation = installation.split(',').map(str::trim).collect::<Vec<_>>().join(",");
-            let mut messages = lint_entries(&installation, "proxy.noProxy.installation of the site");
-            messages.extend(lint_entries(&cluster.join(","), "proxy.noProxy.cluster of the site"));
-            messages.extend(rendered(context, &messages)?);
-            messages
-        }
-    })
+    Ok(
+        match context.site.as_ref().and_then(|site| site.proxy.as_ref()) {
+            None => lint_environment(|name| std::env::var(name).ok()),
+            Some(proxy) => {
+                let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
+                let cluster = [
+                    cluster.pod_cidr,
+                    cluster.service_cidr,
+                    cluster.domain,
+                    cluster.control_plane_endpoint,
+                ];
+                let cluster: Vec<String> = cluster.into_iter().flatten().collect();
+                // blanks around an entry are gone wherever landfall writes it
+                let installation = proxy.no_proxy.installation.join(",");
+                let installation = installation
+                    .split(',')
+                    .map(str::trim)
+                    .collect::<Vec<_>>()
+                    .join(",");
+                let mut messages =
+                    lint_entries(&installation, "proxy.noProxy.installation of the site");
+                messages.extend(lint_entries(
+                    &cluster.join(","),
+                    "proxy.noProxy.cluster of the site",
+                ));
+                messages.extend(rendered(context, &messages)?);
+                messages
+            }
+        },
+    )
 }
 
-/// What no program does as it is meant, of the lists that `landfall render` composes, as far as `told` lacks it.
+/// What no program does as it is meant, of the lists that `landfall render` composes, as far as
+/// `told` lacks it.
 fn rendered(context: &Context, told: &[LintMessage]) -> Result<Vec<LintMessage>, Failure> {
-    let Some(target) = context.site_target()? else { return Ok(Vec::new()) };
+    let Some(target) = context.site_target()? else {
+        return Ok(Vec::new());
+    };
     let list = NoProxy::of(context.site.as_ref(), Some(&target)).list(Dialect::Portable);
     let mut messages = lint_entries(&list, "NO_PROXY as `landfall render` composes it");
-    messages
-        .retain(|one| one.verdict == CheckStatus::No && !told.iter().any(|known| known.about == one.about));
+    messages.retain(|one| {
+        one.verdict == CheckStatus::No && !told.iter().any(|known| known.about == one.about)
+    });
     Ok(messages)
 }
 
@@ -221,7 +270,11 @@ fn text(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> String {
     for diagnosis in diagnoses {
         let _ = writeln!(text, "{}", diagnosis.target);
         for check in &diagnosis.checks {
-            let _ = writeln!(text, "  {:4}  {:10}  {}", check.verdict, check.check, check.says);
+            let _ = writeln!(
+                text,
+                "  {:4}  {:10}  {}",
+                check.verdict, check.check, check.says
+            );
             if let Some(fix) = &check.fix {
                 let _ = writeln!(text, "        {:10}  fix: {fix}", "");
             }
@@ -233,7 +286,10 @@ fn text(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> String {
             source = &message.source;
             let _ = writeln!(text, "{source}");
         }
-        let instead = message.instead.as_ref().map(|instead| format!("; instead: {instead}"));
+        let instead = message
+            .instead
+            .as_ref()
+            .map(|instead| format!("; instead: {instead}"));
         let _ = writeln!(
             text,
             "  {:4}  {}: {} {}{}",

@@ -13,12 +13,18 @@ use std::path::PathBuf;
 
 /// Install the carried packages in thought on a node: what is missing, and what would be replaced
 ///
-/// Reads what the node has and the carried indexes, and chooses as the node's apt or dnf would. Exit 4 where the node would ask
-/// for a package that is not carried, or the set cannot be installed on it. Sets of the other kind are left alone.
+/// Reads what the node has and the carried indexes, and chooses as the node's apt or dnf would.
+/// Exit 4 where the node would ask for a package that is not carried, or the set cannot be
+/// installed on it. Sets of the other kind are left alone.
 #[derive(Args)]
 pub(crate) struct Packages {
     /// A copy of the node's /var/lib/dpkg/status
-    #[arg(long, value_name = "FILE", required_unless_present = "rpms", conflicts_with = "rpms")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "rpms",
+        conflicts_with = "rpms"
+    )]
     status: Option<PathBuf>,
     /// The output of the node's `rpm -qa`, best in the form that docs/packages.md names for `base`
     #[arg(long, value_name = "FILE")]
@@ -30,8 +36,14 @@ pub(crate) struct Packages {
 impl Packages {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let list = self.list()?;
-        let (lock, blobs) = self.carried.open(context, |entry| entry.kind == Kind::Package)?;
-        let sets: Vec<_> = lock.packages.iter().filter(|set| list.is_for(set)).collect();
+        let (lock, blobs) = self
+            .carried
+            .open(context, |entry| entry.kind == Kind::Package)?;
+        let sets: Vec<_> = lock
+            .packages
+            .iter()
+            .filter(|set| list.is_for(set))
+            .collect();
         if sets.is_empty() {
             let system = if self.rpms.is_some() { "yum" } else { "apt" };
             return Err(Failure::usage(format!(
@@ -42,11 +54,20 @@ impl Packages {
         for set in sets {
             let done = rehearse(set, &*blobs, &list, &Limits::default())
                 .map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", set.name)))?;
-            let count = |wanted| done.items.iter().filter(|item| item.status == wanted).count();
+            let count = |wanted| {
+                done.items
+                    .iter()
+                    .filter(|item| item.status == wanted)
+                    .count()
+            };
             let _ = match count(Status::Failed) {
                 0 => {
                     let (all, missing) = (done.items.len(), count(Status::Missing));
-                    writeln!(text, "{}: {all} to be installed, all carried but {missing}", set.name)
+                    writeln!(
+                        text,
+                        "{}: {all} to be installed, all carried but {missing}",
+                        set.name
+                    )
                 }
                 _ => writeln!(text, "{}: it cannot be installed", set.name),
             };
@@ -62,8 +83,15 @@ impl Packages {
             replaced.extend(done.replaced);
         }
         report.extra.insert("replaced".into(), json!(replaced));
-        let is_good = report.items.iter().all(|item| item.status == Status::Present);
-        Ok(Outcome::new(report, text, if is_good { Exit::Done } else { Exit::Refused }))
+        let is_good = report
+            .items
+            .iter()
+            .all(|item| item.status == Status::Present);
+        Ok(Outcome::new(
+            report,
+            text,
+            if is_good { Exit::Done } else { Exit::Refused },
+        ))
     }
 
     /// What the node has.
@@ -71,7 +99,11 @@ impl Packages {
         let (path, list): (_, fn(String) -> NodeList) = match (&self.status, &self.rpms) {
             (Some(path), _) => (path, NodeList::Status),
             (None, Some(path)) => (path, NodeList::Rpms),
-            (None, None) => return Err(Failure::usage("name what the node has by --status or --rpms")),
+            (None, None) => {
+                return Err(Failure::usage(
+                    "name what the node has by --status or --rpms",
+                ));
+            }
         };
         let bytes = read_input(path)
             .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;

@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 
 /// List the hosts that the firewall must let through for a lock, for a ticket or as rules
 ///
-/// What earlier runs of lock, pull and mirror with this store contacted is `observed`; what only the lock names is
-/// `predicted`; endpoints of the manifests are `declared`. Exit 4 where --probe is refused something.
+/// What earlier runs of lock, pull and mirror with this store contacted is `observed`; what only
+/// the lock names is `predicted`; endpoints of the manifests are `declared`. Exit 4 where --probe
+/// is refused something.
 #[derive(Args)]
 pub(crate) struct Egress {
     /// The lock, or a bundle whose lock is read [default: landfall.lock]
@@ -23,10 +24,12 @@ pub(crate) struct Egress {
     /// The lock, in place of the argument
     #[arg(long, value_name = "FILE", conflicts_with = "place")]
     lock: Option<PathBuf>,
-    /// Ask each host for one token, one manifest and one first byte, through redirects; go on after refusals
+    /// Ask each host for one token, one manifest and one first byte, through redirects; go on after
+    /// refusals
     #[arg(long)]
     probe: bool,
-    /// Show only what is added since this lock, or since a list of `--format json`, and what is removed
+    /// Show only what is added since this lock, or since a list of `--format json`, and what is
+    /// removed
     #[arg(long, value_name = "LOCK|LIST")]
     diff: Option<PathBuf>,
     /// How the list is written
@@ -38,20 +41,37 @@ pub(crate) struct Egress {
 
 impl Egress {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let format = FORMATS.iter().find(|format| format.name == self.format).unwrap_or(&FORMATS[0]);
+        let format = FORMATS
+            .iter()
+            .find(|format| format.name == self.format)
+            .unwrap_or(&FORMATS[0]);
         if format.is_policy && self.diff.is_some() {
-            let words = format!("a policy names all hosts: leave --diff out, or --format {}", format.name);
+            let words = format!(
+                "a policy names all hosts: leave --diff out, or --format {}",
+                format.name
+            );
             return Err(Failure::usage(words));
         }
         let lock = self.lock(context)?;
         let old = self.diff.as_deref().map(Old::load).transpose()?;
         // a refusal is an answer here, and another attempt only makes people wait
-        let limits = if self.probe { Limits { attempts: 1, ..context.limits } } else { context.limits };
+        let limits = if self.probe {
+            Limits {
+                attempts: 1,
+                ..context.limits
+            }
+        } else {
+            context.limits
+        };
         context.run(async {
             let client = context.client_with(limits)?;
             let store = context.memory_dir()?;
             let sessions = client.shared_sessions();
-            let probed = if self.probe { Some(probe(&lock, &sessions).await?) } else { None };
+            let probed = if self.probe {
+                Some(probe(&lock, &sessions).await?)
+            } else {
+                None
+            };
             let mut report = client.report(Vec::new());
             if probed.is_some() {
                 remember(&Disk::open(&store)?, &report.hosts, "probe")?;
@@ -73,7 +93,11 @@ impl Egress {
             let is_good = probed.is_none_or(|probed| probed.is_good());
             let exit = if is_good { Exit::Done } else { Exit::Refused };
             let outcome = Outcome::new(report, (format.write)(&list), exit);
-            Ok(if format.name == "text" { outcome } else { outcome.document() })
+            Ok(if format.name == "text" {
+                outcome
+            } else {
+                outcome.document()
+            })
         })
     }
 }

@@ -15,6 +15,7 @@ pub(crate) struct Charts {
 
 impl Charts {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        self.export.run(context, |kind| kind == Kind::Chart, export_charts)
+        self.export
+            .run(context, |kind| kind == Kind::Chart, export_charts)
     }
 }

@@ -21,7 +21,8 @@ const ARCHIVE: &str = "landfall-images.tar";
 /// Endings of compressed files. What loads archives may decide by them.
 const COMPRESSED: [&str; 8] = ["gz", "tgz", "zst", "tzst", "xz", "txz", "bz2", "lz4"];
 
-/// Write the images as one archive that ctr, nerdctl, k3s and RKE2 load, and docker and podman with --format docker
+/// Write the images as one archive that ctr, nerdctl, k3s and RKE2 load, and docker and podman with
+/// --format docker
 #[derive(Args)]
 pub(crate) struct Images {
     #[command(flatten)]
@@ -32,7 +33,8 @@ pub(crate) struct Images {
     /// The form of the archive; docker and podman load docker alone
     #[arg(long, value_enum, default_value_t = Form::Oci)]
     format: Form,
-    /// Only this platform of each image, as in linux/amd64 (for oci may be repeated) [default: all that are carried]
+    /// Only this platform of each image, as in linux/amd64 (for oci may be repeated) [default: all
+    /// that are carried]
     #[arg(long, value_name = "PLATFORM")]
     platform: Vec<Platform>,
     /// Add the names that images have at this registry [default: registry.address of the site]
@@ -46,7 +48,8 @@ pub(crate) struct Images {
 /// The choice of `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// An OCI image layout, several platforms an image: ctr, nerdctl, k3s, RKE2, skopeo; not docker and podman
+    /// An OCI image layout, several platforms an image: ctr, nerdctl, k3s, RKE2, skopeo; not docker
+    /// and podman
     Oci,
     /// As `docker save` writes it, one platform an image: docker, podman, and all the others
     Docker,
@@ -71,14 +74,22 @@ impl Images {
         let path = self.path()?;
         let place = self.place(context, &path)?;
         let mapping = self.mapping(context)?;
-        let (lock, blobs) = self.carried.open(context, |entry| entry.kind == Kind::Image)?;
-        if let Some(collision) = mapping.as_ref().and_then(|mapping| collision(mapping, &lock)) {
+        let (lock, blobs) = self
+            .carried
+            .open(context, |entry| entry.kind == Kind::Image)?;
+        if let Some(collision) = mapping
+            .as_ref()
+            .and_then(|mapping| collision(mapping, &lock))
+        {
             return Err(Failure::usage(collision.to_string()));
         }
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             // the place stays here, where Ctrl-C drops it
-            let (out, to) = (place.file().map_err(|error| unwritten(&path, &error))?, path.clone());
+            let (out, to) = (
+                place.file().map_err(|error| unwritten(&path, &error))?,
+                path.clone(),
+            );
             let is_stdout = matches!(place, Place::Stdout(_));
             let notes = Arc::clone(&progress);
             let work = tokio::task::spawn_blocking(move || {
@@ -87,7 +98,9 @@ impl Images {
             let stopped = |error| Failure::new(Exit::Failed, format!("exporting stopped: {error}"));
             let mut outcome = work.await.map_err(stopped)??;
             if let Place::File(under_way) = place {
-                under_way.finish().map_err(|error| unwritten(&path, &error))?;
+                under_way
+                    .finish()
+                    .map_err(|error| unwritten(&path, &error))?;
             }
             if is_stdout {
                 notes.note(std::mem::take(&mut outcome.text).trim_end());
@@ -114,14 +127,18 @@ impl Images {
         match path == Path::new("-") {
             _ if self.dry_run => Ok(Place::Nowhere),
             true => Ok(Place::Stdout(result_stdout(context, "the archive")?)),
-            false => FileUnderWay::begin(path).map(Place::File).map_err(|error| unwritten(path, &error)),
+            false => FileUnderWay::begin(path)
+                .map(Place::File)
+                .map_err(|error| unwritten(path, &error)),
         }
     }
 
     /// Whose destinations are names too: that of `--to`, or the site's registry where it has one.
     fn mapping(&self, context: &Context) -> Result<Option<Mapping>, Failure> {
         let is_known = self.to.is_some() || context.site_target()?.is_some();
-        is_known.then(|| context.mapping(self.to.as_ref())).transpose()
+        is_known
+            .then(|| context.mapping(self.to.as_ref()))
+            .transpose()
     }
 
     fn export(
@@ -136,9 +153,16 @@ impl Images {
             Form::Oci => Format::Oci,
             Form::Docker => Format::Docker,
         };
-        let asked = Asked { format, platforms: &self.platform, mapping };
+        let asked = Asked {
+            format,
+            platforms: &self.platform,
+            mapping,
+        };
         let archive = Archive::plan(lock, blobs, &asked)?;
-        let lost: Vec<Item> = losses(lock).into_iter().filter(|item| item.kind == Kind::Image).collect();
+        let lost: Vec<Item> = losses(lock)
+            .into_iter()
+            .filter(|item| item.kind == Kind::Image)
+            .collect();
         let lost = [lost, archive.lost.clone()].concat();
         if archive.images.is_empty() && lost.is_empty() {
             return Err(Failure::usage("the lock names no image"));
@@ -149,19 +173,34 @@ impl Images {
             let message = format!(
                 "nothing was written, as {} not here; `landfall pull` fetches into the store, and --allow-partial \
                  takes the others:\n  {lines}",
-                if bad().count() == 1 { "an image is" } else { "images are" }
+                if bad().count() == 1 {
+                    "an image is"
+                } else {
+                    "images are"
+                }
             );
             let report = Box::new(exported::report(&archive, &lost, false));
-            return Err(Failure { report, ..Failure::new(Exit::Failed, message) }.on(Side::Source));
+            return Err(Failure {
+                report,
+                ..Failure::new(Exit::Failed, message)
+            }
+            .on(Side::Source));
         }
         let mut report = exported::report(&archive, &lost, out.is_some());
         let format = self.format.to_possible_value();
         let format = format.as_ref().map(PossibleValue::get_name);
-        report.extra.insert("archive".into(), exported::member(&archive, path, format));
+        report
+            .extra
+            .insert("archive".into(), exported::member(&archive, path, format));
         if let Some(mut out) = out {
             progress.begin("export", archive.images.len() as u64, archive.blob_bytes());
-            let written = archive.write(blobs, &mut out, progress).and_then(|()| sync(&out));
-            archive.images.iter().for_each(|image| progress.item(&image.name));
+            let written = archive
+                .write(blobs, &mut out, progress)
+                .and_then(|()| sync(&out));
+            archive
+                .images
+                .iter()
+                .for_each(|image| progress.item(&image.name));
             progress.end();
             written.map_err(|error| match error {
                 ArchiveError::Write(error) => unwritten(path, &error),
@@ -171,7 +210,13 @@ impl Images {
         }
         Ok(Outcome::of(
             report,
-            exported::text(&archive, &lost, (path, self.dry_run), lock, self.format == Form::Oci),
+            exported::text(
+                &archive,
+                &lost,
+                (path, self.dry_run),
+                lock,
+                self.format == Form::Oci,
+            ),
         ))
     }
 }
@@ -190,7 +235,11 @@ impl Place {
 /// Brings it to disk, where it is on one.
 fn sync(out: &File) -> Result<(), ArchiveError> {
     let is_file = out.metadata().map_err(ArchiveError::Write)?.is_file();
-    if is_file { out.sync_all().map_err(ArchiveError::Write) } else { Ok(()) }
+    if is_file {
+        out.sync_all().map_err(ArchiveError::Write)
+    } else {
+        Ok(())
+    }
 }
 
 fn unwritten(path: &Path, error: &io::Error) -> Failure {

@@ -27,7 +27,8 @@ pub(crate) enum List {
     Zarf(Flags),
     /// Write the images as an ImagesLock of imgpkg
     ImgpkgLock(Flags),
-    /// Write a table for those who sign off: kind, name, digest, bytes, origin, licence where it is known
+    /// Write a table for those who sign off: kind, name, digest, bytes, origin, licence where it is
+    /// known
     Sources(Flags),
 }
 
@@ -65,7 +66,9 @@ impl List {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let (name, flags) = self.parts();
         let Some(form) = FORMS.iter().find(|form| form.name == name) else {
-            return Err(Failure::usage(format!("{name} is no list that landfall writes")));
+            return Err(Failure::usage(format!(
+                "{name} is no list that landfall writes"
+            )));
         };
         let locked = flags.locked.at(flags.place);
         let lock = locked.load(context)?;
@@ -74,18 +77,42 @@ impl List {
             _ => None,
         };
         let licences = match name {
-            "sources" if locked.has_content(context) => licences(&lock, &*locked.content(context, &[])?),
+            "sources" if locked.has_content(context) => {
+                licences(&lock, &*locked.content(context, &[])?)
+            }
             _ => BTreeMap::new(),
         };
-        let asked = Asked { lock: &lock, mapping: mapping.as_ref(), digests: flags.digests, licences };
+        let asked = Asked {
+            lock: &lock,
+            mapping: mapping.as_ref(),
+            digests: flags.digests,
+            licences,
+        };
         let listed = (form.write)(&asked);
         let mut report = Report::default();
         report.extra.insert("list".into(), json!(listed.text));
         report.extra.insert("notCarried".into(), json!(listed.left));
-        let exit = if listed.left.is_empty() { Exit::Done } else { Exit::Partial };
-        let mut lines: Vec<String> =
-            listed.left.iter().map(|line| format!("not in the list: {line}")).collect();
-        lines.extend(flags.out.iter().map(|path| format!("wrote {}", path.display())));
-        write_result(Outcome::new(report, listed.text, exit), flags.out.as_deref(), &lines, context)
+        let exit = if listed.left.is_empty() {
+            Exit::Done
+        } else {
+            Exit::Partial
+        };
+        let mut lines: Vec<String> = listed
+            .left
+            .iter()
+            .map(|line| format!("not in the list: {line}"))
+            .collect();
+        lines.extend(
+            flags
+                .out
+                .iter()
+                .map(|path| format!("wrote {}", path.display())),
+        );
+        write_result(
+            Outcome::new(report, listed.text, exit),
+            flags.out.as_deref(),
+            &lines,
+            context,
+        )
     }
 }

@@ -14,7 +14,8 @@ pub(crate) struct Apt {
     packages: Packages,
 }
 
-/// Write the repositories of yum and dnf as a folder HOST/PATH, which any web server offers to machines
+/// Write the repositories of yum and dnf as a folder HOST/PATH, which any web server offers to
+/// machines
 #[derive(Args)]
 pub(crate) struct Yum {
     #[command(flatten)]
@@ -46,15 +47,24 @@ impl Packages {
     fn run(self, context: &Context, system: &'static str) -> Result<Outcome, Failure> {
         let is_package = |kind| kind == Kind::Package;
         let (lock, blobs) = self.export.open(context, is_package)?;
-        let sets = lock.packages.iter().filter(|set| set.name.starts_with(system));
+        let sets = lock
+            .packages
+            .iter()
+            .filter(|set| set.name.starts_with(system));
         let made = self.key.made(sets.map(|set| (set, &*blobs)), context)?.ok_or_else(|| {
             Failure::usage(
                 "the lock has packages with `index: trimmed`, whose metadata the site signs: name its OpenPGP key with \
                  --packages-key FILE",
             )
         })?;
-        self.export.write(context, is_package, lock, blobs, move |lock, blobs, dir, dry, progress| {
-            export_packages(system, lock, &made, blobs, dir, dry, progress)
-        })
+        self.export.write(
+            context,
+            is_package,
+            lock,
+            blobs,
+            move |lock, blobs, dir, dry, progress| {
+                export_packages(system, lock, &made, blobs, dir, dry, progress)
+            },
+        )
     }
 }

@@ -10,7 +10,8 @@ use landfall_model::report::{Item, Kind, Report, Side, Status, count_of};
 use landfall_model::{Descriptor, ImageRef, host_component};
 use std::path::{Path, PathBuf};
 
-/// Write the SBOMs, attestations and signatures of the images as files HOST/REPOSITORY/TAG/WHAT-DIGEST.json
+/// Write the SBOMs, attestations and signatures of the images as files
+/// HOST/REPOSITORY/TAG/WHAT-DIGEST.json
 #[derive(Args)]
 pub(crate) struct Referrers {
     #[command(flatten)]
@@ -31,9 +32,16 @@ impl Referrers {
                 continue;
             }
             for one in linked(&entry, &item.source(), &*blobs) {
-                let ending = if one.blob.media_type.contains("json") { "json" } else { "bin" };
-                let name =
-                    format!("{}-{}.{ending}", one.kind.word().to_lowercase(), one.blob.digest.short(12));
+                let ending = if one.blob.media_type.contains("json") {
+                    "json"
+                } else {
+                    "bin"
+                };
+                let name = format!(
+                    "{}-{}.{ending}",
+                    one.kind.word().to_lowercase(),
+                    one.blob.digest.short(12)
+                );
                 let path = self.out.join(folder(item)).join(name);
                 write(&path, &*blobs, &one.blob)?;
                 report.bytes_transferred += one.blob.size;
@@ -57,18 +65,29 @@ impl Referrers {
 /// The folder of an item: no component of a locked name leads upwards.
 fn folder(item: &dyn LockedItem) -> PathBuf {
     let of_image = |image: &ImageRef| {
-        let version = image.tag.clone().or_else(|| image.digest.as_ref().map(|digest| digest.short(12)));
-        Path::new(&host_component(&image.registry)).join(&image.repository).join(version.unwrap_or_default())
+        let version = image
+            .tag
+            .clone()
+            .or_else(|| image.digest.as_ref().map(|digest| digest.short(12)));
+        Path::new(&host_component(&image.registry))
+            .join(&image.repository)
+            .join(version.unwrap_or_default())
     };
-    item.reference().map_or_else(|| PathBuf::from(item.digest().short(12)), of_image)
+    item.reference()
+        .map_or_else(|| PathBuf::from(item.digest().short(12)), of_image)
 }
 
 fn write(path: &Path, blobs: &dyn BlobRead, blob: &Descriptor) -> Result<(), Failure> {
-    let bytes =
-        blobs.read(blob).map_err(|error| Failure::new(Exit::Failed, error.to_string()).on(Side::Source))?;
+    let bytes = blobs
+        .read(blob)
+        .map_err(|error| Failure::new(Exit::Failed, error.to_string()).on(Side::Source))?;
     let made = std::fs::create_dir_all(path.parent().unwrap_or(path));
     let cannot = |error: &dyn std::fmt::Display| {
-        Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display())).on(Side::Destination)
+        Failure::new(
+            Exit::Failed,
+            format!("cannot write {}: {error}", path.display()),
+        )
+        .on(Side::Destination)
     };
     made.map_err(|error| cannot(&error))?;
     write_whole(path, &bytes).map_err(|error| cannot(&error))

@@ -19,17 +19,20 @@ use std::time::{Duration, SystemTime};
 
 /// Remove from the store what none of these locks and bundles needs
 ///
-/// A store on disk that another command uses is left alone. One in an object store may be used meanwhile: what is unused is
-/// condemned first, and deleted by a later gc, when the grace period is over and no lock or run has claimed it since.
+/// A store on disk that another command uses is left alone. One in an object store may be used
+/// meanwhile: what is unused is condemned first, and deleted by a later gc, when the grace period
+/// is over and no lock or run has claimed it since.
 #[derive(Args)]
 pub(crate) struct Gc {
-    /// A lock whose content stays; name every lock that this store serves (may be repeated) [default: landfall.lock]
+    /// A lock whose content stays; name every lock that this store serves (may be repeated)
+    /// [default: landfall.lock]
     #[arg(long = "lock", value_name = "FILE", num_args = 1..)]
     locks: Vec<PathBuf>,
     /// A bundle whose content stays, or would stay: see --keep-last (may be repeated)
     #[arg(long = "bundle", value_name = "BUNDLE", num_args = 1..)]
     bundles: Vec<PathBuf>,
-    /// Of the bundles of each series keep the content of the last N, by their numbers, or else by their age
+    /// Of the bundles of each series keep the content of the last N, by their numbers, or else by
+    /// their age
     #[arg(long, value_name = "N", requires = "bundles")]
     keep_last: Option<usize>,
     /// In an object store: how long what is unused stays; longer than any run takes
@@ -66,12 +69,25 @@ impl Gc {
         let swept = gc(&dir, &keep, self.dry_run)?;
         let mut report = Report::default();
         let paths = |bundles: &[Bundle]| -> Vec<String> {
-            bundles.iter().map(|bundle| bundle.path().display().to_string()).collect()
+            bundles
+                .iter()
+                .map(|bundle| bundle.path().display().to_string())
+                .collect()
         };
-        report.extra.insert("bundles".into(), json!({"kept": paths(&last), "older": paths(&older)}));
+        report.extra.insert(
+            "bundles".into(),
+            json!({"kept": paths(&last), "older": paths(&older)}),
+        );
         report.extra.insert("removed".into(), json!(swept.removed));
-        report.extra.insert("kept".into(), json!({"blobs": swept.kept, "bytes": swept.kept_bytes}));
-        let strange: Vec<_> = swept.strange.iter().map(|path| path.display().to_string()).collect();
+        report.extra.insert(
+            "kept".into(),
+            json!({"blobs": swept.kept, "bytes": swept.kept_bytes}),
+        );
+        let strange: Vec<_> = swept
+            .strange
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
         report.extra.insert("strange".into(), json!(strange));
         Ok(Outcome::new(report, self.text(&swept), Exit::Done))
     }
@@ -90,19 +106,45 @@ impl Gc {
                 let lock = Lock::parse(FILE_NAME, std::str::from_utf8(claim).ok()?).ok()?;
                 Some(lock.digests().collect())
             };
-            let (grace, now, dry_run) = (Duration::from_secs(self.grace), SystemTime::now(), self.dry_run);
-            let sweep = Sweep { bucket: &bucket, keep, names: &names, grace, now, dry_run };
+            let (grace, now, dry_run) = (
+                Duration::from_secs(self.grace),
+                SystemTime::now(),
+                self.dry_run,
+            );
+            let sweep = Sweep {
+                bucket: &bucket,
+                keep,
+                names: &names,
+                grace,
+                now,
+                dry_run,
+            };
             let collected = sweep.run().await.map_err(ClientError::from)?;
             let mut report = client.report(Vec::new());
-            report.extra.insert("removed".into(), json!(collected.deleted));
-            report.extra.insert("condemned".into(), json!(collected.condemned));
-            report.extra.insert("waiting".into(), json!(collected.waiting));
-            report.extra.insert("uploads".into(), json!(collected.uploads));
             report
                 .extra
-                .insert("kept".into(), json!({"blobs": collected.kept, "bytes": collected.kept_bytes}));
-            report.extra.insert("claims".into(), json!(collected.claims));
-            Ok(Outcome::new(report, self.objects_text(&collected), Exit::Done))
+                .insert("removed".into(), json!(collected.deleted));
+            report
+                .extra
+                .insert("condemned".into(), json!(collected.condemned));
+            report
+                .extra
+                .insert("waiting".into(), json!(collected.waiting));
+            report
+                .extra
+                .insert("uploads".into(), json!(collected.uploads));
+            report.extra.insert(
+                "kept".into(),
+                json!({"blobs": collected.kept, "bytes": collected.kept_bytes}),
+            );
+            report
+                .extra
+                .insert("claims".into(), json!(collected.claims));
+            Ok(Outcome::new(
+                report,
+                self.objects_text(&collected),
+                Exit::Done,
+            ))
         })
     }
 
@@ -130,11 +172,16 @@ impl Gc {
         text
     }
 
-    /// The locks that are named, or the one that is there by default: it must be, where nothing else says what stays.
+    /// The locks that are named, or the one that is there by default: it must be, where nothing
+    /// else says what stays.
     fn locks(&self) -> Vec<&Path> {
         let default = Path::new(FILE_NAME);
         let is_meant = self.locks.is_empty() && (self.bundles.is_empty() || default.exists());
-        self.locks.iter().map(PathBuf::as_path).chain(is_meant.then_some(default)).collect()
+        self.locks
+            .iter()
+            .map(PathBuf::as_path)
+            .chain(is_meant.then_some(default))
+            .collect()
     }
 
     /// The bundles whose content stays, and the older ones.
@@ -145,13 +192,17 @@ impl Gc {
             let first_volume = PathBuf::from(format!("{}.0001", path.display()));
             let look = std::fs::metadata(path).or_else(|_| std::fs::metadata(first_volume));
             let written = look.and_then(|file| file.modified());
-            let written = written
-                .map_err(|error| Failure::usage(format!("cannot look at {}: {error}", path.display())))?;
+            let written = written.map_err(|error| {
+                Failure::usage(format!("cannot look at {}: {error}", path.display()))
+            })?;
             let (name, number) = match bundle.serial() {
                 Some(Serial { series, number }) => (Some(series), number),
                 None => (None, 0),
             };
-            series.entry(name).or_default().push((number, written, bundle));
+            series
+                .entry(name)
+                .or_default()
+                .push((number, written, bundle));
         }
         let (mut last, mut older) = (Vec::new(), Vec::new());
         for mut bundles in series.into_values() {
@@ -167,16 +218,28 @@ impl Gc {
         let mut text = String::new();
         for removed in &swept.removed {
             let (what, digest) = (removed.what.to_string(), &removed.digest);
-            let _ = writeln!(text, "{what:<10} {digest}  {:>8}", human_size(removed.bytes));
+            let _ = writeln!(
+                text,
+                "{what:<10} {digest}  {:>8}",
+                human_size(removed.bytes)
+            );
         }
         for path in &swept.strange {
-            let _ = writeln!(text, "left, as it is none of the store's: {}", path.display());
+            let _ = writeln!(
+                text,
+                "left, as it is none of the store's: {}",
+                path.display()
+            );
         }
         let bytes = swept.removed.iter().map(|removed| removed.bytes).sum();
         let _ = writeln!(
             text,
             "{} {}, {}; {} stay, {}",
-            if self.dry_run { "would remove" } else { "removed" },
+            if self.dry_run {
+                "would remove"
+            } else {
+                "removed"
+            },
             count_of(swept.removed.len(), "file"),
             human_size(bytes),
             count_of(swept.kept, "blob"),

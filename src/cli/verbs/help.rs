@@ -21,9 +21,14 @@ impl Help {
         if self.words.is_empty() {
             return Ok(show(&command.render_long_help().to_string()));
         }
-        let page = if let [word] = &self.words[..] { pages::page(word) } else { None };
-        let verb =
-            self.words.iter().try_fold(&mut command, |command, word| command.find_subcommand_mut(word));
+        let page = if let [word] = &self.words[..] {
+            pages::page(word)
+        } else {
+            None
+        };
+        let verb = self.words.iter().try_fold(&mut command, |command, word| {
+            command.find_subcommand_mut(word)
+        });
         match (verb, page) {
             (Some(verb), None) if !self.page => Ok(show(&verb.render_long_help().to_string())),
             (Some(verb), Some(_)) if !self.page => Ok(show(&format!(

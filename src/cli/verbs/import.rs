@@ -19,8 +19,8 @@ const TKG: &str = "tkg";
 
 /// Write a manifest, or a site, from what another tool wrote down
 ///
-/// It replaces no file, and takes over no account. What has no place in a manifest is told, and stands there as a
-/// comment; exit 3 where an item is among it.
+/// It replaces no file, and takes over no account. What has no place in a manifest is told, and
+/// stands there as a comment; exit 3 where an item is among it.
 #[derive(Args)]
 pub(crate) struct Import {
     /// What the files are
@@ -41,7 +41,9 @@ pub(crate) struct Import {
 }
 
 fn formats() -> Vec<PossibleValue> {
-    let manifests = IMPORTS.iter().map(|format| PossibleValue::new(format.name).help(format.about));
+    let manifests = IMPORTS
+        .iter()
+        .map(|format| PossibleValue::new(format.name).help(format.about));
     let site = PossibleValue::new(TKG)
         .help("a cluster configuration of TKG, or the Secret that keeps one: gives a site");
     manifests.chain([site]).collect()
@@ -53,27 +55,50 @@ impl Import {
             return self.site();
         }
         let format = IMPORTS.iter().find(|format| format.name == self.format);
-        let Some(format) = format else { return Err(Failure::usage("no such format")) };
+        let Some(format) = format else {
+            return Err(Failure::usage("no such format"));
+        };
         let mut imported = Imported::default();
         for file in &self.files {
             (format.read)(&read(file)?, &mut imported)?;
         }
-        let from: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
+        let from: Vec<String> = self
+            .files
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect();
         let from = from.join(", ");
-        let title = format!("Written by `landfall import {}` from {from}. Keep it in git.", self.format);
+        let title = format!(
+            "Written by `landfall import {}` from {from}. Keep it in git.",
+            self.format
+        );
         let manifest = manifest_of(&imported, &self.name, &title);
         let mut report = Report::default();
-        report.extra.insert("notCarried".into(), json!(imported.left));
+        report
+            .extra
+            .insert("notCarried".into(), json!(imported.left));
         report.extra.insert("notes".into(), json!(imported.notes));
         report.extra.insert("manifest".into(), json!(manifest));
-        let mut lines: Vec<String> =
-            imported.left.iter().map(|line| format!("not carried over: {line}")).collect();
+        let mut lines: Vec<String> = imported
+            .left
+            .iter()
+            .map(|line| format!("not carried over: {line}"))
+            .collect();
         lines.extend(imported.notes.iter().map(|line| format!("note: {line}")));
         if imported.entries() == 0 {
-            lines.push(format!("{from} names nothing that a manifest can have, so nothing was written"));
-            return Err(Failure { report: report.into(), ..Failure::of_lines(Exit::Failed, &lines) });
+            lines.push(format!(
+                "{from} names nothing that a manifest can have, so nothing was written"
+            ));
+            return Err(Failure {
+                report: report.into(),
+                ..Failure::of_lines(Exit::Failed, &lines)
+            });
         }
-        let exit = if imported.left.is_empty() { Exit::Done } else { Exit::Partial };
+        let exit = if imported.left.is_empty() {
+            Exit::Done
+        } else {
+            Exit::Partial
+        };
         if self.dry_run {
             return Ok(Outcome::new(report, manifest, exit).document());
         }
@@ -83,8 +108,15 @@ impl Import {
         write_new(&self.out, &[(file.clone(), manifest.as_str())], || {
             input_file::manifests(std::slice::from_ref(&file), &[]).map(drop)
         })?;
-        lines.push(format!("wrote {} with {}", file.display(), count_of(imported.entries(), "entry")));
-        lines.push(format!("next: landfall lock -f {}", shell_word(&file.display().to_string())));
+        lines.push(format!(
+            "wrote {} with {}",
+            file.display(),
+            count_of(imported.entries(), "entry")
+        ));
+        lines.push(format!(
+            "next: landfall lock -f {}",
+            shell_word(&file.display().to_string())
+        ));
         let text: String = lines.iter().map(|line| one_line(line) + "\n").collect();
         Ok(Outcome::new(report, text, exit))
     }
@@ -105,15 +137,24 @@ impl Import {
         let paths: Vec<&PathBuf> = files.iter().map(|(path, _)| path).collect();
         refuse_present(&paths)?;
         write_new(&self.out, &files, || Ok(()))?;
-        let wrote = files.iter().map(|(path, _)| format!("wrote {}", path.display()));
-        let text = wrote.chain(notes).map(|line| one_line(&line) + "\n").collect::<String>();
+        let wrote = files
+            .iter()
+            .map(|(path, _)| format!("wrote {}", path.display()));
+        let text = wrote
+            .chain(notes)
+            .map(|line| one_line(&line) + "\n")
+            .collect::<String>();
         Ok(Outcome::of(report, text))
     }
 }
 
 /// The text of a file, or of stdin.
 fn read(file: &Path) -> Result<Source, Failure> {
-    let name = if file == Path::new("-") { "stdin".to_owned() } else { file.display().to_string() };
+    let name = if file == Path::new("-") {
+        "stdin".to_owned()
+    } else {
+        file.display().to_string()
+    };
     let mut text = String::new();
     let read = match file == Path::new("-") {
         true => std::io::stdin().read_to_string(&mut text).map(drop),

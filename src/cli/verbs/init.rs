@@ -18,12 +18,15 @@ use std::path::{Component, Path, PathBuf};
 const MANIFEST: &str = "manifest.yaml";
 const SITE: &str = "site.yaml";
 
-/// Write a first manifest and a first site, with comments, from a list, a tree of YAML, the catalogue or nothing
+/// Write a first manifest and a first site, with comments, from a list, a tree of YAML, the
+/// catalogue or nothing
 ///
-/// It replaces no file. Charts are rendered by `helm template` where a helm is on PATH, and read as they are where not.
+/// It replaces no file. Charts are rendered by `helm template` where a helm is on PATH, and read as
+/// they are where not.
 #[derive(Args)]
 pub(crate) struct Init {
-    /// A plain list of images, the log of kubermatic-installer mirror-images, or a folder, chart or file of YAML
+    /// A plain list of images, the log of kubermatic-installer mirror-images, or a folder, chart or
+    /// file of YAML
     from: Option<PathBuf>,
     /// Write what landfall ships for this system: pinned manifests and a site
     #[arg(
@@ -42,7 +45,8 @@ pub(crate) struct Init {
     /// The private registry, for the site
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<Target>,
-    /// A platform for all images, as in linux/amd64 [default: those that node selectors name] (may be repeated)
+    /// A platform for all images, as in linux/amd64 [default: those that node selectors name] (may
+    /// be repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<Platform>,
     /// The manifest's metadata.name
@@ -72,9 +76,18 @@ impl Init {
         }
         let files = [MANIFEST, SITE].map(|name| self.out.join(name));
         refuse_present(&files)?;
-        let First { manifest, site, mut lines, mut report, exit } = self.first(context)?;
+        let First {
+            manifest,
+            site,
+            mut lines,
+            mut report,
+            exit,
+        } = self.first(context)?;
         let [manifest_file, site_file] = &files;
-        let next = format!("landfall lock -f {}", shell_word(&manifest_file.display().to_string()));
+        let next = format!(
+            "landfall lock -f {}",
+            shell_word(&manifest_file.display().to_string())
+        );
         report.extra.insert("manifest".into(), json!(manifest));
         report.extra.insert("site".into(), json!(site));
         report.extra.insert("next".into(), json!(next));
@@ -83,12 +96,19 @@ impl Init {
             let text = format!("--- {manifest_name}\n{manifest}--- {site_name}\n{site}");
             return Ok(Outcome::new(report, text, exit).document());
         }
-        let new = [(manifest_file.clone(), manifest.as_str()), (site_file.clone(), site.as_str())];
+        let new = [
+            (manifest_file.clone(), manifest.as_str()),
+            (site_file.clone(), site.as_str()),
+        ];
         // the manifest is read as `lock` will read it
         write_new(&self.out, &new, || {
             input_file::manifests(std::slice::from_ref(manifest_file), &[]).map(drop)
         })?;
-        lines.push(format!("wrote {} and {}", manifest_file.display(), site_file.display()));
+        lines.push(format!(
+            "wrote {} and {}",
+            manifest_file.display(),
+            site_file.display()
+        ));
         lines.push(format!("next: {next}"));
         let text: String = lines.iter().map(|line| one_line(line) + "\n").collect();
         Ok(Outcome::new(report, text, exit))
@@ -111,27 +131,61 @@ impl Init {
         };
         fs::metadata(from)
             .map_err(|error| Failure::usage(format!("cannot read {}: {error}", from.display())))?;
-        let title = format!("Written by `landfall init` from {}. Keep it in git.", from.display());
-        if let Some(format) = if from.is_dir() { None } else { input_file::list_format(from)? } {
+        let title = format!(
+            "Written by `landfall init` from {}. Keep it in git.",
+            from.display()
+        );
+        if let Some(format) = if from.is_dir() {
+            None
+        } else {
+            input_file::list_format(from)?
+        } {
             // its faults are told by its own lines
             input_file::manifests(std::slice::from_ref(from), &self.platforms)?;
             let list = relative(from, &self.out);
-            return Ok(written(from_list(&self.name, &title, &by_flag, format, &list.display().to_string())));
+            return Ok(written(from_list(
+                &self.name,
+                &title,
+                &by_flag,
+                format,
+                &list.display().to_string(),
+            )));
         }
         let helm = Helm::find(std::env::var_os("PATH").as_deref(), &[]);
         let (paths, helm, platforms) = (std::slice::from_ref(from), helm.as_ref(), &self.platforms);
         let title = format!("{title} Read it, and pin what is commented.");
-        let asked = Asked { paths, helm, platforms, name: &self.name, title: &title };
-        let Drafted { text, entries, lines, report, exit } = drafted(&asked, context)?;
+        let asked = Asked {
+            paths,
+            helm,
+            platforms,
+            name: &self.name,
+            title: &title,
+        };
+        let Drafted {
+            text,
+            entries,
+            lines,
+            report,
+            exit,
+        } = drafted(&asked, context)?;
         if entries == 0 {
             let message = format!(
                 "nothing in {} names an image with a version, so nothing was written; `landfall discover` shows what it \
                  names",
                 from.display()
             );
-            return Err(Failure { report: report.into(), ..Failure::new(Exit::Failed, message) });
+            return Err(Failure {
+                report: report.into(),
+                ..Failure::new(Exit::Failed, message)
+            });
         }
-        Ok(First { manifest: text + MORE, site, lines, report, exit })
+        Ok(First {
+            manifest: text + MORE,
+            site,
+            lines,
+            report,
+            exit,
+        })
     }
 }
 
@@ -139,15 +193,27 @@ impl Init {
 fn relative(file: &Path, folder: &Path) -> PathBuf {
     let real = |path: &Path| {
         let absolute = std::path::absolute(path).ok()?;
-        absolute
-            .ancestors()
-            .find_map(|up| Some(up.canonicalize().ok()?.join(absolute.strip_prefix(up).ok()?)))
+        absolute.ancestors().find_map(|up| {
+            Some(
+                up.canonicalize()
+                    .ok()?
+                    .join(absolute.strip_prefix(up).ok()?),
+            )
+        })
     };
-    let (Some(file_at), Some(folder_at)) = (real(file), real(folder)) else { return file.into() };
-    let parts = |path: &Path| path.components().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
+    let (Some(file_at), Some(folder_at)) = (real(file), real(folder)) else {
+        return file.into();
+    };
+    let parts = |path: &Path| {
+        path.components()
+            .map(|part| part.as_os_str().to_owned())
+            .collect::<Vec<_>>()
+    };
     let (to, from) = (parts(&file_at), parts(&folder_at));
     let same = to.iter().zip(&from).take_while(|(a, b)| a == b).count();
-    let up = from[same..].iter().map(|_| Component::ParentDir.as_os_str().to_owned());
+    let up = from[same..]
+        .iter()
+        .map(|_| Component::ParentDir.as_os_str().to_owned());
     up.chain(to[same..].iter().cloned()).collect()
 }
 
@@ -161,7 +227,11 @@ mod tests {
         let at = |name: &str| dir.path().join(name);
         fs::create_dir_all(at("lists")).unwrap();
         fs::write(at("lists/a.txt"), "").unwrap();
-        for (folder, way) in [("", "lists/a.txt"), ("lists", "a.txt"), ("new/below", "../../lists/a.txt")] {
+        for (folder, way) in [
+            ("", "lists/a.txt"),
+            ("lists", "a.txt"),
+            ("new/below", "../../lists/a.txt"),
+        ] {
             assert_eq!(relative(&at("lists/a.txt"), &at(folder)), Path::new(way));
         }
     }

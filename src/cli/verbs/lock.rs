@@ -22,7 +22,8 @@ use std::path::PathBuf;
 pub(crate) struct LockVerb {
     #[command(flatten)]
     manifests: ManifestFiles,
-    /// A platform for the images of plain lists, as in linux/amd64; all of them by default (may be repeated)
+    /// A platform for the images of plain lists, as in linux/amd64; all of them by default (may be
+    /// repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<Platform>,
     /// The lock
@@ -54,11 +55,17 @@ impl LockVerb {
         if !self.check && !self.dry_run {
             check_output("the lock", &self.lock)?;
         }
-        let pins = if self.check || self.refresh { Pins::Refresh } else { Pins::Keep };
+        let pins = if self.check || self.refresh {
+            Pins::Refresh
+        } else {
+            Pins::Keep
+        };
         context.run(async {
             let client = context.client_from(&self.from.from)?;
             let store = Disk::open(&context.memory_dir()?)?;
-            let locked = client.lock(&wanted, old.as_ref().map(|old| &old.lock), pins, &store).await;
+            let locked = client
+                .lock(&wanted, old.as_ref().map(|old| &old.lock), pins, &store)
+                .await;
             client.remember_hosts(&store, "lock");
             let mut report = client.report(locked.items.clone());
             report.notice(notices(&locked.changes));
@@ -76,8 +83,13 @@ impl LockVerb {
     ) -> Result<Outcome, Failure> {
         let mut text = String::new();
         let lock = &locked.lock;
-        report.extra.insert("changes".into(), serde_json::json!(locked.changes));
-        report.extra.insert("endpointChanges".into(), serde_json::json!(locked.endpoints));
+        report
+            .extra
+            .insert("changes".into(), serde_json::json!(locked.changes));
+        report.extra.insert(
+            "endpointChanges".into(),
+            serde_json::json!(locked.endpoints),
+        );
         let changes = locked.changes.iter().flat_map(change_lines);
         let lines = changes.chain(locked.endpoints.iter().map(endpoint_line));
         for line in lines {
@@ -88,9 +100,15 @@ impl LockVerb {
             .flat_map(|item| item.open().iter().map(move |open| (item.name(), open)))
             .map(|(item, open)| (item.into_owned(), open.clone()))
             .collect();
-        let is_new =
-            |name: &str| report.items.iter().any(|item| item.status == Status::Done && item.name == name);
-        for (item, OpenReference { reference, at, why }) in open.iter().filter(|(item, _)| is_new(item)) {
+        let is_new = |name: &str| {
+            report
+                .items
+                .iter()
+                .any(|item| item.status == Status::Done && item.name == name)
+        };
+        for (item, OpenReference { reference, at, why }) in
+            open.iter().filter(|(item, _)| is_new(item))
+        {
             let _ = writeln!(text, "open {item}: {at}: {reference}: {why}");
         }
         let told = open.iter().map(|(item, open)| {
@@ -101,7 +119,9 @@ impl LockVerb {
         text += &loss_lines(&report.items);
         let is_vain = report.has_losses() && !report.has_successes();
         if !is_vain || self.check {
-            report.extra.insert("lock".into(), serde_json::json!(lock.fingerprint()));
+            report
+                .extra
+                .insert("lock".into(), serde_json::json!(lock.fingerprint()));
         }
         let writes = !self.check && !self.dry_run && !is_vain;
         if writes {
@@ -109,7 +129,9 @@ impl LockVerb {
         }
         let moved = locked.changes.len() + locked.endpoints.len();
         let verb = match (self.check, moved) {
-            (true, 0) if report.has_losses() => "nothing moved as far as it could be asked: checked",
+            (true, 0) if report.has_losses() => {
+                "nothing moved as far as it could be asked: checked"
+            }
             (true, 0) => "nothing moved: checked",
             (true, _) => "something moved: checked",
             (false, _) if writes => "locked",
@@ -119,11 +141,21 @@ impl LockVerb {
         let path = self.lock.display();
         let _ = match (is_vain && !self.check, old) {
             (true, Some(_)) => {
-                writeln!(text, "nothing could be locked: {counted}{lost}; {path} stays as it is")
+                writeln!(
+                    text,
+                    "nothing could be locked: {counted}{lost}; {path} stays as it is"
+                )
             }
-            (true, None) => writeln!(text, "nothing could be locked: {counted}{lost}; there is no {path}"),
+            (true, None) => writeln!(
+                text,
+                "nothing could be locked: {counted}{lost}; there is no {path}"
+            ),
             (false, _) => {
-                writeln!(text, "{verb} {counted} in {path}{lost}, fingerprint {}", lock.fingerprint())
+                writeln!(
+                    text,
+                    "{verb} {counted} in {path}{lost}, fingerprint {}",
+                    lock.fingerprint()
+                )
             }
         };
         let mut outcome = Outcome::of(report, text);
@@ -138,7 +170,11 @@ impl LockVerb {
 fn notices(changes: &[Change]) -> Vec<Notice> {
     let notice = |change: &Change| match change.change {
         "gone" => Some(Notice::gone(&change.name)),
-        "moved" => Some(Notice::moved(&change.name, change.from.clone(), change.to.clone())),
+        "moved" => Some(Notice::moved(
+            &change.name,
+            change.from.clone(),
+            change.to.clone(),
+        )),
         _ => None,
     };
     changes.iter().filter_map(notice).collect()

@@ -22,7 +22,8 @@ pub(crate) struct Ls {
     /// The bundle or the lock
     #[arg(value_name = "BUNDLE|LOCK", required_unless_present_any = ["bundle", "lock"])]
     file: Option<PathBuf>,
-    /// More of the bundle, where its volumes lie in several folders: a volume of each, or each folder
+    /// More of the bundle, where its volumes lie in several folders: a volume of each, or each
+    /// folder
     #[arg(value_name = "VOLUME|FOLDER", conflicts_with_all = ["bundle", "lock"])]
     more: Vec<PathBuf>,
     /// The bundle, in place of the argument
@@ -77,7 +78,10 @@ impl Ls {
             .iter()
             .filter(|entry| !entry.referrers.is_empty())
             .map(|entry| {
-                (&*entry.name, referring(entry, bundle.as_ref().map(|bundle| bundle as &dyn BlobRead)))
+                (
+                    &*entry.name,
+                    referring(entry, bundle.as_ref().map(|bundle| bundle as &dyn BlobRead)),
+                )
             })
             .collect();
         let carried = |item: &Item| match referrers.get(&*item.name) {
@@ -87,8 +91,15 @@ impl Ls {
             }
             None => String::new(),
         };
-        let listed: String = items.iter().map(|item| line(item, &about(item)) + &carried(item)).collect();
-        let mut text = format!("{listed}{}, {}\n", count(&items), human_size(unique_bytes(&entries)));
+        let listed: String = items
+            .iter()
+            .map(|item| line(item, &about(item)) + &carried(item))
+            .collect();
+        let mut text = format!(
+            "{listed}{}, {}\n",
+            count(&items),
+            human_size(unique_bytes(&entries))
+        );
         for endpoint in &lock.endpoints {
             let from = if endpoint.from.is_empty() {
                 String::new()
@@ -108,23 +119,39 @@ impl Ls {
             let signed_by = open_bundle::signed_by(context, bundle, None)?;
             extra["bundle"] = open_bundle::told(&file, bundle, signed_by.as_deref());
             text += &match signed_by {
-                Some(by) => by.iter().map(|by| format!("signed by         {by}\n")).collect(),
+                Some(by) => by
+                    .iter()
+                    .map(|by| format!("signed by         {by}\n"))
+                    .collect(),
                 None => unchecked(bundle),
             };
         }
         text += &format!("lock fingerprint  {fingerprint}\n");
         // what the bundle lacks is among the unresolved ones
-        let held = bundle.as_ref().map(Bundle::held).transpose()?.unwrap_or(lock);
+        let held = bundle
+            .as_ref()
+            .map(Bundle::held)
+            .transpose()?
+            .unwrap_or(lock);
         let losses = losses(&held);
         let told = |of: Status| {
-            lines(&losses.iter().filter(|item| item.status == of).map(item_line).collect::<Vec<_>>())
+            lines(
+                &losses
+                    .iter()
+                    .filter(|item| item.status == of)
+                    .map(item_line)
+                    .collect::<Vec<_>>(),
+            )
         };
         text += &told(Status::Skipped);
         if losses.iter().any(|item| item.status == Status::Missing) {
             text += &format!("partial; it lacks\n{}", told(Status::Missing));
         }
         items.extend(losses);
-        let mut report = Report { items, ..Report::default() };
+        let mut report = Report {
+            items,
+            ..Report::default()
+        };
         if let serde_json::Value::Object(extra) = extra {
             report.extra = extra;
         }
@@ -134,16 +161,23 @@ impl Ls {
 
 /// The keys of signatures that nobody checked.
 fn unchecked(bundle: &Bundle) -> String {
-    let told = bundle.signatures().iter().map(|text| match Signature::parse(text.as_bytes()) {
-        Ok(signature) => {
-            format!(
-                "signature         {} (not checked: verify --allowed-signers FILE does)\n",
-                signature.key()
-            )
-        }
-        Err(error) => format!("signature         cannot be read: {error}\n"),
-    });
-    if bundle.signatures().is_empty() { "signature         none\n".into() } else { told.collect() }
+    let told = bundle
+        .signatures()
+        .iter()
+        .map(|text| match Signature::parse(text.as_bytes()) {
+            Ok(signature) => {
+                format!(
+                    "signature         {} (not checked: verify --allowed-signers FILE does)\n",
+                    signature.key()
+                )
+            }
+            Err(error) => format!("signature         cannot be read: {error}\n"),
+        });
+    if bundle.signatures().is_empty() {
+        "signature         none\n".into()
+    } else {
+        told.collect()
+    }
 }
 
 /// What a delta leaves out: each blob, and what it is for.

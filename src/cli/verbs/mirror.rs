@@ -18,7 +18,8 @@ use std::sync::Arc;
 pub(crate) struct Mirror {
     #[command(flatten)]
     manifests: ManifestFiles,
-    /// A platform for the images of plain lists, as in linux/amd64; all of them by default (may be repeated)
+    /// A platform for the images of plain lists, as in linux/amd64; all of them by default (may be
+    /// repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<Platform>,
     /// A lock, in place of manifests
@@ -30,7 +31,10 @@ pub(crate) struct Mirror {
 
 impl Mirror {
     pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
-        self.delivery.take_place(|| self.manifests.take_other(|place| input_file::registry(place)));
+        self.delivery.take_place(|| {
+            self.manifests
+                .take_other(|place| input_file::registry(place))
+        });
         if self.lock.is_some() && !self.manifests.is_empty() {
             return Err(Failure::usage("name manifests or a lock, not both"));
         }
@@ -45,24 +49,37 @@ impl Mirror {
         let taken = Taken::load(context, self.delivery.receipt.as_deref(), true)?;
         let given = self.lock.as_deref().map(input_file::lock).transpose()?;
         let wanted = if given.is_none() {
-            Some(input_file::manifests(&self.manifests.paths()?, &self.platforms)?)
+            Some(input_file::manifests(
+                &self.manifests.paths()?,
+                &self.platforms,
+            )?)
         } else {
             None
         };
-        // a store that is asked for keeps what passes; else only manifests are kept, and only for this run
+        // a store that is asked for keeps what passes; else only manifests are kept, and only for
+        // this run
         let scratch = match &context.global.store {
             Some(_) => None,
             None => Some(tempfile::tempdir().map_err(|error| {
-                Failure::new(Exit::Failed, format!("cannot make a temporary folder: {error}"))
+                Failure::new(
+                    Exit::Failed,
+                    format!("cannot make a temporary folder: {error}"),
+                )
             })?),
         };
         context.run(async {
             let client = context.client_of(shard, &[])?;
             let ((store, memory), keep) = match &scratch {
-                None => (context.store_place()?.open(context, &client)?, Keep::Everything),
+                None => (
+                    context.store_place()?.open(context, &client)?,
+                    Keep::Everything,
+                ),
                 Some(folder) => {
                     let disk = Disk::scratch(folder.path())?;
-                    ((Arc::new(disk.clone()) as Arc<dyn Store>, disk), Keep::Nothing)
+                    (
+                        (Arc::new(disk.clone()) as Arc<dyn Store>, disk),
+                        Keep::Nothing,
+                    )
                 }
             };
             let lock = match (given, &wanted) {
@@ -73,22 +90,36 @@ impl Mirror {
                 }
             };
             context.shown.lock(&lock, None);
-            let mirroring = client.mirror_by(&lock, (store, keep), &mapping, self.delivery.options(context));
+            let mirroring = client.mirror_by(
+                &lock,
+                (store, keep),
+                &mapping,
+                self.delivery.options(context),
+            );
             let series = taken.after(None);
-            let outcome =
-                Box::pin(self.delivery.run(context, &client, None, series, &mapping, mirroring)).await;
+            let outcome = Box::pin(
+                self.delivery
+                    .run(context, &client, None, series, &mapping, mirroring),
+            )
+            .await;
             client.remember_hosts(&memory, "mirror");
             outcome
         })
     }
 }
 
-/// The lock with what people are told of its losses in place of what a lock records: it is not written.
+/// The lock with what people are told of its losses in place of what a lock records: it is not
+/// written.
 fn told(locked: Locked) -> Lock {
     let mut lock = locked.lock;
     for lost in &mut lock.unresolved {
-        let item = locked.items.iter().find(|item| item.kind == lost.kind && item.name == lost.name);
-        lost.cause = item.and_then(|item| item.reason.clone()).unwrap_or_else(|| lost.cause.clone());
+        let item = locked
+            .items
+            .iter()
+            .find(|item| item.kind == lost.kind && item.name == lost.name);
+        lost.cause = item
+            .and_then(|item| item.reason.clone())
+            .unwrap_or_else(|| lost.cause.clone());
     }
     lock
 }

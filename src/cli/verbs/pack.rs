@@ -5,8 +5,8 @@ use crate::cli::shared::far_side;
 use crate::cli::shared::listing::count;
 use crate::cli::shared::lock_file::LockFile;
 use crate::cli::shared::packed::{
-    SerialFlags, bundle_lines, bundle_member, dry_run, note_whole_file, outcome, pack_report, paths, signer,
-    volume_lines,
+    SerialFlags, bundle_lines, bundle_member, dry_run, note_whole_file, outcome, pack_report,
+    paths, signer, volume_lines,
 };
 use crate::cli::shared::remote::{Upload, object};
 use crate::cli::shared::stdout::result_stdout;
@@ -42,15 +42,16 @@ pub(crate) struct Pack {
     /// zstd's level for what is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
-    /// Split it into volumes BUNDLE.0001, BUNDLE.0002, …: 4.7G is 4.7 × 10^9 bytes, 4GiB is 4 × 2^30
+    /// Split it into volumes BUNDLE.0001, BUNDLE.0002, …: 4.7G is 4.7 × 10^9 bytes, 4GiB is 4 ×
+    /// 2^30
     #[arg(long, value_name = "SIZE|dvd|bd|fat32")]
     volume_size: Option<VolumeSize>,
-    /// Put a program beside the bundle, this one or PATH, with a README for the far side (BUNDLE.README.txt) and the manual
-    /// pages (BUNDLE.man.tar); may be given several times
+    /// Put a program beside the bundle, this one or PATH, with a README for the far side
+    /// (BUNDLE.README.txt) and the manual pages (BUNDLE.man.tar); may be given several times
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     include_self: Vec<OsString>,
-    /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file) whose private half the
-    /// SSH agent holds
+    /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file)
+    /// whose private half the SSH agent holds
     #[arg(long, value_name = "KEY")]
     sign: Option<String>,
     #[command(flatten)]
@@ -65,9 +66,11 @@ pub(crate) struct Pack {
     dry_run: bool,
 }
 
-/// Names in the store what is whole there: of an image that several shards brought, none of them could.
+/// Names in the store what is whole there: of an image that several shards brought, none of them
+/// could.
 fn name_whole(store: &dyn Store, held: impl Iterator<Item = Entry>) -> Result<(), Failure> {
-    // the plan has seen what is stored; a store that no pull filled may lack what follows from the lock
+    // the plan has seen what is stored; a store that no pull filled may lack what follows from the
+    // lock
     let is_there = |part: &Part| {
         let Descriptor { digest, size, .. } = &part.descriptor;
         part.is_stored() || matches!(store.stat(digest), Ok(Some(found)) if found == *size)
@@ -77,7 +80,11 @@ fn name_whole(store: &dyn Store, held: impl Iterator<Item = Entry>) -> Result<()
 
 impl Pack {
     /// `command` is that of landfall, for the manual pages beside the bundle.
-    pub(crate) fn run(self, context: &Context, command: fn() -> Command) -> Result<Outcome, Failure> {
+    pub(crate) fn run(
+        self,
+        context: &Context,
+        command: fn() -> Command,
+    ) -> Result<Outcome, Failure> {
         if !self.like.like.is_empty() {
             let store = Disk::open(&context.store_dir()?)?;
             let lock = self.lock.named().map(Path::to_path_buf);
@@ -86,16 +93,29 @@ impl Pack {
         let store = context.store()?;
         let lock = self.lock()?.load(context)?;
         let out = self.out.clone().unwrap_or_else(|| BUNDLE.into());
-        let bases = self.since.iter().map(|path| Ok(Given::open(context, path)?.base()));
+        let bases = self
+            .since
+            .iter()
+            .map(|path| Ok(Given::open(context, path)?.base()));
         let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
         let signer = signer(self.sign.as_deref())?;
         let (progress, shown) = (Arc::clone(&context.progress), Arc::clone(&context.shown));
-        let stdout = if out == Path::new("-") && !self.dry_run { Some(self.stdout(context)?) } else { None };
+        let stdout = if out == Path::new("-") && !self.dry_run {
+            Some(self.stdout(context)?)
+        } else {
+            None
+        };
         let object = self.object(context, &out)?.filter(|_| !self.dry_run);
-        let mut packaging =
-            Packaging { volume_size: self.volume_size, tools: self.tools()?, documents: Vec::new(), signer };
+        let mut packaging = Packaging {
+            volume_size: self.volume_size,
+            tools: self.tools()?,
+            documents: Vec::new(),
+            signer,
+        };
         context.run(async move {
-            let upload = object.map(|(bucket, name)| Upload::begin(&bucket, &name, &lock)).transpose()?;
+            let upload = object
+                .map(|(bucket, name)| Upload::begin(&bucket, &name, &lock))
+                .transpose()?;
             // an interruption gives the upload up
             let (upload, _given_up) = upload.unzip();
             let work = tokio::task::spawn_blocking(move || {
@@ -107,7 +127,10 @@ impl Pack {
                 if !self.allow_partial
                     && let Err(error) = plan.check_whole()
                 {
-                    return Err(Failure { report: Box::new(report(Status::Present)), ..error.into() });
+                    return Err(Failure {
+                        report: Box::new(report(Status::Present)),
+                        ..error.into()
+                    });
                 }
                 if plan.items.is_empty() && !plan.missing.is_empty() {
                     let failure = Failure::new(
@@ -138,12 +161,16 @@ impl Pack {
                     (None, Some(upload)) => {
                         upload.write(&plan, &*store, &out, options, signer, &*progress)?
                     }
-                    (None, None) => {
-                        bundle::write_packaged(&plan, &*store, &out, options, &packaging, &*progress)?
-                    }
+                    (None, None) => bundle::write_packaged(
+                        &plan, &*store, &out, options, &packaging, &*progress,
+                    )?,
                 };
                 note_whole_file(&out, self.volume_size.is_some(), &*progress);
-                let keys: Vec<_> = packaging.signer.iter().map(|signer| signer.key().clone()).collect();
+                let keys: Vec<_> = packaging
+                    .signer
+                    .iter()
+                    .map(|signer| signer.key().clone())
+                    .collect();
                 let mut outcome = self.done(&plan, &out, &written, &keys, report(Status::Done));
                 if to_stdout {
                     // the bundle is there
@@ -151,13 +178,17 @@ impl Pack {
                 }
                 Ok(outcome)
             });
-            work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
+            work.await
+                .map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
         })
     }
 
     /// The lock that is named; what is not there may be meant as the bundle.
     fn lock(&self) -> Result<&LockFile, Failure> {
-        let absent = self.lock.place().filter(|place| self.out.is_none() && !place.exists());
+        let absent = self
+            .lock
+            .place()
+            .filter(|place| self.out.is_none() && !place.exists());
         match absent {
             Some(place) => {
                 let place = place.display();
@@ -205,7 +236,15 @@ impl Pack {
             })
         };
         let tools = self.include_self.iter();
-        tools.map(|path| if path.is_empty() { own() } else { Ok(path.into()) }).collect()
+        tools
+            .map(|path| {
+                if path.is_empty() {
+                    own()
+                } else {
+                    Ok(path.into())
+                }
+            })
+            .collect()
     }
 
     /// What a delta leaves out, and what it needs.
@@ -213,7 +252,8 @@ impl Pack {
         match (self.since.is_empty(), plan.omitted.len()) {
             (true, _) => String::new(),
             (false, 0) => {
-                "  left out          nothing, as no layer or file is in all that --since names\n".into()
+                "  left out          nothing, as no layer or file is in all that --since names\n"
+                    .into()
             }
             (false, count) => {
                 let bytes = plan.omitted.iter().map(|blob| blob.size).sum();
@@ -236,14 +276,22 @@ impl Pack {
         keys: &[PublicKey],
         mut report: Report,
     ) -> Outcome {
-        report.extra.insert("bundle".into(), bundle_member(plan, out, written, keys));
+        report
+            .extra
+            .insert("bundle".into(), bundle_member(plan, out, written, keys));
         let mut text = format!("packed {} into {}\n", count(&plan.items), out.display());
         text += &bundle_lines(plan, written);
-        text.extend(keys.iter().map(|key| format!("  signed by         {key}\n")));
+        text.extend(
+            keys.iter()
+                .map(|key| format!("  signed by         {key}\n")),
+        );
         text += &self.left_out(plan);
         text += &volume_lines(written, self.volume_size.is_some());
         if !written.beside.is_empty() {
-            text += &format!("  beside            {}\n", paths(&written.beside).join(", "));
+            text += &format!(
+                "  beside            {}\n",
+                paths(&written.beside).join(", ")
+            );
         }
         outcome(plan, report, &text)
     }

@@ -14,11 +14,13 @@ use std::sync::Arc;
 /// Which volume of which bundle.
 #[derive(Args)]
 pub(crate) struct Like {
-    /// A split bundle of which one volume is lost or damaged (may be repeated: a volume of each folder, or each folder)
+    /// A split bundle of which one volume is lost or damaged (may be repeated: a volume of each
+    /// folder, or each folder)
     #[arg(long, value_name = "BUNDLE", requires = "only_volume",
           conflicts_with_all = ["volume_size", "include_self", "level", "allow_partial", "dry_run"])]
     pub(crate) like: Vec<PathBuf>,
-    /// The number of the volume of --like to pack again; it is put beside the others, or beside --out
+    /// The number of the volume of --like to pack again; it is put beside the others, or beside
+    /// --out
     #[arg(long, value_name = "N", requires = "like", value_parser = clap::value_parser!(u16).range(1..=999))]
     only_volume: Option<u16>,
 }
@@ -42,13 +44,27 @@ impl Like {
                 let path = lock.as_deref().unwrap_or(Path::new(FILE_NAME));
                 Lock::load(path)
             };
-            bundle::write_volume(&like, number.into(), out.as_deref(), lock, &store, &*progress)
+            bundle::write_volume(
+                &like,
+                number.into(),
+                out.as_deref(),
+                lock,
+                &store,
+                &*progress,
+            )
         });
         let stopped = |error| Failure::new(Exit::Failed, format!("packing stopped: {error}"));
         let (path, bytes) = work.await.map_err(stopped)??;
         let mut report = Report::default();
-        report.extra.insert("volume".into(), json!({"path": path.display().to_string(), "bytes": bytes}));
-        let text = format!("packed {} again, {} ({bytes} bytes)\n", path.display(), human_size(bytes));
+        report.extra.insert(
+            "volume".into(),
+            json!({"path": path.display().to_string(), "bytes": bytes}),
+        );
+        let text = format!(
+            "packed {} again, {} ({bytes} bytes)\n",
+            path.display(),
+            human_size(bytes)
+        );
         Ok(Outcome::new(report, text, Exit::Done))
     }
 }

@@ -12,7 +12,8 @@ use serde_json::json;
 
 /// Have the servers of a store (`serve --store`) serve what a lock names, all of them at once
 ///
-/// All of it must be in the store; nothing is fetched. What the lock before it names stays readable by digest.
+/// All of it must be in the store; nothing is fetched. What the lock before it names stays readable
+/// by digest.
 #[derive(Args)]
 pub(crate) struct Publish {
     #[command(flatten)]
@@ -27,44 +28,75 @@ impl Publish {
         let lock = input_file::lock(self.lock.path())?;
         let (shelf, store) = (context.shelf(context.limits)?, context.store()?);
         if !self.dry_run {
-            store.claim(&lock.fingerprint(), &lock.to_text(), lock.digests().collect())?;
+            store.claim(
+                &lock.fingerprint(),
+                &lock.to_text(),
+                lock.digests().collect(),
+            )?;
         }
         store.doubt_lists();
-        let here = held(&*store, stored_once(lock.each_entry()), false, &*context.progress)?;
+        let here = held(
+            &*store,
+            stored_once(lock.each_entry()),
+            false,
+            &*context.progress,
+        )?;
         let is_here = |entry: &Entry| {
-            entry.parts.iter().all(|part| !part.is_stored() || here.contains(&part.descriptor.digest))
+            entry
+                .parts
+                .iter()
+                .all(|part| !part.is_stored() || here.contains(&part.descriptor.digest))
         };
         let items: Vec<Item> = lock
             .each_entry()
             .map(|entry| {
-                let status = if is_here(&entry) { Status::Present } else { Status::Missing };
-                Item { status, ..entry.item() }
+                let status = if is_here(&entry) {
+                    Status::Present
+                } else {
+                    Status::Missing
+                };
+                Item {
+                    status,
+                    ..entry.item()
+                }
             })
             .collect();
         let (place, all) = (shelf.place(), count(&items));
         let absent = items.iter().filter(|item| item.status == Status::Missing);
-        let absent: Vec<String> = absent.map(|item| format!("{} {}", item.kind, item.name)).collect();
-        let mut report = Report { items, ..Report::default() };
+        let absent: Vec<String> = absent
+            .map(|item| format!("{} {}", item.kind, item.name))
+            .collect();
+        let mut report = Report {
+            items,
+            ..Report::default()
+        };
         if !absent.is_empty() {
             let words = format!(
                 "{place} lacks some of what the lock names; run `landfall pull` with this --store, and publish again\n{}",
                 lines(&absent).trim_end()
             );
             let failure = Failure::new(Exit::Failed, words).on(Side::Source);
-            return Err(Failure { report: Box::new(report), ..failure });
+            return Err(Failure {
+                report: Box::new(report),
+                ..failure
+            });
         }
         let fingerprint = lock.fingerprint();
         if self.dry_run {
-            let text = format!("would publish {all} in {place}\n  lock fingerprint  {fingerprint}\n");
+            let text =
+                format!("would publish {all} in {place}\n  lock fingerprint  {fingerprint}\n");
             return Ok(Outcome::new(report, text, Exit::Done));
         }
-        let before =
-            wait(async move { Ok(shelf.publish(lock.to_text()).await) }).map_err(ClientError::from)??;
+        let before = wait(async move { Ok(shelf.publish(lock.to_text()).await) })
+            .map_err(ClientError::from)??;
         let before = before.map(|before| before.lock);
-        report
-            .extra
-            .insert("published".into(), json!({"place": place, "lock": fingerprint, "before": before}));
-        let told = before.map(|before| format!("  before it         {before}\n")).unwrap_or_default();
+        report.extra.insert(
+            "published".into(),
+            json!({"place": place, "lock": fingerprint, "before": before}),
+        );
+        let told = before
+            .map(|before| format!("  before it         {before}\n"))
+            .unwrap_or_default();
         let text = format!("published {all} in {place}\n  lock fingerprint  {fingerprint}\n{told}");
         Ok(Outcome::new(report, text, Exit::Done))
     }

@@ -80,7 +80,9 @@ impl Pull {
             let items = match place {
                 StorePlace::Folder(_) => client.pull(lock, &memory, self.rehash).await,
                 StorePlace::Bucket(_) => {
-                    client.pull_to(lock, store.clone(), self.rehash, &BTreeSet::new()).await
+                    client
+                        .pull_to(lock, store.clone(), self.rehash, &BTreeSet::new())
+                        .await
                 }
             };
             client.remember_hosts(&memory, "pull");
@@ -94,18 +96,32 @@ impl Pull {
         })
     }
 
-    fn to_bundle(&self, context: &Context, lock: &Lock, dir: &Path, out: &Path) -> Result<Outcome, Failure> {
+    fn to_bundle(
+        &self,
+        context: &Context,
+        lock: &Lock,
+        dir: &Path,
+        out: &Path,
+    ) -> Result<Outcome, Failure> {
         let mut plan = PackPlan::wanted(lock, today());
         plan.serial = self.serial.of(lock)?;
         let plan = Arc::new(plan);
         if let Err(error) = plan.check_whole() {
             let report = Box::new(packed::pack_report(lock, &plan, Status::Skipped));
-            return Err(Failure { report, ..error.into() });
+            return Err(Failure {
+                report,
+                ..error.into()
+            });
         }
         let store = store(dir)?;
         let signer = packed::signer(self.sign.as_deref())?;
         if self.dry_run {
-            return packed::dry_run(&plan, out, packed::pack_report(lock, &plan, Status::Skipped), "");
+            return packed::dry_run(
+                &plan,
+                out,
+                packed::pack_report(lock, &plan, Status::Skipped),
+                "",
+            );
         }
         context.run(async {
             let client = context.client_from(&self.from.from)?;
@@ -162,8 +178,15 @@ impl Pull {
         let mut items: Vec<Item> = Vec::new();
         for own in share.each() {
             let is_here = |part: &Part| !part.is_stored() || here.contains(&part.descriptor.digest);
-            let status = if own.entry.parts.iter().all(is_here) { Status::Present } else { Status::Skipped };
-            items.push(Item { status, ..own.item() });
+            let status = if own.entry.parts.iter().all(is_here) {
+                Status::Present
+            } else {
+                Status::Skipped
+            };
+            items.push(Item {
+                status,
+                ..own.item()
+            });
         }
         items.extend(share.losses());
         wanted.retain(|blob| !here.contains(&blob.digest));
@@ -171,12 +194,22 @@ impl Pull {
         let room = match (&store, place) {
             (None, StorePlace::Folder(dir)) => Some(room_of(dir, bytes)?),
             (None, StorePlace::Bucket(_)) => None,
-            (Some(store), _) => store.room(&mut wanted.iter().map(|blob| (&blob.digest, blob.size)))?,
+            (Some(store), _) => {
+                store.room(&mut wanted.iter().map(|blob| (&blob.digest, blob.size)))?
+            }
         };
-        let mut report = Report { items, ..Report::default() };
-        let room = room.map(|room| tell_room(&mut report, &room)).unwrap_or_default();
+        let mut report = Report {
+            items,
+            ..Report::default()
+        };
+        let room = room
+            .map(|room| tell_room(&mut report, &room))
+            .unwrap_or_default();
         let totals = report.totals();
-        let wanted = wanted.into_iter().map(|blob| (blob.digest.clone(), blob)).collect();
+        let wanted = wanted
+            .into_iter()
+            .map(|blob| (blob.digest.clone(), blob))
+            .collect();
         let archives = tell_there(&mut report, &self.from, wanted)?;
         let runner = tell_shard(&self.shard, shard, &mut report);
         let text = format!(
@@ -194,7 +227,11 @@ impl Pull {
 
 /// The store in this folder, if there is one.
 fn store(dir: &Path) -> Result<Option<Disk>, Failure> {
-    Ok(dir.join(LAYOUT_FILE).exists().then(|| Disk::open(dir)).transpose()?)
+    Ok(dir
+        .join(LAYOUT_FILE)
+        .exists()
+        .then(|| Disk::open(dir))
+        .transpose()?)
 }
 
 fn closing_line(report: &Report, shard: Shard, into: &str) -> String {

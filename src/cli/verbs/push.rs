@@ -19,10 +19,11 @@ use std::sync::Arc;
 /// Deliver a bundle, or what the store holds of a lock, to a registry
 #[derive(Args)]
 pub(crate) struct Push {
-    /// The bundle; without it the store is pushed. Of volumes in several folders, one of each, or each folder
+    /// The bundle; without it the store is pushed. Of volumes in several folders, one of each, or
+    /// each folder
     bundle: Option<PathBuf>,
-    /// The registry, in place of --to; or what a delta was packed against, or as much of it as there is: bundles, and
-    /// receipts of pushes
+    /// The registry, in place of --to; or what a delta was packed against, or as much of it as
+    /// there is: bundles, and receipts of pushes
     #[arg(value_name = "REGISTRY|BASE")]
     bases: Vec<PathBuf>,
     /// The bundle, in place of the first argument
@@ -31,8 +32,8 @@ pub(crate) struct Push {
     /// Take what a delta leaves out from the store too
     #[arg(long)]
     with_store: bool,
-    /// The lock that the bundle must be packed from; without a bundle, what of the store is pushed [default:
-    /// landfall.lock]
+    /// The lock that the bundle must be packed from; without a bundle, what of the store is pushed
+    /// [default: landfall.lock]
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
     /// The bundle digest or the lock fingerprint that it must have
@@ -85,37 +86,72 @@ impl Push {
                 "{to} is a registry, not a bundle that is here; name both: landfall push BUNDLE --to {to}"
             )));
         }
-        let places = self.bundle.clone().map(|bundle| places_of(bundle, &mut self.bases));
+        let places = self
+            .bundle
+            .clone()
+            .map(|bundle| places_of(bundle, &mut self.bases));
         let mapping = self.delivery.mapping(context)?;
         let shard = self.delivery.shard.get()?;
         let taken = Taken::load(context, self.delivery.receipt.as_deref(), self.allow_older)?;
-        let Load { lock, blobs, omitted, whole, fingerprint, bundle, serial, volumes } = match &places {
+        let Load {
+            lock,
+            blobs,
+            omitted,
+            whole,
+            fingerprint,
+            bundle,
+            serial,
+            volumes,
+        } = match &places {
             Some(places) => self.carried(context, places, &taken)?,
             None => self.kept(context)?,
         };
         let dry_run = self.delivery.is_dry_run();
-        let prune = || self.pruning.plan(context, whole.as_ref().unwrap_or(&lock), &mapping, dry_run);
+        let prune = || {
+            self.pruning
+                .plan(context, whole.as_ref().unwrap_or(&lock), &mapping, dry_run)
+        };
         let prune = self.pruning.is_wanted().then(prune).transpose()?;
         context.shown.lock(&lock, Some(&*blobs));
         let mut result = context.run(async {
             let client = context.client_of(shard, &[])?;
             let stop_at_damage = self.bundle.is_some() && !self.allow_partial;
-            let options = Options { stop_at_damage, ..self.delivery.options(context) };
+            let options = Options {
+                stop_at_damage,
+                ..self.delivery.options(context)
+            };
             if let Some(volumes) = volumes.filter(|_| !options.dry_run) {
-                let asked = Options { dry_run: true, ..options };
-                let asking = client.push(&lock, blobs.clone(), &omitted, &mapping, asked).await;
+                let asked = Options {
+                    dry_run: true,
+                    ..options
+                };
+                let asking = client
+                    .push(&lock, blobs.clone(), &omitted, &mapping, asked)
+                    .await;
                 if asking.is_ok_and(|asked| asked.items.iter().any(planned)) {
                     check_volumes(volumes, context).await?;
                 }
             }
             let pushing = client.push(&lock, blobs, &omitted, &mapping, options);
             let series = taken.after(serial.as_ref());
-            let delivering =
-                self.delivery.run(context, &client, Some(&fingerprint), series, &mapping, pushing);
+            let delivering = self.delivery.run(
+                context,
+                &client,
+                Some(&fingerprint),
+                series,
+                &mapping,
+                pushing,
+            );
             let outcome = Box::pin(delivering).await?;
             match prune {
                 Some(prune) => {
-                    Box::pin(prune.run(&client, &mapping, &self.delivery.receipts(context), outcome)).await
+                    Box::pin(prune.run(
+                        &client,
+                        &mapping,
+                        &self.delivery.receipts(context),
+                        outcome,
+                    ))
+                    .await
                 }
                 None => Ok(outcome),
             }
@@ -124,11 +160,18 @@ impl Push {
             Ok(outcome) => &mut outcome.report,
             Err(failure) => &mut failure.report,
         };
-        report.extra.extend(bundle.map(|bundle| ("bundle".to_owned(), bundle)));
+        report
+            .extra
+            .extend(bundle.map(|bundle| ("bundle".to_owned(), bundle)));
         result
     }
 
-    fn carried(&self, context: &Context, places: &[PathBuf], taken: &Taken) -> Result<Load, Failure> {
+    fn carried(
+        &self,
+        context: &Context,
+        places: &[PathBuf],
+        taken: &Taken,
+    ) -> Result<Load, Failure> {
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
         let (expect, allow_partial) = (self.expect.as_slice(), self.allow_partial);
         let demands = Demands {
@@ -141,23 +184,45 @@ impl Push {
         };
         let carried = open_bundle::open(context, places, &demands)?;
         let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
-        let (fingerprint, serial) = (carried.bundle.fingerprint().clone(), carried.bundle.serial());
+        let (fingerprint, serial) = (
+            carried.bundle.fingerprint().clone(),
+            carried.bundle.serial(),
+        );
         let whole = match self.pruning.is_wanted() && !carried.bundle.partial().is_empty() {
             true => Some(carried.bundle.lock()?),
             false => None,
         };
-        let volumes = Some(carried.bundle.clone()).filter(|bundle| bundle.is_split() && !allow_partial);
-        let together =
-            Together::new(context, carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
+        let volumes =
+            Some(carried.bundle.clone()).filter(|bundle| bundle.is_split() && !allow_partial);
+        let together = Together::new(
+            context,
+            carried.bundle,
+            &self.bases,
+            store(context, self.with_store)?,
+            true,
+        )?;
         let omitted = together.omitted(&lock.entries())?;
-        Ok(Load { whole, lock, blobs: together.blobs, omitted, fingerprint, bundle, serial, volumes })
+        Ok(Load {
+            whole,
+            lock,
+            blobs: together.blobs,
+            omitted,
+            fingerprint,
+            bundle,
+            serial,
+            volumes,
+        })
     }
 
     fn kept(&self, context: &Context) -> Result<Load, Failure> {
         let path = self.lock.as_deref().unwrap_or(Path::new(FILE_NAME));
         let lock = input_file::lock(path)?;
         let fingerprint = lock.fingerprint();
-        if let Some(expect) = self.expect.as_ref().filter(|expect| **expect != fingerprint) {
+        if let Some(expect) = self
+            .expect
+            .as_ref()
+            .filter(|expect| **expect != fingerprint)
+        {
             return Err(Failure::refused(format!(
                 "{} is not what was expected\n  expected          {expect}\n  lock fingerprint  {fingerprint}",
                 path.display()
@@ -165,7 +230,16 @@ impl Push {
         }
         let blobs = context.store()?;
         let omitted = Omitted::default();
-        Ok(Load { whole: None, lock, blobs, omitted, fingerprint, bundle: None, serial: None, volumes: None })
+        Ok(Load {
+            whole: None,
+            lock,
+            blobs,
+            omitted,
+            fingerprint,
+            bundle: None,
+            serial: None,
+            volumes: None,
+        })
     }
 }
 
@@ -173,6 +247,7 @@ impl Push {
 async fn check_volumes(volumes: Bundle, context: &Context) -> Result<(), Failure> {
     let progress = Arc::clone(&context.progress);
     let work = tokio::task::spawn_blocking(move || bundle::verify(&volumes, &*progress));
-    work.await.map_err(|error| Failure::new(Exit::Failed, format!("checking stopped: {error}")))??;
+    work.await
+        .map_err(|error| Failure::new(Exit::Failed, format!("checking stopped: {error}")))??;
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! `landfall render`: configuration that makes others use the site. Its platforms are those of the table in `render`.
+//! `landfall render`: configuration that makes others use the site. Its platforms are those of the
+//! table in `render`.
 
 use crate::cli::shared::lock_flags::Locked;
 use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
@@ -13,7 +14,8 @@ use landfall_model::document::{documents, read_text_input};
 use landfall_model::report::{Report, Side, one_line};
 use landfall_model::{DestinationRules, Mapping, Target, today};
 use landfall_render::{
-    self as render, Flag, Input, Output, PLATFORMS, Platform, RenderedFile, Request, Settings, Spec, Writes,
+    self as render, Flag, Input, Output, PLATFORMS, Platform, RenderedFile, Request, Settings,
+    Spec, Writes,
 };
 use serde_json::{Map, json};
 use serde_yaml::Value;
@@ -50,7 +52,8 @@ struct Common {
     set: Vec<String>,
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// A YAML file of yours to merge into, in place of -o: keys are set or added, and every other byte stays
+    /// A YAML file of yours to merge into, in place of -o: keys are set or added, and every other
+    /// byte stays
     #[arg(long, value_name = "FILE", conflicts_with = "out")]
     into: Option<PathBuf>,
     #[command(flatten)]
@@ -63,20 +66,25 @@ struct Merging {
     /// With --into: change nothing; print a unified diff, with the values of Secrets masked
     #[arg(long, requires = "into", conflicts_with = "out")]
     diff: bool,
-    /// With --into: replace texts of the file that cannot be merged with the new ones; without it they are refused
+    /// With --into: replace texts of the file that cannot be merged with the new ones; without it
+    /// they are refused
     #[arg(long, requires = "into", conflicts_with = "out")]
     replace: bool,
 }
 
 impl Args for Render {
     fn augment_args(command: Command) -> Command {
-        let list =
-            Arg::new("list").long("list").action(ArgAction::SetTrue).help("Show the platforms, a line each");
+        let list = Arg::new("list")
+            .long("list")
+            .action(ArgAction::SetTrue)
+            .help("Show the platforms, a line each");
         let command = command
             .about("Write configuration that makes others use the site's registry")
             .arg(list)
             .arg_required_else_help(true);
-        PLATFORMS.iter().fold(command, |command, platform| command.subcommand(subcommand(platform.spec())))
+        PLATFORMS.iter().fold(command, |command, platform| {
+            command.subcommand(subcommand(platform.spec()))
+        })
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -99,9 +107,15 @@ fn subcommand(spec: &'static Spec) -> Command {
         Writes::Files { not_into } => {
             let command = command.mut_arg("out", |arg| {
                 let help = "The folder to write to; files of other names in it stay";
-                arg.value_name("DIR").help(help).required_unless_present("into")
+                arg.value_name("DIR")
+                    .help(help)
+                    .required_unless_present("into")
             });
-            if not_into.is_some() { without_into(command) } else { command }
+            if not_into.is_some() {
+                without_into(command)
+            } else {
+                command
+            }
         }
     }
 }
@@ -110,13 +124,19 @@ fn subcommand(spec: &'static Spec) -> Command {
 fn without_into(command: Command) -> Command {
     ["into", "diff", "replace"]
         .into_iter()
-        .fold(command, |command, arg| command.mut_arg(arg, |arg| arg.hide(true)))
+        .fold(command, |command, arg| {
+            command.mut_arg(arg, |arg| arg.hide(true))
+        })
 }
 
 fn settings_help(spec: &Spec) -> String {
     let mut help = "What only this platform needs:".to_owned();
     for setting in spec.settings {
-        let _ = write!(help, "\n{}={}: {}", setting.key, setting.value_name, setting.help);
+        let _ = write!(
+            help,
+            "\n{}={}: {}",
+            setting.key, setting.value_name, setting.help
+        );
         if !setting.choices.is_empty() {
             let _ = write!(help, " [{}]", setting.choices.join(", "));
         }
@@ -146,13 +166,34 @@ impl FromArgMatches for Render {
             return Ok(Render::List);
         }
         let chosen = matches.subcommand().and_then(|(name, matches)| {
-            Some((PLATFORMS.iter().find(|platform| platform.spec().name == name)?, matches))
+            Some((
+                PLATFORMS
+                    .iter()
+                    .find(|platform| platform.spec().name == name)?,
+                matches,
+            ))
         });
-        let (platform, matches) = chosen.ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
-        let paths = |input: &Input| matches.get_many(input.name).into_iter().flatten().cloned().collect();
-        let inputs = platform.spec().inputs.iter().map(|input| (input.name, paths(input)));
+        let (platform, matches) =
+            chosen.ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
+        let paths = |input: &Input| {
+            matches
+                .get_many(input.name)
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect()
+        };
+        let inputs = platform
+            .spec()
+            .inputs
+            .iter()
+            .map(|input| (input.name, paths(input)));
         let (inputs, common) = (inputs.collect(), Common::from_arg_matches(matches)?);
-        Ok(Render::Run(Box::new(Run { platform: *platform, inputs, common })))
+        Ok(Render::Run(Box::new(Run {
+            platform: *platform,
+            inputs,
+            common,
+        })))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -173,10 +214,16 @@ impl Render {
 /// Every platform with what it writes.
 fn list() -> Outcome {
     let specs = || PLATFORMS.iter().map(|platform| platform.spec());
-    let width = specs().map(|spec| spec.name.len()).max().unwrap_or_default();
-    let text =
-        specs().fold(String::new(), |text, spec| text + &format!("{:width$}  {}\n", spec.name, spec.about));
-    let platforms: Map<_, _> = specs().map(|spec| (spec.name.to_owned(), json!(spec.about))).collect();
+    let width = specs()
+        .map(|spec| spec.name.len())
+        .max()
+        .unwrap_or_default();
+    let text = specs().fold(String::new(), |text, spec| {
+        text + &format!("{:width$}  {}\n", spec.name, spec.about)
+    });
+    let platforms: Map<_, _> = specs()
+        .map(|spec| (spec.name.to_owned(), json!(spec.about)))
+        .collect();
     let mut report = Report::default();
     report.extra.insert("platforms".into(), platforms.into());
     Outcome::of(report, text)
@@ -187,7 +234,9 @@ impl Run {
         let spec = self.platform.spec();
         let mut notes = Vec::new();
         let (lock, _charts) = self.lock(context, &mut notes)?;
-        let Common { to, set, out, into, .. } = &self.common;
+        let Common {
+            to, set, out, into, ..
+        } = &self.common;
         if let Some(why) = into.as_ref().and(spec.writes.not_into()) {
             return Err(Failure::usage(format!("--into: {why}")));
         }
@@ -198,12 +247,19 @@ impl Run {
         };
         let mapping = match (&target, self.platform.needs_registry()) {
             (None, false) => {
-                let nowhere = Target { registry: String::new(), prefix: String::new() };
+                let nowhere = Target {
+                    registry: String::new(),
+                    prefix: String::new(),
+                };
                 Mapping::new(nowhere, &DestinationRules::default())
             }
             _ => context.mapping(to.as_ref())?,
         };
-        let existing = into.as_deref().map(documents_of).transpose()?.unwrap_or_default();
+        let existing = into
+            .as_deref()
+            .map(documents_of)
+            .transpose()?
+            .unwrap_or_default();
         if let Some(collision) = collision(&mapping, &lock) {
             return Err(Failure::usage(collision.to_string()));
         }
@@ -223,14 +279,32 @@ impl Run {
         };
         let rendered = render::run(self.platform, &request)?;
 
-        let mut report = Report { items: rendered.items, ..Report::default() };
-        report.extra.extend(rendered.members.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        let mut lines = if out.is_some() { rendered.changes } else { Vec::new() };
+        let mut report = Report {
+            items: rendered.items,
+            ..Report::default()
+        };
+        report.extra.extend(
+            rendered
+                .members
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value)),
+        );
+        let mut lines = if out.is_some() {
+            rendered.changes
+        } else {
+            Vec::new()
+        };
         lines.extend(rendered.notes.into_iter().chain(notes));
         if let Some(why) = rendered.failure {
-            let failure = Failure::of_lines(Exit::Failed, [&[why.to_owned()][..], &lines].concat().iter())
-                .on(Side::Input);
-            return Err(Failure { report: report.into(), ..failure });
+            let failure = Failure::of_lines(
+                Exit::Failed,
+                [&[why.to_owned()][..], &lines].concat().iter(),
+            )
+            .on(Side::Input);
+            return Err(Failure {
+                report: report.into(),
+                ..failure
+            });
         }
         let text = match (rendered.output, out) {
             (Output::Text(text), out) => {
@@ -238,18 +312,31 @@ impl Run {
             }
             (Output::Files(files), Some(folder)) => {
                 let written = write_files(spec, &files, folder, &mut report)?;
-                written.into_iter().chain(lines).map(|line| one_line(&line) + "\n").collect()
+                written
+                    .into_iter()
+                    .chain(lines)
+                    .map(|line| one_line(&line) + "\n")
+                    .collect()
             }
             (Output::Files(files), None) => {
-                let path = into.as_deref().ok_or_else(|| Failure::usage("name a folder with -o DIR"))?;
-                merge_into(path, &files, self.common.merging, lines, context, &mut report)?
+                let path = into
+                    .as_deref()
+                    .ok_or_else(|| Failure::usage("name a folder with -o DIR"))?;
+                merge_into(
+                    path,
+                    &files,
+                    self.common.merging,
+                    lines,
+                    context,
+                    &mut report,
+                )?
             }
         };
         Ok(Outcome::of(report, text).document())
     }
 
-    /// The lock, where the platform reads one; a bundle that stands among its inputs is taken out of them, and charts that
-    /// are named as the lock names them are put there as archives.
+    /// The lock, where the platform reads one; a bundle that stands among its inputs is taken out
+    /// of them, and charts that are named as the lock names them are put there as archives.
     fn lock(
         &mut self,
         context: &Context,
@@ -259,13 +346,19 @@ impl Run {
             return Ok((Lock::default(), None));
         }
         if self.platform.works_without_lock() && !self.common.locked.is_named() {
-            notes.push("there is no lock, so whether the registry has the images was not checked".into());
+            notes.push(
+                "there is no lock, so whether the registry has the images was not checked".into(),
+            );
             return Ok((Lock::default(), None));
         }
         let given: Vec<PathBuf> = self.inputs.values().flatten().cloned().collect();
         let (lock, paths) = self.common.locked.load_beside(context, &given)?;
-        self.inputs.values_mut().for_each(|given| given.retain(|path| paths.contains(path)));
-        let Some(charts) = self.inputs.get_mut("charts") else { return Ok((lock, None)) };
+        self.inputs
+            .values_mut()
+            .for_each(|given| given.retain(|path| paths.contains(path)));
+        let Some(charts) = self.inputs.get_mut("charts") else {
+            return Ok((lock, None));
+        };
         let named = std::mem::take(charts);
         let found = locked_charts(named, &lock, (&self.common.locked, &given), context)?;
         charts.clone_from(&found.paths);
@@ -285,8 +378,16 @@ fn write_files(
     let shown = |path: &Path| path.display().to_string();
     let mut lines = Vec::new();
     for file in files {
-        let secret = if file.secret { ", holds credentials" } else { "" };
-        lines.push(format!("{} ({:04o}{secret})", shown(&folder.join(&file.path)), file.mode));
+        let secret = if file.secret {
+            ", holds credentials"
+        } else {
+            ""
+        };
+        lines.push(format!(
+            "{} ({:04o}{secret})",
+            shown(&folder.join(&file.path)),
+            file.mode
+        ));
     }
     for path in &left {
         lines.push(format!(
@@ -298,19 +399,23 @@ fn write_files(
         json!({"file": shown(&folder.join(&file.path)), "mode": format!("{:04o}", file.mode), "secret": file.secret})
     });
     report.extra.insert("files".into(), files.collect());
-    report.extra.insert("stale".into(), left.iter().map(|path| shown(path)).collect());
+    report.extra.insert(
+        "stale".into(),
+        left.iter().map(|path| shown(path)).collect(),
+    );
     Ok(lines)
 }
 
 /// The documents of the file at `path`.
 fn documents_of(path: &Path) -> Result<Vec<Value>, Failure> {
     let shown = path.display();
-    let text =
-        read_text_input(path).map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
+    let text = read_text_input(path)
+        .map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
     documents(&text).map_err(|error| Failure::usage(format!("{shown}: {error}")))
 }
 
-/// Merges the files into the one at `path`, and returns the text for stdout: what was set, or a diff.
+/// Merges the files into the one at `path`, and returns the text for stdout: what was set, or a
+/// diff.
 fn merge_into(
     path: &Path,
     files: &[RenderedFile],
@@ -320,36 +425,57 @@ fn merge_into(
     report: &mut Report,
 ) -> Result<String, Failure> {
     let shown = path.display();
-    let text =
-        read_text_input(path).map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
+    let text = read_text_input(path)
+        .map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
     let merged = render::into(path, &text, files, merging.replace)?;
     let failed = |error: &dyn std::fmt::Display| {
         Failure::new(Exit::Failed, format!("cannot write {shown}: {error}")).on(Side::Destination)
     };
-    let was = std::fs::metadata(path).map_err(|error| failed(&error))?.permissions().mode() & 0o7777;
+    let was = std::fs::metadata(path)
+        .map_err(|error| failed(&error))?
+        .permissions()
+        .mode()
+        & 0o7777;
     let mode = if merged.secret { was & 0o700 } else { was };
-    let file = json!({"file": shown.to_string(), "mode": format!("{mode:04o}"), "secret": merged.secret});
+    let file =
+        json!({"file": shown.to_string(), "mode": format!("{mode:04o}"), "secret": merged.secret});
     report.extra.insert("files".into(), vec![file].into());
-    report.extra.insert("changes".into(), merged.changes.clone().into());
+    report
+        .extra
+        .insert("changes".into(), merged.changes.clone().into());
     let notes = merged.notes.iter().cloned().chain(notes);
     if merging.diff {
         notes.for_each(|note| context.progress.note(&note));
-        let diff = merge_diff(&shown.to_string(), &text, &merged, rewrite_report::reader(context));
+        let diff = merge_diff(
+            &shown.to_string(),
+            &text,
+            &merged,
+            rewrite_report::reader(context),
+        );
         report.extra.insert("diff".into(), diff.clone().into());
         return Ok(diff);
     }
-    let mut lines: Vec<String> = merged.changes.iter().map(|key| format!("{shown}: {key}")).collect();
+    let mut lines: Vec<String> = merged
+        .changes
+        .iter()
+        .map(|key| format!("{shown}: {key}"))
+        .collect();
     if merged.text == text {
         lines.push(format!("{shown} has all of it already"));
     } else {
         if merged.secret {
             // before it holds what others must not read
-            std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|error| failed(&error))?;
+            std::fs::set_permissions(path, Permissions::from_mode(mode))
+                .map_err(|error| failed(&error))?;
             lines.push(format!("{shown} ({mode:04o}, holds credentials)"));
         }
         let lost = replace(path, |now| now == text.as_bytes(), merged.text.as_bytes())
             .map_err(|error| failed(&error))?;
         lines.extend(lost.into_iter().map(|lost| format!("{shown} lost {lost}")));
     }
-    Ok(lines.into_iter().chain(notes).map(|line| one_line(&line) + "\n").collect())
+    Ok(lines
+        .into_iter()
+        .chain(notes)
+        .map(|line| one_line(&line) + "\n")
+        .collect())
 }

@@ -12,7 +12,8 @@ use landfall_model::report::{Report, RunStatus, count_of};
 use landfall_model::today;
 use std::path::PathBuf;
 
-/// Write what is in a bundle as one HTML page: sizes, shared layers, changes, signatures, SBOMs, licences
+/// Write what is in a bundle as one HTML page: sizes, shared layers, changes, signatures, SBOMs,
+/// licences
 #[derive(Args)]
 pub(crate) struct ReportVerb {
     #[command(flatten)]
@@ -33,8 +34,15 @@ impl ReportVerb {
         let carried = self.bundle.open(context)?;
         let bundle = &carried.bundle;
         let lock = bundle.held()?;
-        let items = lock.each_entry().map(|entry| entry.item()).chain(losses(&lock)).collect();
-        let mut report = Report { items, ..Report::default() };
+        let items = lock
+            .each_entry()
+            .map(|entry| entry.item())
+            .chain(losses(&lock))
+            .collect();
+        let mut report = Report {
+            items,
+            ..Report::default()
+        };
         report.extra.insert("bundle".into(), carried.told());
         let shown = Shown::of_bundle();
         shown.lock(&lock, Some(bundle));
@@ -43,18 +51,35 @@ impl ReportVerb {
         }
         if let Some(since) = &self.since {
             let new = Known::bundle(bundle)?;
-            report.extra.extend(Comparison::new(context, &Known::open(context, since)?, &new)?.members());
+            report
+                .extra
+                .extend(Comparison::new(context, &Known::open(context, since)?, &new)?.members());
         }
-        let status = if bundle.partial().is_empty() { RunStatus::Done } else { RunStatus::Partial };
+        let status = if bundle.partial().is_empty() {
+            RunStatus::Done
+        } else {
+            RunStatus::Partial
+        };
         let page = shown.page("report", status, None, &report);
         let signed = match &bundle.signature_keys()[..] {
             [] => "not signed".to_owned(),
             keys => {
-                format!("signature {} (not checked: verify --allowed-signers FILE does)", keys.join(", "))
+                format!(
+                    "signature {} (not checked: verify --allowed-signers FILE does)",
+                    keys.join(", ")
+                )
             }
         };
-        let line =
-            format!("{}: {}, {signed}", carried.path().display(), count_of(report.items.len(), "item"));
-        write_result(Outcome::new(report, page, Exit::Done), self.out.as_deref(), &[line], context)
+        let line = format!(
+            "{}: {}, {signed}",
+            carried.path().display(),
+            count_of(report.items.len(), "item")
+        );
+        write_result(
+            Outcome::new(report, page, Exit::Done),
+            self.out.as_deref(),
+            &[line],
+            context,
+        )
     }
 }

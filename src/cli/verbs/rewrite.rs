@@ -1,4 +1,5 @@
-//! `landfall rewrite`: change references to locked images and files so that they point to the destination.
+//! `landfall rewrite`: change references to locked images and files so that they point to the
+//! destination.
 
 use crate::cli::shared::lock_flags::Locked;
 use crate::cli::shared::locked_charts::locked_charts;
@@ -11,7 +12,8 @@ use landfall_item::lockfile::collision;
 use landfall_model::{Digest, Target, today};
 use landfall_rewrite::audit::{Inventory, audit_inputs, audit_text};
 use landfall_rewrite::{
-    self as rewrite, ArchiveError, Content, Input, Member, Options, ReferenceIndex, RewriteError, Syntax,
+    self as rewrite, ArchiveError, Content, Input, Member, Options, ReferenceIndex, RewriteError,
+    Syntax,
 };
 use rewrite_report::{Done, Mode};
 use std::io::Read;
@@ -30,8 +32,8 @@ pub(crate) struct Rewrite {
     /// The registry to point to [default: registry.address of the site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<Target>,
-    /// The file server that URLs of locked files are pointed to; any URL that answers /<host>/<path>
-    /// [default: files of the site]
+    /// The file server that URLs of locked files are pointed to; any URL that answers
+    /// /<host>/<path> [default: files of the site]
     #[arg(long, value_name = "URL")]
     files: Option<String>,
     #[command(flatten)]
@@ -59,8 +61,8 @@ struct Modes {
     /// Replace the files
     #[arg(short, long)]
     in_place: bool,
-    /// Change nothing; list what would be changed and exit with 4 if there is anything, or if an image is named
-    /// with neither a host nor a tag
+    /// Change nothing; list what would be changed and exit with 4 if there is anything, or if an
+    /// image is named with neither a host nor a tag
     #[arg(long)]
     check: bool,
     /// Change nothing; print a unified diff, with the values of Secrets masked
@@ -76,7 +78,13 @@ struct Modes {
 
 impl Modes {
     fn mode(&self) -> Mode<'_> {
-        match (&self.out, self.in_place, self.check, self.diff, self.kustomize) {
+        match (
+            &self.out,
+            self.in_place,
+            self.check,
+            self.diff,
+            self.kustomize,
+        ) {
             (Some(out), ..) => Mode::Out(out),
             (_, true, ..) => Mode::InPlace,
             (_, _, true, ..) => Mode::Check,
@@ -91,7 +99,9 @@ impl Rewrite {
     pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         let (lock, paths) = self.locked.load_beside(context, &self.paths)?;
         if paths.is_empty() {
-            return Err(Failure::usage("what is to be rewritten? name files or folders beside the bundle"));
+            return Err(Failure::usage(
+                "what is to be rewritten? name files or folders beside the bundle",
+            ));
         }
         let flags = self.locked.words(&self.paths);
         let charts = locked_charts(paths, &lock, (&self.locked, &self.paths), context)?;
@@ -102,7 +112,11 @@ impl Rewrite {
         }
         self.paths.clone_from(&charts.paths);
         let inputs = self.inputs()?;
-        let stdin = if is_stdin(&self.paths[0]) { Some(read_stdin()?) } else { None };
+        let stdin = if is_stdin(&self.paths[0]) {
+            Some(read_stdin()?)
+        } else {
+            None
+        };
         let stdin = stdin.as_deref();
         let mapping = context.mapping(self.to.as_ref())?;
         if let Some(collision) = collision(&mapping, &lock) {
@@ -113,21 +127,29 @@ impl Rewrite {
         } else {
             ReferenceIndex::new(&lock, &mapping)
         };
-        let files = self.files.as_ref().or(context.site.as_ref().and_then(|site| site.files.as_ref()));
+        let files = self
+            .files
+            .as_ref()
+            .or(context.site.as_ref().and_then(|site| site.files.as_ref()));
         if let Some(base) = files {
             index = index.with_files(base);
         }
         index = index.with_replaced(self.replaced()?);
-        let options = Options { comments: self.comments, pin: self.pin };
+        let options = Options {
+            comments: self.comments,
+            pin: self.pin,
+        };
         let mut text = String::new();
         let reader = rewrite_report::reader(context);
         let mut rewrite = || -> Vec<Done> {
             let inputs = inputs.iter();
-            inputs.filter_map(|input| self.one(input, stdin, &index, options, reader, &mut text)).collect()
+            inputs
+                .filter_map(|input| self.one(input, stdin, &index, options, reader, &mut text))
+                .collect()
         };
         let today = today().to_string();
-        let inventory =
-            Inventory::new(&lock, Some(&mapping), files.map(String::as_str), &today).beside_rewrite();
+        let inventory = Inventory::new(&lock, Some(&mapping), files.map(String::as_str), &today)
+            .beside_rewrite();
         let audit = || match stdin.map(str::from_utf8) {
             Some(text) => audit_text("<stdin>", text.unwrap_or_default(), &inventory),
             None => audit_inputs(&inputs, &inventory, &context.limits).found,
@@ -142,7 +164,14 @@ impl Rewrite {
             (false, false) => thread::scope(|scope| {
                 let auditing = scope.spawn(audit);
                 let done = rewrite();
-                (done, Some(auditing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
+                (
+                    done,
+                    Some(
+                        auditing
+                            .join()
+                            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                    ),
+                )
             }),
         };
         if done.is_empty() {
@@ -159,31 +188,56 @@ impl Rewrite {
         let paths = self.paths.iter().map(|path| path.display().to_string());
         let flag = |name: &str, value: Option<String>| value.map(|value| [name.to_owned(), value]);
         let to = flag("--to", self.to.as_ref().map(ToString::to_string));
-        let site = flag("--site", context.global.site.as_ref().map(|site| site.display().to_string()));
-        let words = ["landfall", "audit"].map(str::to_owned).into_iter().chain(paths).chain(lock);
-        words.chain(to.into_iter().flatten()).chain(site.into_iter().flatten()).collect()
+        let site = flag(
+            "--site",
+            context
+                .global
+                .site
+                .as_ref()
+                .map(|site| site.display().to_string()),
+        );
+        let words = ["landfall", "audit"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(paths)
+            .chain(lock);
+        words
+            .chain(to.into_iter().flatten())
+            .chain(site.into_iter().flatten())
+            .collect()
     }
 
-    /// The digests that stand at the registry in place of locked ones; the other way round on the way back.
+    /// The digests that stand at the registry in place of locked ones; the other way round on the
+    /// way back.
     fn replaced(&self) -> Result<Vec<(Digest, Digest)>, Failure> {
-        let Some(path) = &self.receipt else { return Ok(Vec::new()) };
+        let Some(path) = &self.receipt else {
+            return Ok(Vec::new());
+        };
         let pairs = input_file::receipt(path)?
             .items
             .into_iter()
             .filter_map(|item| Some((item.trimmed_from?, item.digest)));
-        Ok(pairs.map(|(old, new)| if self.reverse { (new, old) } else { (old, new) }).collect())
+        Ok(pairs
+            .map(|(old, new)| if self.reverse { (new, old) } else { (old, new) })
+            .collect())
     }
 
     fn inputs(&self) -> Result<Vec<Input>, Failure> {
         let stdin = self.paths.iter().filter(|path| is_stdin(path)).count();
         let mode = self.modes.mode();
         if stdin > 0 && matches!(mode, Mode::InPlace | Mode::Out(_)) {
-            return Err(Failure::usage("- (stdin) goes to stdout; leave --in-place and --out away"));
+            return Err(Failure::usage(
+                "- (stdin) goes to stdout; leave --in-place and --out away",
+            ));
         }
         let out = self.modes.out.as_deref();
         let inputs = match stdin {
             0 => rewrite::inputs(&self.paths, out)?,
-            _ if self.paths.len() == 1 => vec![Input { path: "-".into(), relative: "-".into(), named: true }],
+            _ if self.paths.len() == 1 => vec![Input {
+                path: "-".into(),
+                relative: "-".into(),
+                named: true,
+            }],
             _ => return Err(Failure::usage("- (stdin) stands alone")),
         };
         if mode == Mode::Stdout && (self.paths.len() > 1 || self.paths[0].is_dir()) {
@@ -200,7 +254,8 @@ impl Rewrite {
         Ok(inputs)
     }
 
-    /// Rewrites one file; `None` where it is nothing to look at. What goes to stdout is added to `text`.
+    /// Rewrites one file; `None` where it is nothing to look at. What goes to stdout is added to
+    /// `text`.
     fn one(
         &self,
         input: &Input,
@@ -210,13 +265,19 @@ impl Rewrite {
         reader: Reader,
         text: &mut String,
     ) -> Option<Done> {
-        let name = if is_stdin(&input.path) { "<stdin>".into() } else { input.path.display().to_string() };
+        let name = if is_stdin(&input.path) {
+            "<stdin>".into()
+        } else {
+            input.path.display().to_string()
+        };
         let mode = self.modes.mode();
         let mut lost = Vec::new();
         let mut write = |old: &[u8], new: &[u8]| -> Result<(), RewriteError> {
             match mode {
                 Mode::Out(out) => rewrite::write_to(out, input, new)?,
-                Mode::InPlace if new != old => lost = rewrite::write_in_place(&input.path, old, new)?,
+                Mode::InPlace if new != old => {
+                    lost = rewrite::write_in_place(&input.path, old, new)?
+                }
                 _ => {}
             }
             Ok(())
@@ -227,7 +288,11 @@ impl Rewrite {
                 Content::Text(old) => {
                     let new = rewrite::rewrite(&old, Syntax::of(&input.path), index, options);
                     write(old.as_bytes(), new.text.as_bytes())?;
-                    vec![Member { path: name.clone(), old, new }]
+                    vec![Member {
+                        path: name.clone(),
+                        old,
+                        new,
+                    }]
                 }
                 Content::Archive(old) => match rewrite::rewrite_chart(&old, index, options) {
                     // other archives lie in folders, too
@@ -235,8 +300,10 @@ impl Rewrite {
                     done => {
                         let done = done?;
                         write(&old, &done.bytes)?;
-                        let inside =
-                            |member: Member| Member { path: format!("{name}/{}", member.path), ..member };
+                        let inside = |member: Member| Member {
+                            path: format!("{name}/{}", member.path),
+                            ..member
+                        };
                         done.members.into_iter().map(inside).collect()
                     }
                 },
@@ -263,8 +330,12 @@ fn is_stdin(path: &Path) -> bool {
 }
 
 fn read(input: &Input, stdin: Option<&[u8]>) -> Result<Content, RewriteError> {
-    let Some(bytes) = stdin else { return rewrite::read(input) };
-    String::from_utf8(bytes.to_vec()).map(Content::Text).map_err(|_| RewriteError::Encoding)
+    let Some(bytes) = stdin else {
+        return rewrite::read(input);
+    };
+    String::from_utf8(bytes.to_vec())
+        .map(Content::Text)
+        .map_err(|_| RewriteError::Encoding)
 }
 
 fn read_stdin() -> Result<Vec<u8>, Failure> {

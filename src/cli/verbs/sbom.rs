@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 /// Write what a bundle holds as CycloneDX, with the SBOMs that it carries linked
 ///
-/// The same bundle gives the same document. It has no time, unless `SOURCE_DATE_EPOCH` gives one. `landfall export
-/// referrers` writes the SBOMs themselves.
+/// The same bundle gives the same document. It has no time, unless `SOURCE_DATE_EPOCH` gives one.
+/// `landfall export referrers` writes the SBOMs themselves.
 #[derive(Args)]
 pub(crate) struct Sbom {
     #[command(flatten)]
@@ -37,25 +37,45 @@ impl Sbom {
         };
         let licences = |entry: &Entry| ImageFacts::of(entry, bundle).licences;
         let (document, linked) = cyclonedx(&subject, &lock, bundle, &context.limits, licences)?;
-        let mut report =
-            Report { items: lock.each_entry().map(|entry| entry.item()).collect(), ..Report::default() };
+        let mut report = Report {
+            items: lock.each_entry().map(|entry| entry.item()).collect(),
+            ..Report::default()
+        };
         report.extra.insert("bundle".into(), carried.told());
         let count: usize = linked.values().map(Vec::len).sum();
         let components = document["components"].as_array().map_or(0, Vec::len);
-        let line = format!("{}, {} linked", count_of(components, "component"), count_of(count, "document"));
+        let line = format!(
+            "{}, {} linked",
+            count_of(components, "component"),
+            count_of(count, "document")
+        );
         report.extra.insert("sbom".into(), json!(document));
         let made = serde_json::to_string_pretty(&document).unwrap_or_default() + "\n";
-        write_result(Outcome::new(report, made, Exit::Done), self.out.as_deref(), &[line], context)
+        write_result(
+            Outcome::new(report, made, Exit::Done),
+            self.out.as_deref(),
+            &[line],
+            context,
+        )
     }
 }
 
 /// The time that `SOURCE_DATE_EPOCH` gives, as RFC 3339.
 fn source_date() -> Result<Option<String>, Failure> {
-    let Some(text) = std::env::var("SOURCE_DATE_EPOCH").ok().filter(|text| !text.is_empty()) else {
+    let Some(text) = std::env::var("SOURCE_DATE_EPOCH")
+        .ok()
+        .filter(|text| !text.is_empty())
+    else {
         return Ok(None);
     };
-    let time = text.parse().ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
-    let wrong =
-        || Failure::usage(format!("SOURCE_DATE_EPOCH is '{text}': it is a number of seconds since 1970"));
+    let time = text
+        .parse()
+        .ok()
+        .and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    let wrong = || {
+        Failure::usage(format!(
+            "SOURCE_DATE_EPOCH is '{text}': it is a number of seconds since 1970"
+        ))
+    };
     time.map(|time| Some(time.to_string())).ok_or_else(wrong)
 }

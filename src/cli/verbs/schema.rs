@@ -35,8 +35,12 @@ impl Schema {
         };
         let mut report = Report::default();
         report.extra.insert("schema".into(), json!(schema));
-        let text = serde_json::to_string_pretty(&schema)
-            .map_err(|error| Failure::new(Exit::Failed, format!("cannot write the schema: {error}")))?;
-        Ok(Outcome { report, ..Outcome::text(text + "\n").document() })
+        let text = serde_json::to_string_pretty(&schema).map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot write the schema: {error}"))
+        })?;
+        Ok(Outcome {
+            report,
+            ..Outcome::text(text + "\n").document()
+        })
     }
 }

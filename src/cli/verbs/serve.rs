@@ -1,4 +1,5 @@
-//! `landfall serve`: bundles as a registry and a file server; with `--writable`, a registry for pushes.
+//! `landfall serve`: bundles as a registry and a file server; with `--writable`, a registry for
+//! pushes.
 
 use crate::cli::shared::bases::{Given, refused, store, unreadable};
 use crate::cli::shared::node_guides;
@@ -16,8 +17,8 @@ use landfall_content::{BlobChain, BlobRead, missing_blobs};
 use landfall_model::report::{EntryCount, Report};
 use landfall_model::{Digest, Limits, Target, parse_size};
 use landfall_serve::{
-    AccessLog, LogTarget, Options, Right, ServeError, Served, ServedBundle, Serving, Since, Users, find,
-    serve,
+    AccessLog, LogTarget, Options, Right, ServeError, Served, ServedBundle, Serving, Since, Users,
+    find, serve,
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,27 +29,31 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Serve bundles as a registry and file server, until SIGINT or SIGTERM; SIGHUP reloads
 ///
-/// Without a bundle, --from and --writable it serves what `landfall publish` named in the store (--store).
+/// Without a bundle, --from and --writable it serves what `landfall publish` named in the store
+/// (--store).
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// Bundles to serve straight from their files; where two hold one name, the later one counts. A delta
-    /// counts after its bases. Of volumes in several folders, one of each, or each folder
+    /// Bundles to serve straight from their files; where two hold one name, the later one counts. A
+    /// delta counts after its bases. Of volumes in several folders, one of each, or each folder
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// A bundle, in place of an argument (may be repeated)
     #[arg(long = "bundle", value_name = "BUNDLE")]
     named: Vec<PathBuf>,
-    /// Where to listen (may be repeated); port 0 takes a free one. With http:// or https:// before it, only that is
-    /// spoken there
+    /// Where to listen (may be repeated); port 0 takes a free one. With http:// or https:// before
+    /// it, only that is spoken there
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5000")]
     listen: Vec<String>,
-    /// Offer files and charts out of this registry, which `landfall push` delivered to. At each SIGHUP it is asked again
+    /// Offer files and charts out of this registry, which `landfall push` delivered to. At each
+    /// SIGHUP it is asked again
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     from: Option<Target>,
-    /// The registry that references were rewritten to [default: the site's registry.address, else here]
+    /// The registry that references were rewritten to [default: the site's registry.address, else
+    /// here]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<Target>,
-    /// Answer big blobs of a store in an object store by links to there, so that their bytes do not pass through here
+    /// Answer big blobs of a store in an object store by links to there, so that their bytes do not
+    /// pass through here
     #[arg(long)]
     redirect: bool,
     /// Take pushes too, and keep them in this folder
@@ -75,7 +80,8 @@ pub(crate) struct Serve {
     /// Take what deltas leave out from the store too
     #[arg(long)]
     with_store: bool,
-    /// The bundle digest or the lock fingerprint that a bundle must have (may be repeated: one of them)
+    /// The bundle digest or the lock fingerprint that a bundle must have (may be repeated: one of
+    /// them)
     #[arg(long, value_name = "sha256:…")]
     expect: Vec<Digest>,
     /// The lock that the bundles must be packed from
@@ -87,8 +93,8 @@ pub(crate) struct Serve {
     /// Serve a bundle that is older than the last one of its series, as the site's receipt has it
     #[arg(long)]
     allow_older: bool,
-    /// Certificate chain in PEM form: speak https. May be repeated: each is for the names that it covers, the first one
-    /// for all others
+    /// Certificate chain in PEM form: speak https. May be repeated: each is for the names that it
+    /// covers, the first one for all others
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Vec<PathBuf>,
     /// Key of the certificate in PEM form; one for each --tls-cert, in their order
@@ -122,7 +128,8 @@ struct Bounds {
     /// How long a client may stand still in the middle of an answer or an upload
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = patience)]
     stall: u64,
-    /// How long to answer on after SIGTERM, while /readyz says 503 and connections are closed one by one
+    /// How long to answer on after SIGTERM, while /readyz says 503 and connections are closed one
+    /// by one
     #[arg(long, value_name = "TIME", value_parser = patience)]
     drain: Option<u64>,
     /// How long an upload may be unused before it is removed
@@ -131,7 +138,10 @@ struct Bounds {
 }
 
 fn count(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "a number above 0 is needed".into())
+    text.parse()
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| "a number above 0 is needed".into())
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -169,7 +179,9 @@ impl Serve {
             ));
         }
         if self.tls_cert.len() != self.tls_key.len() {
-            return Err(Failure::usage("give one --tls-key for each --tls-cert, in their order"));
+            return Err(Failure::usage(
+                "give one --tls-key for each --tls-cert, in their order",
+            ));
         }
         let target = match &self.to {
             Some(target) => Some(target.clone()),
@@ -179,12 +191,25 @@ impl Serve {
         let (expect, lock, allow_partial) = (&self.expect[..], &lock[..], self.allow_partial);
         let taken = Taken::load(context, None, self.allow_older)?;
         let taken = Some(&taken);
-        let demands =
-            Demands { expect, lock, allow_partial, takes_rest: allow_partial, taken, ..Demands::default() };
+        let demands = Demands {
+            expect,
+            lock,
+            allow_partial,
+            takes_rest: allow_partial,
+            taken,
+            ..Demands::default()
+        };
         let requests = self.bounds.max_requests;
         // one connection for each response in flight
-        let limits = Limits { per_host: requests.max(context.limits.per_host), ..context.limits };
-        let client = self.from.as_ref().map(|_| context.client_with(limits)).transpose()?;
+        let limits = Limits {
+            per_host: requests.max(context.limits.per_host),
+            ..context.limits
+        };
+        let client = self
+            .from
+            .as_ref()
+            .map(|_| context.client_with(limits))
+            .transpose()?;
         let target_of_guides = target.clone();
         let shelf = (!is_named).then(|| context.shelf(limits)).transpose()?;
         let load = || {
@@ -209,11 +234,13 @@ impl Serve {
         };
         let runtime = context.runtime()?;
         // responses in progress end first
-        let _taken_over =
-            context.interrupts.take_over(Duration::from_secs(20 + self.bounds.drain.unwrap_or_default()));
+        let _taken_over = context.interrupts.take_over(Duration::from_secs(
+            20 + self.bounds.drain.unwrap_or_default(),
+        ));
         let result = runtime.block_on(async {
             let mut ended = Exit::Done;
-            let cannot = |error| Failure::new(Exit::Failed, format!("cannot wait for signals: {error}"));
+            let cannot =
+                |error| Failure::new(Exit::Failed, format!("cannot wait for signals: {error}"));
             let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
             let mut hang_up = signal(SignalKind::hangup()).map_err(cannot)?;
             let reload = async || {
@@ -251,13 +278,20 @@ impl Serve {
         for path in &self.base {
             given.push(Given::open(context, path)?.bundle(path)?);
         }
-        let content = given.iter().map(|bundle| Arc::new(bundle.clone()) as Arc<dyn BlobRead>);
+        let content = given
+            .iter()
+            .map(|bundle| Arc::new(bundle.clone()) as Arc<dyn BlobRead>);
         let mut content: Vec<Arc<dyn BlobRead>> = content.chain(store).collect();
-        let mut all: Vec<ServedBundle> =
-            bundles.iter().map(|bundle| served(bundle, &given, &content)).collect::<Result<_, _>>()?;
+        let mut all: Vec<ServedBundle> = bundles
+            .iter()
+            .map(|bundle| served(bundle, &given, &content))
+            .collect::<Result<_, _>>()?;
         if let (Some(from), Some(client)) = (&self.from, client) {
-            let finding =
-                async { find(client.sessions(), &context.mapping(Some(from))?).await.map_err(Failure::from) };
+            let finding = async {
+                find(client.sessions(), &context.mapping(Some(from))?)
+                    .await
+                    .map_err(Failure::from)
+            };
             let mut found = Handle::current().block_on(finding)?;
             content.extend(found.first().map(|one| one.blobs.clone()));
             // a bundle that is named counts more than what was delivered earlier
@@ -265,14 +299,31 @@ impl Serve {
             all = found;
         }
         tell_news(&mut all, &bundles, &given);
-        Ok(Found { all, content, earlier: Vec::new(), is_outdated: None })
+        Ok(Found {
+            all,
+            content,
+            earlier: Vec::new(),
+            is_outdated: None,
+        })
     }
 
-    /// What is served of what was found, with what is made of it and the files that say who may have it: at the start, and
-    /// again at each SIGHUP.
-    fn load(&self, context: &Context, found: Found, target: Option<&Target>) -> Result<Served, Failure> {
-        let Found { all, content, earlier, is_outdated } = found;
-        let sets = all.iter().flat_map(|one| one.lock.packages.iter().map(|set| (set, &*one.blobs)));
+    /// What is served of what was found, with what is made of it and the files that say who may
+    /// have it: at the start, and again at each SIGHUP.
+    fn load(
+        &self,
+        context: &Context,
+        found: Found,
+        target: Option<&Target>,
+    ) -> Result<Served, Failure> {
+        let Found {
+            all,
+            content,
+            earlier,
+            is_outdated,
+        } = found;
+        let sets = all
+            .iter()
+            .flat_map(|one| one.lock.packages.iter().map(|set| (set, &*one.blobs)));
         let made = self.packages.made(sets, context)?.unwrap_or_else(|| {
             context.progress.note(
                 "warning: packages with `index: trimmed` are offered without metadata, so that no machine finds them: name the \
@@ -288,17 +339,29 @@ impl Serve {
             content,
             made,
             users: self.users()?,
-            tls: self.tls_cert.iter().cloned().zip(self.tls_key.iter().cloned()).collect(),
+            tls: self
+                .tls_cert
+                .iter()
+                .cloned()
+                .zip(self.tls_key.iter().cloned())
+                .collect(),
         })
     }
 
     /// Who may use the API, where not everybody may.
     fn users(&self) -> Result<Option<Users>, ServeError> {
         let pushers = self.htpasswd.as_deref().map(|path| (path, Right::Push));
-        let readers = self.htpasswd_read.as_deref().map(|path| (path, Right::Read));
+        let readers = self
+            .htpasswd_read
+            .as_deref()
+            .map(|path| (path, Right::Read));
         let files: Vec<(&Path, Right)> = pushers.into_iter().chain(readers).collect();
         let anonymous = self.anonymous_read.then_some(Right::Read);
-        if files.is_empty() { Ok(None) } else { Users::load(&files, anonymous).map(Some) }
+        if files.is_empty() {
+            Ok(None)
+        } else {
+            Users::load(&files, anonymous).map(Some)
+        }
     }
 }
 
@@ -308,16 +371,28 @@ fn access_log(path: &Path) -> Result<AccessLog, Failure> {
         Some("-") => LogTarget::Stderr,
         _ => LogTarget::File(path.into()),
     };
-    AccessLog::open(target)
-        .map_err(|error| Failure::usage(format!("cannot write the access log {}: {error}", path.display())))
+    AccessLog::open(target).map_err(|error| {
+        Failure::usage(format!(
+            "cannot write the access log {}: {error}",
+            path.display()
+        ))
+    })
 }
 
 /// A bundle as it is served: a delta takes what it leaves out from all that is given.
-fn served(bundle: &Bundle, given: &[Bundle], content: &[Arc<dyn BlobRead>]) -> Result<ServedBundle, Failure> {
+fn served(
+    bundle: &Bundle,
+    given: &[Bundle],
+    content: &[Arc<dyn BlobRead>],
+) -> Result<ServedBundle, Failure> {
     let lock = bundle.held()?;
     let mut blobs: Arc<dyn BlobRead> = Arc::new(bundle.clone());
     if !bundle.omitted().is_empty() {
-        blobs = Arc::new(BlobChain(std::iter::once(blobs).chain(content.iter().cloned()).collect()));
+        blobs = Arc::new(BlobChain(
+            std::iter::once(blobs)
+                .chain(content.iter().cloned())
+                .collect(),
+        ));
         let lacking = missing_blobs(&lock.entries(), &*blobs).map_err(unreadable)?;
         if !lacking.is_empty() {
             return Err(refused(bundle, &lacking, given));
@@ -327,7 +402,11 @@ fn served(bundle: &Bundle, given: &[Bundle], content: &[Arc<dyn BlobRead>]) -> R
     Ok(ServedBundle {
         since: None,
         registry: None,
-        name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+        name: path
+            .file_name()
+            .unwrap_or(path.as_os_str())
+            .to_string_lossy()
+            .into_owned(),
         digest: Some(bundle.digest().clone()),
         missing: open_bundle::lacks(bundle),
         signatures: bundle.signature_keys(),
@@ -336,19 +415,31 @@ fn served(bundle: &Bundle, given: &[Bundle], content: &[Arc<dyn BlobRead>]) -> R
     })
 }
 
-/// Tells of each bundle what is new in it: since its base, or since the one before it with the same manifests.
+/// Tells of each bundle what is new in it: since its base, or since the one before it with the same
+/// manifests.
 fn tell_news(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
     let base_of = |one: &ServedBundle| {
-        let bundle = bundles.iter().find(|bundle| Some(bundle.digest()) == one.digest.as_ref())?;
+        let bundle = bundles
+            .iter()
+            .find(|bundle| Some(bundle.digest()) == one.digest.as_ref())?;
         let is_base = |other: &&Bundle| bundle.bases().iter().any(|base| other.is(base));
         let base = given.iter().find(is_base)?;
-        Some((base.path().file_name()?.to_string_lossy().into_owned(), base.held().ok()?))
+        Some((
+            base.path().file_name()?.to_string_lossy().into_owned(),
+            base.held().ok()?,
+        ))
     };
     for at in 0..all.len() {
-        let before = all[..at].iter().rev().find(|other| other.lock.name == all[at].lock.name);
-        let older =
-            base_of(&all[at]).or_else(|| before.map(|other| (other.name.clone(), other.lock.clone())));
-        all[at].since = older.map(|(name, lock)| Since { name, changes: news(&lock, &all[at].lock) });
+        let before = all[..at]
+            .iter()
+            .rev()
+            .find(|other| other.lock.name == all[at].lock.name);
+        let older = base_of(&all[at])
+            .or_else(|| before.map(|other| (other.name.clone(), other.lock.clone())));
+        all[at].since = older.map(|(name, lock)| Since {
+            name,
+            changes: news(&lock, &all[at].lock),
+        });
     }
 }
 
@@ -358,16 +449,24 @@ fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
         // as often as there are others: by their locks, two bundles may call each other a base
         for _ in at + 1..bundles.len() {
             let is_base = |other: &Bundle| bundles[at].bases().iter().any(|base| other.is(base));
-            let Some(place) = bundles[at + 1..].iter().position(is_base) else { break };
+            let Some(place) = bundles[at + 1..].iter().position(is_base) else {
+                break;
+            };
             bundles[at..=at + 1 + place].rotate_right(1);
         }
     }
     bundles
 }
 
-/// One line that scripts can wait for. With `--output json` or `markdown` stdout is kept for the document.
+/// One line that scripts can wait for. With `--output json` or `markdown` stdout is kept for the
+/// document.
 fn announce(serving: &Serving, output: OutputMode) {
-    let mut holds = serving.items.iter().map(EntryCount::to_string).collect::<Vec<_>>().join(", ");
+    let mut holds = serving
+        .items
+        .iter()
+        .map(EntryCount::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
     if serving.writable {
         holds += ", takes pushes";
     }
@@ -376,8 +475,12 @@ fn announce(serving: &Serving, output: OutputMode) {
     let _ = match output {
         OutputMode::Text | OutputMode::Github => {
             let mut stdout = std::io::stdout().lock();
-            stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush())
+            stdout
+                .write_all(line.as_bytes())
+                .and_then(|()| stdout.flush())
         }
-        OutputMode::Json | OutputMode::Markdown => std::io::stderr().lock().write_all(line.as_bytes()),
+        OutputMode::Json | OutputMode::Markdown => {
+            std::io::stderr().lock().write_all(line.as_bytes())
+        }
     };
 }

@@ -17,14 +17,16 @@ pub(crate) struct Sign {
     /// The bundle, in place of the argument
     #[arg(long = "bundle", value_name = "BUNDLE", conflicts_with = "bundle")]
     named: Option<PathBuf>,
-    /// An OpenSSH private key file without passphrase, or a public key (file) whose private half the SSH agent holds
+    /// An OpenSSH private key file without passphrase, or a public key (file) whose private half
+    /// the SSH agent holds
     #[arg(long, value_name = "KEY")]
     key: String,
 }
 
 impl Sign {
     pub(crate) fn run(self, _: &Context) -> Result<Outcome, Failure> {
-        let signer = signer(Some(&self.key))?.ok_or_else(|| Failure::usage("name a key with --key KEY"))?;
+        let signer =
+            signer(Some(&self.key))?.ok_or_else(|| Failure::usage("name a key with --key KEY"))?;
         let path = self.bundle.or(self.named).unwrap_or_default();
         if is_remote(&path) {
             return Err(Failure::usage(
@@ -33,7 +35,9 @@ impl Sign {
         }
         let signed = bundle::add_signature(&path, &signer)?;
         let mut report = Report::default();
-        report.extra.insert("bundle".into(), open_bundle::told(&path, &signed, None));
+        report
+            .extra
+            .insert("bundle".into(), open_bundle::told(&path, &signed, None));
         let text = format!(
             "signed {} with {}\n  bundle digest     {}\n  lock fingerprint  {}\n  signatures        {}\n",
             path.display(),

@@ -15,8 +15,8 @@ use std::path::PathBuf;
 
 /// Show what of a lock a registry has, lacks, or has otherwise; exit 4 if it differs
 ///
-/// One request an image, and one for each of its signatures. `push` mends what is missing; with --move-tags also what
-/// is different.
+/// One request an image, and one for each of its signatures. `push` mends what is missing; with
+/// --move-tags also what is different.
 #[derive(Args)]
 pub(crate) struct Status {
     /// The bundle or the lock, in place of --bundle and --lock
@@ -33,7 +33,8 @@ pub(crate) struct Status {
     /// Ask for every manifest and blob of what stands there too: a registry may have lost some
     #[arg(long)]
     recheck: bool,
-    /// Show the tags too that the lock's repositories have and the lock does not (one list a repository)
+    /// Show the tags too that the lock's repositories have and the lock does not (one list a
+    /// repository)
     #[arg(long)]
     foreign: bool,
 }
@@ -62,11 +63,20 @@ impl Status {
         let push = self.push_line(&mapping);
         context.run(async {
             let client = context.client()?;
-            let asked = status(&lock, &mapping, client.sessions(), (self.recheck, self.foreign)).await;
+            let asked = status(
+                &lock,
+                &mapping,
+                client.sessions(),
+                (self.recheck, self.foreign),
+            )
+            .await;
             let report = client.report(Vec::new());
             let stands = asked.map_err(|error| {
                 let failure = Failure::from(error).on(Side::Destination);
-                Failure { report: Box::new(report.clone()), ..failure }
+                Failure {
+                    report: Box::new(report.clone()),
+                    ..failure
+                }
             })?;
             context.shown.lock(&lock, None);
             Ok(outcome(report, &lock, &stands, &mapping, &push))
@@ -79,13 +89,25 @@ impl Status {
         words.extend(self.locked.words(&[]));
         words.extend(["--to".into(), mapping.target().to_string()]);
         words.extend(self.recheck.then(|| "--recheck".into()));
-        words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+        words
+            .iter()
+            .map(|word| shell_word(word))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
-fn outcome(mut report: Report, lock: &Lock, stands: &[Stands], mapping: &Mapping, push: &str) -> Outcome {
+fn outcome(
+    mut report: Report,
+    lock: &Lock,
+    stands: &[Stands],
+    mapping: &Mapping,
+    push: &str,
+) -> Outcome {
     report.items = items(lock, stands);
-    report.extra.insert("to".into(), json!(mapping.target().to_string()));
+    report
+        .extra
+        .insert("to".into(), json!(mapping.target().to_string()));
     report.extra.insert("standings".into(), json!(stands));
     let count = |state| stands.iter().filter(|one| one.state == state).count();
     let asked = stands.iter().filter(|one| one.kind.is_some()).count();
@@ -103,7 +125,11 @@ fn outcome(mut report: Report, lock: &Lock, stands: &[Stands], mapping: &Mapping
     );
     let differs = [State::Missing, State::Different, State::Incomplete].map(count);
     let mend = differs.iter().any(|count| *count > 0).then(|| {
-        let moving = if count(State::Different) > 0 { " --move-tags" } else { "" };
+        let moving = if count(State::Different) > 0 {
+            " --move-tags"
+        } else {
+            ""
+        };
         format!("{push}{moving}")
     });
     let exit = match (&mend, count(State::Unknown)) {
@@ -112,23 +138,43 @@ fn outcome(mut report: Report, lock: &Lock, stands: &[Stands], mapping: &Mapping
         (None, _) => Exit::Partial,
     };
     let mut lines: String = told(stands).map(|(_, word, one)| line(word, one)).collect();
-    lines += &format!("{summary}; {}\n", count_of(report.requests as usize, "request"));
-    lines.extend(mend.iter().map(|mend| format!("  mend it with      {mend}\n")));
+    lines += &format!(
+        "{summary}; {}\n",
+        count_of(report.requests as usize, "request")
+    );
+    lines.extend(
+        mend.iter()
+            .map(|mend| format!("  mend it with      {mend}\n")),
+    );
     let markdown = markdown(&summary, stands, mend.as_deref());
-    Outcome { markdown: Some(markdown), ..Outcome::new(report, lines, exit) }
+    Outcome {
+        markdown: Some(markdown),
+        ..Outcome::new(report, lines, exit)
+    }
 }
 
 /// What is told of, in the order of [`STATES`].
 fn told(stands: &[Stands]) -> impl Iterator<Item = (State, &'static str, &Stands)> {
     let wanted = STATES.iter().filter(|(state, _)| *state != State::There);
     wanted.flat_map(move |(state, word)| {
-        stands.iter().filter(|one| one.state == *state).map(|one| (*state, *word, one))
+        stands
+            .iter()
+            .filter(|one| one.state == *state)
+            .map(|one| (*state, *word, one))
     })
 }
 
 fn line(word: &str, one: &Stands) -> String {
-    let name = one.name.as_ref().map(|name| format!("  {name}")).unwrap_or_default();
-    format!("{word:<10} {}{name}{}\n", one.at, why(one).map(|why| format!(": {why}")).unwrap_or_default())
+    let name = one
+        .name
+        .as_ref()
+        .map(|name| format!("  {name}"))
+        .unwrap_or_default();
+    format!(
+        "{word:<10} {}{name}{}\n",
+        one.at,
+        why(one).map(|why| format!(": {why}")).unwrap_or_default()
+    )
 }
 
 fn why(one: &Stands) -> Option<String> {
@@ -145,16 +191,32 @@ fn markdown(summary: &str, stands: &[Stands], mend: Option<&str>) -> String {
     let mut document = Markdown::new(format!("**{}**", text(summary)));
     for (state, word) in STATES.iter().filter(|(state, _)| *state != State::There) {
         let of_state = stands.iter().filter(|one| one.state == *state);
-        let short =
-            |digest: &Option<Digest>| digest.as_ref().map(|one| code(&one.short(12))).unwrap_or_default();
+        let short = |digest: &Option<Digest>| {
+            digest
+                .as_ref()
+                .map(|one| code(&one.short(12)))
+                .unwrap_or_default()
+        };
         let row = |one: &Stands| {
             let name = one.name.as_deref().map(code).unwrap_or_default();
             let why = one.why.as_deref().map(text).unwrap_or_default();
-            vec![code(&one.at), name, short(&one.stands), short(&one.wanted), why]
+            vec![
+                code(&one.at),
+                name,
+                short(&one.stands),
+                short(&one.wanted),
+                why,
+            ]
         };
         document.table(
             word,
-            &["at the registry", "in the lock", "stands at", "wanted", "why"],
+            &[
+                "at the registry",
+                "in the lock",
+                "stands at",
+                "wanted",
+                "why",
+            ],
             of_state.map(row),
         );
     }
@@ -168,10 +230,15 @@ fn markdown(summary: &str, stands: &[Stands], mend: Option<&str>) -> String {
 fn items(lock: &Lock, stands: &[Stands]) -> Vec<Item> {
     let mut of_item: BTreeMap<_, Vec<&Stands>> = BTreeMap::new();
     for one in stands {
-        of_item.entry((one.kind, one.name.as_deref())).or_default().push(one);
+        of_item
+            .entry((one.kind, one.name.as_deref()))
+            .or_default()
+            .push(one);
     }
     let item = |entry: landfall_content::Entry| {
-        let own = of_item.get(&(Some(entry.kind), Some(&*entry.name))).map_or(&[][..], Vec::as_slice);
+        let own = of_item
+            .get(&(Some(entry.kind), Some(&*entry.name)))
+            .map_or(&[][..], Vec::as_slice);
         let worst = own.iter().find(|one| one.state == State::Unknown);
         let worst = worst.or_else(|| own.iter().find(|one| one.state != State::There));
         let status = match worst.map(|one| one.state) {
@@ -180,11 +247,18 @@ fn items(lock: &Lock, stands: &[Stands]) -> Vec<Item> {
             Some(_) => Became::Missing,
         };
         let reason = worst.map(|one| line(word(one.state), one).trim_end().to_owned());
-        Item { status, reason, ..entry.item() }
+        Item {
+            status,
+            reason,
+            ..entry.item()
+        }
     };
     lock.each_entry().map(item).collect()
 }
 
 fn word(state: State) -> &'static str {
-    STATES.iter().find(|(one, _)| *one == state).map_or("", |(_, word)| word)
+    STATES
+        .iter()
+        .find(|(one, _)| *one == state)
+        .map_or("", |(_, word)| word)
 }

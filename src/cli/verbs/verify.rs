@@ -73,7 +73,8 @@ impl Verify {
                 }
                 self.outcome(&carried, shard)
             });
-            work.await.map_err(|error| Failure::new(Exit::Failed, format!("checking stopped: {error}")))?
+            work.await
+                .map_err(|error| Failure::new(Exit::Failed, format!("checking stopped: {error}")))?
         })
     }
 
@@ -89,7 +90,10 @@ impl Verify {
     fn outcome(&self, carried: &Carried, shard: Shard) -> Result<Outcome, Failure> {
         let bundle = &carried.bundle;
         let own = bundle::own_parts(bundle, shard)?;
-        let mut report = Report { items: own.iter().map(OwnParts::item).collect(), ..Report::default() };
+        let mut report = Report {
+            items: own.iter().map(OwnParts::item).collect(),
+            ..Report::default()
+        };
         let entries: Vec<Entry> = own.into_iter().map(|own| own.entry).collect();
         let runner = tell_shard(&self.shard, shard, &mut report);
         let its_part = its_part(shard);
@@ -113,8 +117,9 @@ impl Verify {
             }
         };
         let serial = bundle.serial();
-        let serial = serial
-            .map(|Serial { series, number }| format!("  series            {series}, number {number}\n"));
+        let serial = serial.map(|Serial { series, number }| {
+            format!("  series            {series}, number {number}\n")
+        });
         let text = format!(
             "{runner}{}: {}consistent, {origin}{partial}\n  bundle digest     {}\n  lock fingerprint  {}\n{}{}  {its_part}{}, {}\n{}",
             carried.path().display(),
@@ -135,7 +140,10 @@ impl Verify {
         match (bundle.omitted().is_empty(), self.bases.is_empty()) {
             (true, _) => String::new(),
             (false, true) => format!("  left out          {}\n{}", omitted(bundle), needs(bundle)),
-            (false, false) => format!("  left out          {}, all in its bases\n", omitted(bundle)),
+            (false, false) => format!(
+                "  left out          {}, all in its bases\n",
+                omitted(bundle)
+            ),
         }
     }
 }

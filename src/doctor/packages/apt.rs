@@ -25,7 +25,12 @@ pub(super) fn rehearse(
             };
             if known.insert(stem.to_owned()) {
                 let bytes = index.read(carried.blobs)?;
-                let text = decompress(&index.path, &bytes, compression, carried.limits.package_index_bytes)?;
+                let text = decompress(
+                    &index.path,
+                    &bytes,
+                    compression,
+                    carried.limits.package_index_bytes,
+                )?;
                 read.push(String::from_utf8_lossy(&text).into_owned());
             }
         }
@@ -37,14 +42,27 @@ pub(super) fn rehearse(
         texts.iter().for_each(|text| universe.add(number, text));
     }
     universe.install(status);
-    let suites: Vec<Vec<String>> = set.sources.iter().map(|source| vec![source.suite.clone()]).collect();
+    let suites: Vec<Vec<String>> = set
+        .sources
+        .iter()
+        .map(|source| vec![source.suite.clone()])
+        .collect();
     let packages: BTreeSet<(&str, &str, &str)> = set
         .sources
         .iter()
         .flat_map(|source| &source.packages)
-        .map(|package| (package.name.as_str(), package.version.as_str(), package.arch.as_str()))
+        .map(|package| {
+            (
+                package.name.as_str(),
+                package.version.as_str(),
+                package.arch.as_str(),
+            )
+        })
         .collect();
-    let settings = Settings { recommends: set.recommends, expects_rest: false };
+    let settings = Settings {
+        recommends: set.recommends,
+        expects_rest: false,
+    };
     let choice = match choose(&universe, &suites, &set.install, settings) {
         Ok(choice) => choice,
         Err(why) => return Ok(Rehearsal::refused(set, why)),
@@ -53,16 +71,29 @@ pub(super) fn rehearse(
         let offer = universe.offer_of(*version);
         let name = universe.text(universe.packages[offer.package as usize].name);
         let is_carried = packages.contains(&(name, offer.version, offer.arch));
-        let is_own = offer.arch == "all" || set.architectures.first().is_some_and(|own| own == offer.arch);
+        let is_own = offer.arch == "all"
+            || set
+                .architectures
+                .first()
+                .is_some_and(|own| own == offer.arch);
         // as apt writes packages of another architecture
-        let arch = if is_own { String::new() } else { format!(":{}", offer.arch) };
-        Wanted { name: format!("{name}{arch} {}", offer.version), is_carried }
+        let arch = if is_own {
+            String::new()
+        } else {
+            format!(":{}", offer.arch)
+        };
+        Wanted {
+            name: format!("{name}{arch} {}", offer.version),
+            is_carried,
+        }
     });
     Ok(Rehearsal::of(wanted, choice.replaced))
 }
 
 /// How much apt prefers the packages of a suite, as its release says.
 fn preference(source: &PackageSource, carried: &Carried<'_>) -> Result<i16, RehearsalError> {
-    let Some((index, text)) = source.release(carried.blobs)? else { return Ok(500) };
+    let Some((index, text)) = source.release(carried.blobs)? else {
+        return Ok(500);
+    };
     Ok(Release::parse(&index.path, &text)?.pin)
 }

@@ -1,5 +1,5 @@
-//! Whether what is carried can be installed on a node: the choice that its apt or dnf makes, by the carried indexes and the
-//! node's own list.
+//! Whether what is carried can be installed on a node: the choice that its apt or dnf makes, by the
+//! carried indexes and the node's own list.
 
 mod apt;
 mod node_list;

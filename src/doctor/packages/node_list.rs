@@ -25,7 +25,8 @@ impl NodeList {
     /// Why this is no such list; a sentence without its name.
     pub(crate) fn fault(&self) -> Option<String> {
         let is_status = |text: &str| text.contains("Status: ");
-        let is_rpms = |text: &str| read_base(text, &mut Pool::default()).map_err(|error| error.to_string());
+        let is_rpms =
+            |text: &str| read_base(text, &mut Pool::default()).map_err(|error| error.to_string());
         match self {
             NodeList::Status(text) if is_status(text) => None,
             NodeList::Status(text) if is_rpms(text).is_ok() && !text.trim().is_empty() => {
@@ -39,8 +40,11 @@ impl NodeList {
             }
             NodeList::Rpms(text) if text.trim().is_empty() => Some("names no packages".into()),
             NodeList::Rpms(text) => {
-                let help = "write it by `rpm -qa` on the node, in the form that docs/packages.md names";
-                is_rpms(text).err().map(|error| format!("cannot be read: {error}; {help}"))
+                let help =
+                    "write it by `rpm -qa` on the node, in the form that docs/packages.md names";
+                is_rpms(text)
+                    .err()
+                    .map(|error| format!("cannot be read: {error}; {help}"))
             }
         }
     }

@@ -10,7 +10,8 @@ use landfall_packages::yum::{MetadataError, YumError};
 /// What would happen on a node.
 #[derive(Debug, Default)]
 pub(crate) struct Rehearsal {
-    /// The packages that would be installed: present where they are carried, else missing; and a set that cannot be.
+    /// The packages that would be installed: present where they are carried, else missing; and a
+    /// set that cannot be.
     pub items: Vec<Item>,
     /// What is installed and would be replaced or removed, a line each.
     pub replaced: Vec<String>,
@@ -28,21 +29,37 @@ impl Rehearsal {
     pub(super) fn of(wanted: impl Iterator<Item = Wanted>, replaced: Vec<String>) -> Rehearsal {
         let items = wanted.map(|Wanted { name, is_carried }| match is_carried {
             true => item(name, Status::Present, None),
-            false => {
-                item(name, Status::Missing, Some("the node would ask for it, and it is not carried".into()))
-            }
+            false => item(
+                name,
+                Status::Missing,
+                Some("the node would ask for it, and it is not carried".into()),
+            ),
         });
-        Rehearsal { items: items.collect(), replaced }
+        Rehearsal {
+            items: items.collect(),
+            replaced,
+        }
     }
 
     /// `set` cannot be installed.
     pub(super) fn refused(set: &PackageSet, why: String) -> Rehearsal {
-        Rehearsal { items: vec![item(set.name.clone(), Status::Failed, Some(why))], replaced: Vec::new() }
+        Rehearsal {
+            items: vec![item(set.name.clone(), Status::Failed, Some(why))],
+            replaced: Vec::new(),
+        }
     }
 }
 
 fn item(name: String, status: Status, reason: Option<String>) -> Item {
-    Item { kind: Kind::Package, name, digest: None, bytes: None, packages: 0, status, reason }
+    Item {
+        kind: Kind::Package,
+        name,
+        digest: None,
+        bytes: None,
+        packages: 0,
+        status,
+        reason,
+    }
 }
 
 /// Why the carried indexes cannot be read.

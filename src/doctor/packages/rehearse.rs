@@ -7,7 +7,8 @@ use landfall_content::BlobRead;
 use landfall_item::PackageSet;
 use landfall_model::Limits;
 
-/// Installs `set` in thought on a node that has what `list` says, which is [for](NodeList::is_for) such a set.
+/// Installs `set` in thought on a node that has what `list` says, which is [for](NodeList::is_for)
+/// such a set.
 ///
 /// # Errors
 /// When `blobs` lack an index of it, or it cannot be read.

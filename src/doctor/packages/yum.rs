@@ -4,8 +4,8 @@ use super::rehearsal::{Carried, Rehearsal, RehearsalError, Wanted};
 use landfall_item::{PackageSet, PackageSource};
 use landfall_model::{Digest, Limits};
 use landfall_packages::yum::{
-    Architectures, Index, Metadata, Offered, PackageId, PackedIndex, Pool, Question, Repomd, choose,
-    is_plain_list, read_base,
+    Architectures, Index, Metadata, Offered, PackageId, PackedIndex, Pool, Question, Repomd,
+    choose, is_plain_list, read_base,
 };
 use std::collections::BTreeSet;
 
@@ -15,12 +15,19 @@ pub(super) fn rehearse(
     carried: &Carried<'_>,
     rpms: &str,
 ) -> Result<Rehearsal, RehearsalError> {
-    let architectures = Architectures::of(set.architectures.first().map_or("x86_64", String::as_str));
-    let mut sources =
-        set.sources.iter().map(|source| Source::read(source, carried)).collect::<Result<Vec<_>, _>>()?;
+    let architectures =
+        Architectures::of(set.architectures.first().map_or("x86_64", String::as_str));
+    let mut sources = set
+        .sources
+        .iter()
+        .map(|source| Source::read(source, carried))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut has_files = false;
     loop {
-        let metadata: Vec<Metadata> = sources.iter().map(|source| source.metadata.clone()).collect();
+        let metadata: Vec<Metadata> = sources
+            .iter()
+            .map(|source| source.metadata.clone())
+            .collect();
         let mut offered = Offered::read(&metadata, &architectures, &set.install)?;
         read_base(rpms, &mut offered.pool).map_err(RehearsalError::Rpms)?;
         offered.pool.index();
@@ -33,10 +40,14 @@ pub(super) fn rehearse(
             steps: Limits::DEFAULT.solver_steps,
         };
         let outcome = choose(question);
-        let unlisted = outcome.as_ref().map_or_else(|why| &why.unlisted, |choice| &choice.unlisted);
+        let unlisted = outcome
+            .as_ref()
+            .map_or_else(|why| &why.unlisted, |choice| &choice.unlisted);
         if !has_files && !unlisted.is_empty() {
             has_files = true;
-            sources.iter_mut().try_for_each(|source| source.read_files(carried))?;
+            sources
+                .iter_mut()
+                .try_for_each(|source| source.read_files(carried))?;
             continue;
         }
         return Ok(match outcome {
@@ -47,14 +58,24 @@ pub(super) fn rehearse(
                 Rehearsal::refused(set, format!("{}{help}", offered.told(&refusal)))
             }
             Ok(choice) => {
-                let packages: BTreeSet<&Digest> =
-                    set.sources.iter().flat_map(|source| &source.packages).map(|one| &one.digest).collect();
+                let packages: BTreeSet<&Digest> = set
+                    .sources
+                    .iter()
+                    .flat_map(|source| &source.packages)
+                    .map(|one| &one.digest)
+                    .collect();
                 let pool = &offered.pool;
                 let wanted = choice.packages.iter().map(|id| Wanted {
                     name: shown(pool, *id),
-                    is_carried: pool.package(*id).digest().is_some_and(|digest| packages.contains(digest)),
+                    is_carried: pool
+                        .package(*id)
+                        .digest()
+                        .is_some_and(|digest| packages.contains(digest)),
                 });
-                let replaced = choice.replaced.iter().map(|(old, new)| replaced(pool, *old, *new));
+                let replaced = choice
+                    .replaced
+                    .iter()
+                    .map(|(old, new)| replaced(pool, *old, *new));
                 Rehearsal::of(wanted, replaced.collect())
             }
         });
@@ -83,16 +104,35 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn read(locked: &'a PackageSource, carried: &Carried<'_>) -> Result<Source<'a>, RehearsalError> {
-        let none = |what| RehearsalError::NoIndex { url: locked.url.clone(), what };
-        let repomd = locked.indexes.iter().find(|index| index.path == "repodata/repomd.xml");
-        let repomd = repomd.ok_or_else(|| none("repomd.xml"))?.read(carried.blobs)?;
+    fn read(
+        locked: &'a PackageSource,
+        carried: &Carried<'_>,
+    ) -> Result<Source<'a>, RehearsalError> {
+        let none = |what| RehearsalError::NoIndex {
+            url: locked.url.clone(),
+            what,
+        };
+        let repomd = locked
+            .indexes
+            .iter()
+            .find(|index| index.path == "repodata/repomd.xml");
+        let repomd = repomd
+            .ok_or_else(|| none("repomd.xml"))?
+            .read(carried.blobs)?;
         let repomd = Repomd::parse(&repomd).map_err(RehearsalError::Repomd)?;
         let packed = |kind| packed(&repomd, locked, carried, kind);
         let primary = packed("primary")?.ok_or_else(|| none("primary index"))?;
-        let metadata =
-            Metadata { url: locked.url.clone(), primary, modules: packed("modules")?, files: None };
-        Ok(Source { locked, repomd, metadata })
+        let metadata = Metadata {
+            url: locked.url.clone(),
+            primary,
+            modules: packed("modules")?,
+            files: None,
+        };
+        Ok(Source {
+            locked,
+            repomd,
+            metadata,
+        })
     }
 
     /// Reads the list of all files too.
@@ -110,7 +150,10 @@ fn packed(
     kind: &str,
 ) -> Result<Option<PackedIndex>, RehearsalError> {
     let named = |index: &&Index| locked.indexes.iter().find(|one| one.path == index.path);
-    let Some((index, locked)) = repomd.index(kind).and_then(|index| Some((index, named(&index)?))) else {
+    let Some((index, locked)) = repomd
+        .index(kind)
+        .and_then(|index| Some((index, named(&index)?)))
+    else {
         return Ok(None);
     };
     let packed = PackedIndex::of(index, carried.limits.package_index_bytes);

@@ -27,7 +27,9 @@ impl FromStr for Strategy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Strategy, String> {
-        let found = Strategy::ALL.iter().find(|known| known.eq_ignore_ascii_case(text));
+        let found = Strategy::ALL
+            .iter()
+            .find(|known| known.eq_ignore_ascii_case(text));
         found
             .map(|known| Strategy(known))
             .ok_or_else(|| format!("the strategies are {}", Strategy::ALL.join(", ")))
@@ -93,8 +95,8 @@ pub(crate) enum AskError {
 }
 
 impl Ask {
-    /// The ports that machines of `role` need with `strategy`: KKP's by the addresses of `set`, and the endpoints that name
-    /// the role.
+    /// The ports that machines of `role` need with `strategy`: KKP's by the addresses of `set`, and
+    /// the endpoints that name the role.
     ///
     /// # Errors
     /// A role or a word of `set` that is not known; an address that is none.
@@ -104,12 +106,23 @@ impl Ask {
         set: &[(String, String)],
         endpoints: &[Endpoint],
     ) -> Result<Ask, AskError> {
-        let named = endpoints.iter().flat_map(|endpoint| &endpoint.from).map(String::as_str);
-        let roles: BTreeSet<&str> = TABLE.iter().map(|row| row.role.as_str()).chain(named).collect();
+        let named = endpoints
+            .iter()
+            .flat_map(|endpoint| &endpoint.from)
+            .map(String::as_str);
+        let roles: BTreeSet<&str> = TABLE
+            .iter()
+            .map(|row| row.role.as_str())
+            .chain(named)
+            .collect();
         if !roles.contains(role) && role != ALL_ROLES {
-            let near = nearest(role, roles.iter().copied()).map(|near| format!("did you mean {near}? "));
+            let near =
+                nearest(role, roles.iter().copied()).map(|near| format!("did you mean {near}? "));
             let all = roles.into_iter().collect::<Vec<_>>().join(", ");
-            let words = format!("{}roles are {all}, and {ALL_ROLES}", near.unwrap_or_default());
+            let words = format!(
+                "{}roles are {all}, and {ALL_ROLES}",
+                near.unwrap_or_default()
+            );
             return Err(AskError::Role(role.into(), words));
         }
         let is_all = role == ALL_ROLES && !roles.contains(role);
@@ -119,28 +132,43 @@ impl Ask {
             let fits = row.strategies.is_empty()
                 || strategy.is_some_and(|one| row.strategies.iter().any(|fits| fits == one.0));
             if fits || strategy.is_none() {
-                ports.extend(list::of_row(row, set.addresses.get(row.to.as_str()), &set.range, !fits));
+                ports.extend(list::of_row(
+                    row,
+                    set.addresses.get(row.to.as_str()),
+                    &set.range,
+                    !fits,
+                ));
             }
             match (fits, strategy) {
                 (true, _) => lines.extend(set.fill(row)),
                 (false, None) => {
                     let words = format!("{} with {}", row.to, row.strategies.join(" or "));
-                    lines.push(Line::Not(words, Some("name the strategy with --expose".into())));
+                    lines.push(Line::Not(
+                        words,
+                        Some("name the strategy with --expose".into()),
+                    ));
                 }
                 (false, Some(_)) => {}
             }
         }
-        let needed = endpoints.iter().filter(|endpoint| is_all || endpoint.is_for(role));
-        ports.extend(needed.clone().map(|endpoint| list::of_endpoint(endpoint, role)));
+        let needed = endpoints
+            .iter()
+            .filter(|endpoint| is_all || endpoint.is_for(role));
+        ports.extend(
+            needed
+                .clone()
+                .map(|endpoint| list::of_endpoint(endpoint, role)),
+        );
         lines.extend(needed.map(of_endpoint));
         if is_all {
             lines = Vec::new();
         }
         if !lines.iter().any(|line| !matches!(line, Line::Not(..))) {
             let (words, fix) = match is_all {
-                true => {
-                    ("nothing was probed: these are the ports of all roles", "name the role of this machine")
-                }
+                true => (
+                    "nothing was probed: these are the ports of all roles",
+                    "name the role of this machine",
+                ),
                 false => (
                     "nothing was probed: no address of what this role needs is known",
                     "name addresses with --set, as the lines above say, or hand the table to the firewall's administrators",
@@ -153,7 +181,11 @@ impl Ask {
             nodes.into(),
             Some("run it on each network that has machines of the role".into()),
         ));
-        Ok(Ask { role: role.into(), ports, lines })
+        Ok(Ask {
+            role: role.into(),
+            ports,
+            lines,
+        })
     }
 }
 
@@ -182,19 +214,32 @@ struct Settings<'a> {
 
 impl Settings<'_> {
     fn read(set: &[(String, String)]) -> Result<Settings<'_>, AskError> {
-        let known: BTreeSet<&str> = TABLE.iter().map(|row| row.to.as_str()).chain([RANGE]).collect();
-        let mut settings = Settings { addresses: BTreeMap::new(), range: NODE_PORTS };
+        let known: BTreeSet<&str> = TABLE
+            .iter()
+            .map(|row| row.to.as_str())
+            .chain([RANGE])
+            .collect();
+        let mut settings = Settings {
+            addresses: BTreeMap::new(),
+            range: NODE_PORTS,
+        };
         for (key, value) in set {
             let wrong = |words: String| AskError::Set(format!("{key}={value}"), words);
             if key == RANGE {
-                settings.range = range(value).ok_or_else(|| wrong("write a range as 30000-32767".into()))?;
+                settings.range =
+                    range(value).ok_or_else(|| wrong("write a range as 30000-32767".into()))?;
             } else if known.contains(key.as_str()) {
-                let address = address(value).ok_or_else(|| wrong("write HOST or HOST:PORT".into()))?;
+                let address =
+                    address(value).ok_or_else(|| wrong("write HOST or HOST:PORT".into()))?;
                 settings.addresses.insert(key, address);
             } else {
-                let near = nearest(key, known.iter().copied()).map(|near| format!("did you mean {near}? "));
+                let near = nearest(key, known.iter().copied())
+                    .map(|near| format!("did you mean {near}? "));
                 let all = known.iter().copied().collect::<Vec<_>>().join(", ");
-                return Err(wrong(format!("{}what can be set is {all}", near.unwrap_or_default())));
+                return Err(wrong(format!(
+                    "{}what can be set is {all}",
+                    near.unwrap_or_default()
+                )));
             }
         }
         Ok(settings)
@@ -204,9 +249,13 @@ impl Settings<'_> {
         let (what, why) = (row.to.clone(), format!("{} ({})", row.why, row.component));
         let Some((host, own)) = self.addresses.get(row.to.as_str()) else {
             let words = format!("{what}: {why}: no address is known");
-            return vec![Line::Not(words, Some(format!("name it with --set {what}=ADDRESS")))];
+            return vec![Line::Not(
+                words,
+                Some(format!("name it with --set {what}=ADDRESS")),
+            )];
         };
-        // these machines reach each other without a proxy: SSH, the Kubernetes API and Konnectivity of a site
+        // these machines reach each other without a proxy: SSH, the Kubernetes API and Konnectivity
+        // of a site
         let port = |port| Line::Port {
             host: host.clone(),
             port,
@@ -224,11 +273,20 @@ impl Settings<'_> {
             (_, Some(own)) => vec![port(*own)],
             (Ports::Decided(Decided::Provider), None) => {
                 let words = format!("{what}: {why}: the table names no port");
-                vec![Line::Not(words, Some(format!("name it with --set {what}={host}:PORT")))]
+                vec![Line::Not(
+                    words,
+                    Some(format!("name it with --set {what}={host}:PORT")),
+                )]
             }
             (Ports::Decided(Decided::NodePorts), None) => {
                 let (host, range) = (host.clone(), self.range.clone());
-                vec![Line::Range { host, ports: sample(&range), range, what, why }]
+                vec![Line::Range {
+                    host,
+                    ports: sample(&range),
+                    range,
+                    what,
+                    why,
+                }]
             }
         }
     }
@@ -245,7 +303,9 @@ fn range(text: &str) -> Option<RangeInclusive<u16>> {
 fn address(text: &str) -> Option<(String, Option<u16>)> {
     let bare: Option<std::net::IpAddr> = text.parse().ok();
     let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if bare.is_none() => (host, Some(port.parse().ok().filter(|port| *port > 0)?)),
+        Some((host, port)) if bare.is_none() => {
+            (host, Some(port.parse().ok().filter(|port| *port > 0)?))
+        }
         _ => (text, None),
     };
     let host = host.trim_matches(['[', ']']);
@@ -267,25 +327,37 @@ mod tests {
     use super::*;
 
     fn asked(role: &str, strategy: &str, set: &[(&str, &str)]) -> Result<Vec<String>, String> {
-        let set: Vec<_> = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let set: Vec<_> = set
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
         let endpoint = |host: &str, from: &[&str]| Endpoint {
             host: host.into(),
             port: 443,
             why: "w".into(),
             from: from.iter().map(|&role| role.into()).collect(),
         };
-        let endpoints = [endpoint("vcenter.test", &["seed-cluster-node"]), endpoint("*.all.test", &[])];
-        let ask =
-            Ask::new(role, strategy.parse().ok(), &set, &endpoints).map_err(|error| error.to_string())?;
+        let endpoints = [
+            endpoint("vcenter.test", &["seed-cluster-node"]),
+            endpoint("*.all.test", &[]),
+        ];
+        let ask = Ask::new(role, strategy.parse().ok(), &set, &endpoints)
+            .map_err(|error| error.to_string())?;
         let told = ask.lines.iter().map(|line| match line {
             Line::Port { host, port, .. } => format!("{host}:{port}"),
             Line::Range { host, ports, .. } => format!("{host} {ports:?}"),
-            Line::Not(words, _) => words.split([':', '(']).next().unwrap_or_default().trim().to_owned(),
+            Line::Not(words, _) => words
+                .split([':', '('])
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
         });
         Ok(told.collect())
     }
 
-    /// Every row of the seed's table, by role and strategy; without the last line, which is about what cannot be seen.
+    /// Every row of the seed's table, by role and strategy; without the last line, which is about
+    /// what cannot be seen.
     #[test]
     fn the_table_by_role_and_strategy() {
         let proxy = [
@@ -301,29 +373,59 @@ mod tests {
             rows
         };
         let range = "10.0.0.5 [30000, 30691, 31383, 32075, 32767]";
-        assert_eq!(rows("kkp-user", "Tunneling"), ["kkp.test:443", "10.0.0.5:6443"]);
+        assert_eq!(
+            rows("kkp-user", "Tunneling"),
+            ["kkp.test:443", "10.0.0.5:6443"]
+        );
         assert_eq!(rows("kkp-user", "NodePort"), ["kkp.test:443", range]);
-        assert_eq!(rows("master-cluster-node", "tunneling"), ["api.test:8443", "10.0.0.5:6443"]);
-        assert_eq!(rows("master-cluster-node", "LoadBalancer"), ["api.test:8443", range]);
-        assert_eq!(rows("user-cluster-node", "Tunneling"), ["10.0.0.5:6443", "10.0.0.5:8088"]);
+        assert_eq!(
+            rows("master-cluster-node", "tunneling"),
+            ["api.test:8443", "10.0.0.5:6443"]
+        );
+        assert_eq!(
+            rows("master-cluster-node", "LoadBalancer"),
+            ["api.test:8443", range]
+        );
+        assert_eq!(
+            rows("user-cluster-node", "Tunneling"),
+            ["10.0.0.5:6443", "10.0.0.5:8088"]
+        );
         assert_eq!(rows("user-cluster-node", "NodePort"), [range]);
-        assert_eq!(rows("seed-cluster-node", "NodePort"), ["cloud-provider-api", "vcenter.test:443"]);
+        assert_eq!(
+            rows("seed-cluster-node", "NodePort"),
+            ["cloud-provider-api", "vcenter.test:443"]
+        );
         assert_eq!(
             rows("user-cluster-node", ""),
-            ["seed-nodeport-proxy with Tunneling", "seed-nodeport-proxy with NodePort or LoadBalancer"]
+            [
+                "seed-nodeport-proxy with Tunneling",
+                "seed-nodeport-proxy with NodePort or LoadBalancer"
+            ]
         );
     }
 
     #[test]
     fn addresses_and_ranges_of_the_site_count_and_wrong_words_are_named() {
-        let set = [("seed-nodeport-proxy", "fd00::5"), ("nodeport-range", "31000-31002")];
-        assert_eq!(asked("user-cluster-node", "NodePort", &set).unwrap()[0], "fd00::5 [31000, 31001, 31002]");
+        let set = [
+            ("seed-nodeport-proxy", "fd00::5"),
+            ("nodeport-range", "31000-31002"),
+        ];
+        assert_eq!(
+            asked("user-cluster-node", "NodePort", &set).unwrap()[0],
+            "fd00::5 [31000, 31001, 31002]"
+        );
         let set = [("cloud-provider-api", "[fd00::9]:8443")];
-        assert_eq!(asked("seed-cluster-node", "", &set).unwrap()[0], "fd00::9:8443");
+        assert_eq!(
+            asked("seed-cluster-node", "", &set).unwrap()[0],
+            "fd00::9:8443"
+        );
         let told = asked("user-clusternode", "", &[]).unwrap_err();
         assert!(told.contains("did you mean user-cluster-node?"), "{told}");
         let told = asked("kkp-user", "", &[("seed-proxy", "x")]).unwrap_err();
-        assert!(told.contains("what can be set is cloud-provider-api, master-ingress, node"), "{told}");
+        assert!(
+            told.contains("what can be set is cloud-provider-api, master-ingress, node"),
+            "{told}"
+        );
         assert!(asked("kkp-user", "", &[("nodeport-range", "9-1")]).is_err());
         assert!(asked("kkp-user", "", &[("seed-api", "https://x")]).is_err());
     }

@@ -10,14 +10,24 @@ use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 
 /// Knocks at what machines of a role need, where one is asked for, else at all endpoints.
-pub(crate) async fn knock_at(transport: &Transport, ask: Option<&Ask>, endpoints: &[Endpoint]) -> Diagnosis {
+pub(crate) async fn knock_at(
+    transport: &Transport,
+    ask: Option<&Ask>,
+    endpoints: &[Endpoint],
+) -> Diagnosis {
     let (target, lines) = match ask {
         Some(ask) => (format!("ports of {}", ask.role), ask.lines.clone()),
-        None => ("endpoints".to_owned(), endpoints.iter().map(of_endpoint).collect()),
+        None => (
+            "endpoints".to_owned(),
+            endpoints.iter().map(of_endpoint).collect(),
+        ),
     };
     let jobs = transport.limits().jobs;
     let found = side_by_side(lines.len(), jobs, |at| knock(transport, &lines[at])).await;
-    Diagnosis { target, checks: found.into_iter().flat_map(|steps| steps.0).collect() }
+    Diagnosis {
+        target,
+        checks: found.into_iter().flat_map(|steps| steps.0).collect(),
+    }
 }
 
 async fn knock(transport: &Transport, line: &Line) -> Steps {
@@ -27,18 +37,43 @@ async fn knock(transport: &Transport, line: &Line) -> Steps {
             steps.say("not tried", CheckStatus::Note, words);
             fix.iter().for_each(|fix| steps.fix(fix));
         }
-        Line::Port { host, port, what, why, route } => {
+        Line::Port {
+            host,
+            port,
+            what,
+            why,
+            route,
+        } => {
             let found = transport.knock(host, *port, *route).await;
-            of_port(&mut steps, &address(host, *port), &format!("{what}, {why}"), found);
+            of_port(
+                &mut steps,
+                &address(host, *port),
+                &format!("{what}, {why}"),
+                found,
+            );
             if let Some(step) = steps.0.last_mut() {
                 step.facts.insert("host".into(), json!(host));
                 step.facts.insert("port".into(), json!(port));
             }
         }
-        Line::Range { host, ports, range, what, why } => {
-            let knocks = ports.iter().map(|port| transport.knock(host, *port, KnockRoute::Direct));
+        Line::Range {
+            host,
+            ports,
+            range,
+            what,
+            why,
+        } => {
+            let knocks = ports
+                .iter()
+                .map(|port| transport.knock(host, *port, KnockRoute::Direct));
             let found = futures_util::future::join_all(knocks).await;
-            of_range(&mut steps, (host, range), ports, &format!("{what}, {why}"), found);
+            of_range(
+                &mut steps,
+                (host, range),
+                ports,
+                &format!("{what}, {why}"),
+                found,
+            );
         }
     }
     steps
@@ -46,7 +81,11 @@ async fn knock(transport: &Transport, line: &Line) -> Steps {
 
 /// `host:port`, with brackets around an IPv6 address.
 fn address(host: &str, port: impl std::fmt::Display) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
 }
 
 /// The step of one port at `at`, which is needed for `what`.
@@ -54,8 +93,9 @@ fn of_port(steps: &mut Steps, at: &str, what: &str, found: Result<Knocked, Error
     let (verdict, says, fix, via) = match found {
         Ok(Knocked::Open) => (CheckStatus::Ok, format!("{at} is open: {what}"), None, None),
         Ok(Knocked::Tunnel { via }) => {
-            let says =
-                format!("the proxy {via} opens a tunnel to {at}, and answers for what is behind it: {what}");
+            let says = format!(
+                "the proxy {via} opens a tunnel to {at}, and answers for what is behind it: {what}"
+            );
             (CheckStatus::Ok, says, None, Some(via))
         }
         Ok(Knocked::Closed) => {
@@ -65,7 +105,12 @@ fn of_port(steps: &mut Steps, at: &str, what: &str, found: Result<Knocked, Error
         }
         Ok(Knocked::Unresolved(error)) => {
             let fix = usual_fix("name").to_owned();
-            (CheckStatus::No, format!("{at} ({what}): {error}"), Some(fix), None)
+            (
+                CheckStatus::No,
+                format!("{at} ({what}): {error}"),
+                Some(fix),
+                None,
+            )
         }
         Ok(Knocked::NoTunnel { via, error }) => {
             let fix = match error.kind {
@@ -76,7 +121,8 @@ fn of_port(steps: &mut Steps, at: &str, what: &str, found: Result<Knocked, Error
                 ErrorKind::Proxy(_) => format!("have {at} allowed at the proxy {via}"),
                 _ => usual_fix("proxy").to_owned(),
             };
-            let fix = format!("{fix}; if machines reach {at} without the proxy, name it in NO_PROXY");
+            let fix =
+                format!("{fix}; if machines reach {at} without the proxy, name it in NO_PROXY");
             (
                 CheckStatus::No,
                 format!("{at} ({what}), through the proxy {via}: {error}"),
@@ -86,19 +132,34 @@ fn of_port(steps: &mut Steps, at: &str, what: &str, found: Result<Knocked, Error
         }
         Ok(Knocked::Stopped(error)) => {
             let fix = format!("let {at} through at the firewall");
-            (CheckStatus::No, format!("{at} ({what}): {error}"), Some(fix), None)
+            (
+                CheckStatus::No,
+                format!("{at} ({what}): {error}"),
+                Some(fix),
+                None,
+            )
         }
         Err(error) => {
             let fix = "write a host name or an address".to_owned();
-            (CheckStatus::No, format!("{at} ({what}): {error}"), Some(fix), None)
+            (
+                CheckStatus::No,
+                format!("{at} ({what}): {error}"),
+                Some(fix),
+                None,
+            )
         }
     };
-    steps.add("port", verdict, says, via.map_or(Value::Null, |via| json!({"via": via})));
+    steps.add(
+        "port",
+        verdict,
+        says,
+        via.map_or(Value::Null, |via| json!({"via": via})),
+    );
     fix.into_iter().for_each(|fix| steps.fix(fix));
 }
 
-/// The step of a range of ports, of which `ports` were tried. Nobody need listen there, but nothing may drop what goes
-/// there.
+/// The step of a range of ports, of which `ports` were tried. Nobody need listen there, but nothing
+/// may drop what goes there.
 fn of_range(
     steps: &mut Steps,
     (host, range): (&str, &RangeInclusive<u16>),
@@ -112,7 +173,12 @@ fn of_range(
     for (port, knocked) in ports.iter().zip(found) {
         match knocked {
             Ok(Knocked::Unresolved(error)) | Err(error) => {
-                steps.add("port", CheckStatus::No, format!("{all} ({what}): {error}"), facts);
+                steps.add(
+                    "port",
+                    CheckStatus::No,
+                    format!("{all} ({what}): {error}"),
+                    facts,
+                );
                 return steps.fix(usual_fix("name"));
             }
             Ok(Knocked::Stopped(error)) => {
@@ -130,7 +196,10 @@ fn of_range(
         );
         return steps.add("port", CheckStatus::Ok, says, facts);
     };
-    let says = format!("{all} ({what}): nothing comes back from {}: {cause}", silent.join(", "));
+    let says = format!(
+        "{all} ({what}): nothing comes back from {}: {cause}",
+        silent.join(", ")
+    );
     steps.add("port", CheckStatus::No, says, facts);
     steps.fix(format!(
         "let the whole range {all} through at the firewall; nothing on the way may drop it in silence"

@@ -44,7 +44,9 @@ impl PortRange {
 impl fmt::Display for PortRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PortRange::Known(range) if range.start() == range.end() => write!(f, "{}", range.start()),
+            PortRange::Known(range) if range.start() == range.end() => {
+                write!(f, "{}", range.start())
+            }
             PortRange::Known(range) => write!(f, "{}-{}", range.start(), range.end()),
             PortRange::Provider => f.write_str("the provider's"),
         }
@@ -57,8 +59,9 @@ impl Serialize for PortRange {
     }
 }
 
-/// The rows of one row of KKP's table. `address` is the destination's address and, if the site chose another port than the
-/// table's, that port; `node_ports` is the range of node ports. `is_conditional` says that the strategy is not known.
+/// The rows of one row of KKP's table. `address` is the destination's address and, if the site
+/// chose another port than the table's, that port; `node_ports` is the range of node ports.
+/// `is_conditional` says that the strategy is not known.
 pub(super) fn of_row(
     row: &Row,
     address: Option<&(String, Option<u16>)>,
@@ -67,9 +70,10 @@ pub(super) fn of_row(
 ) -> Vec<RequiredPort> {
     let own = address.and_then(|(_, port)| *port);
     let ports: Vec<PortRange> = match (&row.ports, own) {
-        (Ports::Of(ports), Some(own)) => {
-            std::iter::once(own).chain(ports.iter().skip(1).copied()).map(PortRange::one).collect()
-        }
+        (Ports::Of(ports), Some(own)) => std::iter::once(own)
+            .chain(ports.iter().skip(1).copied())
+            .map(PortRange::one)
+            .collect(),
         (Ports::Of(ports), None) => ports.iter().copied().map(PortRange::one).collect(),
         (Ports::Decided(_), Some(own)) => vec![PortRange::one(own)],
         (Ports::Decided(Decided::NodePorts), None) => vec![PortRange::Known(node_ports.clone())],
@@ -98,7 +102,11 @@ pub(super) fn of_endpoint(endpoint: &Endpoint, role: &str) -> RequiredPort {
         role: role.into(),
         port: PortRange::one(endpoint.port),
         protocol: "TCP",
-        from: if endpoint.from.is_empty() { "any machine".into() } else { endpoint.from.join(", ") },
+        from: if endpoint.from.is_empty() {
+            "any machine".into()
+        } else {
+            endpoint.from.join(", ")
+        },
         to: endpoint.host.clone(),
         address: is_address.then(|| endpoint.host.clone()),
         why: endpoint.why.clone(),

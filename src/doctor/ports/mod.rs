@@ -1,4 +1,5 @@
-//! The ports that a platform needs between the machines of a site, by the role of this one; and the knocks at them.
+//! The ports that a platform needs between the machines of a site, by the role of this one; and the
+//! knocks at them.
 
 mod ask;
 mod knock;

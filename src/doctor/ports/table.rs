@@ -47,7 +47,8 @@ pub(super) enum Decided {
 pub(super) const RANGE: &str = "nodeport-range";
 
 /// Every row. The data is part of the program, and a test reads it.
-pub(super) static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| yaml::from_str(DATA).unwrap_or_default());
+pub(super) static TABLE: LazyLock<Vec<Row>> =
+    LazyLock::new(|| yaml::from_str(DATA).unwrap_or_default());
 
 const DATA: &str = include_str!("../../../manifests/ports/kubermatic.yaml");
 

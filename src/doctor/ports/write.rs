@@ -18,9 +18,21 @@ pub(crate) struct PortsFormat {
 
 /// Every form.
 pub(crate) const PORTS_FORMATS: [PortsFormat; 4] = [
-    PortsFormat { name: "text", about: "Columns for people", write: |_, rows| port_table(rows) },
-    PortsFormat { name: "csv", about: "A table for spreadsheets", write: |_, rows| csv(rows) },
-    PortsFormat { name: "markdown", about: "A table for a firewall ticket", write: |_, rows| markdown(rows) },
+    PortsFormat {
+        name: "text",
+        about: "Columns for people",
+        write: |_, rows| port_table(rows),
+    },
+    PortsFormat {
+        name: "csv",
+        about: "A table for spreadsheets",
+        write: |_, rows| csv(rows),
+    },
+    PortsFormat {
+        name: "markdown",
+        about: "A table for a firewall ticket",
+        write: |_, rows| markdown(rows),
+    },
     PortsFormat {
         name: "networkpolicy",
         about: "A Kubernetes NetworkPolicy for the pods among what connects",
@@ -53,11 +65,20 @@ pub(crate) fn port_table(rows: &[RequiredPort]) -> String {
             line[5].clear();
         }
     }
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        lines
+            .iter()
+            .map(|line| line[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
     let mut table = String::new();
     for line in &lines {
-        let padded = line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
+        let padded = line
+            .iter()
+            .zip(&widths)
+            .map(|(cell, &width)| format!("{cell:width$}"));
         table += padded.collect::<Vec<_>>().join("  ").trim_end();
         table.push('\n');
     }
@@ -72,7 +93,10 @@ fn csv(rows: &[RequiredPort]) -> String {
 fn markdown(rows: &[RequiredPort]) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let mut table = line(&COLUMNS.map(str::to_owned)) + &line(&COLUMNS.map(|_| "---".to_owned()));
-    table.extend(rows.iter().map(|row| line(&cells(row).map(|cell| text(&cell)))));
+    table.extend(
+        rows.iter()
+            .map(|row| line(&cells(row).map(|cell| text(&cell)))),
+    );
     table
 }
 
@@ -82,16 +106,26 @@ const LIMIT: &str = "\
 # Give the pods that the rules are for the label below, or write a selector of your own.
 ";
 
-/// A policy that allows the known ports. Rows whose port a provider decides stand in its comment alone.
+/// A policy that allows the known ports. Rows whose port a provider decides stand in its comment
+/// alone.
 fn network_policy(role: &str, rows: &[RequiredPort]) -> String {
     let mut policy = "# written by `landfall doctor --role`\n".to_owned();
     for row in rows {
         let [role, port, protocol, from, to, address, why] = cells(row);
-        let address = if address.is_empty() || address == to { address } else { format!(" ({address})") };
-        let left_out =
-            if row.port == PortRange::Provider { " NOT ALLOWED: name its port by --set;" } else { "" };
-        let _ =
-            writeln!(policy, "#  {left_out} {role}: {port}/{protocol} from {from} to {to}{address}: {why}");
+        let address = if address.is_empty() || address == to {
+            address
+        } else {
+            format!(" ({address})")
+        };
+        let left_out = if row.port == PortRange::Provider {
+            " NOT ALLOWED: name its port by --set;"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            policy,
+            "#  {left_out} {role}: {port}/{protocol} from {from} to {to}{address}: {why}"
+        );
     }
     let name = label(role);
     policy += LIMIT;
@@ -115,9 +149,16 @@ spec:
     // the addresses of each port or range; none for one that every address is allowed at
     let mut rules: BTreeMap<(u16, u16), Option<Vec<IpAddr>>> = BTreeMap::new();
     for row in rows {
-        let PortRange::Known(range) = &row.port else { continue };
-        let address: Option<IpAddr> = row.address.as_deref().and_then(|address| address.parse().ok());
-        let rule = rules.entry((*range.start(), *range.end())).or_insert_with(|| Some(Vec::new()));
+        let PortRange::Known(range) = &row.port else {
+            continue;
+        };
+        let address: Option<IpAddr> = row
+            .address
+            .as_deref()
+            .and_then(|address| address.parse().ok());
+        let rule = rules
+            .entry((*range.start(), *range.end()))
+            .or_insert_with(|| Some(Vec::new()));
         match (address, &mut *rule) {
             (Some(address), Some(all)) if !all.contains(&address) => all.push(address),
             (Some(_), _) => {}
@@ -125,8 +166,15 @@ spec:
         }
     }
     for ((first, last), addresses) in rules {
-        let end = if first == last { String::new() } else { format!(", endPort: {last}") };
-        let _ = writeln!(policy, "  - ports:\n    - {{protocol: TCP, port: {first}{end}}}");
+        let end = if first == last {
+            String::new()
+        } else {
+            format!(", endPort: {last}")
+        };
+        let _ = writeln!(
+            policy,
+            "  - ports:\n    - {{protocol: TCP, port: {first}{end}}}"
+        );
         let Some(addresses) = addresses else { continue };
         policy += "    to:\n";
         for address in addresses {

@@ -1,5 +1,5 @@
-//! A Cilium policy by names. Cilium learns the addresses of names from the DNS answers that it lets pass, so the policy
-//! lets the pods ask for these names.
+//! A Cilium policy by names. Cilium learns the addresses of names from the DNS answers that it lets
+//! pass, so the policy lets the pods ask for these names.
 
 use super::groups::{Group, by_port, comment};
 use crate::egress::Egress;
@@ -48,7 +48,10 @@ spec:
             items.iter().for_each(|item| {
                 let _ = writeln!(text, "    - {item}");
             });
-            let _ = writeln!(text, "    toPorts:\n    - ports:\n      - {{port: \"{port}\", protocol: TCP}}");
+            let _ = writeln!(
+                text,
+                "    toPorts:\n    - ports:\n      - {{port: \"{port}\", protocol: TCP}}"
+            );
         };
         rule("toFQDNs", selectors(group).collect());
         let block = |address: &std::net::IpAddr| {
@@ -61,7 +64,13 @@ spec:
 
 /// The names of a group as Cilium selects them. Its `*` stands for one label.
 fn selectors<'a>(group: &'a Group<'_>) -> impl Iterator<Item = String> + 'a {
-    let names = group.names.iter().map(|name| format!("matchName: \"{name}\""));
-    let below = group.below.iter().map(|name| format!("matchPattern: \"*.{name}\""));
+    let names = group
+        .names
+        .iter()
+        .map(|name| format!("matchName: \"{name}\""));
+    let below = group
+        .below
+        .iter()
+        .map(|name| format!("matchPattern: \"*.{name}\""));
     names.chain(below)
 }

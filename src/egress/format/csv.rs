@@ -4,8 +4,9 @@ use crate::egress::Egress;
 use landfall_model::report::csv_line;
 
 pub(super) fn write(egress: &Egress) -> String {
-    const HEAD: [&str; 10] =
-        ["change", "host", "port", "scheme", "known", "why", "from", "via", "reach", "reason"];
+    const HEAD: [&str; 10] = [
+        "change", "host", "port", "scheme", "known", "why", "from", "via", "reach", "reason",
+    ];
     let mut text = csv_line(HEAD);
     for row in &egress.hosts {
         let word = |word: Option<String>| word.unwrap_or_default();

@@ -19,7 +19,10 @@ pub(super) struct Group<'a> {
 }
 
 /// The hosts for which `which` is true, by port.
-pub(super) fn by_port(egress: &Egress, which: impl Fn(&EgressHost) -> bool) -> BTreeMap<u16, Group<'_>> {
+pub(super) fn by_port(
+    egress: &Egress,
+    which: impl Fn(&EgressHost) -> bool,
+) -> BTreeMap<u16, Group<'_>> {
     let mut groups: BTreeMap<u16, Group<'_>> = BTreeMap::new();
     for row in egress.hosts.iter().filter(|row| which(row)) {
         let group = groups.entry(row.port).or_default();
@@ -32,7 +35,8 @@ pub(super) fn by_port(egress: &Egress, which: impl Fn(&EgressHost) -> bool) -> B
     groups
 }
 
-/// The first lines of a policy: what made it, each host with its reasons, and what is not known yet.
+/// The first lines of a policy: what made it, each host with its reasons, and what is not known
+/// yet.
 pub(super) fn comment(egress: &Egress) -> String {
     let mut text = "# written by `landfall egress`\n".to_owned();
     for row in &egress.hosts {
@@ -44,6 +48,11 @@ pub(super) fn comment(egress: &Egress) -> String {
             one_line(&row.why.join("; "))
         );
     }
-    text.extend(egress.notes.iter().map(|note| format!("# note: {}\n", one_line(note))));
+    text.extend(
+        egress
+            .notes
+            .iter()
+            .map(|note| format!("# note: {}\n", one_line(note))),
+    );
     text
 }

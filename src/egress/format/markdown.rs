@@ -8,25 +8,41 @@ use landfall_model::report::{code, text};
 type Column = (&'static str, fn(&EgressHost) -> String);
 
 const COLUMNS: [Column; 10] = [
-    ("change", |row| row.change.map(|change| change.to_string()).unwrap_or_default()),
+    ("change", |row| {
+        row.change
+            .map(|change| change.to_string())
+            .unwrap_or_default()
+    }),
     ("host", |row| code(&row.host.to_string())),
     ("port", |row| row.port.to_string()),
     ("scheme", |row| text(&row.scheme)),
     ("known", |row| row.known.to_string()),
     ("why", |row| text(&row.why.join("; "))),
     ("from", |row| text(&row.from.join(", "))),
-    ("through", |row| text(row.via.as_deref().unwrap_or_default())),
-    ("probe", |row| row.reach.map(|reach| reach.to_string()).unwrap_or_default()),
-    ("reason", |row| text(row.reason.as_deref().unwrap_or_default())),
+    ("through", |row| {
+        text(row.via.as_deref().unwrap_or_default())
+    }),
+    ("probe", |row| {
+        row.reach.map(|reach| reach.to_string()).unwrap_or_default()
+    }),
+    ("reason", |row| {
+        text(row.reason.as_deref().unwrap_or_default())
+    }),
 ];
 
 pub(super) fn write(egress: &Egress) -> String {
     let mut table = String::new();
-    let used = COLUMNS.iter().filter(|(_, cell)| egress.hosts.iter().any(|row| !cell(row).is_empty()));
+    let used = COLUMNS
+        .iter()
+        .filter(|(_, cell)| egress.hosts.iter().any(|row| !cell(row).is_empty()));
     let used: Vec<&Column> = used.collect();
     let mut line = |cells: Vec<String>| table += &format!("| {} |\n", cells.join(" | "));
     if !used.is_empty() {
-        line(used.iter().map(|(heading, _)| (*heading).to_owned()).collect());
+        line(
+            used.iter()
+                .map(|(heading, _)| (*heading).to_owned())
+                .collect(),
+        );
         line(used.iter().map(|_| "---".to_owned()).collect());
     }
     for row in &egress.hosts {
@@ -35,6 +51,11 @@ pub(super) fn write(egress: &Egress) -> String {
     if !egress.notes.is_empty() {
         table.push('\n');
     }
-    table.extend(egress.notes.iter().map(|note| format!("- {}\n", text(note))));
+    table.extend(
+        egress
+            .notes
+            .iter()
+            .map(|note| format!("- {}\n", text(note))),
+    );
     table
 }

@@ -29,21 +29,46 @@ pub(crate) struct Format {
 
 /// Every form.
 pub(crate) const FORMATS: [Format; 7] = [
-    Format { name: "text", about: "Lines for people", is_policy: false, write: text::write },
-    Format { name: "json", about: "A document that --diff reads", is_policy: false, write: json::write },
-    Format { name: "csv", about: "A table for spreadsheets", is_policy: false, write: csv::write },
+    Format {
+        name: "text",
+        about: "Lines for people",
+        is_policy: false,
+        write: text::write,
+    },
+    Format {
+        name: "json",
+        about: "A document that --diff reads",
+        is_policy: false,
+        write: json::write,
+    },
+    Format {
+        name: "csv",
+        about: "A table for spreadsheets",
+        is_policy: false,
+        write: csv::write,
+    },
     Format {
         name: "markdown",
         about: "A table for a firewall ticket",
         is_policy: false,
         write: markdown::write,
     },
-    Format { name: "squid", about: "An access list of squid", is_policy: true, write: squid::write },
+    Format {
+        name: "squid",
+        about: "An access list of squid",
+        is_policy: true,
+        write: squid::write,
+    },
     Format {
         name: "networkpolicy",
         about: "A Kubernetes NetworkPolicy, which knows ports and addresses and no names",
         is_policy: true,
         write: network_policy::write,
     },
-    Format { name: "cilium", about: "A Cilium policy by names", is_policy: true, write: cilium::write },
+    Format {
+        name: "cilium",
+        about: "A Cilium policy by names",
+        is_policy: true,
+        write: cilium::write,
+    },
 ];

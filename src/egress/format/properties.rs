@@ -10,9 +10,9 @@ use serde_yaml::Value;
 /// Texts that a server may name as a host, among them all that break out of something.
 fn host_text() -> impl Strategy<Value = String> {
     let parts = proptest::sample::select(vec![
-        "a", "Z9", "-", "_", ".", "*", "*.", "-i", "-n", "\"", "'", "\\", " ", "\n", "\r", "\t", "#", ":",
-        "[", "]", "{", "}", "%", "$", "^", "|", "(", ")", "é", "\u{202e}", "\u{1b}", "all", "none",
-        "10.0.0.9", "fd00::7", "test", "!", "&", ",", "0x7f.1", "::1",
+        "a", "Z9", "-", "_", ".", "*", "*.", "-i", "-n", "\"", "'", "\\", " ", "\n", "\r", "\t",
+        "#", ":", "[", "]", "{", "}", "%", "$", "^", "|", "(", ")", "é", "\u{202e}", "\u{1b}",
+        "all", "none", "10.0.0.9", "fd00::7", "test", "!", "&", ",", "0x7f.1", "::1",
     ]);
     let made = proptest::collection::vec(parts, 0..8).prop_map(|parts| parts.concat());
     prop_oneof![made, any::<String>()]
@@ -34,7 +34,11 @@ fn row(host: HostPattern, scheme: &str, why: &str) -> EgressHost {
 }
 
 fn written(name: &str, egress: &Egress) -> String {
-    (FORMATS.iter().find(|format| format.name == name).unwrap().write)(egress)
+    (FORMATS
+        .iter()
+        .find(|format| format.name == name)
+        .unwrap()
+        .write)(egress)
 }
 
 /// The lines of a text that are no comment.

@@ -1,4 +1,5 @@
-//! An access list of squid: exactly these hosts at exactly these ports. What stands in no list is denied.
+//! An access list of squid: exactly these hosts at exactly these ports. What stands in no list is
+//! denied.
 
 use super::groups::{Group, by_port, comment};
 use crate::egress::Egress;
@@ -20,21 +21,27 @@ pub(super) fn write(egress: &Egress) -> String {
     text
 }
 
-/// The rules of one port. `-n` keeps squid from looking an address up and comparing the name that it finds.
+/// The rules of one port. `-n` keeps squid from looking an address up and comparing the name that
+/// it finds.
 fn rules(text: &mut String, port: u16, group: &Group<'_>, word: &str, method: &str) {
     let base = format!("landfall_{word}_{port}");
     let _ = writeln!(text, "acl {base} port {port}");
     let mut allow = |kind: &str, definition: String| {
-        let _ =
-            writeln!(text, "acl {base}_{kind} {definition}\nhttp_access allow {method} {base} {base}_{kind}");
+        let _ = writeln!(
+            text,
+            "acl {base}_{kind} {definition}\nhttp_access allow {method} {base} {base}_{kind}"
+        );
     };
     if !group.names.is_empty() {
         allow("names", format!("dstdomain -n {}", group.names.join(" ")));
     }
     if !group.below.is_empty() {
         // dstdomain's leading dot would cover the name itself too
-        let below: Vec<String> =
-            group.below.iter().map(|name| format!("\\.{}$", name.replace('.', "\\."))).collect();
+        let below: Vec<String> = group
+            .below
+            .iter()
+            .map(|name| format!("\\.{}$", name.replace('.', "\\.")))
+            .collect();
         allow("below", format!("dstdom_regex -n -i {}", below.join(" ")));
     }
     if !group.addresses.is_empty() {

@@ -23,16 +23,46 @@ fn row(host: &str, port: u16, scheme: &str, known: Known, why: &[&str]) -> Egres
 }
 
 fn sample() -> Egress {
-    let node = row("*.corp.test", 6443, "tcp", Known::Declared, &["user cluster \"API\", |all| of it"]);
-    let proxied = row("quay.io", 443, "https", Known::Predicted, &["images of quay.io"]);
+    let node = row(
+        "*.corp.test",
+        6443,
+        "tcp",
+        Known::Declared,
+        &["user cluster \"API\", |all| of it"],
+    );
+    let proxied = row(
+        "quay.io",
+        443,
+        "https",
+        Known::Predicted,
+        &["images of quay.io"],
+    );
     Egress {
         hosts: vec![
-            EgressHost { from: vec!["kkp-user".into(), "user-cluster-node".into()], ..node },
+            EgressHost {
+                from: vec!["kkp-user".into(), "user-cluster-node".into()],
+                ..node
+            },
             row("10.0.0.9", 443, "https", Known::Declared, &["vSphere API"]),
             row("fd00::7", 22, "tcp", Known::Declared, &["an address alone"]),
-            row("auth.docker.io", 443, "https", Known::Observed, &["tokens of docker.io"]),
-            row("files.test", 80, "http", Known::Observed, &["files of files.test"]),
-            EgressHost { via: Some("10.99.0.1:3128".into()), ..proxied },
+            row(
+                "auth.docker.io",
+                443,
+                "https",
+                Known::Observed,
+                &["tokens of docker.io"],
+            ),
+            row(
+                "files.test",
+                80,
+                "http",
+                Known::Observed,
+                &["files of files.test"],
+            ),
+            EgressHost {
+                via: Some("10.99.0.1:3128".into()),
+                ..proxied
+            },
         ],
         notes: vec!["quay.io: no run with this store has asked it".into()],
     }
@@ -126,43 +156,83 @@ fn policy(name: &str) -> Policy {
 #[test]
 fn the_policies_have_the_forms_of_their_kinds() {
     let plain = policy("networkpolicy");
-    assert_eq!((&*plain.api_version, &*plain.kind), ("networking.k8s.io/v1", "NetworkPolicy"));
+    assert_eq!(
+        (&*plain.api_version, &*plain.kind),
+        ("networking.k8s.io/v1", "NetworkPolicy")
+    );
     assert_eq!(plain.spec.policy_types.unwrap(), ["Egress"]);
-    assert!(plain.metadata.contains_key("name") && !plain.spec.pod_selector.match_labels.is_empty());
+    assert!(
+        plain.metadata.contains_key("name") && !plain.spec.pod_selector.match_labels.is_empty()
+    );
     let rules: Vec<(u16, usize)> = plain
         .spec
         .egress
         .iter()
         .map(|rule| {
             let ports = rule.ports.as_ref().unwrap();
-            assert!(ports.iter().all(|port| ["TCP", "UDP"].contains(&&*port.protocol)));
-            (ports[0].port, rule.to.as_ref().map_or(0, |to| to.iter().map(|peer| peer.ip_block.len()).sum()))
+            assert!(
+                ports
+                    .iter()
+                    .all(|port| ["TCP", "UDP"].contains(&&*port.protocol))
+            );
+            (
+                ports[0].port,
+                rule.to
+                    .as_ref()
+                    .map_or(0, |to| to.iter().map(|peer| peer.ip_block.len()).sum()),
+            )
         })
         .collect();
     // only a port of addresses alone is held to these
     assert_eq!(rules, [(53, 0), (22, 1), (80, 0), (443, 0), (6443, 0)]);
 
     let cilium = policy("cilium");
-    assert_eq!((&*cilium.api_version, &*cilium.kind), ("cilium.io/v2", "CiliumNetworkPolicy"));
+    assert_eq!(
+        (&*cilium.api_version, &*cilium.kind),
+        ("cilium.io/v2", "CiliumNetworkPolicy")
+    );
     let (mut asked, mut reached) = (Vec::new(), Vec::new());
     for rule in &cilium.spec.egress {
         let to = rule.to_ports.as_ref().unwrap();
-        assert!(to.iter().all(|to| to.ports.iter().all(|port| port.port.parse::<u16>().is_ok())));
-        let names = to.iter().filter_map(|to| to.rules.as_ref()).flat_map(|rules| &rules["dns"]);
+        assert!(
+            to.iter()
+                .all(|to| to.ports.iter().all(|port| port.port.parse::<u16>().is_ok()))
+        );
+        let names = to
+            .iter()
+            .filter_map(|to| to.rules.as_ref())
+            .flat_map(|rules| &rules["dns"]);
         asked.extend(names.map(shown));
-        assert_eq!(rule.to_endpoints.is_some(), to[0].rules.is_some(), "DNS is asked of the cluster's own");
+        assert_eq!(
+            rule.to_endpoints.is_some(),
+            to[0].rules.is_some(),
+            "DNS is asked of the cluster's own"
+        );
         reached.extend(rule.to_fqdns.iter().flatten().map(shown));
         reached.extend(rule.to_cidr.iter().flatten().cloned());
     }
-    assert_eq!(asked, ["auth.docker.io", "files.test", "quay.io", "*.corp.test"]);
+    assert_eq!(
+        asked,
+        ["auth.docker.io", "files.test", "quay.io", "*.corp.test"]
+    );
     assert_eq!(
         reached,
-        ["fd00::7/128", "files.test", "auth.docker.io", "quay.io", "10.0.0.9/32", "*.corp.test"]
+        [
+            "fd00::7/128",
+            "files.test",
+            "auth.docker.io",
+            "quay.io",
+            "10.0.0.9/32",
+            "*.corp.test"
+        ]
     );
 }
 
 fn shown(name: &Name) -> String {
-    name.match_name.clone().or(name.match_pattern.clone()).unwrap()
+    name.match_name
+        .clone()
+        .or(name.match_pattern.clone())
+        .unwrap()
 }
 
 #[test]
@@ -173,8 +243,26 @@ fn what_a_probe_and_a_comparison_found_stands_in_lists_and_formulas_are_only_tex
     found.hosts[0].reach = Some(Reach::Refused);
     found.hosts[0].reason = Some("the proxy refuses it,\n403".into());
     found.hosts[0].change = Some(Change::Added);
-    let form = |name: &str| (FORMATS.iter().find(|format| format.name == name).unwrap().write)(&found);
-    assert!(form("text").starts_with("added    refused  *.corp.test:6443  tcp"), "{}", form("text"));
-    assert!(form("csv").contains("\"'=HYPERLINK(\"\"http://x\"\")\",kkp-user"), "{}", form("csv"));
-    assert!(form("markdown").contains("| refused | the proxy refuses it,\\n403 |"), "{}", form("markdown"));
+    let form = |name: &str| {
+        (FORMATS
+            .iter()
+            .find(|format| format.name == name)
+            .unwrap()
+            .write)(&found)
+    };
+    assert!(
+        form("text").starts_with("added    refused  *.corp.test:6443  tcp"),
+        "{}",
+        form("text")
+    );
+    assert!(
+        form("csv").contains("\"'=HYPERLINK(\"\"http://x\"\")\",kkp-user"),
+        "{}",
+        form("csv")
+    );
+    assert!(
+        form("markdown").contains("| refused | the proxy refuses it,\\n403 |"),
+        "{}",
+        form("markdown")
+    );
 }

@@ -4,11 +4,22 @@ use crate::egress::Egress;
 use landfall_model::report::one_line;
 
 pub(super) fn write(egress: &Egress) -> String {
-    let width = egress.hosts.iter().map(|row| row.address().len()).max().unwrap_or(0);
+    let width = egress
+        .hosts
+        .iter()
+        .map(|row| row.address().len())
+        .max()
+        .unwrap_or(0);
     let mut text = String::new();
     for row in &egress.hosts {
-        let change = row.change.map(|change| format!("{change:7}  ")).unwrap_or_default();
-        let found = row.reach.map(|reach| format!("{reach:7}  ")).unwrap_or_default();
+        let change = row
+            .change
+            .map(|change| format!("{change:7}  "))
+            .unwrap_or_default();
+        let found = row
+            .reach
+            .map(|reach| format!("{reach:7}  "))
+            .unwrap_or_default();
         let mut line = format!(
             "{change}{found}{:width$}  {:5}  {:9}  {}",
             row.address(),
@@ -27,6 +38,11 @@ pub(super) fn write(egress: &Egress) -> String {
         }
         text += &(line + "\n");
     }
-    text.extend(egress.notes.iter().map(|note| format!("note: {}\n", one_line(note))));
+    text.extend(
+        egress
+            .notes
+            .iter()
+            .map(|note| format!("note: {}\n", one_line(note))),
+    );
     text
 }

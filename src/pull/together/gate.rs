@@ -25,8 +25,16 @@ struct Turns {
 impl Gate {
     pub(super) fn new(schedule: &Schedule, killed_at: [usize; 2]) -> Arc<Gate> {
         let schedule = schedule.iter().copied().collect();
-        let turns = Turns { schedule, is_done: [false; 2], passed: [0; 2], killed_at };
-        Arc::new(Gate { turns: Mutex::new(turns), changed: Notify::new() })
+        let turns = Turns {
+            schedule,
+            is_done: [false; 2],
+            passed: [0; 2],
+            killed_at,
+        };
+        Arc::new(Gate {
+            turns: Mutex::new(turns),
+            changed: Notify::new(),
+        })
     }
 
     /// Waits for the actor's turn. `false` where it is killed.
@@ -35,7 +43,11 @@ impl Gate {
             let changed = self.changed.notified();
             {
                 let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-                while turns.schedule.front().is_some_and(|(who, left)| *left == 0 || turns.is_done[*who]) {
+                while turns
+                    .schedule
+                    .front()
+                    .is_some_and(|(who, left)| *left == 0 || turns.is_done[*who])
+                {
                     turns.schedule.pop_front();
                 }
                 if turns.schedule.front().is_none_or(|(who, _)| *who == actor) {
@@ -52,7 +64,10 @@ impl Gate {
     }
 
     pub(super) fn end(&self, actor: usize) {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner).is_done[actor] = true;
+        self.turns
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_done[actor] = true;
         self.changed.notify_waiters();
     }
 
@@ -66,6 +81,9 @@ impl Gate {
 
     /// How often each has passed.
     pub(super) fn passed(&self) -> [usize; 2] {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner).passed
+        self.turns
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .passed
     }
 }

@@ -1,7 +1,9 @@
-//! Commands against each other on one object store: what one of them was told to be there is there afterwards.
+//! Commands against each other on one object store: what one of them was told to be there is there
+//! afterwards.
 //!
-//! Each request of a command passes a gate before it takes effect and after that, so that a schedule decides where one
-//! command is halted while the other goes on. A schedule that fails is shown with the state that it began from.
+//! Each request of a command passes a gate before it takes effect and after that, so that a
+//! schedule decides where one command is halted while the other goes on. A schedule that fails is
+//! shown with the state that it began from.
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
@@ -21,14 +23,23 @@ mod world;
 
 /// How often a long loop goes round: `rounds` times the value of `LANDFALL_TEST_ROUNDS`.
 fn rounds(rounds: usize) -> usize {
-    let factor = std::env::var("LANDFALL_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let factor = std::env::var("LANDFALL_TEST_ROUNDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
     rounds * std::cmp::max(factor, 1)
 }
 
 /// All orders of three requests of each actor.
 fn orders() -> Vec<Schedule> {
     let mask_of_three = (0_u32..64).filter(|mask| mask.count_ones() == 3);
-    mask_of_three.map(|mask| (0..6).map(|at| (usize::from(mask & (1 << at) != 0), 2)).collect()).collect()
+    mask_of_three
+        .map(|mask| {
+            (0..6)
+                .map(|at| (usize::from(mask & (1 << at) != 0), 2))
+                .collect()
+        })
+        .collect()
 }
 
 #[test]
@@ -44,7 +55,8 @@ fn a_pull_and_a_gc_lose_nothing_wherever_either_is_halted() {
     ];
     for (from, commands) in cases {
         let alone = vec![(0, FOR_GOOD)];
-        let (ended, passed) = world.together(&from.copy(), commands, &alone, (quick(), [FOR_GOOD; 2]));
+        let (ended, passed) =
+            world.together(&from.copy(), commands, &alone, (quick(), [FOR_GOOD; 2]));
         assert!(
             ended.concat().iter().all(Result::is_ok) && passed.iter().all(|count| *count > 10),
             "{passed:?}"
@@ -52,7 +64,12 @@ fn a_pull_and_a_gc_lose_nothing_wherever_either_is_halted() {
         // each is halted once for the whole of the other
         for actor in [0, 1] {
             for at in 0..=passed[actor] {
-                world.check(&from, commands, &vec![(actor, at), (1 - actor, FOR_GOOD)], [FOR_GOOD; 2]);
+                world.check(
+                    &from,
+                    commands,
+                    &vec![(actor, at), (1 - actor, FOR_GOOD)],
+                    [FOR_GOOD; 2],
+                );
             }
         }
     }
@@ -63,7 +80,10 @@ fn lists_that_are_read_while_a_gc_deletes_name_only_what_stays() {
     let world = small();
     let from = world.condemned_after_listed();
     for at in 0..20 {
-        let (store, gate) = (from.copy(), Gate::new(&vec![(0, at), (1, FOR_GOOD)], [FOR_GOOD; 2]));
+        let (store, gate) = (
+            from.copy(),
+            Gate::new(&vec![(0, at), (1, FOR_GOOD)], [FOR_GOOD; 2]),
+        );
         let buckets = [0, 1].map(|actor| store.bucket(actor, gate.hook()));
         let [reader, cleaner] = buckets;
         let opened = std::thread::scope(|scope| {
@@ -72,13 +92,21 @@ fn lists_that_are_read_while_a_gc_deletes_name_only_what_stays() {
                 gate.end(0);
                 opened
             });
-            world.runtime.block_on(run(Command::Gc(Some(1)), cleaner, &world, quick())).unwrap();
+            world
+                .runtime
+                .block_on(run(Command::Gc(Some(1)), cleaner, &world, quick()))
+                .unwrap();
             gate.end(1);
             reading.join().unwrap().unwrap()
         });
-        let listed = world.locks[0].digests().filter(|digest| opened.known_size(digest).is_some());
+        let listed = world.locks[0]
+            .digests()
+            .filter(|digest| opened.known_size(digest).is_some());
         for digest in listed {
-            assert!(store.get(&digest.layout_path()).is_some(), "{digest}: halted at {at}");
+            assert!(
+                store.get(&digest.layout_path()).is_some(),
+                "{digest}: halted at {at}"
+            );
         }
     }
 }
@@ -103,10 +131,15 @@ fn three_requests_of_two_commands_in_all_orders_lose_nothing() {
         let commands = [&commands[..1], &commands[1..]];
         let [first, second] = [0, 1].map(|actor| {
             let alone = [(actor, FOR_GOOD)].to_vec();
-            world.together(&from.copy(), commands, &alone, (quick(), [FOR_GOOD; 2])).1[actor]
+            world
+                .together(&from.copy(), commands, &alone, (quick(), [FOR_GOOD; 2]))
+                .1[actor]
         });
         // from each request of either on
-        let starts = (0..first).step_by(2).map(|at| (0, at)).chain((0..second).step_by(2).map(|at| (1, at)));
+        let starts = (0..first)
+            .step_by(2)
+            .map(|at| (0, at))
+            .chain((0..second).step_by(2).map(|at| (1, at)));
         for (actor, at) in starts {
             for order in &orders {
                 if all || dice.usize(..30) == 0 {
@@ -143,7 +176,9 @@ fn commands_by_chance_killed_and_not_lose_nothing() {
         }
         let commands = [command(&mut dice), command(&mut dice)];
         let commands = [&commands[..1], &commands[1..]];
-        let schedule = (0..dice.usize(..20)).map(|_| (dice.usize(..2), dice.usize(1..9))).collect();
+        let schedule = (0..dice.usize(..20))
+            .map(|_| (dice.usize(..2), dice.usize(1..9)))
+            .collect();
         let killed_at = [killed(&mut dice), killed(&mut dice)];
         world.check(&store, commands, &schedule, killed_at);
     }
@@ -157,13 +192,20 @@ fn an_upload_whose_parts_were_sent_again_by_another_is_begun_anew() {
         let store = Emulator::default();
         let is_whole = world.alone(&store, Command::Pull(0), killed_at).is_ok();
         resumed += store.rename_parts();
-        assert_eq!(world.alone(&store, Command::Pull(0), FOR_GOOD), Ok(()), "killed at {killed_at}");
+        assert_eq!(
+            world.alone(&store, Command::Pull(0), FOR_GOOD),
+            Ok(()),
+            "killed at {killed_at}"
+        );
         assert_there(&store, &world.locks[0], &format!("killed at {killed_at}"));
         if is_whole {
             break;
         }
     }
-    assert!(resumed > 4, "{resumed} parts were there when the pull was killed");
+    assert!(
+        resumed > 4,
+        "{resumed} parts were there when the pull was killed"
+    );
 }
 
 #[test]
@@ -173,7 +215,11 @@ fn an_upload_whose_owner_goes_on_is_left_to_it() {
     let world = world(&[big], [&[0], &[0]]);
     let store = Emulator::default();
     let lease = Duration::from_millis(800);
-    let patience = Patience { beat: lease / 40, lease, deletions: Duration::ZERO };
+    let patience = Patience {
+        beat: lease / 40,
+        lease,
+        deletions: Duration::ZERO,
+    };
     // the second part of the first pull waits, while its record is written again and again
     let (halted, released) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (is_halted, may_go_on) = (halted.clone(), released.clone());
@@ -204,15 +250,26 @@ fn an_upload_whose_owner_goes_on_is_left_to_it() {
     let [owner, other] = [store.bucket(0, owner), store.bucket(1, other)];
     std::thread::scope(|scope| {
         let world = &world;
-        let pull = move |bucket| world.runtime.block_on(run(Command::Pull(0), bucket, world, patience));
+        let pull = move |bucket| {
+            world
+                .runtime
+                .block_on(run(Command::Pull(0), bucket, world, patience))
+        };
         let first = scope.spawn(move || pull(owner));
         world.runtime.block_on(halted.acquire()).unwrap().forget();
         let second = scope.spawn(move || pull(other));
         std::thread::sleep(lease * 2);
-        let has_looked = sent.lock().unwrap().iter().any(|request| request.contains("/uploads/"));
+        let has_looked = sent
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|request| request.contains("/uploads/"));
         let meanwhile = wrote();
         released.add_permits(Semaphore::MAX_PERMITS / 2);
-        assert_eq!([first, second].map(|pull| pull.join().unwrap()), [Ok(()), Ok(())]);
+        assert_eq!(
+            [first, second].map(|pull| pull.join().unwrap()),
+            [Ok(()), Ok(())]
+        );
         assert!(has_looked);
         assert_eq!(meanwhile, Vec::<String>::new(), "the owner goes on");
     });
@@ -223,22 +280,39 @@ fn an_upload_whose_owner_goes_on_is_left_to_it() {
 #[test]
 fn two_pulls_whose_parts_have_random_etags_both_end_well() {
     // three parts each, the last a short one
-    let big =
-        |seed: u8| Bytes::from((0..17 << 20).map(|at: u32| (at >> 8) as u8 ^ seed).collect::<Vec<u8>>());
+    let big = |seed: u8| {
+        Bytes::from(
+            (0..17 << 20)
+                .map(|at: u32| (at >> 8) as u8 ^ seed)
+                .collect::<Vec<u8>>(),
+        )
+    };
     let world = world(&[big(1), big(2)], [&[0, 1], &[0, 1]]);
     let mut dice = fastrand::Rng::with_seed(3);
     for round in 0..rounds(6) {
         let store = Emulator::default();
         store.randomize_etags();
-        let schedule = (0..dice.usize(..30)).map(|_| (dice.usize(..2), dice.usize(1..9))).collect();
-        let killed_at = if round % 3 == 0 { [dice.usize(2..40), FOR_GOOD] } else { [FOR_GOOD; 2] };
+        let schedule = (0..dice.usize(..30))
+            .map(|_| (dice.usize(..2), dice.usize(1..9)))
+            .collect();
+        let killed_at = if round % 3 == 0 {
+            [dice.usize(2..40), FOR_GOOD]
+        } else {
+            [FOR_GOOD; 2]
+        };
         let commands: [&[Command]; 2] = [&[Command::Pull(0)], &[Command::Pull(1)]];
         let (ended, _) = world.together(&store, commands, &schedule, (quick(), killed_at));
         let when = format!("{schedule:?}, killed at {killed_at:?}: {ended:?}");
-        assert!(ended[1][0].is_ok() && (ended[0][0].is_ok() || killed_at[0] != FOR_GOOD), "{when}");
+        assert!(
+            ended[1][0].is_ok() && (ended[0][0].is_ok() || killed_at[0] != FOR_GOOD),
+            "{when}"
+        );
         assert_there(&store, &world.locks[0], &when);
         let records = store.keys("uploads");
-        assert!(records.is_empty() || killed_at[0] != FOR_GOOD, "{records:?} {when}");
+        assert!(
+            records.is_empty() || killed_at[0] != FOR_GOOD,
+            "{records:?} {when}"
+        );
     }
 }
 
@@ -263,5 +337,8 @@ fn at_google_a_deletion_that_comes_late_leaves_what_was_written_since() {
         assert_eq!(listed.len(), 2);
         bucket.delete_listed(&listed).await.unwrap();
     });
-    assert_eq!((store.get("blobs/one"), store.get("blobs/other")), (Some(one), None));
+    assert_eq!(
+        (store.get("blobs/one"), store.get("blobs/other")),
+        (Some(one), None)
+    );
 }

@@ -43,15 +43,32 @@ pub(super) fn world(contents: &[Bytes], locks: [&[usize]; 2]) -> World {
             let (digest, size) = (Digest::sha256(&contents[*at]), contents[*at].len());
             format!("- {{name: \"https://h.test/{at}\", digest: \"{digest}\", size: {size}}}\n")
         });
-        Lock::parse("l", &format!("version: 1\nfiles:\n{}", files.collect::<String>())).unwrap()
+        Lock::parse(
+            "l",
+            &format!("version: 1\nfiles:\n{}", files.collect::<String>()),
+        )
+        .unwrap()
     };
-    let blobs = contents.iter().map(|bytes| (Digest::sha256(bytes), bytes.clone())).collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
-    World { runtime, source: Arc::new(Memory(blobs)), locks: locks.map(named) }
+    let blobs = contents
+        .iter()
+        .map(|bytes| (Digest::sha256(bytes), bytes.clone()))
+        .collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(4)
+        .enable_all()
+        .build()
+        .unwrap();
+    World {
+        runtime,
+        source: Arc::new(Memory(blobs)),
+        locks: locks.map(named),
+    }
 }
 
 pub(super) fn small() -> World {
-    let contents: Vec<Bytes> = (0..6).map(|at| Bytes::from(format!("content {at}").repeat(9))).collect();
+    let contents: Vec<Bytes> = (0..6)
+        .map(|at| Bytes::from(format!("content {at}").repeat(9)))
+        .collect();
     world(&contents, [&[0, 1, 2, 3, 4], &[4, 5]])
 }
 
@@ -65,31 +82,48 @@ pub(super) async fn run(
     let open = Objects::open(bucket.clone(), patience);
     let claim = |store: &Objects, lock: &Lock| {
         let named = lock.digests().collect();
-        Store::claim(store, &lock.fingerprint(), &lock.to_text(), named).map_err(|error| text(&error))
+        Store::claim(store, &lock.fingerprint(), &lock.to_text(), named)
+            .map_err(|error| text(&error))
     };
     match command {
         Command::Pull(lock) => {
-            let (store, lock) = (open.await.map_err(|error| text(&error))?, &world.locks[lock]);
+            let (store, lock) = (
+                open.await.map_err(|error| text(&error))?,
+                &world.locks[lock],
+            );
             claim(&store, lock)?;
-            let (share, into): (_, Arc<dyn Store>) = (Share::new(lock, Shard::default()), Arc::new(store));
+            let (share, into): (_, Arc<dyn Store>) =
+                (Share::new(lock, Shard::default()), Arc::new(store));
             let source = Arc::new(LocalSource(world.source.clone()));
             let watching = (Arc::new(Silent) as _, &Activity::default());
-            let limits = Limits { backoff: Duration::from_millis(2), attempts: 9, ..Limits::default() };
+            let limits = Limits {
+                backoff: Duration::from_millis(2),
+                attempts: 9,
+                ..Limits::default()
+            };
             let items = pull(&share, source, &into, limits, false, watching).await;
             let items = items.map_err(|error| text(&error))?;
             let failed = items.into_iter().find(|item| item.status == Status::Failed);
             failed.map_or(Ok(()), |item| Err(item.reason.unwrap_or_default()))
         }
         Command::Publish(lock) => {
-            let (store, lock) = (open.await.map_err(|error| text(&error))?, &world.locks[lock]);
+            let (store, lock) = (
+                open.await.map_err(|error| text(&error))?,
+                &world.locks[lock],
+            );
             claim(&store, lock)?;
             store.doubt_lists();
             let wanted = stored_once(lock.each_entry());
-            let here = held(&store, wanted.clone(), false, &Silent).map_err(|error| text(&error))?;
+            let here =
+                held(&store, wanted.clone(), false, &Silent).map_err(|error| text(&error))?;
             if wanted.len() > here.len() {
                 return Err("lacks some".into());
             }
-            Shelf::Bucket(bucket).publish(lock.to_text()).await.map(drop).map_err(|error| text(&error))
+            Shelf::Bucket(bucket)
+                .publish(lock.to_text())
+                .await
+                .map(drop)
+                .map_err(|error| text(&error))
         }
         Command::Pack(lock) => {
             let store = open.await.map_err(|error| text(&error))?;
@@ -99,25 +133,43 @@ pub(super) async fn run(
             Ok(())
         }
         Command::Gc(kept) => {
-            let served = Shelf::Bucket(bucket.clone()).served().await.map_err(|error| text(&error))?;
-            let served = served.into_iter().flat_map(|(_, lock, before)| [Some(lock), before]).flatten();
-            let served: Vec<Lock> = served.map(|text| Lock::parse("l", &text).unwrap()).collect();
-            let keep = kept.map(|lock| &world.locks[lock]).into_iter().chain(&served);
+            let served = Shelf::Bucket(bucket.clone())
+                .served()
+                .await
+                .map_err(|error| text(&error))?;
+            let served = served
+                .into_iter()
+                .flat_map(|(_, lock, before)| [Some(lock), before])
+                .flatten();
+            let served: Vec<Lock> = served
+                .map(|text| Lock::parse("l", &text).unwrap())
+                .collect();
+            let keep = kept
+                .map(|lock| &world.locks[lock])
+                .into_iter()
+                .chain(&served);
             let names = |claim: &[u8]| {
                 let lock = Lock::parse("l", std::str::from_utf8(claim).ok()?).ok()?;
                 Some(lock.digests().collect())
             };
             let keep = keep.flat_map(Lock::digests).collect();
             let (grace, now) = (GRACE, SystemTime::now());
-            let sweep = Sweep { bucket: &bucket, keep, names: &names, grace, now, dry_run: false };
+            let sweep = Sweep {
+                bucket: &bucket,
+                keep,
+                names: &names,
+                grace,
+                now,
+                dry_run: false,
+            };
             sweep.run().await.map(drop).map_err(|error| text(&error))
         }
     }
 }
 
 impl World {
-    /// Runs the commands of two actors together by a schedule. Returns what came of each command, and how often each
-    /// actor passed the gate.
+    /// Runs the commands of two actors together by a schedule. Returns what came of each command,
+    /// and how often each actor passed the gate.
     pub(super) fn together(
         &self,
         store: &Emulator,
@@ -130,9 +182,10 @@ impl World {
             let running = [0, 1].map(|actor| {
                 let (gate, bucket) = (&gate, store.bucket(actor, gate.hook()));
                 scope.spawn(move || {
-                    let ended = commands[actor]
-                        .iter()
-                        .map(|command| self.runtime.block_on(run(*command, bucket.clone(), self, patience)));
+                    let ended = commands[actor].iter().map(|command| {
+                        self.runtime
+                            .block_on(run(*command, bucket.clone(), self, patience))
+                    });
                     let ended = ended.collect();
                     gate.end(actor);
                     ended
@@ -144,9 +197,15 @@ impl World {
     }
 
     /// Runs a command alone, which is killed after so many halves of requests.
-    pub(super) fn alone(&self, store: &Emulator, command: Command, killed_at: usize) -> Result<(), String> {
+    pub(super) fn alone(
+        &self,
+        store: &Emulator,
+        command: Command,
+        killed_at: usize,
+    ) -> Result<(), String> {
         let gate = Gate::new(&Vec::new(), [killed_at; 2]);
-        self.runtime.block_on(run(command, store.bucket(0, gate.hook()), self, quick()))
+        self.runtime
+            .block_on(run(command, store.bucket(0, gate.hook()), self, quick()))
     }
 
     /// Runs the commands of two actors together, and checks what they promise.
@@ -178,9 +237,17 @@ impl World {
             let shelf = Shelf::Bucket(store.bucket(0, Arc::new(|_| Box::pin(async { true }))));
             async move { Ok(shelf.served().await.unwrap()) }
         });
-        for text in pointer.unwrap().into_iter().flat_map(|(_, lock, before)| [Some(lock), before]).flatten()
+        for text in pointer
+            .unwrap()
+            .into_iter()
+            .flat_map(|(_, lock, before)| [Some(lock), before])
+            .flatten()
         {
-            assert_there(&store, &Lock::parse("l", &text).unwrap(), &format!("published, {when}"));
+            assert_there(
+                &store,
+                &Lock::parse("l", &text).unwrap(),
+                &format!("published, {when}"),
+            );
         }
         // what a pull was told to be there counts as there for others
         for (command, ended) in commands.iter().zip(&ended) {
@@ -195,7 +262,9 @@ impl World {
         }
         self.alone(&store, Command::Gc(None), FOR_GOOD).unwrap();
         for (command, ended) in commands.iter().zip(&ended) {
-            let (Command::Pull(lock), Ok(())) = (command, ended) else { continue };
+            let (Command::Pull(lock), Ok(())) = (command, ended) else {
+                continue;
+            };
             assert_there(&store, &self.locks[*lock], &format!("a gc later, {when}"));
             let packed = self.alone(&store, Command::Pack(*lock), FOR_GOOD);
             assert!(packed.is_ok(), "{packed:?}: {when}");
@@ -210,7 +279,8 @@ impl World {
         }
     }
 
-    /// A store in which the first lock's content is unused for long, and is not condemned. The claims are over.
+    /// A store in which the first lock's content is unused for long, and is not condemned. The
+    /// claims are over.
     pub(super) fn unused(&self) -> Emulator {
         let store = Emulator::default();
         for lock in [0, 1] {
@@ -220,7 +290,8 @@ impl World {
         store
     }
 
-    /// A store in which all that the first lock alone names was condemned long ago, and there is no claim.
+    /// A store in which all that the first lock alone names was condemned long ago, and there is no
+    /// claim.
     pub(super) fn condemned(&self) -> Emulator {
         let store = self.unused();
         self.alone(&store, Command::Gc(Some(1)), FOR_GOOD).unwrap();
@@ -228,11 +299,15 @@ impl World {
         store
     }
 
-    /// The same with a list of such content as there, which a run wrote while it was being condemned.
+    /// The same with a list of such content as there, which a run wrote while it was being
+    /// condemned.
     pub(super) fn condemned_after_listed(&self) -> Emulator {
         let store = self.unused();
         let [first, second] = &self.locks;
-        let digest = first.digests().find(|digest| second.digests().all(|other| other != *digest)).unwrap();
+        let digest = first
+            .digests()
+            .find(|digest| second.digests().all(|other| other != *digest))
+            .unwrap();
         let size = store.get(&digest.layout_path()).unwrap().len() as u64;
         let (key, packed) = index_list([(digest, size)]).unwrap();
         let other = store.clone();
@@ -270,11 +345,18 @@ impl World {
 pub(super) fn assert_there(store: &Emulator, lock: &Lock, when: &str) {
     for digest in lock.digests() {
         let found = store.get(&digest.layout_path());
-        assert!(found.is_some_and(|bytes| digest.matches(&bytes)), "{digest} is not there: {when}");
+        assert!(
+            found.is_some_and(|bytes| digest.matches(&bytes)),
+            "{digest} is not there: {when}"
+        );
     }
 }
 
 pub(super) fn quick() -> Patience {
     let beat = Duration::from_millis(5);
-    Patience { beat, lease: 6 * beat, deletions: Duration::ZERO }
+    Patience {
+        beat,
+        lease: 6 * beat,
+        deletions: Duration::ZERO,
+    }
 }

@@ -1,4 +1,5 @@
-//! What a registry has and nobody named needs any more: found repository by repository, and removed where that is told.
+//! What a registry has and nobody named needs any more: found repository by repository, and removed
+//! where that is told.
 //!
 //! - `needed.rs`: what stays, by locks, receipts and the images of pods.
 //! - `survey.rs`: one repository: its tags, what they stand at, and what of it may go.

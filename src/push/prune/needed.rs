@@ -21,12 +21,15 @@ impl Needed {
     /// Everything that `lock` puts there, and every manifest under it.
     pub(crate) fn lock(&mut self, lock: &Lock, mapping: &Mapping) {
         for delivery in deliveries(lock, mapping) {
-            self.tags.insert((delivery.destination.repository, delivery.tag));
+            self.tags
+                .insert((delivery.destination.repository, delivery.tag));
         }
         for entry in lock.each_entry() {
             let manifests = entry.parts.iter().filter(|part| part.is_manifest());
-            self.digests.extend(manifests.map(|part| part.descriptor.digest.clone()));
-            self.locked.extend(entry.parts.into_iter().map(|part| part.descriptor.digest));
+            self.digests
+                .extend(manifests.map(|part| part.descriptor.digest.clone()));
+            self.locked
+                .extend(entry.parts.into_iter().map(|part| part.descriptor.digest));
         }
     }
 
@@ -41,8 +44,8 @@ impl Needed {
         }
     }
 
-    /// Every image that pods run or name, by their own names or by those at the registry. `dump` is what
-    /// `kubectl get pods -A -o json` prints. Returns how many were found.
+    /// Every image that pods run or name, by their own names or by those at the registry. `dump` is
+    /// what `kubectl get pods -A -o json` prints. Returns how many were found.
     pub(crate) fn pods(&mut self, dump: &Value, mapping: &Mapping) -> usize {
         let mut found = BTreeSet::new();
         images(dump, &mut found);
@@ -58,31 +61,42 @@ impl Needed {
             self.digests.insert(digest);
             return;
         }
-        let Ok(image) = name.parse::<ImageRef>() else { return };
+        let Ok(image) = name.parse::<ImageRef>() else {
+            return;
+        };
         self.digests.extend(image.digest.clone());
-        let Some(tag) = image.tag_or_latest() else { return };
+        let Some(tag) = image.tag_or_latest() else {
+            return;
+        };
         // a name at the registry, or one that its mirror answers to
         if image.registry == mapping.target().registry {
             self.tags.insert((image.repository.clone(), tag.to_owned()));
         }
         let destinations = mapping.image(&image).into_iter();
-        self.tags.extend(destinations.map(|at| (at.repository, tag.to_owned())));
+        self.tags
+            .extend(destinations.map(|at| (at.repository, tag.to_owned())));
     }
 
     /// The repositories of what stays, by tag.
     pub(crate) fn repositories(&self) -> BTreeSet<&str> {
-        self.tags.iter().map(|(repository, _)| repository.as_str()).collect()
+        self.tags
+            .iter()
+            .map(|(repository, _)| repository.as_str())
+            .collect()
     }
 }
 
-/// Every value of `image`, `imageID` and of an image volume's `reference`, wherever it stands: more is kept rather than less.
+/// Every value of `image`, `imageID` and of an image volume's `reference`, wherever it stands: more
+/// is kept rather than less.
 fn images<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
     match value {
         Value::Array(list) => list.iter().for_each(|one| images(one, found)),
         Value::Object(members) => {
             for (key, value) in members {
                 match value {
-                    Value::String(text) if matches!(key.as_str(), "image" | "imageID" | "reference") => {
+                    Value::String(text)
+                        if matches!(key.as_str(), "image" | "imageID" | "reference") =>
+                    {
                         found.insert(text);
                     }
                     other => images(other, found),
@@ -115,10 +129,14 @@ mod tests {
         let mut needed = Needed::default();
         let mapping = Mapping::to("r.test:5000".parse().unwrap());
         assert_eq!(needed.pods(&dump, &mapping), 7);
-        let has = |repository: &str, tag: &str| needed.tags.contains(&(repository.into(), tag.into()));
-        for (repository, tag) in
-            [("team/app", "v1"), ("other", "latest"), ("library/busybox", "latest"), ("team/data", "v2")]
-        {
+        let has =
+            |repository: &str, tag: &str| needed.tags.contains(&(repository.into(), tag.into()));
+        for (repository, tag) in [
+            ("team/app", "v1"),
+            ("other", "latest"),
+            ("library/busybox", "latest"),
+            ("team/data", "v2"),
+        ] {
             assert!(has(repository, tag), "{repository}:{tag} {:?}", needed.tags);
         }
         assert!(needed.digests.contains(&digest.parse().unwrap()) && needed.digests.len() == 2);

@@ -52,8 +52,8 @@ pub(crate) enum PruneError {
     },
 }
 
-/// Finds what of `repositories` is not `needed`, less the `keep_last` newest tags of each; and with `delete` removes it.
-/// A repository that does not tell all about itself is left alone.
+/// Finds what of `repositories` is not `needed`, less the `keep_last` newest tags of each; and with
+/// `delete` removes it. A repository that does not tell all about itself is left alone.
 ///
 /// # Errors
 /// When the registry cannot be reached, or removes nothing at all.
@@ -64,7 +64,10 @@ pub(crate) async fn prune(
     (keep_last, delete): (usize, bool),
     sessions: &Sessions,
 ) -> Result<Pruned, PruneError> {
-    let session = sessions.destination(registry).await.map_err(PruneError::Unreachable)?;
+    let session = sessions
+        .destination(registry)
+        .await
+        .map_err(PruneError::Unreachable)?;
     let limits = sessions.transport().limits();
     // each asks for several tags at once
     let looking = side_by_side(repositories.len(), 2, |at| {
@@ -74,7 +77,11 @@ pub(crate) async fn prune(
     let mut pruned = Pruned::default();
     let (mut blobs, mut kept_blobs) = (BTreeMap::new(), BTreeSet::new());
     for (repository, found) in repositories.iter().zip(found) {
-        let mut looked = Looked { repository: repository.clone(), kept: 0, why: None };
+        let mut looked = Looked {
+            repository: repository.clone(),
+            kept: 0,
+            why: None,
+        };
         match found {
             Err(error) => looked.why = Some(error.to_string()),
             Ok(mut found) => {
@@ -82,7 +89,10 @@ pub(crate) async fn prune(
                 kept_blobs.extend(found.kept_blobs);
                 for gone in found.gone {
                     let removed = match delete {
-                        true => session.delete_manifest(repository, &gone.digest).await.map(drop),
+                        true => session
+                            .delete_manifest(repository, &gone.digest)
+                            .await
+                            .map(drop),
                         false => Ok(()),
                     };
                     match removed {
@@ -91,11 +101,19 @@ pub(crate) async fn prune(
                             pruned.gone.push(gone);
                         }
                         Err(error) if pruned.gone.is_empty() && deletes_nothing(&error) => {
-                            return Err(PruneError::DeletesNothing { host: registry.to_owned(), error });
+                            return Err(PruneError::DeletesNothing {
+                                host: registry.to_owned(),
+                                error,
+                            });
                         }
                         Err(error) => {
                             kept_blobs.extend(
-                                found.blobs.remove(&gone.digest).into_iter().flatten().map(|blob| blob.0),
+                                found
+                                    .blobs
+                                    .remove(&gone.digest)
+                                    .into_iter()
+                                    .flatten()
+                                    .map(|blob| blob.0),
                             );
                             looked.why = Some(error.to_string());
                         }
@@ -106,6 +124,10 @@ pub(crate) async fn prune(
         pruned.repositories.push(looked);
     }
     let is_free = |digest: &Digest| !kept_blobs.contains(digest) && !needed.locked.contains(digest);
-    pruned.bytes = blobs.iter().filter(|(digest, _)| is_free(digest)).map(|(_, size)| size).sum();
+    pruned.bytes = blobs
+        .iter()
+        .filter(|(digest, _)| is_free(digest))
+        .map(|(_, size)| size)
+        .sum();
     Ok(pruned)
 }

@@ -33,24 +33,34 @@ pub(super) async fn survey(
     limits: &Limits,
 ) -> Result<Found, Error> {
     let Some(tags) = session.tags(repository, limits.pages).await? else {
-        let words =
-            format!("{} lists no tags of it: it is not there, or not for this account", session.host());
+        let words = format!(
+            "{} lists no tags of it: it is not there, or not for this account",
+            session.host()
+        );
         return Err(Error::new(ErrorKind::Invalid, words).about(repository.to_owned()));
     };
     let names: Vec<&String> = tags.iter().collect();
-    let asking =
-        side_by_side(names.len(), limits.jobs, |at| session.head_manifest(repository, names[at], false));
+    let asking = side_by_side(names.len(), limits.jobs, |at| {
+        session.head_manifest(repository, names[at], false)
+    });
     let digests = asking.await;
     let mut standing = BTreeMap::new();
     for (tag, digest) in tags.iter().zip(digests) {
         // one that went meanwhile is gone
         standing.extend(digest?.map(|digest| (tag.as_str(), digest)));
     }
-    let mut survey = Survey { session, repository, documents: HashMap::new(), kept: BTreeSet::new() };
+    let mut survey = Survey {
+        session,
+        repository,
+        documents: HashMap::new(),
+        kept: BTreeSet::new(),
+    };
     let last = newest(standing.keys().copied(), keep_last);
     let is_needed = |tag: &str, digest: &Digest| {
         needed.digests.contains(digest)
-            || needed.tags.contains(&(repository.to_owned(), tag.to_owned()))
+            || needed
+                .tags
+                .contains(&(repository.to_owned(), tag.to_owned()))
             || last.contains(tag)
     };
     for (tag, digest) in &standing {
@@ -78,7 +88,10 @@ fn newest<'a>(tags: impl Iterator<Item = &'a str>, count: usize) -> BTreeSet<&'a
     let mut shapes: BTreeMap<String, Vec<(Version, &str)>> = BTreeMap::new();
     for tag in tags.filter(|tag| tagged_subject(tag).is_none()) {
         if let Some(version) = Version::parse(tag) {
-            shapes.entry(version.shape().to_owned()).or_default().push((version, tag));
+            shapes
+                .entry(version.shape().to_owned())
+                .or_default()
+                .push((version, tag));
         }
     }
     let newest = shapes.into_values().flat_map(|mut tags| {
@@ -99,11 +112,20 @@ struct Survey<'a> {
 impl Survey<'_> {
     async fn read(&mut self, digest: &Digest) -> Result<Option<&Manifest>, Error> {
         if !self.documents.contains_key(digest) {
-            let read = match self.session.manifest(self.repository, &digest.to_string()).await {
+            let read = match self
+                .session
+                .manifest(self.repository, &digest.to_string())
+                .await
+            {
                 Ok(raw) => {
                     let invalid = |error| Error::new(ErrorKind::Invalid, format!("{error}"));
-                    let parsed = Manifest::parse(&raw.bytes, raw.content_type.as_deref()).map_err(invalid);
-                    Some(parsed.map_err(|error| error.about(format!("{}@{digest}", self.repository)))?.0)
+                    let parsed =
+                        Manifest::parse(&raw.bytes, raw.content_type.as_deref()).map_err(invalid);
+                    Some(
+                        parsed
+                            .map_err(|error| error.about(format!("{}@{digest}", self.repository)))?
+                            .0,
+                    )
                 }
                 Err(error) if error.kind == ErrorKind::NotFound => None,
                 Err(error) => return Err(error),
@@ -126,7 +148,8 @@ impl Survey<'_> {
                     .map(|child| child.descriptor.clone())
                     .partition(|child| media_type::is_index(&child.media_type));
                 todo.extend(indexes.into_iter().map(|child| child.digest));
-                self.kept.extend(others.into_iter().map(|child| child.digest));
+                self.kept
+                    .extend(others.into_iter().map(|child| child.digest));
             }
         }
         Ok(())
@@ -135,10 +158,16 @@ impl Survey<'_> {
     /// Whether the tag's form, or the manifest itself, says that it refers to something that stays.
     async fn refers_to_kept(&mut self, tag: &str, digest: &Digest) -> Result<bool, Error> {
         if let Some(subject) = tagged_subject(tag) {
-            return Ok(self.kept.iter().any(|kept| kept.to_string().starts_with(&subject.digest)));
+            return Ok(self
+                .kept
+                .iter()
+                .any(|kept| kept.to_string().starts_with(&subject.digest)));
         }
         let subject = match self.read(digest).await? {
-            Some(Manifest::Image { subject: Some(subject), .. }) => subject.digest.clone(),
+            Some(Manifest::Image {
+                subject: Some(subject),
+                ..
+            }) => subject.digest.clone(),
             _ => return Ok(false),
         };
         Ok(self.kept.contains(&subject))
@@ -153,39 +182,70 @@ impl Survey<'_> {
         let mut gone: Vec<PrunedManifest> = Vec::new();
         let mut blobs = BTreeMap::new();
         let mut seen = BTreeSet::new();
-        let mut todo: Vec<Digest> =
-            standing.values().filter(|at| !self.kept.contains(at)).rev().cloned().collect();
+        let mut todo: Vec<Digest> = standing
+            .values()
+            .filter(|at| !self.kept.contains(at))
+            .rev()
+            .cloned()
+            .collect();
         while let Some(digest) = todo.pop() {
             if self.kept.contains(&digest) || !seen.insert(digest.clone()) {
                 continue;
             }
             let mut next = match self.read(&digest).await? {
                 None => continue,
-                Some(Manifest::Index(children)) => {
-                    children.iter().map(|child| child.descriptor.digest.clone()).collect::<Vec<_>>()
-                }
+                Some(Manifest::Index(children)) => children
+                    .iter()
+                    .map(|child| child.descriptor.digest.clone())
+                    .collect::<Vec<_>>(),
                 Some(Manifest::Image { config, layers, .. }) => {
                     let of_image = std::iter::once(config).chain(layers);
-                    let of_image = of_image.map(|blob| (blob.digest.clone(), blob.size)).collect();
+                    let of_image = of_image
+                        .map(|blob| (blob.digest.clone(), blob.size))
+                        .collect();
                     blobs.insert(digest.clone(), of_image);
                     Vec::new()
                 }
             };
-            let referring = self.session.referrers(self.repository, &digest, false).await?;
-            next.extend(referring.into_iter().flatten().map(|referrer| referrer.digest));
+            let referring = self
+                .session
+                .referrers(self.repository, &digest, false)
+                .await?;
+            next.extend(
+                referring
+                    .into_iter()
+                    .flatten()
+                    .map(|referrer| referrer.digest),
+            );
             todo.extend(next.into_iter().rev());
             let tags = standing.iter().filter(|(_, at)| **at == digest);
             let tags = tags.map(|(tag, _)| (*tag).to_owned()).collect();
-            gone.push(PrunedManifest { repository: self.repository.to_owned(), digest, tags });
+            gone.push(PrunedManifest {
+                repository: self.repository.to_owned(),
+                digest,
+                tags,
+            });
         }
         let mut kept_blobs = BTreeSet::new();
         for digest in self.kept.clone().difference(locked) {
             if let Some(Manifest::Image { config, layers, .. }) = self.read(digest).await? {
-                kept_blobs.extend(std::iter::once(config).chain(layers).map(|blob| blob.digest.clone()));
+                kept_blobs.extend(
+                    std::iter::once(config)
+                        .chain(layers)
+                        .map(|blob| blob.digest.clone()),
+                );
             }
         }
-        let kept = standing.values().filter(|at| self.kept.contains(at)).count();
-        Ok(Found { kept, gone, blobs, kept_blobs })
+        let kept = standing
+            .values()
+            .filter(|at| self.kept.contains(at))
+            .count();
+        Ok(Found {
+            kept,
+            gone,
+            blobs,
+            kept_blobs,
+        })
     }
 }
 
@@ -196,8 +256,20 @@ mod tests {
     #[test]
     fn the_newest_of_each_shape_stay() {
         let signature = format!("sha256-{}.sig", "1".repeat(64));
-        let tags = ["v1.9.0", "v1.10.0", "v1.8.9", "1.27-alpine", "1.28-alpine", "latest", &signature];
-        let of = |count| newest(tags.into_iter(), count).into_iter().collect::<Vec<_>>();
+        let tags = [
+            "v1.9.0",
+            "v1.10.0",
+            "v1.8.9",
+            "1.27-alpine",
+            "1.28-alpine",
+            "latest",
+            &signature,
+        ];
+        let of = |count| {
+            newest(tags.into_iter(), count)
+                .into_iter()
+                .collect::<Vec<_>>()
+        };
         assert_eq!(of(1), ["1.28-alpine", "v1.10.0"]);
         assert_eq!(of(2), ["1.27-alpine", "1.28-alpine", "v1.10.0", "v1.9.0"]);
         assert!(of(0).is_empty());

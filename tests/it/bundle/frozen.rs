@@ -17,8 +17,8 @@ fn frozen(name: &str) -> String {
     folder().join(name).display().to_string()
 }
 
-/// Packs them, where they are not there. It was run once; whoever needs to run it again breaks the promise of
-/// `docs/bundle-format.md`.
+/// Packs them, where they are not there. It was run once; whoever needs to run it again breaks the
+/// promise of `docs/bundle-format.md`.
 #[test]
 #[ignore = "the bundles are frozen"]
 fn freeze() {
@@ -29,34 +29,66 @@ fn freeze() {
         let out = into.join(name);
         assert!(!out.exists(), "{name} is frozen");
         let output = site.run(&[&["pack", "-o", out.to_str().unwrap()], more].concat());
-        assert!(output.status.success() || code(&output) == 3, "{}", shown(&output));
+        assert!(
+            output.status.success() || code(&output) == 3,
+            "{}",
+            shown(&output)
+        );
     };
     for key in ["one", "two"] {
         let file = site.path(key);
-        run(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"]).arg(&file));
+        run(Command::new("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"])
+            .arg(&file));
         let line = fs::read_to_string(site.path(&format!("{key}.pub"))).unwrap();
         let allowed = fs::read_to_string(into.join("allowed_signers")).unwrap_or_default();
-        fs::write(into.join("allowed_signers"), format!("{allowed}{key}@example.com {line}")).unwrap();
+        fs::write(
+            into.join("allowed_signers"),
+            format!("{allowed}{key}@example.com {line}"),
+        )
+        .unwrap();
     }
     pack("plain.tar.zst", &["--serial", "7"]);
     pack("signed.tar.zst", &["--sign", "one"]);
     let signed = site.run(&["sign", &frozen("signed.tar.zst"), "--key", "two"]);
     assert_eq!(code(&signed), 0, "{}", shown(&signed));
     pack("volumes", &["--volume-size", "8k", "--sign", "one"]);
-    let file = Lock { files: site.lock.files[..1].to_vec(), images: vec![], ..site.lock.clone() };
+    let file = Lock {
+        files: site.lock.files[..1].to_vec(),
+        images: vec![],
+        ..site.lock.clone()
+    };
     fs::write(site.path("old.lock"), file.to_text()).unwrap();
-    pack("delta.tar.zst", &["--since", "old.lock", "--since", &frozen("plain.tar.zst")]);
+    pack(
+        "delta.tar.zst",
+        &["--since", "old.lock", "--since", &frozen("plain.tar.zst")],
+    );
     site.without(&site.lock.files[1].digest);
     pack("incomplete.tar.zst", &["--allow-partial", "--level", "9"]);
 }
 
 /// The digest of each when it was frozen.
 const DIGESTS: [(&str, &str); 5] = [
-    ("plain.tar.zst", "sha256:62ab2629601bdcb79c20c831830a3bf693d02e11a2ba76edea4d9cbbad7b1a04"),
-    ("signed.tar.zst", "sha256:17a5a4e13a1525a3f360ad34d5d3002cbcdcbf9569650657e7dfda78dbc81de8"),
-    ("volumes", "sha256:17a5a4e13a1525a3f360ad34d5d3002cbcdcbf9569650657e7dfda78dbc81de8"),
-    ("delta.tar.zst", "sha256:af9d95f2b281903c941c8bb2415a00e9355a8201bdef7341c4f0d0570011403b"),
-    ("incomplete.tar.zst", "sha256:1d9bfa780f681fd6ab25d588a07411fa3185bbe45c26cfa85a1eb26e7308f334"),
+    (
+        "plain.tar.zst",
+        "sha256:62ab2629601bdcb79c20c831830a3bf693d02e11a2ba76edea4d9cbbad7b1a04",
+    ),
+    (
+        "signed.tar.zst",
+        "sha256:17a5a4e13a1525a3f360ad34d5d3002cbcdcbf9569650657e7dfda78dbc81de8",
+    ),
+    (
+        "volumes",
+        "sha256:17a5a4e13a1525a3f360ad34d5d3002cbcdcbf9569650657e7dfda78dbc81de8",
+    ),
+    (
+        "delta.tar.zst",
+        "sha256:af9d95f2b281903c941c8bb2415a00e9355a8201bdef7341c4f0d0570011403b",
+    ),
+    (
+        "incomplete.tar.zst",
+        "sha256:1d9bfa780f681fd6ab25d588a07411fa3185bbe45c26cfa85a1eb26e7308f334",
+    ),
 ];
 
 #[test]
@@ -77,15 +109,31 @@ fn bundles_of_version_1_are_read_by_every_later_build() {
         assert_eq!(code(&output), 0, "{name}: {}", shown(&output));
         let bundle = &report(&output)["bundle"];
         assert_eq!(bundle["digest"], digest, "{name}");
-        let serial = if name.starts_with("plain") { json!(["frozen", 7]) } else { json!([null, null]) };
-        assert_eq!(json!([bundle["series"], bundle["serial"]]), serial, "{name}");
-        assert_eq!(bundle["signed"], ["signed.tar.zst", "volumes"].contains(&name), "{name}");
+        let serial = if name.starts_with("plain") {
+            json!(["frozen", 7])
+        } else {
+            json!([null, null])
+        };
+        assert_eq!(
+            json!([bundle["series"], bundle["serial"]]),
+            serial,
+            "{name}"
+        );
+        assert_eq!(
+            bundle["signed"],
+            ["signed.tar.zst", "volumes"].contains(&name),
+            "{name}"
+        );
         assert_eq!(
             bundle["partial"].as_array().unwrap().len(),
             usize::from(name.starts_with("inc")),
             "{name}"
         );
-        assert_eq!(!bundle["omitted"].as_array().unwrap().is_empty(), name.starts_with("delta"), "{name}");
+        assert_eq!(
+            !bundle["omitted"].as_array().unwrap().is_empty(),
+            name.starts_with("delta"),
+            "{name}"
+        );
     }
     // all the lock says, and every byte of every blob
     let plain = crate::support::library::Bundle::open(&folder().join("plain.tar.zst")).unwrap();
@@ -100,14 +148,30 @@ fn bundles_of_version_1_are_read_by_every_later_build() {
             assert!(read == *bytes, "{digest}");
         }
     }
-    for (name, names) in
-        [("signed.tar.zst", &["one@example.com", "two@example.com"][..]), ("volumes", &["one@example.com"])]
-    {
+    for (name, names) in [
+        (
+            "signed.tar.zst",
+            &["one@example.com", "two@example.com"][..],
+        ),
+        ("volumes", &["one@example.com"]),
+    ] {
         let (bundle, allowed) = (frozen(name), frozen("allowed_signers"));
-        let verified =
-            report(&site.run(&["verify", &bundle, "--allowed-signers", &allowed, "--output", "json"]));
+        let verified = report(&site.run(&[
+            "verify",
+            &bundle,
+            "--allowed-signers",
+            &allowed,
+            "--output",
+            "json",
+        ]));
         let signers = verified["bundle"]["signers"].as_array().unwrap();
-        assert_eq!(signers.iter().map(|by| &by["principals"]).collect::<Vec<_>>(), names);
+        assert_eq!(
+            signers
+                .iter()
+                .map(|by| &by["principals"])
+                .collect::<Vec<_>>(),
+            names
+        );
     }
 }
 
@@ -117,17 +181,35 @@ fn the_reader_by_the_document_reads_them_too() {
         return;
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/read-bundle.py");
-    let read =
-        |args: &[&str]| String::from_utf8(run(Command::new("python3").arg(script).args(args))).unwrap();
+    let read = |args: &[&str]| {
+        String::from_utf8(run(Command::new("python3").arg(script).args(args))).unwrap()
+    };
     for (name, digest) in DIGESTS {
-        assert!(read(&[&frozen(name), "check"]).contains("entries are good"), "{name}");
+        assert!(
+            read(&[&frozen(name), "check"]).contains("entries are good"),
+            "{name}"
+        );
         let listed = read(&[&frozen(name)]);
-        assert!(listed.starts_with(&format!("bundle digest {digest}, ")), "{name}: {listed}");
-        for (word, of) in
-            [("left out", "delta"), ("lacks file https://", "incomplete"), ("number 7 of frozen", "plain")]
-        {
-            assert_eq!(listed.contains(word), name.starts_with(of), "{name}: {listed}");
+        assert!(
+            listed.starts_with(&format!("bundle digest {digest}, ")),
+            "{name}: {listed}"
+        );
+        for (word, of) in [
+            ("left out", "delta"),
+            ("lacks file https://", "incomplete"),
+            ("number 7 of frozen", "plain"),
+        ] {
+            assert_eq!(
+                listed.contains(word),
+                name.starts_with(of),
+                "{name}: {listed}"
+            );
         }
     }
-    assert_eq!(read(&[&frozen("signed.tar.zst"), "signatures"]).matches("BEGIN SSH").count(), 2);
+    assert_eq!(
+        read(&[&frozen("signed.tar.zst"), "signatures"])
+            .matches("BEGIN SSH")
+            .count(),
+        2
+    );
 }

@@ -1,4 +1,5 @@
-//! A bundle of 4 TiB with holes, made by the document alone: opening it takes what its index takes, and no more.
+//! A bundle of 4 TiB with holes, made by the document alone: opening it takes what its index takes,
+//! and no more.
 
 use super::{code, shown};
 use crate::support::library::Digest;
@@ -17,7 +18,9 @@ fn frame(content: &[u8]) -> Vec<u8> {
     out.extend((content.len() as u32).to_le_bytes());
     let blocks = content.chunks(128 << 10).count();
     for (number, block) in content.chunks(128 << 10).enumerate() {
-        out.extend(&((block.len() as u32) << 3 | u32::from(number + 1 == blocks)).to_le_bytes()[..3]);
+        out.extend(
+            &((block.len() as u32) << 3 | u32::from(number + 1 == blocks)).to_le_bytes()[..3],
+        );
         out.extend(block);
     }
     out.extend(&xxh64(content, 0).to_le_bytes()[..4]);
@@ -27,7 +30,12 @@ fn frame(content: &[u8]) -> Vec<u8> {
 /// File bytes of so much content in stored frames.
 fn stored(size: u64) -> u64 {
     let one = |n: u64| 14 + 3 * n.div_ceil(128 << 10).max(1) + n;
-    size / CHUNK * one(CHUNK) + if size.is_multiple_of(CHUNK) { 0 } else { one(size % CHUNK) }
+    size / CHUNK * one(CHUNK)
+        + if size.is_multiple_of(CHUNK) {
+            0
+        } else {
+            one(size % CHUNK)
+        }
 }
 
 fn tar_header(name: &str, size: u64) -> Vec<u8> {
@@ -44,7 +52,10 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn unhex(hex: &str) -> Vec<u8> {
-    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+    (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
+        .collect()
 }
 
 /// Writes the bundle: a lock of four files of 1 TiB, whose content is a hole.
@@ -52,7 +63,10 @@ fn write(file: &File) {
     let digests: Vec<Digest> = (0..4).map(|n| Digest::sha256(&[n])).collect();
     let mut lock = "# landfall.lock, written by `landfall lock`\nversion: 1\nfiles:\n".to_owned();
     for (n, digest) in digests.iter().enumerate() {
-        lock += &format!("- name: https://h.example/f{n}\n  digest: {digest}\n  size: {}\n", 1u64 << 40);
+        lock += &format!(
+            "- name: https://h.example/f{n}\n  digest: {digest}\n  size: {}\n",
+            1u64 << 40
+        );
     }
     lock += "...\n";
     let index = json!({"schemaVersion": 2, "manifests": []}).to_string();
@@ -65,7 +79,11 @@ fn write(file: &File) {
     for (name, content) in front {
         let offset = end;
         let padding = vec![0; (512 - content.len() % 512) % 512];
-        for piece in [tar_header(name, content.len() as u64), content.as_bytes().to_vec(), padding] {
+        for piece in [
+            tar_header(name, content.len() as u64),
+            content.as_bytes().to_vec(),
+            padding,
+        ] {
             let frame = frame(&piece);
             file.write_all_at(&frame, end).unwrap();
             rows.extend(end.to_le_bytes());
@@ -87,20 +105,39 @@ fn write(file: &File) {
     }
     let (table, size) = (end, 40 * count);
     rows.resize(CHUNK as usize, 0);
-    let mut hashes = vec![hex(b"a hole"); 1 + size.div_ceil(CHUNK) as usize + usize::from(size % 512 > 0)];
+    let mut hashes =
+        vec![hex(b"a hole"); 1 + size.div_ceil(CHUNK) as usize + usize::from(size % 512 > 0)];
     hashes[1] = hex(&frame(&rows));
-    file.write_all_at(&frame(&rows), table + stored(512)).unwrap();
-    end += stored(512) + stored(size) + if size % 512 > 0 { stored(512 - size % 512) } else { 0 };
+    file.write_all_at(&frame(&rows), table + stored(512))
+        .unwrap();
+    end += stored(512)
+        + stored(size)
+        + if size % 512 > 0 {
+            stored(512 - size % 512)
+        } else {
+            0
+        };
     let index = json!({"version": 1, "landfall": "1", "options": {"level": 3}, "requires": [],
         "locks": [{"name": "landfall.lock", "fingerprint": Digest::sha256(lock.as_bytes())}], "partial": [],
         "frames": {"offset": table, "size": size, "hashes": hashes}, "entries": entries});
     let index = index.to_string() + "\n";
     let offset = end + stored(512);
-    let frames: Vec<u8> = index.as_bytes().chunks(CHUNK as usize).flat_map(frame).collect();
+    let frames: Vec<u8> = index
+        .as_bytes()
+        .chunks(CHUNK as usize)
+        .flat_map(frame)
+        .collect();
     let padding = (512 - index.len() % 512) % 512;
-    let mut rest =
-        [frame(&tar_header("landfall-contents.json", index.len() as u64)), frames.clone()].concat();
-    rest.extend(if padding > 0 { frame(&vec![0; padding]) } else { vec![] });
+    let mut rest = [
+        frame(&tar_header("landfall-contents.json", index.len() as u64)),
+        frames.clone(),
+    ]
+    .concat();
+    rest.extend(if padding > 0 {
+        frame(&vec![0; padding])
+    } else {
+        vec![]
+    });
     rest.extend(frame(&[0; 1024]));
     let footer = format!(
         "landfall bundle 1\noffset {offset:020}\nlength {:020}\nframes {}\nsize   {:020}\nsha256 {}\nsigned {:020}\nsigs   {}\n",
@@ -125,19 +162,35 @@ fn opening_four_tebibytes_takes_little_memory() {
     assert!(std::fs::metadata(&path).unwrap().len() > 4 << 40);
     let ls = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_landfall"));
-        command.args(["ls", "huge.tar.zst"]).env_clear().current_dir(dir.path());
+        command
+            .args(["ls", "huge.tar.zst"])
+            .env_clear()
+            .current_dir(dir.path());
         command
     };
     let output = ls().output().unwrap();
     assert_eq!(code(&output), 0, "{}", shown(&output));
-    assert_eq!(shown(&output).matches("https://h.example/f").count(), 4, "{}", shown(&output));
+    assert_eq!(
+        shown(&output).matches("https://h.example/f").count(),
+        4,
+        "{}",
+        shown(&output)
+    );
     if !need(&["python3"]) {
         return;
     }
     let script = "import resource, subprocess, sys\nsubprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)\n\
                   print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
     let mut measured = Command::new("python3");
-    measured.args(["-c", script]).arg(ls().get_program()).args(ls().get_args()).current_dir(dir.path());
-    let kilobytes: u64 = String::from_utf8(run(&mut measured)).unwrap().trim().parse().unwrap();
+    measured
+        .args(["-c", script])
+        .arg(ls().get_program())
+        .args(ls().get_args())
+        .current_dir(dir.path());
+    let kilobytes: u64 = String::from_utf8(run(&mut measured))
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
     assert!(kilobytes < 64 << 10, "{kilobytes} KiB");
 }

@@ -23,7 +23,10 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
         state ^= state << 17;
         state
     };
-    (0..len.div_ceil(8)).flat_map(|_| next().to_le_bytes()).take(len).collect()
+    (0..len.div_ceil(8))
+        .flat_map(|_| next().to_le_bytes())
+        .take(len)
+        .collect()
 }
 
 fn code(output: &Output) -> i32 {
@@ -39,7 +42,10 @@ fn report(output: &Output) -> Value {
 }
 
 fn place_of(bytes: &[u8], part: &[u8]) -> usize {
-    bytes.windows(part.len()).position(|window| window == part).unwrap()
+    bytes
+        .windows(part.len())
+        .position(|window| window == part)
+        .unwrap()
 }
 
 /// Runs a tool of the system; `None` where it is not installed.
@@ -62,7 +68,10 @@ fn the_same_lock_gives_the_same_bytes() {
     // a process that may run on one core works with one thread
     let one_core = which("taskset").is_some();
     if !one_core {
-        skip(&test_name(), "this machine has no taskset, so every run has all threads");
+        skip(
+            &test_name(),
+            "this machine has no taskset, so every run has all threads",
+        );
     }
     for round in 0..rounds(20) {
         let (store, out) = (format!("store-{round}"), format!("{round}.tar.zst"));
@@ -70,12 +79,17 @@ fn the_same_lock_gives_the_same_bytes() {
         let mut command = match round % 2 {
             0 if one_core => {
                 let mut command = Command::new("taskset");
-                command.args(["-c", "0"]).arg(env!("CARGO_BIN_EXE_landfall"));
+                command
+                    .args(["-c", "0"])
+                    .arg(env!("CARGO_BIN_EXE_landfall"));
                 command
             }
             _ => Command::new(env!("CARGO_BIN_EXE_landfall")),
         };
-        let (jobs, path) = ((1 + round % 16).to_string(), std::env::var_os("PATH").unwrap_or_default());
+        let (jobs, path) = (
+            (1 + round % 16).to_string(),
+            std::env::var_os("PATH").unwrap_or_default(),
+        );
         let command = command
             .args(["pack", "--store", &store, "--out", &out, "--jobs", &jobs])
             .env_clear()
@@ -89,8 +103,16 @@ fn the_same_lock_gives_the_same_bytes() {
         fs::remove_file(site.path(&out)).unwrap();
         fs::remove_dir_all(site.path(&store)).unwrap();
     }
-    let names: Vec<_> = fs::read_dir(site.dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert!(!names.iter().any(|name| name.to_string_lossy().ends_with(".partial")), "{names:?}");
+    let names: Vec<_> = fs::read_dir(site.dir.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    assert!(
+        !names
+            .iter()
+            .any(|name| name.to_string_lossy().ends_with(".partial")),
+        "{names:?}"
+    );
 
     let output = site.run(&["pack", "-o", "D.tar.zst", "--level", "9"]);
     assert!(!shown(&output).contains(&digest_of(&site.run(&["verify", "B.tar.zst"]))));
@@ -99,7 +121,10 @@ fn the_same_lock_gives_the_same_bytes() {
 /// The bundle digest that a command prints.
 fn digest_of(output: &Output) -> String {
     let text = shown(output);
-    let line = text.lines().find(|line| line.contains("bundle digest")).unwrap_or_else(|| panic!("{text}"));
+    let line = text
+        .lines()
+        .find(|line| line.contains("bundle digest"))
+        .unwrap_or_else(|| panic!("{text}"));
     line.split_whitespace().last().unwrap().to_owned()
 }
 
@@ -108,7 +133,10 @@ fn pack_verify_and_ls_tell_the_same() {
     let site = Site::new();
     let packed = site.run(&["pack", "-o", "B", "--output", "json"]);
     let packed = report(&packed);
-    assert_eq!((&packed["command"], &packed["status"]), (&json!("pack"), &json!("done")));
+    assert_eq!(
+        (&packed["command"], &packed["status"]),
+        (&json!("pack"), &json!("done"))
+    );
     assert_eq!(packed["totals"]["done"], 4);
     let size = fs::metadata(site.path("B")).unwrap().len();
     assert_eq!(packed["bundle"]["bytes"], size);
@@ -129,11 +157,23 @@ fn pack_verify_and_ls_tell_the_same() {
     );
 
     let text = shown(&site.run(&["ls", "B"]));
-    let line = text.lines().find(|line| line.contains("quay.io/example/app:v1")).unwrap();
-    assert!(line.contains("linux/amd64,linux/arm64") && line.starts_with("image"), "{text}");
-    assert!(!text.contains("partial") && text.contains("kubelet"), "{text}");
+    let line = text
+        .lines()
+        .find(|line| line.contains("quay.io/example/app:v1"))
+        .unwrap();
+    assert!(
+        line.contains("linux/amd64,linux/arm64") && line.starts_with("image"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("partial") && text.contains("kubelet"),
+        "{text}"
+    );
     let locks = shown(&site.run(&["ls", "landfall.lock"]));
-    assert!(locks.contains(line) && locks.contains(&site.lock.fingerprint().to_string()), "{locks}");
+    assert!(
+        locks.contains(line) && locks.contains(&site.lock.fingerprint().to_string()),
+        "{locks}"
+    );
 }
 
 #[test]
@@ -143,19 +183,39 @@ fn what_is_expected_is_compared() {
     let digest = digest_of(&site.run(&["verify", "B.tar.zst"]));
     let fingerprint = site.lock.fingerprint().to_string();
     for expect in [&digest, &fingerprint] {
-        assert_eq!(code(&site.run(&["verify", "B.tar.zst", "--expect", expect])), 0);
+        assert_eq!(
+            code(&site.run(&["verify", "B.tar.zst", "--expect", expect])),
+            0
+        );
     }
     let other = Digest::sha256(b"other").to_string();
     let output = site.run(&["verify", "B.tar.zst", "--expect", &other]);
     assert_eq!(code(&output), 4);
-    assert!(shown(&output).contains(&other) && shown(&output).contains(&digest), "{}", shown(&output));
-    assert_eq!(code(&site.run(&["verify", "B.tar.zst", "--lock", "landfall.lock"])), 0);
-    let shorter = Lock { images: vec![], ..site.lock.clone() };
+    assert!(
+        shown(&output).contains(&other) && shown(&output).contains(&digest),
+        "{}",
+        shown(&output)
+    );
+    assert_eq!(
+        code(&site.run(&["verify", "B.tar.zst", "--lock", "landfall.lock"])),
+        0
+    );
+    let shorter = Lock {
+        images: vec![],
+        ..site.lock.clone()
+    };
     fs::write(site.path("other.lock"), shorter.to_text()).unwrap();
     let output = site.run(&["verify", "B.tar.zst", "--lock", "other.lock"]);
     assert_eq!(code(&output), 4);
-    assert!(shown(&output).contains(&shorter.fingerprint().to_string()), "{}", shown(&output));
-    assert_eq!(code(&site.run(&["verify", "B.tar.zst", "--expect", "sha256:1"])), 2);
+    assert!(
+        shown(&output).contains(&shorter.fingerprint().to_string()),
+        "{}",
+        shown(&output)
+    );
+    assert_eq!(
+        code(&site.run(&["verify", "B.tar.zst", "--expect", "sha256:1"])),
+        2
+    );
     assert_eq!(code(&site.run(&["verify", "absent.tar.zst"])), 2);
     assert_eq!(code(&site.run(&["ls", "absent.tar.zst"])), 2);
 }
@@ -168,7 +228,9 @@ fn tar_and_zstd_read_it() {
     let site = Site::new();
     let bundle = site.pack();
     let bundle = bundle.to_str().unwrap();
-    let Some(listed) = tool("tar_and_zstd_read_it", "tar", &["--zstd", "-tf", bundle]) else { return };
+    let Some(listed) = tool("tar_and_zstd_read_it", "tar", &["--zstd", "-tf", bundle]) else {
+        return;
+    };
     let names = String::from_utf8(listed.stdout).unwrap();
     let names: Vec<&str> = names.lines().collect();
     assert_eq!(names[..3], ["oci-layout", "index.json", "landfall.lock"]);
@@ -176,8 +238,14 @@ fn tar_and_zstd_read_it() {
     let out = site.path("out");
     fs::create_dir(&out).unwrap();
     let args = ["--zstd", "-xf", bundle, "-C", out.to_str().unwrap()];
-    let Some(unpacked) = tool("tar_and_zstd_read_it", "tar", &args) else { return };
-    assert!(unpacked.status.success() && unpacked.stderr.is_empty(), "{}", shown(&unpacked));
+    let Some(unpacked) = tool("tar_and_zstd_read_it", "tar", &args) else {
+        return;
+    };
+    assert!(
+        unpacked.status.success() && unpacked.stderr.is_empty(),
+        "{}",
+        shown(&unpacked)
+    );
     let mut found = 0;
     for (digest, bytes) in &site.blobs {
         if let Ok(there) = fs::read(out.join(digest.layout_path())) {
@@ -185,20 +253,38 @@ fn tar_and_zstd_read_it() {
             found += 1;
         }
     }
-    assert_eq!(found, site.blobs.len() - 3, "the third platform of the trimmed image stays out");
-    assert_eq!(fs::read_to_string(out.join("landfall.lock")).unwrap(), site.lock.to_text());
-    let trimmed = site.lock.images.iter().find_map(|image| image.trimmed.as_ref()).unwrap();
+    assert_eq!(
+        found,
+        site.blobs.len() - 3,
+        "the third platform of the trimmed image stays out"
+    );
+    assert_eq!(
+        fs::read_to_string(out.join("landfall.lock")).unwrap(),
+        site.lock.to_text()
+    );
+    let trimmed = site
+        .lock
+        .images
+        .iter()
+        .find_map(|image| image.trimmed.as_ref())
+        .unwrap();
     let trimmed_bytes = fs::read(out.join(trimmed.digest.layout_path())).unwrap();
     assert!(trimmed.digest.matches(&trimmed_bytes));
 
-    let Some(tested) = tool("tar_and_zstd_read_it", "zstd", &["-t", bundle]) else { return };
+    let Some(tested) = tool("tar_and_zstd_read_it", "zstd", &["-t", bundle]) else {
+        return;
+    };
     assert!(tested.status.success(), "{}", shown(&tested));
     // the checksums in stored frames are real: zstd finds a flipped bit in one
     let mut bytes = fs::read(bundle).unwrap();
     let at = place_of(&bytes, &noise(4, 70_000)[1000..1064]);
     bytes[at] ^= 4;
     fs::write(site.path("flipped.zst"), bytes).unwrap();
-    let flipped = tool("tar_and_zstd_read_it", "zstd", &["-t", site.path("flipped.zst").to_str().unwrap()]);
+    let flipped = tool(
+        "tar_and_zstd_read_it",
+        "zstd",
+        &["-t", site.path("flipped.zst").to_str().unwrap()],
+    );
     assert!(!flipped.unwrap().status.success());
 }
 
@@ -212,16 +298,32 @@ fn a_bundle_goes_through_a_pipe() {
     let landfall = env!("CARGO_BIN_EXE_landfall");
     let script = format!("{landfall} pack -o - --progress none --report report.json | cat > piped");
     let mut command = Command::new("sh");
-    command.args(["-ec", &script]).current_dir(site.dir.path()).env("LANDFALL_STORE", site.path("store"));
+    command
+        .args(["-ec", &script])
+        .current_dir(site.dir.path())
+        .env("LANDFALL_STORE", site.path("store"));
     let output = command.output().unwrap();
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert!(fs::read(site.path("piped")).unwrap() == whole);
-    assert!(output.stdout.is_empty() && shown(&output).contains("bundle digest"), "{}", shown(&output));
-    let report: Value = serde_json::from_slice(&fs::read(site.path("report.json")).unwrap()).unwrap();
+    assert!(
+        output.stdout.is_empty() && shown(&output).contains("bundle digest"),
+        "{}",
+        shown(&output)
+    );
+    let report: Value =
+        serde_json::from_slice(&fs::read(site.path("report.json")).unwrap()).unwrap();
     assert_eq!(report["bundle"]["bytes"], whole.len());
     assert!(!site.path("-").exists());
-    for bad in [&["--output", "json"][..], &["--volume-size", "2M"], &["--include-self"]] {
-        assert_eq!(code(&site.run(&[&["pack", "-o", "-"], bad].concat())), 2, "{bad:?}");
+    for bad in [
+        &["--output", "json"][..],
+        &["--volume-size", "2M"],
+        &["--include-self"],
+    ] {
+        assert_eq!(
+            code(&site.run(&[&["pack", "-o", "-"], bad].concat())),
+            2,
+            "{bad:?}"
+        );
     }
 }
 
@@ -231,19 +333,38 @@ fn skopeo_reads_it_as_an_oci_archive() {
     let bundle = site.pack();
     let source = format!("oci-archive:{}:quay.io/example/app:v1", bundle.display());
     let test = "skopeo_reads_it_as_an_oci_archive";
-    let Some(raw) = tool(test, "skopeo", &["inspect", "--raw", &source]) else { return };
-    let image = site.lock.images.iter().find(|image| image.name.repository == "example/app").unwrap();
+    let Some(raw) = tool(test, "skopeo", &["inspect", "--raw", &source]) else {
+        return;
+    };
+    let image = site
+        .lock
+        .images
+        .iter()
+        .find(|image| image.name.repository == "example/app")
+        .unwrap();
     assert!(image.digest.matches(&raw.stdout), "{}", shown(&raw));
     let out = site.path("dir");
     let target = format!("dir:{}", out.display());
     // skopeo's dir: cannot keep a sha512 layer; this image has none
-    let policy = ["--insecure-policy", "copy", "--all", "--preserve-digests", &source, &target];
+    let policy = [
+        "--insecure-policy",
+        "copy",
+        "--all",
+        "--preserve-digests",
+        &source,
+        &target,
+    ];
     let copied = tool(test, "skopeo", &policy).unwrap();
     assert!(copied.status.success(), "{}", shown(&copied));
     let manifest = fs::read(out.join("manifest.json")).unwrap();
     assert!(image.digest.matches(&manifest));
     for blob in &image.blobs {
-        assert!(blob.digest.matches(&fs::read(out.join(blob.digest.hex())).unwrap()), "{}", blob.digest);
+        assert!(
+            blob.digest
+                .matches(&fs::read(out.join(blob.digest.hex())).unwrap()),
+            "{}",
+            blob.digest
+        );
     }
     let file = site.lock.entries().pop().unwrap();
     let source = format!("oci-archive:{}:{}", bundle.display(), file.layout_name);
@@ -256,7 +377,10 @@ fn every_flipped_bit_and_every_cut_is_found() {
     let site = Site::new();
     let bundle = site.pack();
     let good = fs::read(&bundle).unwrap();
-    let rounds = std::env::var("LANDFALL_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let rounds = std::env::var("LANDFALL_TEST_ROUNDS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(1);
     let places = noise(99, 40 * rounds * 8);
     for place in places.chunks_exact(8) {
         let place = u64::from_le_bytes(place.try_into().unwrap()) as usize % (good.len() * 8);
@@ -295,13 +419,27 @@ fn a_damaged_blob_is_named() {
 #[test]
 fn an_incomplete_store_is_refused_unless_that_is_wanted() {
     let site = Site::new();
-    let kubelet = site.lock.files.iter().find(|file| file.name.ends_with("kubelet")).unwrap();
+    let kubelet = site
+        .lock
+        .files
+        .iter()
+        .find(|file| file.name.ends_with("kubelet"))
+        .unwrap();
     site.without(&kubelet.digest);
     let output = site.run(&["pack", "-o", "B", "--output", "json"]);
     assert_eq!(code(&output), 3);
     let refused = report(&output);
-    assert_eq!((&refused["totals"]["missing"], &refused["totals"]["present"]), (&json!(1), &json!(3)));
-    assert!(refused["error"]["message"].as_str().unwrap().contains(&kubelet.name), "{refused}");
+    assert_eq!(
+        (&refused["totals"]["missing"], &refused["totals"]["present"]),
+        (&json!(1), &json!(3))
+    );
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains(&kubelet.name),
+        "{refused}"
+    );
     assert!(!site.path("B").exists() && !site.path("B.partial").exists());
 
     let output = site.run(&["pack", "-o", "B", "--allow-partial"]);
@@ -313,12 +451,18 @@ fn an_incomplete_store_is_refused_unless_that_is_wanted() {
     let output = site.run(&["verify", "B", "--allow-partial"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let listed = report(&site.run(&["ls", "B", "--output", "json"]));
-    assert_eq!(listed["bundle"]["partial"], json!([{"kind": "file", "name": kubelet.name}]));
+    assert_eq!(
+        listed["bundle"]["partial"],
+        json!([{"kind": "file", "name": kubelet.name}])
+    );
     assert_eq!(listed["totals"]["present"], 3);
     // the sidecar went with it, and nothing else did
     let bundle = Bundle::open(&site.path("B")).unwrap();
     assert_eq!(bundle.stat(&kubelet.sidecars[0].digest).unwrap(), None);
-    assert_eq!(bundle.stat(&site.lock.files[1].digest).unwrap(), Some(70_000));
+    assert_eq!(
+        bundle.stat(&site.lock.files[1].digest).unwrap(),
+        Some(70_000)
+    );
 }
 
 #[test]
@@ -333,19 +477,34 @@ fn a_lock_with_losses_is_partial_only_where_they_are_not_accepted() {
     site.lock.missing = vec![accepted("quay.io/gone/app:v1", "9999-12-31")];
     site.lock();
     let output = site.run(&["pack", "-o", "B", "--output", "json"]);
-    assert_eq!((code(&output), &report(&output)["totals"]["skipped"]), (0, &json!(1)));
+    assert_eq!(
+        (code(&output), &report(&output)["totals"]["skipped"]),
+        (0, &json!(1))
+    );
     // it makes nothing partial, and everybody is told
     for verb in ["verify", "ls"] {
         let output = site.run(&[verb, "B", "--output", "json"]);
-        assert_eq!((code(&output), &report(&output)["totals"]["skipped"]), (0, &json!(1)));
+        assert_eq!(
+            (code(&output), &report(&output)["totals"]["skipped"]),
+            (0, &json!(1))
+        );
         let text = shown(&site.run(&[verb, "B"]));
-        let line = "accepted image quay.io/gone/app:v1: removed upstream (accepted until 9999-12-31)";
-        assert!(text.contains(line) && !text.contains("partial"), "{verb}: {text}");
+        let line =
+            "accepted image quay.io/gone/app:v1: removed upstream (accepted until 9999-12-31)";
+        assert!(
+            text.contains(line) && !text.contains("partial"),
+            "{verb}: {text}"
+        );
     }
 
-    site.lock.missing.push(accepted("quay.io/gone/other:v1", "2020-01-01"));
-    site.lock.unresolved =
-        vec![Unresolved { kind: ItemKind::File, name: "https://h/f".into(), cause: "404".into() }];
+    site.lock
+        .missing
+        .push(accepted("quay.io/gone/other:v1", "2020-01-01"));
+    site.lock.unresolved = vec![Unresolved {
+        kind: ItemKind::File,
+        name: "https://h/f".into(),
+        cause: "404".into(),
+    }];
     site.lock();
     let output = site.run(&["pack", "-o", "C"]);
     assert_eq!(code(&output), 3);
@@ -357,22 +516,43 @@ fn a_lock_with_losses_is_partial_only_where_they_are_not_accepted() {
     assert_eq!(code(&site.run(&["pack", "-o", "C", "--allow-partial"])), 3);
     assert_eq!(code(&site.run(&["verify", "C"])), 4);
     let output = site.run(&["verify", "C", "--allow-partial", "--output", "json"]);
-    assert_eq!((code(&output), &report(&output)["totals"]["missing"]), (0, &json!(2)));
+    assert_eq!(
+        (code(&output), &report(&output)["totals"]["missing"]),
+        (0, &json!(2))
+    );
     let text = shown(&site.run(&["ls", "C"]));
-    for lost in ["missing  image quay.io/gone/other:v1: ", "missing  file https://h/f: 404"] {
-        assert!(text.contains("partial; it lacks") && text.contains(lost), "{text}");
+    for lost in [
+        "missing  image quay.io/gone/other:v1: ",
+        "missing  file https://h/f: 404",
+    ] {
+        assert!(
+            text.contains("partial; it lacks") && text.contains(lost),
+            "{text}"
+        );
     }
     // nobody of the far side takes it without being told to
-    for verb in [&["push", "C", "--to", "127.0.0.1:1"][..], &["serve", "C", "--listen", "127.0.0.1:0"]] {
+    for verb in [
+        &["push", "C", "--to", "127.0.0.1:1"][..],
+        &["serve", "C", "--listen", "127.0.0.1:0"],
+    ] {
         let output = site.run(verb);
-        assert!(code(&output) == 4 && shown(&output).contains("--allow-partial"), "{}", shown(&output));
+        assert!(
+            code(&output) == 4 && shown(&output).contains("--allow-partial"),
+            "{}",
+            shown(&output)
+        );
     }
 }
 
 #[test]
 fn a_damaged_store_packs_nothing() {
     let site = Site::new();
-    let file = site.lock.files.iter().find(|file| file.name.ends_with("kubelet")).unwrap();
+    let file = site
+        .lock
+        .files
+        .iter()
+        .find(|file| file.name.ends_with("kubelet"))
+        .unwrap();
     let path = site.path("store").join(file.digest.layout_path());
     let mut bytes = fs::read(&path).unwrap();
     bytes[500_000] ^= 1;
@@ -381,11 +561,15 @@ fn a_damaged_store_packs_nothing() {
     let output = site.run(&["pack", "-o", "B"]);
     assert_eq!(code(&output), 3);
     assert!(
-        shown(&output).contains(&file.name) && shown(&output).contains("refused: 1 item would be missing"),
+        shown(&output).contains(&file.name)
+            && shown(&output).contains("refused: 1 item would be missing"),
         "{}",
         shown(&output)
     );
-    assert_eq!(fs::read_to_string(site.path("B")).unwrap(), "what was there before");
+    assert_eq!(
+        fs::read_to_string(site.path("B")).unwrap(),
+        "what was there before"
+    );
     assert!(!site.path("B.partial").exists());
 }
 
@@ -399,8 +583,15 @@ fn a_dry_run_and_a_bad_place_write_nothing() {
     assert!(fs::metadata(site.pack()).unwrap().len() <= needed);
     let output = site.run(&["pack", "-o", "no/such/folder/B"]);
     assert_eq!(code(&output), 1);
-    assert!(shown(&output).contains("no/such/folder/B"), "{}", shown(&output));
-    assert_eq!(code(&site.run(&["pack", "-o", "B", "--lock", "absent.lock"])), 2);
+    assert!(
+        shown(&output).contains("no/such/folder/B"),
+        "{}",
+        shown(&output)
+    );
+    assert_eq!(
+        code(&site.run(&["pack", "-o", "B", "--lock", "absent.lock"])),
+        2
+    );
     assert_eq!(code(&site.run(&["pack", "-o", "B", "--level", "20"])), 2);
 }
 
@@ -411,10 +602,23 @@ fn blobs_are_read_from_any_offset() {
     for seed_and_len in [(1, (2 << 20) + 4321), (2, 5000), (4, 70_000)] {
         let bytes = noise(seed_and_len.0, seed_and_len.1);
         let (digest, _) = site.blobs.iter().find(|(_, blob)| *blob == bytes).unwrap();
-        let odd = [0, 1, 4097, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, bytes.len() - 1, bytes.len()];
+        let odd = [
+            0,
+            1,
+            4097,
+            (1 << 20) - 1,
+            1 << 20,
+            (1 << 20) + 1,
+            bytes.len() - 1,
+            bytes.len(),
+        ];
         for offset in odd.into_iter().filter(|offset| *offset <= bytes.len()) {
             let mut rest = Vec::new();
-            bundle.open(digest, offset as u64).unwrap().read_to_end(&mut rest).unwrap();
+            bundle
+                .open(digest, offset as u64)
+                .unwrap()
+                .read_to_end(&mut rest)
+                .unwrap();
             assert!(rest == bytes[offset..], "{digest} from {offset}");
         }
     }
@@ -432,11 +636,25 @@ fn a_reader_written_from_the_document_alone_reads_it() {
     if tool(test, "zstd", &["--version"]).is_none() {
         return;
     }
-    let Some(listed) = tool(test, "python3", &[script, bundle]) else { return };
+    let Some(listed) = tool(test, "python3", &[script, bundle]) else {
+        return;
+    };
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
-    assert!(text.contains(&digest_of(&site.run(&["verify", bundle]))), "{}", shown(&listed));
-    for (digest, bytes) in site.blobs.iter().filter(|(digest, _)| text.contains(&digest.hex())) {
+    assert!(
+        text.contains(&digest_of(&site.run(&["verify", bundle]))),
+        "{}",
+        shown(&listed)
+    );
+    for (digest, bytes) in site
+        .blobs
+        .iter()
+        .filter(|(digest, _)| text.contains(&digest.hex()))
+    {
         let read = tool(test, "python3", &[script, bundle, &digest.to_string()]).unwrap();
-        assert!(read.stdout == *bytes, "{digest}: {}", String::from_utf8_lossy(&read.stderr));
+        assert!(
+            read.stdout == *bytes,
+            "{digest}: {}",
+            String::from_utf8_lossy(&read.stderr)
+        );
     }
 }

@@ -22,20 +22,34 @@ pub(super) struct Site {
 impl Site {
     pub(super) fn put(&mut self, algorithm: Algorithm, bytes: Vec<u8>, kind: &str) -> Descriptor {
         let digest = Digest::of(algorithm, &bytes);
-        let descriptor =
-            Descriptor { digest: digest.clone(), size: bytes.len() as u64, media_type: kind.into() };
+        let descriptor = Descriptor {
+            digest: digest.clone(),
+            size: bytes.len() as u64,
+            media_type: kind.into(),
+        };
         self.blobs.push((digest, bytes));
         descriptor
     }
 
-    pub(super) fn manifest(&mut self, architecture: &str, layers: &[Descriptor]) -> (Descriptor, Descriptor) {
+    pub(super) fn manifest(
+        &mut self,
+        architecture: &str,
+        layers: &[Descriptor],
+    ) -> (Descriptor, Descriptor) {
         let config = json!({"os": "linux", "architecture": architecture,
             "rootfs": {"type": "layers", "diff_ids": layers.iter().map(|l| &l.digest).collect::<Vec<_>>()}});
-        let config = self.put(Algorithm::Sha256, config.to_string().into_bytes(), media_type::OCI_CONFIG);
+        let config = self.put(
+            Algorithm::Sha256,
+            config.to_string().into_bytes(),
+            media_type::OCI_CONFIG,
+        );
         let manifest = json!({"schemaVersion": 2, "mediaType": media_type::OCI_MANIFEST,
             "config": config, "layers": layers});
         let bytes = serde_json::to_vec_pretty(&manifest).unwrap();
-        (self.put(Algorithm::Sha256, bytes, media_type::OCI_MANIFEST), config)
+        (
+            self.put(Algorithm::Sha256, bytes, media_type::OCI_MANIFEST),
+            config,
+        )
     }
 
     pub(super) fn image(&mut self, name: &str, arches: &[(&str, Vec<Descriptor>)], keep: usize) {
@@ -59,14 +73,25 @@ impl Site {
         }
         blobs.sort();
         blobs.dedup();
-        let index = json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": children});
+        let index =
+            json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": children});
         let index = index.to_string().into_bytes();
-        let kept = manifests.iter().map(|manifest| manifest.digest.clone()).collect();
+        let kept = manifests
+            .iter()
+            .map(|manifest| manifest.digest.clone())
+            .collect();
         let trimmed = trim_index(&index, &kept).unwrap();
-        let trimmed = (keep < arches.len())
-            .then(|| Trimmed { digest: Digest::sha256(&trimmed), size: trimmed.len() as u64 });
+        let trimmed = (keep < arches.len()).then(|| Trimmed {
+            digest: Digest::sha256(&trimmed),
+            size: trimmed.len() as u64,
+        });
         let top = self.put(Algorithm::Sha256, index, media_type::OCI_INDEX);
-        self.lock.images.push(Image { manifests, blobs, trimmed, ..Image::new(name.parse().unwrap(), top) });
+        self.lock.images.push(Image {
+            manifests,
+            blobs,
+            trimmed,
+            ..Image::new(name.parse().unwrap(), top)
+        });
     }
 
     pub(super) fn file(&mut self, url: &str, bytes: Vec<u8>) {
@@ -93,18 +118,34 @@ impl Site {
     /// Two images that share a layer, one of them trimmed; two files; a sha512 layer, an empty one,
     /// a stored and a compressed blob of several frames.
     pub(super) fn new() -> Site {
-        let lock = Lock { version: 1, ..Lock::default() };
-        let mut site = Site { dir: tempfile::tempdir().unwrap(), blobs: vec![], lock };
+        let lock = Lock {
+            version: 1,
+            ..Lock::default()
+        };
+        let mut site = Site {
+            dir: tempfile::tempdir().unwrap(),
+            blobs: vec![],
+            lock,
+        };
         let shared = site.put(Algorithm::Sha256, noise(1, (2 << 20) + 4321), GZIP);
         let plain = site.put(Algorithm::Sha256, b"layer ".repeat(2000), TAR);
         let sha512 = site.put(Algorithm::Sha512, noise(2, 5000), GZIP);
         let empty = site.put(Algorithm::Sha256, vec![], TAR);
         let (amd, arm) = (vec![shared.clone(), plain.clone()], vec![shared.clone()]);
-        site.image("quay.io/example/app:v1", &[("amd64", amd), ("arm64", arm)], 2);
+        site.image(
+            "quay.io/example/app:v1",
+            &[("amd64", amd), ("arm64", arm)],
+            2,
+        );
         let other = site.put(Algorithm::Sha256, noise(3, 512), GZIP);
-        let wide = [("amd64", vec![shared, empty, sha512]), ("s390x", vec![other])];
+        let wide = [
+            ("amd64", vec![shared, empty, sha512]),
+            ("s390x", vec![other]),
+        ];
         site.image("docker.io/library/tool:2.0", &wide, 1);
-        let kubelet: Vec<u8> = (0..200_000u32).flat_map(|n| (n / 7).to_string().into_bytes()).collect();
+        let kubelet: Vec<u8> = (0..200_000u32)
+            .flat_map(|n| (n / 7).to_string().into_bytes())
+            .collect();
         site.file("https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet", kubelet);
         site.file("https://example.com/cni-plugins.tgz", noise(4, 70_000));
         site.fill("store", 0);
@@ -114,16 +155,35 @@ impl Site {
 
     /// Much like it, of some KB.
     pub(super) fn small() -> Site {
-        let lock = Lock { version: 1, name: Some("frozen".into()), ..Lock::default() };
-        let mut site = Site { dir: tempfile::tempdir().unwrap(), blobs: vec![], lock };
+        let lock = Lock {
+            version: 1,
+            name: Some("frozen".into()),
+            ..Lock::default()
+        };
+        let mut site = Site {
+            dir: tempfile::tempdir().unwrap(),
+            blobs: vec![],
+            lock,
+        };
         let shared = site.put(Algorithm::Sha256, noise(1, 2100), GZIP);
         let plain = site.put(Algorithm::Sha256, b"layer ".repeat(900), TAR);
         let sha512 = site.put(Algorithm::Sha512, noise(2, 700), GZIP);
         let empty = site.put(Algorithm::Sha256, vec![], TAR);
         let (amd, arm) = (vec![shared.clone(), plain, empty], vec![shared, sha512]);
-        site.image("quay.io/example/app:v1", &[("amd64", amd), ("arm64", arm.clone())], 2);
-        site.image("docker.io/library/tool:2.0", &[("amd64", arm), ("s390x", vec![])], 1);
-        site.file("https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet", b"kubelet ".repeat(700));
+        site.image(
+            "quay.io/example/app:v1",
+            &[("amd64", amd), ("arm64", arm.clone())],
+            2,
+        );
+        site.image(
+            "docker.io/library/tool:2.0",
+            &[("amd64", arm), ("s390x", vec![])],
+            1,
+        );
+        site.file(
+            "https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet",
+            b"kubelet ".repeat(700),
+        );
         site.file("https://example.com/cni-plugins.tgz", noise(4, 3000));
         site.fill("store", 0);
         site.lock();

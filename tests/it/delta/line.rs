@@ -22,15 +22,33 @@ impl Line {
         let place = Place::new();
         let (registry, files) = (own_registry(), file_server(&place.path("www")));
         let images = Images::new(place.path("layout"));
-        let names =
-            [("base", 300_000), ("a1", 3000), ("a2", 4000), ("a3", 5000), ("tool", 6000), ("new", 7000)];
+        let names = [
+            ("base", 300_000),
+            ("a1", 3000),
+            ("a2", 4000),
+            ("a3", 5000),
+            ("tool", 6000),
+            ("new", 7000),
+        ];
         let layers: Vec<(&str, Value)> = names
             .iter()
             .enumerate()
-            .map(|(seed, (name, size))| (*name, images.layer(&[(name, &noise(seed as u64 + 1, *size))])))
+            .map(|(seed, (name, size))| {
+                (
+                    *name,
+                    images.layer(&[(name, &noise(seed as u64 + 1, *size))]),
+                )
+            })
             .collect();
         let image = |wanted: &[&str]| {
-            let of = |name: &&str| layers.iter().find(|(known, _)| known == name).unwrap().1.clone();
+            let of = |name: &&str| {
+                layers
+                    .iter()
+                    .find(|(known, _)| known == name)
+                    .unwrap()
+                    .1
+                    .clone()
+            };
             images.image("linux/amd64", &wanted.iter().map(of).collect::<Vec<_>>())
         };
         let tool = noise(99, 80_000);
@@ -51,7 +69,10 @@ impl Line {
             ("3", &["one/app:3", "three/new:1"]),
         ];
         for (release, list) in releases {
-            let images: String = list.iter().map(|name| format!("- {host}/{name}\n")).collect();
+            let images: String = list
+                .iter()
+                .map(|name| format!("- {host}/{name}\n"))
+                .collect();
             let manifest = format!(
                 "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages:\n{images}files:\n- {{url: \"{}/tool\", checksum: \"{}\"}}\n",
                 files.url(),
@@ -62,7 +83,13 @@ impl Line {
             place.ok(&[&["lock", "-f", &manifest_file, "--lock", &lock], &STORE[..]].concat());
             place.ok(&[&["pull", "--lock", &lock], &STORE[..]].concat());
         }
-        Line { place, images, layers, tool, servers: [registry, files] }
+        Line {
+            place,
+            images,
+            layers,
+            tool,
+            servers: [registry, files],
+        }
     }
 
     pub(super) fn digest(&self, layer: &str) -> String {
@@ -84,23 +111,43 @@ impl Line {
 
     /// The full bundle of release 1, and deltas of 2 since that and of 3 since the delta.
     pub(super) fn chain(&self) -> [Value; 3] {
-        [self.pack("1", "b1", &[]), self.pack("2", "d2", &["b1"]), self.pack("3", "d3", &["d2"])]
+        [
+            self.pack("1", "b1", &[]),
+            self.pack("2", "d2", &["b1"]),
+            self.pack("3", "d3", &["d2"]),
+        ]
     }
 
     /// The names of what a bundle leaves out.
     pub(super) fn omitted(&self, bundle: &Value) -> BTreeSet<String> {
         let tool = ("the file", self.tool_digest());
-        let names: Vec<(&str, String)> =
-            self.layers.iter().map(|(name, _)| (*name, self.digest(name))).chain([tool]).collect();
+        let names: Vec<(&str, String)> = self
+            .layers
+            .iter()
+            .map(|(name, _)| (*name, self.digest(name)))
+            .chain([tool])
+            .collect();
         let name = |blob: &Value| {
             let digest = blob["digest"].as_str().unwrap();
-            names.iter().find(|(_, known)| known == digest).map_or(digest, |(name, _)| name).to_owned()
+            names
+                .iter()
+                .find(|(_, known)| known == digest)
+                .map_or(digest, |(name, _)| name)
+                .to_owned()
         };
-        bundle["omitted"].as_array().unwrap().iter().map(name).collect()
+        bundle["omitted"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(name)
+            .collect()
     }
 
     pub(super) fn push(&self, exit: i32, files: &[&str], to: &str, more: &[&str]) -> Value {
-        self.place.json(exit, &[&["push"], files, &["--to", to, "--plain-http", to], more].concat())
+        self.place.json(
+            exit,
+            &[&["push"], files, &["--to", to, "--plain-http", to], more].concat(),
+        )
     }
 
     /// Whether all of a release stands at the registry: every tag, manifest, config and layer.
@@ -108,19 +155,26 @@ impl Line {
         let lock = self.place.read(&format!("{release}.lock"));
         let source = self.servers[0].address.as_str();
         let prefix = format!("- name: \"{source}/");
-        let names = lock.lines().filter_map(|line| line.strip_prefix(&prefix)?.strip_suffix('"'));
+        let names = lock
+            .lines()
+            .filter_map(|line| line.strip_prefix(&prefix)?.strip_suffix('"'));
         let names: Vec<&str> = names.collect();
         assert!(names.len() > 1, "{lock}");
         for name in names {
             let (repository, tag) = name.split_once(':').unwrap();
-            let (wanted, found) =
-                (http::manifest(source, repository, tag), http::manifest(&registry.address, repository, tag));
+            let (wanted, found) = (
+                http::manifest(source, repository, tag),
+                http::manifest(&registry.address, repository, tag),
+            );
             assert_eq!((wanted.status, found.status), (200, 200), "{name}");
             assert_eq!(wanted.body, found.body, "{name}");
             let manifest = found.json();
             let layers = manifest["layers"].as_array().unwrap().iter();
             for blob in layers.chain([&manifest["config"]]) {
-                let target = format!("/v2/{repository}/blobs/{}", blob["digest"].as_str().unwrap());
+                let target = format!(
+                    "/v2/{repository}/blobs/{}",
+                    blob["digest"].as_str().unwrap()
+                );
                 let answer = http::request("GET", &registry.address, &target, &[], b"");
                 assert_eq!(answer.status, 200, "{name} {target}");
                 assert_eq!(sha256(&answer.body), blob["digest"].as_str().unwrap());

@@ -1,5 +1,5 @@
-//! Deltas: packed since bundles, locks and receipts; delivered with their bases, a store, or what the registry
-//! has; refused by name where something is nowhere.
+//! Deltas: packed since bundles, locks and receipts; delivered with their bases, a store, or what
+//! the registry has; refused by name where something is nowhere.
 
 mod line;
 
@@ -34,25 +34,48 @@ fn a_chain_of_deltas_arrives_with_all_its_files() {
     let place = &line.place;
     let [full, second, third] = line.chain();
     assert_eq!(line.omitted(&full), set(&[]));
-    assert_eq!(line.omitted(&second), set(&["base", "a1", "tool", "the file"]));
+    assert_eq!(
+        line.omitted(&second),
+        set(&["base", "a1", "tool", "the file"])
+    );
     // what the second left out counts as what its receiver has; of a1 nothing is needed any more
-    assert_eq!(line.omitted(&third), set(&["base", "a2", "new", "the file"]));
-    assert!(second["bytes"].as_u64().unwrap() < full["bytes"].as_u64().unwrap() / 10, "{second}");
+    assert_eq!(
+        line.omitted(&third),
+        set(&["base", "a2", "new", "the file"])
+    );
+    assert!(
+        second["bytes"].as_u64().unwrap() < full["bytes"].as_u64().unwrap() / 10,
+        "{second}"
+    );
     assert_eq!(second["bases"][0]["digest"], full["digest"]);
 
     // alone it is good, and says what it needs
     let told = place.ok(&["verify", "d2"]);
     let base = full["digest"].as_str().unwrap();
-    assert!(told.contains(&format!("good, needs base  bundle {base}")), "{told}");
+    assert!(
+        told.contains(&format!("good, needs base  bundle {base}")),
+        "{told}"
+    );
     assert!(told.contains("left out          4 blobs"), "{told}");
     let told = place.ok(&["verify", "d3", "d2", "b1"]);
-    assert!(told.contains("all in its bases") && !told.contains("needs base"), "{told}");
+    assert!(
+        told.contains("all in its bases") && !told.contains("needs base"),
+        "{told}"
+    );
     let report = place.json(4, &["verify", "d3", "d2"]);
     for part in [&line.digest("base"), "one/app:3", base] {
-        assert!(message(&report).contains(part), "{part}: {}", message(&report));
+        assert!(
+            message(&report).contains(part),
+            "{part}: {}",
+            message(&report)
+        );
     }
     // what is given already is not asked for
-    assert!(!message(&report).contains(second["digest"].as_str().unwrap()), "{}", message(&report));
+    assert!(
+        !message(&report).contains(second["digest"].as_str().unwrap()),
+        "{}",
+        message(&report)
+    );
     // a base is checked as well
     let mut damaged = fs::read(place.path("b1")).unwrap();
     let middle = damaged.len() / 2;
@@ -61,15 +84,24 @@ fn a_chain_of_deltas_arrives_with_all_its_files() {
     assert!(message(&place.json(4, &["verify", "d2", "damaged"])).contains("damaged"));
 
     let listed = place.ok(&["ls", "d2"]);
-    for part in ["one/app:2", "a delta: it leaves out 4 blobs", &line.digest("a1")[7..19], "good, needs base"]
-    {
+    for part in [
+        "one/app:2",
+        "a delta: it leaves out 4 blobs",
+        &line.digest("a1")[7..19],
+        "good, needs base",
+    ] {
         assert!(listed.contains(part), "{part}: {listed}");
     }
 
     let registry = own_registry();
     line.push(0, &["d3", "d2", "b1"], &registry.address, &[]);
     let read_back = |line: &&str| line.contains("\"GET ") && line.contains("/blobs/");
-    assert_eq!(registry.log().lines().filter(read_back).count(), 0, "{}", registry.log());
+    assert_eq!(
+        registry.log().lines().filter(read_back).count(),
+        0,
+        "{}",
+        registry.log()
+    );
     line.stands(&registry, "3");
 }
 
@@ -79,11 +111,15 @@ fn what_is_damaged_in_one_bundle_is_read_from_another() {
     let place = &line.place;
     line.pack("1", "b1", &[]);
     let bytes = fs::read(place.path("b1")).unwrap();
-    let layer = place.read_bytes(format!("layout/blobs/sha256/{}", &line.digest("base")[7..]).as_str());
+    let layer =
+        place.read_bytes(format!("layout/blobs/sha256/{}", &line.digest("base")[7..]).as_str());
     // a layer and the file, of which nothing can be made shorter
     for content in [&layer[100_000..100_064], &line.tool[70_000..70_064]] {
         let mut damaged = bytes.clone();
-        let at = damaged.windows(64).position(|piece| piece == content).expect("it lies there as it is");
+        let at = damaged
+            .windows(64)
+            .position(|piece| piece == content)
+            .expect("it lies there as it is");
         damaged[at] ^= 1;
         place.write("damaged", &damaged);
         let registry = own_registry();
@@ -93,7 +129,12 @@ fn what_is_damaged_in_one_bundle_is_read_from_another() {
         line.stands(&registry, "1");
     }
     place.json(1, &["export", "files", "--bundle", "damaged", "-o", "out"]);
-    place.json(0, &["export", "files", "--bundle", "damaged", "--base", "b1", "-o", "out"]);
+    place.json(
+        0,
+        &[
+            "export", "files", "--bundle", "damaged", "--base", "b1", "-o", "out",
+        ],
+    );
     let server = landfall_serve(place, &["damaged", "b1"]);
     let (host, path) = (&line.servers[1].address, "tool");
     assert!(http::get(&server.address, &format!("/files/{host}/{path}")).body == line.tool);
@@ -112,12 +153,23 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     assert_eq!(line.omitted(&first), set(&["base", "the file"]));
     assert_eq!(first["bases"].as_array().unwrap().len(), 3);
     line.pack("3", "x2", &["1.lock", "2.lock", "d2", "1.lock"]);
-    assert!(place.read_bytes("x1") == place.read_bytes("x2"), "the order of bases says nothing");
+    assert!(
+        place.read_bytes("x1") == place.read_bytes("x2"),
+        "the order of bases says nothing"
+    );
     // the store need not have what is left out
-    fs::remove_file(place.path("store/blobs/sha256").join(&line.digest("base")[7..])).unwrap();
+    fs::remove_file(
+        place
+            .path("store/blobs/sha256")
+            .join(&line.digest("base")[7..]),
+    )
+    .unwrap();
     line.pack("3", "x3", &["1.lock", "2.lock", "d2"]);
     assert!(place.read_bytes("x1") == place.read_bytes("x3"));
-    let report = place.json(3, &["pack", "--lock", "3.lock", "-o", "x4", "--store", "store"]);
+    let report = place.json(
+        3,
+        &["pack", "--lock", "3.lock", "-o", "x4", "--store", "store"],
+    );
     assert!(message(&report).contains("would be missing"), "{report:#}");
     // with a base that has nothing of it, the bundle is whole
     place.write("empty.lock", "version: 1\n");
@@ -126,17 +178,32 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     line.pack("3", "plain", &[]);
     assert!(place.read_bytes("whole") == place.read_bytes("plain"));
     // a base in volumes is the same base
-    place.ok(&["pack", "--lock", "1.lock", "-o", "split", "--volume-size", "2M", "--store", "store"]);
+    place.ok(&[
+        "pack",
+        "--lock",
+        "1.lock",
+        "-o",
+        "split",
+        "--volume-size",
+        "2M",
+        "--store",
+        "store",
+    ]);
     assert!(place.path("split.0001").exists() && !place.path("split").exists());
     line.pack("2", "x5", &["split"]);
     assert!(place.read_bytes("x5") == place.read_bytes("d2"));
     place.ok(&["verify", "d2", "split.0001"]);
     // what is no base
     place.write("other.json", "{\"version\": 1}");
-    for (exit, since, why) in
-        [(4, "www/tool", "damaged"), (2, "1.yaml", "1.yaml"), (2, "other.json", "receipt")]
-    {
-        let report = place.json(exit, &["pack", "-o", "x", "--lock", "3.lock", "--since", since]);
+    for (exit, since, why) in [
+        (4, "www/tool", "damaged"),
+        (2, "1.yaml", "1.yaml"),
+        (2, "other.json", "receipt"),
+    ] {
+        let report = place.json(
+            exit,
+            &["pack", "-o", "x", "--lock", "3.lock", "--since", since],
+        );
         assert!(message(&report).contains(why), "{report:#}");
     }
 }
@@ -149,22 +216,48 @@ fn a_lost_volume_of_a_delta_is_packed_again() {
     }
     let line = Line::new();
     line.pack("1", "b1", &[]);
-    let to_2 = ["pack", "--lock", "2.lock", "--since", "b1", "-o", "d2", "--volume-size", "8k"];
+    let to_2 = [
+        "pack",
+        "--lock",
+        "2.lock",
+        "--since",
+        "b1",
+        "-o",
+        "d2",
+        "--volume-size",
+        "8k",
+    ];
     line.place.json(0, &[&to_2, &STORE[..]].concat());
     let mut rebuilt = 0;
-    for number in (1..=999).take_while(|number| line.place.path(format!("d2.{number:04}")).exists()) {
-        let (path, number) = (line.place.path(format!("d2.{number:04}")), number.to_string());
+    for number in (1..=999).take_while(|number| line.place.path(format!("d2.{number:04}")).exists())
+    {
+        let (path, number) = (
+            line.place.path(format!("d2.{number:04}")),
+            number.to_string(),
+        );
         let good = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
         let mut run = line.place.command();
-        run.args(["pack", "--like", "d2", "--only-volume", &number, "--lock", "2.lock"]).args(STORE);
+        run.args([
+            "pack",
+            "--like",
+            "d2",
+            "--only-volume",
+            &number,
+            "--lock",
+            "2.lock",
+        ])
+        .args(STORE);
         let output = run.output().unwrap();
         if output.status.success() {
             assert!(fs::read(&path).unwrap() == good, "{number}");
             rebuilt += 1;
         } else {
             let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.code() == Some(4) && said.contains("contents index"), "{number}: {said}");
+            assert!(
+                output.status.code() == Some(4) && said.contains("contents index"),
+                "{number}: {said}"
+            );
             fs::write(&path, good).unwrap();
         }
     }
@@ -182,9 +275,15 @@ fn what_the_registry_has_is_mounted_from_the_receipts_repository() {
     let registry = own_registry();
     line.push(0, &["b1"], &registry.address, &["--receipt", "r1"]);
     let second = line.pack("2", "d2", &["r1"]);
-    assert_eq!(line.omitted(&second), set(&["base", "a1", "tool", "the file"]));
+    assert_eq!(
+        line.omitted(&second),
+        set(&["base", "a1", "tool", "the file"])
+    );
     let base = &second["bases"][0];
-    assert_eq!((&base["kind"], &base["registry"]), (&"receipt".into(), &registry.address.clone().into()));
+    assert_eq!(
+        (&base["kind"], &base["registry"]),
+        (&"receipt".into(), &registry.address.clone().into())
+    );
     let at = base["repositories"][line.digest("base")].as_str().unwrap();
     assert!(["one/app", "two/tool"].contains(&at), "{base}");
     assert_eq!(base["repositories"].as_object().unwrap().len(), 4);
@@ -193,14 +292,24 @@ fn what_the_registry_has_is_mounted_from_the_receipts_repository() {
     let report = line.push(0, &["d2"], &middle.address, &["--receipt", "r2"]);
     line.stands(&registry, "2");
     let (log, base) = (middle.asked(), line.digest("base"));
-    assert!(log.iter().any(|asked| asked.is("POST", &format!("mount={}", base.replace(':', "%3A")))));
+    assert!(
+        log.iter()
+            .any(|asked| asked.is("POST", &format!("mount={}", base.replace(':', "%3A"))))
+    );
     assert_eq!(middle.count("GET", "/blobs/"), 0);
-    let sent: usize = log.iter().filter(|asked| asked.method == "PUT").map(|asked| asked.length).sum();
+    let sent: usize = log
+        .iter()
+        .filter(|asked| asked.method == "PUT")
+        .map(|asked| asked.length)
+        .sum();
     assert!(sent < 40_000, "{sent}: {report:#}");
 
     // the receipt of a delta is a base for the next one
     let third = line.pack("3", "d3", &["r2"]);
-    assert_eq!(line.omitted(&third), set(&["base", "a2", "new", "the file"]));
+    assert_eq!(
+        line.omitted(&third),
+        set(&["base", "a2", "new", "the file"])
+    );
     line.push(0, &["d3"], &registry.address, &[]);
     line.stands(&registry, "3");
     // where all stands, nothing is asked for but tags and the list of what was delivered
@@ -219,16 +328,24 @@ fn where_mounts_are_refused_it_is_read_back() {
         let registry = own_registry();
         line.push(0, &["b1"], &registry.address, &["--receipt", "r1"]);
         line.pack("2", "d2", &["r1"]);
-        let middle = Middle::new(&registry.address, move |asked| match asked.is("POST", "mount=") {
-            true if status == 202 => Turn::As(asked.target.split('?').next().unwrap().to_owned()),
-            true => Turn::refuse(status, code, "no mounts here"),
-            false => Turn::Pass,
+        let middle = Middle::new(&registry.address, move |asked| {
+            match asked.is("POST", "mount=") {
+                true if status == 202 => {
+                    Turn::As(asked.target.split('?').next().unwrap().to_owned())
+                }
+                true => Turn::refuse(status, code, "no mounts here"),
+                false => Turn::Pass,
+            }
         });
         line.push(0, &["d2"], &middle.address, &[]);
         line.stands(&registry, "2");
         let base = line.digest("base");
         // once for the new repository; the others have it
-        assert_eq!(middle.count("GET", &format!("/blobs/{base}")), 1, "{status}");
+        assert_eq!(
+            middle.count("GET", &format!("/blobs/{base}")),
+            1,
+            "{status}"
+        );
     }
 }
 
@@ -240,7 +357,9 @@ fn what_is_read_back_does_not_wait_for_the_slot_of_its_upload() {
     let place = Place::new();
     let upstream = own_registry();
     let images = Images::new(place.path("layout"));
-    let layers: Vec<Value> = (0..6).map(|n| images.layer(&[("x", &noise(n + 1, 900_000))])).collect();
+    let layers: Vec<Value> = (0..6)
+        .map(|n| images.layer(&[("x", &noise(n + 1, 900_000))]))
+        .collect();
     let image = images.image("linux/amd64", &layers);
     for (release, repository) in [("1", "old/app"), ("2", "new/app")] {
         images.push(&upstream.address, repository, "v", &image);
@@ -255,8 +374,20 @@ fn what_is_read_back_does_not_wait_for_the_slot_of_its_upload() {
     }
     let registry = own_registry();
     let to = registry.address.as_str();
-    place.ok(&["push", "--lock", "1.lock", "--store", "store", "--to", to, "--receipt", "r"]);
-    place.ok(&["pack", "--lock", "2.lock", "-o", "d", "--since", "r", "--store", "store"]);
+    place.ok(&[
+        "push",
+        "--lock",
+        "1.lock",
+        "--store",
+        "store",
+        "--to",
+        to,
+        "--receipt",
+        "r",
+    ]);
+    place.ok(&[
+        "pack", "--lock", "2.lock", "-o", "d", "--since", "r", "--store", "store",
+    ]);
     let middle = Middle::new(to, |asked| match asked.is("POST", "mount=") {
         true => Turn::refuse(405, "UNSUPPORTED", "no mounts here"),
         false => Turn::Pass,
@@ -267,7 +398,10 @@ fn what_is_read_back_does_not_wait_for_the_slot_of_its_upload() {
     );
     place.write("site.yaml", site);
     place.json(0, &["push", "d", "--site", "site.yaml"]);
-    let target = format!("/v2/new/app/blobs/{}", layers[5]["digest"].as_str().unwrap());
+    let target = format!(
+        "/v2/new/app/blobs/{}",
+        layers[5]["digest"].as_str().unwrap()
+    );
     assert_eq!(http::request("HEAD", to, &target, &[], b"").status, 200);
     assert_eq!(middle.count("GET", "/v2/old/app/blobs/"), 6);
 }
@@ -284,15 +418,31 @@ fn what_is_nowhere_is_named_before_anything_is_sent() {
     let middle = Middle::new(&registry.address, |_| Turn::Pass);
     let report = line.push(4, &["d2"], &middle.address, &[]);
     let problems = report["problems"].as_array().unwrap();
-    assert_eq!((problems.len(), &problems[0]["kind"]), (1, &"content".into()), "{report:#}");
+    assert_eq!(
+        (problems.len(), &problems[0]["kind"]),
+        (1, &"content".into()),
+        "{report:#}"
+    );
     let text = message(&report);
     let bundle = full["digest"].as_str().unwrap();
-    for part in
-        ["4 blobs", &line.digest("base"), "one/app:2", &line.tool_digest(), "give one of its bases", bundle]
-    {
+    for part in [
+        "4 blobs",
+        &line.digest("base"),
+        "one/app:2",
+        &line.tool_digest(),
+        "give one of its bases",
+        bundle,
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(report["items"].as_array().unwrap().iter().all(|item| item["status"] == "failed"), "{report:#}");
+    assert!(
+        report["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|item| item["status"] == "failed"),
+        "{report:#}"
+    );
     // one upload is begun and given back, to see whether this account may push
     assert_eq!((middle.count("PUT", ""), middle.count("PATCH", "")), (0, 0));
     let dry = line.push(4, &["d2"], &registry.address, &["--dry-run"]);
@@ -309,13 +459,19 @@ fn what_is_nowhere_is_named_before_anything_is_sent() {
     let base = format!("/blobs/{}", line.digest("base"));
     let liar = Middle::new(&other.address, move |asked| match asked.is("HEAD", &base) {
         true => Turn::Change(Box::new(|response| {
-            response.headers.retain(|(name, _)| name != "content-length");
+            response
+                .headers
+                .retain(|(name, _)| name != "content-length");
             response.headers.push(("Content-Length".into(), "5".into()));
         })),
         false => Turn::Pass,
     });
     let report = line.push(4, &["d2"], &liar.address, &[]);
-    assert!(message(&report).contains("1 blob ("), "{}", message(&report));
+    assert!(
+        message(&report).contains("1 blob ("),
+        "{}",
+        message(&report)
+    );
     // what stands in repositories that something is delivered to is found without a receipt
     line.push(0, &["d2"], &other.address, &[]);
     line.stands(&other, "2");
@@ -335,7 +491,8 @@ fn a_receipt_that_is_given_with_a_delta_tells_where_to_look() {
     line.pack("3", "d3", &["1.lock"]);
     let registry = own_registry();
     let to = format!("{}/old", registry.address);
-    line.place.ok(&["push", "b1", "--to", &to, "--receipt", "r1"]);
+    line.place
+        .ok(&["push", "b1", "--to", &to, "--receipt", "r1"]);
     line.push(4, &["d3"], &registry.address, &[]);
     line.push(0, &["d3", "r1"], &registry.address, &[]);
     line.stands(&registry, "3");
@@ -360,30 +517,57 @@ fn deltas_are_served_exported_and_rewritten_to() {
     // content alone: the base's names are not served, and need no approval
     let with_base = landfall_serve(place, &["d2", "--base", "b1", "--lock", "2.lock"]);
     line.stands(&with_base, "2");
-    assert_eq!(http::manifest(&with_base.address, "one/app", "1").status, 404);
+    assert_eq!(
+        http::manifest(&with_base.address, "one/app", "1").status,
+        404
+    );
 
     let export = |exit, more: &[&str]| {
-        place.json(exit, &[&["export", "files", "--bundle", "d2", "-o", "out"], more].concat())
+        place.json(
+            exit,
+            &[&["export", "files", "--bundle", "d2", "-o", "out"], more].concat(),
+        )
     };
     assert!(message(&export(4, &[])).contains(&line.tool_digest()));
     export(0, &["--base", "b1"]);
     let exported = walk(&place.path("out"));
-    assert!(exported.iter().any(|path| fs::read(path).unwrap() == line.tool), "{exported:?}");
+    assert!(
+        exported
+            .iter()
+            .any(|path| fs::read(path).unwrap() == line.tool),
+        "{exported:?}"
+    );
 
     // references need the lock alone
     let name = place.read("2.lock");
     let name = name
         .lines()
-        .find_map(|line| line.strip_prefix("- name: ").filter(|n| n.contains("one/app")))
+        .find_map(|line| {
+            line.strip_prefix("- name: ")
+                .filter(|n| n.contains("one/app"))
+        })
         .unwrap();
     place.write("pod.yaml", format!("image: {name}\n"));
-    let rewritten = place.ok(&["rewrite", "pod.yaml", "--bundle", "d2", "--to", "r.test:5000"]);
+    let rewritten = place.ok(&[
+        "rewrite",
+        "pod.yaml",
+        "--bundle",
+        "d2",
+        "--to",
+        "r.test:5000",
+    ]);
     assert_eq!(rewritten, "image: \"r.test:5000/one/app:2\"\n");
 
     // of a tag that moved the delta has the say, wherever it stands on the line
-    let moved = line.images.image("linux/amd64", &[line.layers[0].1.clone(), line.layers[3].1.clone()]);
-    line.images.push(&line.servers[0].address, "three/new", "1", &moved);
-    place.ok(&["lock", "-f", "3.yaml", "--lock", "4.lock", "--store", "store"]);
+    let moved = line.images.image(
+        "linux/amd64",
+        &[line.layers[0].1.clone(), line.layers[3].1.clone()],
+    );
+    line.images
+        .push(&line.servers[0].address, "three/new", "1", &moved);
+    place.ok(&[
+        "lock", "-f", "3.yaml", "--lock", "4.lock", "--store", "store",
+    ]);
     place.ok(&["pull", "--lock", "4.lock", "--store", "store"]);
     line.pack("4", "d4", &["d3"]);
     line.stands(&landfall_serve(place, &["d4", "d3", "b1", "d2"]), "4");
@@ -396,17 +580,33 @@ fn a_signature_is_asked_of_the_delta_and_not_of_its_bases() {
     }
     let line = Line::new();
     let place = &line.place;
-    run(place.clean("ssh-keygen").args(["-q", "-N", "", "-t", "ed25519", "-f", "key"]));
+    run(place
+        .clean("ssh-keygen")
+        .args(["-q", "-N", "", "-t", "ed25519", "-f", "key"]));
     place.write("allowed", format!("board {}", place.read("key.pub")));
     line.pack("1", "b1", &[]);
-    let pack = ["pack", "--lock", "2.lock", "-o", "d2", "--since", "b1", "--sign", "key", "--store", "store"];
+    let pack = [
+        "pack", "--lock", "2.lock", "-o", "d2", "--since", "b1", "--sign", "key", "--store",
+        "store",
+    ];
     place.ok(&pack);
     let told = place.ok(&["verify", "d2", "b1", "--allowed-signers", "allowed"]);
-    assert!(told.contains("signed by board") && told.contains("all in its bases"), "{told}");
+    assert!(
+        told.contains("signed by board") && told.contains("all in its bases"),
+        "{told}"
+    );
     let registry = own_registry();
-    place.write("site.yaml", "apiVersion: landfall/v1\nkind: Site\nsigners: allowed\n");
+    place.write(
+        "site.yaml",
+        "apiVersion: landfall/v1\nkind: Site\nsigners: allowed\n",
+    );
     line.push(4, &["b1"], &registry.address, &["--site", "site.yaml"]);
-    line.push(0, &["d2", "b1"], &registry.address, &["--site", "site.yaml"]);
+    line.push(
+        0,
+        &["d2", "b1"],
+        &registry.address,
+        &["--site", "site.yaml"],
+    );
     line.stands(&registry, "2");
 }
 
@@ -419,19 +619,34 @@ fn diff_tells_what_a_delta_would_carry() {
     let place = &line.place;
     line.chain();
     let told = place.ok(&["diff", "1.lock", "d2"]);
-    for part in ["up  ", "one/app:1 -> ", "one/app:2  ", "added", "three/new:1", "2 changes: 1 up, 1 added; "]
-    {
+    for part in [
+        "up  ",
+        "one/app:1 -> ",
+        "one/app:2  ",
+        "added",
+        "three/new:1",
+        "2 changes: 1 up, 1 added; ",
+    ] {
         assert!(told.contains(part), "{part}: {told}");
     }
     let report = place.json(0, &["diff", "b1", "2.lock"]);
     let changes = report["changes"].as_array().unwrap();
-    let new = changes.iter().find(|change| change["name"].as_str().unwrap().contains("three/new")).unwrap();
+    let new = changes
+        .iter()
+        .find(|change| change["name"].as_str().unwrap().contains("three/new"))
+        .unwrap();
     // its layer, config and manifest: the base is there already
     let bytes = new["newBytes"].as_u64().unwrap();
     assert!((7000..12_000).contains(&bytes), "{new}");
-    assert_eq!(report["new"]["blobs"], 6, "a layer, a config and a manifest of each: {report:#}");
+    assert_eq!(
+        report["new"]["blobs"], 6,
+        "a layer, a config and a manifest of each: {report:#}"
+    );
     let same = place.json(0, &["diff", "2.lock", "d2"]);
-    assert_eq!((&same["changes"], &same["new"]["bytes"]), (&serde_json::json!([]), &0.into()));
+    assert_eq!(
+        (&same["changes"], &same["new"]["bytes"]),
+        (&serde_json::json!([]), &0.into())
+    );
 }
 
 #[test]
@@ -442,7 +657,14 @@ fn a_reader_written_from_the_document_alone_knows_deltas() {
     let line = Line::new();
     let [full, ..] = line.chain();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/read-bundle.py");
-    let read = |args: &[&str]| line.place.clean("python3").arg(script).args(args).output().unwrap();
+    let read = |args: &[&str]| {
+        line.place
+            .clean("python3")
+            .arg(script)
+            .args(args)
+            .output()
+            .unwrap()
+    };
     let listed = String::from_utf8(read(&["d2"]).stdout).unwrap();
     for part in [
         &format!("left out   {}", line.digest("base")),
@@ -451,11 +673,27 @@ fn a_reader_written_from_the_document_alone_knows_deltas() {
         assert!(listed.contains(part.as_str()), "{part}: {listed}");
     }
     let absent = read(&["d2", &line.digest("base")]);
-    assert!(!absent.status.success() && String::from_utf8_lossy(&absent.stderr).contains("is left out"));
-    assert_eq!(sha256(&read(&["d2", &line.digest("a2")]).stdout), line.digest("a2"));
+    assert!(
+        !absent.status.success() && String::from_utf8_lossy(&absent.stderr).contains("is left out")
+    );
+    assert_eq!(
+        sha256(&read(&["d2", &line.digest("a2")]).stdout),
+        line.digest("a2")
+    );
 }
 
 fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let entries = fs::read_dir(dir).unwrap().flatten().map(|entry| entry.path());
-    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+    let entries = fs::read_dir(dir)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                walk(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
 }

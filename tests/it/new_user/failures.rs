@@ -13,8 +13,13 @@ fn many(count: usize) -> (Faults, Place) {
         content.tag(&repository, "v1", &image);
     }
     let (up, place) = (Faults::new(content), Place::new());
-    let images: String = (0..count).map(|at| format!("- {}/team/app{at}:v1\n", up.address)).collect();
-    place.write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\nimages:\n{images}"));
+    let images: String = (0..count)
+        .map(|at| format!("- {}/team/app{at}:v1\n", up.address))
+        .collect();
+    place.write(
+        "m.yaml",
+        format!("apiVersion: landfall/v1\nkind: Manifest\nimages:\n{images}"),
+    );
     (up, place)
 }
 
@@ -23,11 +28,24 @@ fn many_failures_of_one_host_are_a_few_lines() {
     let (up, place) = many(60);
     let lines = |args: &str| {
         let args = args.replace("UP", &up.address);
-        let output = place.command().args(args.split(' ')).args(["--progress", "none"]).output().unwrap();
-        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).lines().count()
+        let output = place
+            .command()
+            .args(args.split(' '))
+            .args(["--progress", "none"])
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat())
+            .lines()
+            .count()
     };
-    run(&place, &[("UP", &up.address)], &[("lock m.yaml --plain-http UP", 0, &["locked 60 images"])]);
-    up.arm([On::Manifest, On::ManifestHead, On::Blob].map(|on| Fault::always(on, What::Status(404))));
+    run(
+        &place,
+        &[("UP", &up.address)],
+        &[("lock m.yaml --plain-http UP", 0, &["locked 60 images"])],
+    );
+    up.arm(
+        [On::Manifest, On::ManifestHead, On::Blob].map(|on| Fault::always(on, What::Status(404))),
+    );
     run(
         &place,
         &[("UP", &up.address)],
@@ -46,7 +64,13 @@ fn many_failures_of_one_host_are_a_few_lines() {
     assert!(lines("pull --store s --plain-http UP") < 16);
     let report: serde_json::Value = serde_json::from_str(&place.read("r.json")).unwrap();
     assert_eq!(report["items"].as_array().unwrap().len(), 60);
-    assert!(report["items"][59]["reason"].as_str().unwrap().contains("sha256:"), "in full there");
+    assert!(
+        report["items"][59]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("sha256:"),
+        "in full there"
+    );
     // what cannot be packed, and what CI shows, is as short
     run(
         &place,
@@ -55,10 +79,21 @@ fn many_failures_of_one_host_are_a_few_lines() {
             (
                 "pack --store s",
                 3,
-                &["60 items would be missing", "… and 30 more; `--report FILE` writes all of them"],
+                &[
+                    "60 items would be missing",
+                    "… and 30 more; `--report FILE` writes all of them",
+                ],
             ),
-            ("pull --store s --plain-http UP --output github", 1, &["::error title=60 images::source: "]),
-            ("lock m.yaml --refresh --plain-http UP", 1, &["failed   60 images: "]),
+            (
+                "pull --store s --plain-http UP --output github",
+                1,
+                &["::error title=60 images::source: "],
+            ),
+            (
+                "lock m.yaml --refresh --plain-http UP",
+                1,
+                &["failed   60 images: "],
+            ),
         ],
     );
     let output = place
@@ -76,7 +111,12 @@ fn many_failures_of_one_host_are_a_few_lines() {
         ])
         .output()
         .unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout).matches("::error").count(), 1);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout)
+            .matches("::error")
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -85,11 +125,21 @@ fn progress_counts_what_is_to_do() {
     rig.arm([Fault::always(On::Manifest, What::Status(404)).at("team/tool")]);
     let plain = format!("--progress plain --plain-http {}", rig.up.address);
     let told = |args: &str| {
-        let output = rig.place.command().args(args.split(' ')).args(plain.split(' ')).output().unwrap();
+        let output = rig
+            .place
+            .command()
+            .args(args.split(' '))
+            .args(plain.split(' '))
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     run_with(&rig, &[("lock m.yaml --plain-http UP --lock l", 3, &[])]);
-    assert!(told("pull --store s").contains("pull: 3/3 items"), "{}", told("pull --store s"));
+    assert!(
+        told("pull --store s").contains("pull: 3/3 items"),
+        "{}",
+        told("pull --store s")
+    );
     rig.arm([]);
     // two are there: one is to do
     let said = told("pull --store s");

@@ -26,23 +26,53 @@ fn a_bundle_with_its_program_has_a_readme_whose_commands_run() {
     let place = &rig.place;
     let readme = place.read("b.README.txt");
     // five commands for this bundle, and the check without landfall
-    let commands: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("    ")).collect();
-    let verbs: Vec<&str> = commands.iter().filter_map(|line| line.split(' ').nth(1)).collect();
-    assert_eq!(verbs, ["-c", "verify", "push", "serve", "export", "rewrite"], "{readme}");
-    place.write("app.yaml", format!("image: {}/team/app:v1\n", rig.up.address));
-    for command in commands.iter().filter(|command| !command.contains(" serve ")) {
+    let commands: Vec<&str> = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .collect();
+    let verbs: Vec<&str> = commands
+        .iter()
+        .filter_map(|line| line.split(' ').nth(1))
+        .collect();
+    assert_eq!(
+        verbs,
+        ["-c", "verify", "push", "serve", "export", "rewrite"],
+        "{readme}"
+    );
+    place.write(
+        "app.yaml",
+        format!("image: {}/team/app:v1\n", rig.up.address),
+    );
+    for command in commands
+        .iter()
+        .filter(|command| !command.contains(" serve "))
+    {
         let line = command
             .replace("REGISTRY", &rig.down.address)
             .replace("FILE-OR-FOLDER", "app.yaml")
-            .replace(" push ", &format!(" push --plain-http {} ", rig.down.address));
+            .replace(
+                " push ",
+                &format!(" push --plain-http {} ", rig.down.address),
+            );
         program(place.clean("sh").args(["-c", &line]));
     }
-    program(place.clean("sh").args(["-c", "tar xf b.man.tar && test -s man/man1/landfall-push.1"]));
+    program(
+        place
+            .clean("sh")
+            .args(["-c", "tar xf b.man.tar && test -s man/man1/landfall-push.1"]),
+    );
     // packed again without it, nothing of it is stale; what people wrote stays
     place.write("b.man.tar", "mine");
     run_with(&rig, &[("pack -o b --store stores/first", 0, &[])]);
     assert!(!place.path("b.README.txt").exists() && place.read("b.man.tar") == "mine");
-    run_with(&rig, &[("pack -o b --include-self --store stores/first", 2, &["b.man.tar", "move it away"])]);
+    run_with(
+        &rig,
+        &[(
+            "pack -o b --include-self --store stores/first",
+            2,
+            &["b.man.tar", "move it away"],
+        )],
+    );
     assert!(!place.path("b.README.txt").exists(), "nothing was written");
 }
 
@@ -67,17 +97,35 @@ fn help_has_the_verbs_and_the_pages() {
             ("help signing", 0, &["# Signing"]),
             ("help docs/bundle-format.md", 0, &["# The bundle"]),
             ("help kubermatic", 0, &["landfall render kubermatic"]),
-            ("help push", 0, &["Usage: landfall push", "landfall help --page push"]),
+            (
+                "help push",
+                0,
+                &["Usage: landfall push", "landfall help --page push"],
+            ),
             ("help --page push", 0, &["# Delivering to a registry"]),
-            ("help export images", 0, &["Usage: landfall export images", "--format"]),
-            ("help nonsense", 2, &["there is no verb and no page 'nonsense'"]),
+            (
+                "help export images",
+                0,
+                &["Usage: landfall export images", "--format"],
+            ),
+            (
+                "help nonsense",
+                2,
+                &["there is no verb and no page 'nonsense'"],
+            ),
         ],
     );
     // in an empty folder of another machine, too
     let folder = place.path("alone");
     std::fs::create_dir(&folder).unwrap();
     std::fs::copy(env!("CARGO_BIN_EXE_landfall"), folder.join("landfall")).unwrap();
-    let said =
-        program(Command::new(folder.join("landfall")).args(["help", "serve", "--page"]).current_dir(folder));
-    assert!(String::from_utf8_lossy(&said).contains("landfall serve"), "the page");
+    let said = program(
+        Command::new(folder.join("landfall"))
+            .args(["help", "serve", "--page"])
+            .current_dir(folder),
+    );
+    assert!(
+        String::from_utf8_lossy(&said).contains("landfall serve"),
+        "the page"
+    );
 }

@@ -1,4 +1,5 @@
-//! landfall as somebody who is new to it uses it: tables of command lines, what each prints, and its exit code.
+//! landfall as somebody who is new to it uses it: tables of command lines, what each prints, and
+//! its exit code.
 
 mod arguments;
 mod failures;
@@ -10,23 +11,41 @@ mod words;
 use crate::support::Place;
 use crate::support::faults::Rig;
 
-/// A command line, its exit code, what it prints, and what it does not (with `!` in front). stdout and stderr are taken
-/// together.
+/// A command line, its exit code, what it prints, and what it does not (with `!` in front). stdout
+/// and stderr are taken together.
 pub(super) type Row<'a> = (&'a str, i32, &'a [&'a str]);
 
 /// Runs every row in `place`, after `UP` and `DOWN` were replaced in it, and demands what it says.
 fn run(place: &Place, replace: &[(&str, &str)], rows: &[Row<'_>]) {
     for (line, exit, told) in rows {
-        let fill =
-            |text: &str| replace.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
+        let fill = |text: &str| {
+            replace
+                .iter()
+                .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+        };
         let words = fill(line);
-        let output = place.command().args(words.split(' ')).args(["--progress", "none"]).output().unwrap();
+        let output = place
+            .command()
+            .args(words.split(' '))
+            .args(["--progress", "none"])
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
-        assert_eq!(output.status.code(), Some(*exit), "landfall {words}\n{said}");
+        assert_eq!(
+            output.status.code(),
+            Some(*exit),
+            "landfall {words}\n{said}"
+        );
         for words in *told {
             match words.strip_prefix('!') {
-                Some(words) => assert!(!said.contains(&fill(words)), "landfall {line}: not {words}\n{said}"),
-                None => assert!(said.contains(&fill(words)), "landfall {line}: {words}\n{said}"),
+                Some(words) => assert!(
+                    !said.contains(&fill(words)),
+                    "landfall {line}: not {words}\n{said}"
+                ),
+                None => assert!(
+                    said.contains(&fill(words)),
+                    "landfall {line}: {words}\n{said}"
+                ),
             }
         }
     }
@@ -34,5 +53,9 @@ fn run(place: &Place, replace: &[(&str, &str)], rows: &[Row<'_>]) {
 
 /// As [`run`], in the place of a rig and with the addresses of its registries.
 fn run_with(rig: &Rig, rows: &[Row<'_>]) {
-    run(&rig.place, &[("UP", &rig.up.address), ("DOWN", &rig.down.address)], rows);
+    run(
+        &rig.place,
+        &[("UP", &rig.up.address), ("DOWN", &rig.down.address)],
+        rows,
+    );
 }

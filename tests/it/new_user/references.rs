@@ -7,13 +7,21 @@ use crate::support::library::Digest;
 /// A lock of two images: Docker Hub's kubectl and a node-exporter of Quay.
 fn place() -> Place {
     let place = Place::new();
-    let images =
-        ["docker.io/bitnami/kubectl:1.31.0", "quay.io/prometheus/node-exporter:v1.9.0"].map(|name| {
-            let (kind, digest) =
-                ("application/vnd.oci.image.manifest.v1+json", Digest::sha256(name.as_bytes()));
-            format!("- {{name: '{name}', digest: '{digest}', mediaType: {kind}, size: 7}}\n")
-        });
-    place.write("landfall.lock", format!("version: 1\nimages:\n{}", images.concat()));
+    let images = [
+        "docker.io/bitnami/kubectl:1.31.0",
+        "quay.io/prometheus/node-exporter:v1.9.0",
+    ]
+    .map(|name| {
+        let (kind, digest) = (
+            "application/vnd.oci.image.manifest.v1+json",
+            Digest::sha256(name.as_bytes()),
+        );
+        format!("- {{name: '{name}', digest: '{digest}', mediaType: {kind}, size: 7}}\n")
+    });
+    place.write(
+        "landfall.lock",
+        format!("version: 1\nimages:\n{}", images.concat()),
+    );
     place
 }
 
@@ -21,18 +29,31 @@ fn place() -> Place {
 fn a_locked_repository_without_host_and_tag_is_no_green_audit() {
     let place = place();
     for (name, text) in [
-        ("image.yaml", "kubectl:\n  image:\n    repository: bitnami/kubectl\n"),
+        (
+            "image.yaml",
+            "kubectl:\n  image:\n    repository: bitnami/kubectl\n",
+        ),
         ("other.yaml", "kubectl:\n  repository: bitnami/kubectl\n"),
         ("key.yaml", "sidecarImage: bitnami/kubectl\n"),
-        ("tagged.yaml", "image: {repository: bitnami/kubectl, tag: 1.31.0}\n"),
-        ("hosted.yaml", "image: {repository: docker.io/bitnami/kubectl}\n"),
-        ("registry.yaml", "image: {registry: docker.io, repository: bitnami/kubectl}\n"),
+        (
+            "tagged.yaml",
+            "image: {repository: bitnami/kubectl, tag: 1.31.0}\n",
+        ),
+        (
+            "hosted.yaml",
+            "image: {repository: docker.io/bitnami/kubectl}\n",
+        ),
+        (
+            "registry.yaml",
+            "image: {registry: docker.io, repository: bitnami/kubectl}\n",
+        ),
         ("words.yaml", "name: kubectl\ntitle: bitnami\n"),
         ("made.yaml", "image: {repository: '{{ .Values.x }}'}\n"),
     ] {
         place.write(name, text);
     }
-    let ambiguous = "the lock has docker.io/bitnami/kubectl:1.31.0, but this names neither a host nor a tag";
+    let ambiguous =
+        "the lock has docker.io/bitnami/kubectl:1.31.0, but this names neither a host nor a tag";
     let check = "1 reference to a locked repository names neither a host nor a tag";
     run(
         &place,
@@ -41,7 +62,11 @@ fn a_locked_repository_without_host_and_tag_is_no_green_audit() {
             (
                 "audit image.yaml",
                 4,
-                &["image.yaml:3:17: undecided", ambiguous, "0 held, 0 missing, 1 undecided"],
+                &[
+                    "image.yaml:3:17: undecided",
+                    ambiguous,
+                    "0 held, 0 missing, 1 undecided",
+                ],
             ),
             ("audit other.yaml", 4, &[ambiguous, "1 undecided"]),
             ("audit key.yaml", 4, &[ambiguous, "1 undecided"]),
@@ -51,22 +76,40 @@ fn a_locked_repository_without_host_and_tag_is_no_green_audit() {
             ("audit words.yaml", 0, &["0 held, 0 missing, 0 undecided"]),
             // another kind of undecided is no exit 4
             ("audit made.yaml", 0, &["1 undecided"]),
-            ("rewrite --check image.yaml --to 172.20.0.2:5000", 4, &[check, "(in 0 of 1 file); 1 left"]),
-            ("rewrite --check other.yaml --to 172.20.0.2:5000", 4, &[check]),
+            (
+                "rewrite --check image.yaml --to 172.20.0.2:5000",
+                4,
+                &[check, "(in 0 of 1 file); 1 left"],
+            ),
+            (
+                "rewrite --check other.yaml --to 172.20.0.2:5000",
+                4,
+                &[check],
+            ),
             ("rewrite --check key.yaml --to 172.20.0.2:5000", 4, &[check]),
-            ("rewrite --check words.yaml --to 172.20.0.2:5000", 0, &["nothing here is known to the lock"]),
+            (
+                "rewrite --check words.yaml --to 172.20.0.2:5000",
+                0,
+                &["nothing here is known to the lock"],
+            ),
             ("rewrite image.yaml --to 172.20.0.2:5000", 0, &[check]),
         ],
     );
     let report = place.json(4, &["audit", "image.yaml"]);
     assert_eq!(report["undecided"][0]["status"], "undecided");
-    assert_eq!(report["undecided"][0]["item"], "docker.io/bitnami/kubectl:1.31.0");
+    assert_eq!(
+        report["undecided"][0]["item"],
+        "docker.io/bitnami/kubectl:1.31.0"
+    );
 }
 
 #[test]
 fn an_audit_of_rewritten_files_says_which_registry_they_name() {
     let place = place();
-    place.write("one.yaml", "image: 172.20.0.2:5000/bitnami/kubectl:1.31.0\n");
+    place.write(
+        "one.yaml",
+        "image: 172.20.0.2:5000/bitnami/kubectl:1.31.0\n",
+    );
     place.write(
         "two.yaml",
         "a: {image: 'reg.example.com/mirror/bitnami/kubectl:1.31.0'}\nb: {image: \
@@ -80,18 +123,39 @@ fn an_audit_of_rewritten_files_says_which_registry_they_name() {
             (
                 "audit one.yaml",
                 4,
-                &["1 missing reference is the name of a locked image at 172.20.0.2:5000;", add],
+                &[
+                    "1 missing reference is the name of a locked image at 172.20.0.2:5000;",
+                    add,
+                ],
             ),
-            ("audit one.yaml --to 172.20.0.2:5000", 0, &["1 held", "!add --to"]),
+            (
+                "audit one.yaml --to 172.20.0.2:5000",
+                0,
+                &["1 held", "!add --to"],
+            ),
             (
                 "audit two.yaml",
                 4,
-                &["2 missing references are names of locked images at reg.example.com/mirror;", add],
+                &[
+                    "2 missing references are names of locked images at reg.example.com/mirror;",
+                    add,
+                ],
             ),
-            ("audit two.yaml --to reg.example.com/mirror", 4, &["2 held, 1 missing", "!add --to"]),
+            (
+                "audit two.yaml --to reg.example.com/mirror",
+                4,
+                &["2 held, 1 missing", "!add --to"],
+            ),
             // with another registry, too
-            ("audit one.yaml --to 172.20.0.3:5000", 4, &["at 172.20.0.2:5000;", add]),
+            (
+                "audit one.yaml --to 172.20.0.3:5000",
+                4,
+                &["at 172.20.0.2:5000;", add],
+            ),
         ],
     );
-    assert_eq!(place.json(4, &["audit", "two.yaml"])["otherRegistries"][0], "reg.example.com/mirror");
+    assert_eq!(
+        place.json(4, &["audit", "two.yaml"])["otherRegistries"][0],
+        "reg.example.com/mirror"
+    );
 }

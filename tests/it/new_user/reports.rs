@@ -1,4 +1,5 @@
-//! What people read of a run: the archive for podman, the summary of CI, the report of a signed bundle.
+//! What people read of a run: the archive for podman, the summary of CI, the report of a signed
+//! bundle.
 
 use super::{run, run_with};
 use crate::support::faults::{Fault, On, Rig, What};
@@ -15,13 +16,18 @@ fn an_archive_says_who_loads_it() {
             (
                 "export images --help",
                 0,
-                &["docker and podman load docker alone", "skopeo; not docker and podman"],
+                &[
+                    "docker and podman load docker alone",
+                    "skopeo; not docker and podman",
+                ],
             ),
             ("pull --store s --plain-http UP", 0, &[]),
             (
                 "export images -o i.tar --store s",
                 0,
-                &["loads in          ctr, nerdctl, k3s, RKE2; for docker and podman: --format docker"],
+                &[
+                    "loads in          ctr, nerdctl, k3s, RKE2; for docker and podman: --format docker",
+                ],
             ),
             (
                 "export images -o d.tar --store s --format docker --platform linux/amd64",
@@ -37,7 +43,8 @@ fn ci_shows_first_that_no_bundle_was_made() {
     let rig = Rig::new();
     rig.arm([Fault::always(On::Blob, What::Status(404)).at("team/tool")]);
     let summary = rig.place.path("summary.md");
-    rig.place.set("GITHUB_STEP_SUMMARY", &summary.display().to_string());
+    rig.place
+        .set("GITHUB_STEP_SUMMARY", &summary.display().to_string());
     run_with(
         &rig,
         &[
@@ -54,8 +61,15 @@ fn ci_shows_first_that_no_bundle_was_made() {
         ],
     );
     let summary = rig.place.read("summary.md");
-    assert!(summary.starts_with("**No bundle was made**: 1 failed\n"), "{summary}");
-    assert_eq!(summary.matches("**No bundle was made**").count(), 2, "{summary}");
+    assert!(
+        summary.starts_with("**No bundle was made**: 1 failed\n"),
+        "{summary}"
+    );
+    assert_eq!(
+        summary.matches("**No bundle was made**").count(),
+        2,
+        "{summary}"
+    );
 }
 
 #[test]
@@ -63,18 +77,39 @@ fn a_tag_that_is_gone_stands_in_the_text_of_the_pull_request() {
     let rig = Rig::new();
     rig.arm([]);
     run_with(&rig, &[("lock m.yaml --plain-http UP", 0, &[])]);
-    rig.up.content(|content| content.tags.remove(&("team/tool".to_owned(), "v1".to_owned())));
+    rig.up.content(|content| {
+        content
+            .tags
+            .remove(&("team/tool".to_owned(), "v1".to_owned()))
+    });
     let output = rig
         .place
         .command()
-        .args(["refresh", "m.yaml", "-o", "b", "--store", "s", "--progress", "none", "--output", "markdown"])
+        .args([
+            "refresh",
+            "m.yaml",
+            "-o",
+            "b",
+            "--store",
+            "s",
+            "--progress",
+            "none",
+            "--output",
+            "markdown",
+        ])
         .args(["--plain-http", &rig.up.address])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let unfolded = text.split("<details>").next().unwrap();
-    assert!(unfolded.contains("**Gone upstream**; the old pins are kept:"), "{text}");
-    assert!(unfolded.contains(&format!("- `{}/team/tool:v1`", rig.up.address)), "{text}");
+    assert!(
+        unfolded.contains("**Gone upstream**; the old pins are kept:"),
+        "{text}"
+    );
+    assert!(
+        unfolded.contains(&format!("- `{}/team/tool:v1`", rig.up.address)),
+        "{text}"
+    );
 }
 
 #[test]
@@ -85,7 +120,10 @@ fn a_signed_bundle_shows_its_signature() {
     let rig = Rig::new();
     rig.arm([]);
     let key = rig.place.path("key");
-    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status();
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(&key)
+        .status();
     assert!(made.unwrap().success());
     run_with(
         &rig,
@@ -93,13 +131,28 @@ fn a_signed_bundle_shows_its_signature() {
             ("pull --store s --plain-http UP", 0, &[]),
             ("pack -o signed --store s --sign key", 0, &[]),
             ("pack -o unsigned --store s", 0, &[]),
-            ("report signed -o signed.html", 0, &["3 items, signature ssh-ed25519 SHA256:", "(not checked"]),
-            ("report unsigned -o unsigned.html", 0, &["3 items, not signed"]),
+            (
+                "report signed -o signed.html",
+                0,
+                &["3 items, signature ssh-ed25519 SHA256:", "(not checked"],
+            ),
+            (
+                "report unsigned -o unsigned.html",
+                0,
+                &["3 items, not signed"],
+            ),
         ],
     );
     let page = rig.place.read("signed.html");
-    assert!(page.contains("<dt>signature</dt><dd><code>ssh-ed25519 SHA256:"), "{page}");
-    assert!(rig.place.read("unsigned.html").contains("<dt>signature</dt><dd><code>none"));
+    assert!(
+        page.contains("<dt>signature</dt><dd><code>ssh-ed25519 SHA256:"),
+        "{page}"
+    );
+    assert!(
+        rig.place
+            .read("unsigned.html")
+            .contains("<dt>signature</dt><dd><code>none")
+    );
     let report = rig.place.json(0, &["ls", "signed"]);
     assert_eq!(report["bundle"]["signed"], true);
 }
@@ -114,20 +167,34 @@ fn a_long_report_has_a_search() {
             digest(at)
         )
     };
-    let lock = |count: usize| format!("version: 1\nimages:\n{}", (0..count).map(image).collect::<String>());
+    let lock = |count: usize| {
+        format!(
+            "version: 1\nimages:\n{}",
+            (0..count).map(image).collect::<String>()
+        )
+    };
     place.write("many.lock", lock(30));
     place.write("few.lock", lock(3));
     run(
         &place,
         &[],
         &[
-            ("pull many.lock --store s --dry-run --report many.html", 0, &[]),
-            ("pull few.lock --store s --dry-run --report few.html", 0, &[]),
+            (
+                "pull many.lock --store s --dry-run --report many.html",
+                0,
+                &[],
+            ),
+            (
+                "pull few.lock --store s --dry-run --report few.html",
+                0,
+                &[],
+            ),
         ],
     );
     let page = place.read("many.html");
     assert!(
-        page.contains("<input id=\"find\" type=\"search\"") && page.contains("class=\"hash\">000000000000<")
+        page.contains("<input id=\"find\" type=\"search\"")
+            && page.contains("class=\"hash\">000000000000<")
     );
     assert!(!place.read("few.html").contains("<input id=\"find\""));
 }

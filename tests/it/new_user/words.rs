@@ -22,7 +22,11 @@ fn answering(answer: &'static [u8]) -> String {
 fn no_text_of_a_library_alone_is_shown() {
     let place = Place::new();
     let http = answering(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string();
     place.write(
         "m.yaml",
         format!(
@@ -51,9 +55,16 @@ fn no_text_of_a_library_alone_is_shown() {
             (
                 "doctor https://nowhere.invalid",
                 4,
-                &["nowhere.invalid: its name cannot be resolved", "!lookup address"],
+                &[
+                    "nowhere.invalid: its name cannot be resolved",
+                    "!lookup address",
+                ],
             ),
-            ("doctor https://HTTP/", 4, &["the answer is not TLS", "!corrupt message"]),
+            (
+                "doctor https://HTTP/",
+                4,
+                &["the answer is not TLS", "!corrupt message"],
+            ),
         ],
     );
 }
@@ -64,12 +75,26 @@ fn a_refusal_is_told_once() {
     rig.arm([]);
     run_with(&rig, &[("lock m.yaml --plain-http UP", 0, &[])]);
     rig.arm([On::Manifest, On::Blob].map(|on| Fault::always(on, What::Status(403))));
-    let args = ["pull", "--store", "s", "--progress", "none", "--plain-http", &rig.up.address];
+    let args = [
+        "pull",
+        "--store",
+        "s",
+        "--progress",
+        "none",
+        "--plain-http",
+        &rig.up.address,
+    ];
     let output = output_of(rig.place.command().args(args));
-    let line =
-        output.lines().find(|line| line.contains("may not read")).unwrap_or_else(|| panic!("{output}"));
+    let line = output
+        .lines()
+        .find(|line| line.contains("may not read"))
+        .unwrap_or_else(|| panic!("{output}"));
     assert_eq!(line.matches("403").count(), 1, "{line}");
-    assert_eq!(line.matches("there is no account for it").count(), 1, "{line}");
+    assert_eq!(
+        line.matches("there is no account for it").count(),
+        1,
+        "{line}"
+    );
 }
 
 fn output_of(command: &mut std::process::Command) -> String {
@@ -85,7 +110,11 @@ fn a_bundle_without_content_has_no_share_of_it() {
         &place,
         &[],
         &[
-            ("pack -o b --store s", 0, &["with 0 B of content", "!of the content's 0 B"]),
+            (
+                "pack -o b --store s",
+                0,
+                &["with 0 B of content", "!of the content's 0 B"],
+            ),
             ("gc --store s", 0, &["removed 0 files", "0 blobs stay"]),
         ],
     );

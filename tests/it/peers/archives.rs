@@ -1,4 +1,5 @@
-//! Archives and layouts of other tools as sources: made by skopeo, crane and regctl, they feed a pull that has no network.
+//! Archives and layouts of other tools as sources: made by skopeo, crane and regctl, they feed a
+//! pull that has no network.
 
 use crate::support::peers::{is_root, skopeo};
 use crate::support::programs::go_build;
@@ -22,23 +23,50 @@ impl Shop {
         let images = Images::new(place.path("made"));
         let base = images.layer(&[("etc/os-release", b"ID=stand-in\n")]);
         let children = ["linux/amd64", "linux/arm64"].map(|platform| {
-            images.image(platform, &[base.clone(), images.layer(&[("bin/app", platform.as_bytes())])])
+            images.image(
+                platform,
+                &[
+                    base.clone(),
+                    images.layer(&[("bin/app", platform.as_bytes())]),
+                ],
+            )
         });
-        images.push(&registry.address, "team/app", "v1", &images.index(&children));
+        images.push(
+            &registry.address,
+            "team/app",
+            "v1",
+            &images.index(&children),
+        );
         let manifest = format!("apiVersion: landfall/v1\nkind: Manifest\nimages: ['{name}']\n");
         place.write("m.yaml", manifest);
         let shop = Shop { place, name };
-        shop.place.ok(&["lock", "-f", "m.yaml", "--store", "locked"]);
+        shop.place
+            .ok(&["lock", "-f", "m.yaml", "--store", "locked"]);
         for to in [
             "oci:skopeo-oci",
             "oci-archive:skopeo-oci.tar",
             "docker-archive:skopeo-docker.tar",
             "dir:skopeo-dir",
         ] {
-            let to = if to.starts_with("oci") { format!("{to}:{}", shop.name) } else { to.to_owned() };
-            let all: &[&str] = if to.starts_with("docker") { &[] } else { &["--all"] };
+            let to = if to.starts_with("oci") {
+                format!("{to}:{}", shop.name)
+            } else {
+                to.to_owned()
+            };
+            let all: &[&str] = if to.starts_with("docker") {
+                &[]
+            } else {
+                &["--all"]
+            };
             let mut copy = skopeo(&shop.place);
-            copy.args(["copy", "--quiet", "--src-tls-verify=false", "--override-arch", "amd64"]).args(all);
+            copy.args([
+                "copy",
+                "--quiet",
+                "--src-tls-verify=false",
+                "--override-arch",
+                "amd64",
+            ])
+            .args(all);
             run(copy.arg(format!("docker://{}", shop.name)).arg(to));
         }
         for (module, made) in [
@@ -57,9 +85,10 @@ impl Shop {
             match go_build(module) {
                 Err(why) => skip(&test_name(), &why),
                 Ok(program) => made.iter().for_each(|line| {
-                    let words = line
-                        .split(' ')
-                        .map(|word| word.replace("NAME", &shop.name).replace("HOST", &registry.address));
+                    let words = line.split(' ').map(|word| {
+                        word.replace("NAME", &shop.name)
+                            .replace("HOST", &registry.address)
+                    });
                     run(shop.place.clean(&program).args(words));
                 }),
             }
@@ -74,12 +103,22 @@ impl Shop {
     /// landfall in a namespace that has no network.
     fn alone(&self, exit: i32, args: &[&str]) -> Value {
         let mut landfall = self.place.command();
-        landfall.args(args).args(["--output", "json", "--progress", "none"]);
+        landfall
+            .args(args)
+            .args(["--output", "json", "--progress", "none"]);
         let mut unshare = Command::new("unshare");
         unshare.arg("--net");
         let ran = netns::within(unshare, &landfall).output().unwrap();
-        let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-        assert_eq!(ran.status.code(), Some(exit), "landfall {}\n{out}\n{err}", args.join(" "));
+        let (out, err) = (
+            String::from_utf8_lossy(&ran.stdout),
+            String::from_utf8_lossy(&ran.stderr),
+        );
+        assert_eq!(
+            ran.status.code(),
+            Some(exit),
+            "landfall {}\n{out}\n{err}",
+            args.join(" ")
+        );
         serde_json::from_str(&out).unwrap()
     }
 
@@ -87,16 +126,23 @@ impl Shop {
     fn assert_whole(&self, store: &str) {
         let bundle = format!("{store}.tar.zst");
         self.place.ok(&["pack", "--store", store, "-o", &bundle]);
-        self.place.ok(&["verify", &bundle, "--lock", "landfall.lock"]);
+        self.place
+            .ok(&["verify", &bundle, "--lock", "landfall.lock"]);
     }
 }
 
 fn ready() -> bool {
-    need(&["docker-registry", "skopeo", "unshare", "gzip", "zstd", "tar"])
-        && (is_root() || {
-            skip(&test_name(), "only root makes a network namespace");
-            false
-        })
+    need(&[
+        "docker-registry",
+        "skopeo",
+        "unshare",
+        "gzip",
+        "zstd",
+        "tar",
+    ]) && (is_root() || {
+        skip(&test_name(), "only root makes a network namespace");
+        false
+    })
 }
 
 #[test]
@@ -106,9 +152,10 @@ fn what_other_tools_saved_feeds_a_pull_without_a_network() {
     }
     let shop = Shop::new();
     let place = &shop.place;
-    run(place
-        .clean("sh")
-        .args(["-c", "gzip -k skopeo-oci.tar && zstd -q skopeo-oci.tar -o skopeo-oci.tar.zst"]));
+    run(place.clean("sh").args([
+        "-c",
+        "gzip -k skopeo-oci.tar && zstd -q skopeo-oci.tar -o skopeo-oci.tar.zst",
+    ]));
     // in the shapes of a Hauler archive and of a Zarf package: a layout, and one below `images`
     run(place.clean("sh").args([
         "-c",
@@ -128,13 +175,19 @@ fn what_other_tools_saved_feeds_a_pull_without_a_network() {
     ];
     for archive in whole.into_iter().filter(|archive| shop.has(archive)) {
         let store = format!("{archive}.store");
-        let dry = shop.alone(0, &["pull", "--store", &store, "--from", archive, "--dry-run"]);
+        let dry = shop.alone(
+            0,
+            &["pull", "--store", &store, "--from", archive, "--dry-run"],
+        );
         let report = shop.alone(0, &["pull", "--store", &store, "--from", archive]);
         assert_eq!(report["status"], "done", "{archive}: {report:#}");
         assert_eq!(report["items"][0]["status"], "done", "{archive}");
         assert_eq!(report["totals"]["requests"], 0, "{archive}");
         for key in ["blobs", "bytes"] {
-            assert_eq!(report["archives"][0][key], dry["archives"][0][key], "{archive}");
+            assert_eq!(
+                report["archives"][0][key], dry["archives"][0][key],
+                "{archive}"
+            );
         }
         // the index, two manifests, two configs, three layers
         assert_eq!(report["archives"][0]["blobs"], 8, "{archive}");
@@ -146,7 +199,18 @@ fn what_other_tools_saved_feeds_a_pull_without_a_network() {
         );
     }
     // straight into a bundle
-    shop.alone(0, &["pull", "--store", "none", "--bundle", "direct.tar.zst", "--from", "skopeo-oci.tar.zst"]);
+    shop.alone(
+        0,
+        &[
+            "pull",
+            "--store",
+            "none",
+            "--bundle",
+            "direct.tar.zst",
+            "--from",
+            "skopeo-oci.tar.zst",
+        ],
+    );
     place.ok(&["verify", "direct.tar.zst", "--lock", "landfall.lock"]);
 }
 
@@ -164,30 +228,78 @@ fn what_an_archive_cannot_give_is_told_and_asked_for_upstream() {
         let report = shop.alone(1, &["pull", "--store", "with-crane", "--from", "crane.tar"]);
         // the config and two layers of amd64; arm64 has to come from elsewhere
         assert_eq!(of(&report)[0]["blobs"], 3, "{report:#}");
-        let report =
-            shop.alone(0, &["pull", "--store", "with-crane", "--from", "crane.tar", "--from", "skopeo-dir"]);
+        let report = shop.alone(
+            0,
+            &[
+                "pull",
+                "--store",
+                "with-crane",
+                "--from",
+                "crane.tar",
+                "--from",
+                "skopeo-dir",
+            ],
+        );
         assert_eq!(of(&report)[0]["blobs"], 0, "{report:#}");
         assert!(of(&report)[1]["blobs"].as_u64().unwrap() > 0, "{report:#}");
         shop.assert_whole("with-crane");
     }
     // layers without their compression
-    let report = shop.alone(1, &["pull", "--store", "with-docker", "--from", "skopeo-docker.tar"]);
+    let report = shop.alone(
+        1,
+        &[
+            "pull",
+            "--store",
+            "with-docker",
+            "--from",
+            "skopeo-docker.tar",
+        ],
+    );
     let left = of(&report)[0]["notUsed"].to_string();
-    assert!(left.contains("2 layers are unpacked, as docker archives have them"), "{report:#}");
-    assert!(report["items"][0]["reason"].as_str().unwrap().starts_with("source: "), "{report:#}");
+    assert!(
+        left.contains("2 layers are unpacked, as docker archives have them"),
+        "{report:#}"
+    );
+    assert!(
+        report["items"][0]["reason"]
+            .as_str()
+            .unwrap()
+            .starts_with("source: "),
+        "{report:#}"
+    );
     // an archive that is cut short gives what came before the cut, and says so
     let bytes = place.read_bytes("skopeo-oci.tar");
     place.write("cut.tar", &bytes[..bytes.len() / 2]);
     let report = shop.alone(1, &["pull", "--store", "with-cut", "--from", "cut.tar"]);
-    assert!(of(&report)[0]["notUsed"].to_string().contains("cannot be read to its end"), "{report:#}");
-    shop.alone(0, &["pull", "--store", "with-cut", "--from", "cut.tar", "--from", "skopeo-oci"]);
+    assert!(
+        of(&report)[0]["notUsed"]
+            .to_string()
+            .contains("cannot be read to its end"),
+        "{report:#}"
+    );
+    shop.alone(
+        0,
+        &[
+            "pull",
+            "--store",
+            "with-cut",
+            "--from",
+            "cut.tar",
+            "--from",
+            "skopeo-oci",
+        ],
+    );
     shop.assert_whole("with-cut");
     // no archive at all
-    for (path, words) in
-        [("m.yaml", "m.yaml is no archive that landfall reads"), ("none", "cannot read none")]
-    {
+    for (path, words) in [
+        ("m.yaml", "m.yaml is no archive that landfall reads"),
+        ("none", "cannot read none"),
+    ] {
         let report = shop.alone(2, &["pull", "--store", "x", "--from", path]);
-        assert!(report["error"]["message"].as_str().unwrap().contains(words), "{report:#}");
+        assert!(
+            report["error"]["message"].as_str().unwrap().contains(words),
+            "{report:#}"
+        );
     }
 }
 
@@ -198,8 +310,9 @@ fn a_lock_is_made_of_an_archive_where_nobody_else_has_the_image() {
     }
     let shop = Shop::new();
     let locked = shop.place.read("landfall.lock");
-    for archive in
-        ["skopeo-oci", "skopeo-oci.tar", "regctl.tar"].into_iter().filter(|archive| shop.has(archive))
+    for archive in ["skopeo-oci", "skopeo-oci.tar", "regctl.tar"]
+        .into_iter()
+        .filter(|archive| shop.has(archive))
     {
         let store = format!("{archive}.store");
         std::fs::remove_file(shop.place.path("landfall.lock")).unwrap();
@@ -235,7 +348,8 @@ fn a_lock_is_made_of_an_archive_where_nobody_else_has_the_image() {
     let ran = netns::within(unshare, &landfall).output().unwrap();
     let told = String::from_utf8_lossy(&ran.stderr);
     assert!(
-        ran.status.code() == Some(1) && told.contains("it is a docker archive: it has no manifests"),
+        ran.status.code() == Some(1)
+            && told.contains("it is a docker archive: it has no manifests"),
         "{told}"
     );
 }

@@ -19,7 +19,10 @@ const PASSWORD: &str = "p@ss:word";
 fn guarded() -> (Place, Server) {
     let place = Place::new();
     let passwords = place.write("htpasswd", HTPASSWD);
-    let more = format!("auth: {{htpasswd: {{realm: r, path: \"{}\"}}}}", passwords.display());
+    let more = format!(
+        "auth: {{htpasswd: {{realm: r, path: \"{}\"}}}}",
+        passwords.display()
+    );
     let server = docker_registry_with(&more);
     (place, server)
 }
@@ -35,7 +38,8 @@ fn images(place: &Place) -> (Images, Vec<Value>) {
     (images, list)
 }
 
-/// A manifest of four images of `address`, and an open registry with them for `mirror` to read from.
+/// A manifest of four images of `address`, and an open registry with them for `mirror` to read
+/// from.
 fn sources(place: &Place) -> (Server, String) {
     let open = docker_registry();
     let (images, list) = images(place);
@@ -59,7 +63,10 @@ fn auth_file(host: &str, password: &str) -> String {
 /// How many requests the registry's log has for this account, and how many of those it refused.
 fn attempts(server: &Server) -> (usize, usize) {
     let log = server.log();
-    let mine: Vec<&str> = log.lines().filter(|line| line.contains(&format!("- {USER} ["))).collect();
+    let mine: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains(&format!("- {USER} [")))
+        .collect();
     let ours = |line: &&str| line.contains("\" 401 ") && line.contains("landfall/");
     let refused = log.lines().filter(ours).count();
     (mine.len(), refused)
@@ -77,8 +84,10 @@ fn basic_accounts_from_every_place() {
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: {host}\n  plainHTTP: true\n  credentials: "
     );
-    let env_site =
-        place.write("env-site.yaml", format!("{site}{{usernameEnv: REG_USER, passwordEnv: REG_TOKEN}}\n"));
+    let env_site = place.write(
+        "env-site.yaml",
+        format!("{site}{{usernameEnv: REG_USER, passwordEnv: REG_TOKEN}}\n"),
+    );
     let file_site = place.write("file-site.yaml", format!("{site}{{file: secret}}\n"));
     place.write("secret", format!("{USER}:{PASSWORD}\n"));
     let helper = place.write(
@@ -86,17 +95,41 @@ fn basic_accounts_from_every_place() {
         format!("#!/bin/sh\nread host\n[ \"$host\" = \"{host}\" ] || {{ echo credentials not found; exit 1; }}\necho '{{\"Username\":\"{USER}\",\"Secret\":\"{PASSWORD}\"}}'\n"),
     );
     std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", place.path("bin").display(), std::env::var("PATH").unwrap());
+    let path = format!(
+        "{}:{}",
+        place.path("bin").display(),
+        std::env::var("PATH").unwrap()
+    );
     let docker = |content: &str| place.write("home/.docker/config.json", content);
     let auth = auth_file(&host, PASSWORD);
     let good = place.write("podman.json", &auth);
 
-    type Setting<'a> = (&'a str, Vec<(&'a str, String)>, Option<&'a std::path::Path>, Option<String>);
+    type Setting<'a> = (
+        &'a str,
+        Vec<(&'a str, String)>,
+        Option<&'a std::path::Path>,
+        Option<String>,
+    );
     let settings: Vec<Setting> = vec![
         ("docker's config.json", vec![], None, Some(auth.clone())),
-        ("a namespace key", vec![], None, Some(auth_file(&format!("{host}/one"), PASSWORD))),
-        ("DOCKER_AUTH_CONFIG", vec![("DOCKER_AUTH_CONFIG", auth.clone())], None, None),
-        ("REGISTRY_AUTH_FILE", vec![("REGISTRY_AUTH_FILE", good.display().to_string())], None, None),
+        (
+            "a namespace key",
+            vec![],
+            None,
+            Some(auth_file(&format!("{host}/one"), PASSWORD)),
+        ),
+        (
+            "DOCKER_AUTH_CONFIG",
+            vec![("DOCKER_AUTH_CONFIG", auth.clone())],
+            None,
+            None,
+        ),
+        (
+            "REGISTRY_AUTH_FILE",
+            vec![("REGISTRY_AUTH_FILE", good.display().to_string())],
+            None,
+            None,
+        ),
         (
             "a helper",
             vec![("PATH", path)],
@@ -113,18 +146,33 @@ fn basic_accounts_from_every_place() {
     ];
     for (at, (what, variables, site, config)) in settings.into_iter().enumerate() {
         docker(config.as_deref().unwrap_or("{}"));
-        let prefix = if what == "a namespace key" { "one".into() } else { format!("p{at}") };
+        let prefix = if what == "a namespace key" {
+            "one".into()
+        } else {
+            format!("p{at}")
+        };
         let mut command = place.command();
-        command.args(["mirror", "-f", "m.yaml", "--to", &format!("{host}/{prefix}"), "--output", "json"]);
+        command.args([
+            "mirror",
+            "-f",
+            "m.yaml",
+            "--to",
+            &format!("{host}/{prefix}"),
+            "--output",
+            "json",
+        ]);
         match site {
             Some(site) => command.arg("--site").arg(site),
             None => command.args(["--plain-http", &host]),
         };
         let output = command.envs(variables).output().unwrap();
-        let said =
-            String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned()
+            + &String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{what}: {said}");
-        assert!(!said.contains(PASSWORD) && !said.contains(&encoded(PASSWORD)), "{what}: {said}");
+        assert!(
+            !said.contains(PASSWORD) && !said.contains(&encoded(PASSWORD)),
+            "{what}: {said}"
+        );
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["totals"]["done"], 4, "{what}");
     }
@@ -138,11 +186,30 @@ fn a_wrong_password_is_tried_once_and_named() {
     let (place, server) = guarded();
     let (_open, manifest) = sources(&place);
     place.write("m.yaml", manifest);
-    let config = place.write("home/.docker/config.json", auth_file(&server.address, "wrong"));
+    let config = place.write(
+        "home/.docker/config.json",
+        auth_file(&server.address, "wrong"),
+    );
     let to = server.address.as_str();
-    let report = place.json(1, &["mirror", "-f", "m.yaml", "--to", to, "--plain-http", to, "--jobs", "32"]);
+    let report = place.json(
+        1,
+        &[
+            "mirror",
+            "-f",
+            "m.yaml",
+            "--to",
+            to,
+            "--plain-http",
+            to,
+            "--jobs",
+            "32",
+        ],
+    );
     let message = report["error"]["message"].as_str().unwrap();
-    assert!(message.contains(&format!("account '{USER}' from {}", config.display())), "{message}");
+    assert!(
+        message.contains(&format!("account '{USER}' from {}", config.display())),
+        "{message}"
+    );
     assert_eq!(report["error"]["side"], "destination");
     // one challenge without an account, one attempt with it
     assert_eq!(attempts(&server).1, 2, "{}", server.log());
@@ -157,9 +224,15 @@ fn without_an_account_the_message_says_what_to_do() {
     let (_open, manifest) = sources(&place);
     place.write("m.yaml", manifest);
     let to = server.address.as_str();
-    let report = place.json(1, &["mirror", "-f", "m.yaml", "--to", to, "--plain-http", to]);
+    let report = place.json(
+        1,
+        &["mirror", "-f", "m.yaml", "--to", to, "--plain-http", to],
+    );
     let message = report["error"]["message"].as_str().unwrap();
-    assert!(message.contains("there is no account for it; sign in with docker or podman login"), "{message}");
+    assert!(
+        message.contains("there is no account for it; sign in with docker or podman login"),
+        "{message}"
+    );
     // found by probing, http never sees a password, not even one that a helper would give
     let report = place.json(1, &["mirror", "-f", "m.yaml", "--to", to]);
     let message = report["error"]["message"].as_str().unwrap();
@@ -188,8 +261,16 @@ fn bearer_tokens_are_fetched_once_for_all_workers() {
     let mut tokens = seen.tokens.clone();
     tokens.sort();
     tokens.dedup();
-    assert_eq!((tokens.len(), seen.tokens.len()), (4, 8), "{:?}", seen.tokens);
-    assert!(tokens[0].starts_with("nobody repository:team/app0:pull"), "{tokens:?}");
+    assert_eq!(
+        (tokens.len(), seen.tokens.len()),
+        (4, 8),
+        "{:?}",
+        seen.tokens
+    );
+    assert!(
+        tokens[0].starts_with("nobody repository:team/app0:pull"),
+        "{tokens:?}"
+    );
     assert_eq!(seen.refused, 2, "one challenge a process");
 }
 
@@ -204,12 +285,21 @@ fn bearer_with_an_account_and_tokens_that_run_out() {
     // each token is good for three requests: pushes meet a 401 in the middle and go on
     let gate = Gate::new(&behind.address, Some(&account), 3);
     place.write("m.yaml", manifest);
-    place.write("home/.docker/config.json", auth_file(&gate.address, PASSWORD));
+    place.write(
+        "home/.docker/config.json",
+        auth_file(&gate.address, PASSWORD),
+    );
     let to = gate.address.as_str();
-    let report = place.json(0, &["mirror", "-f", "m.yaml", "--to", to, "--plain-http", to]);
+    let report = place.json(
+        0,
+        &["mirror", "-f", "m.yaml", "--to", to, "--plain-http", to],
+    );
     assert_eq!(report["totals"]["done"], 4);
     let seen = gate.seen();
-    assert!(seen.refused > 4 && seen.tokens.iter().all(|line| line.starts_with(USER)), "{seen:?}");
+    assert!(
+        seen.refused > 4 && seen.tokens.iter().all(|line| line.starts_with(USER)),
+        "{seen:?}"
+    );
     for n in 0..4 {
         let repository = format!("team/app{n}");
         let ours = http::manifest(&open.address, &repository, "v1");
@@ -225,24 +315,53 @@ fn a_mirrors_path_is_part_of_the_scope_and_of_the_account() {
     }
     let place = Place::new();
     let (open, _) = sources(&place);
-    let gate = Gate::new(&open.address, Some(&format!("{USER}:{PASSWORD}")), usize::MAX);
+    let gate = Gate::new(
+        &open.address,
+        Some(&format!("{USER}:{PASSWORD}")),
+        usize::MAX,
+    );
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nupstreams:\n  one.test: {{mirror: \"http://{}/team\"}}\n",
         gate.address
     );
     place.write("site.yaml", site);
-    place.write("home/.docker/config.json", auth_file(&format!("{}/team", gate.address), PASSWORD));
+    place.write(
+        "home/.docker/config.json",
+        auth_file(&format!("{}/team", gate.address), PASSWORD),
+    );
     place.write(
         "m.yaml",
         "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages: [one.test/app0:v1]\n",
     );
-    place.json(0, &["lock", "-f", "m.yaml", "--site", "site.yaml", "--store", "s"]);
-    assert_eq!(gate.seen().tokens, [format!("{USER} repository:team/app0:pull")]);
+    place.json(
+        0,
+        &[
+            "lock",
+            "-f",
+            "m.yaml",
+            "--site",
+            "site.yaml",
+            "--store",
+            "s",
+        ],
+    );
+    assert_eq!(
+        gate.seen().tokens,
+        [format!("{USER} repository:team/app0:pull")]
+    );
     let hosts = &place.json(0, &["pull", "--site", "site.yaml", "--store", "s"])["hosts"];
-    assert!(hosts.as_array().unwrap().iter().any(|host| host["why"] == "token"), "{hosts}");
+    assert!(
+        hosts
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|host| host["why"] == "token"),
+        "{hosts}"
+    );
 }
 
-/// As Harbor does it: nginx with TLS, behind it docker-registry with `auth: token` and its token server.
+/// As Harbor does it: nginx with TLS, behind it docker-registry with `auth: token` and its token
+/// server.
 #[test]
 fn docker_registry_with_a_token_server() {
     if !need(&["docker-registry", "gzip", "nginx", "openssl", "skopeo"]) {
@@ -254,8 +373,9 @@ fn docker_registry_with_a_token_server() {
     let address = format!("127.0.0.1:{}", free_port());
     let account = format!("{USER}:{PASSWORD}");
     // everything is allowed but to push into one repository
-    let tokens =
-        Tokens::new(&place, "registry", &account, |name, action| (name, action) != ("team/app3", "push"));
+    let tokens = Tokens::new(&place, "registry", &account, |name, action| {
+        (name, action) != ("team/app3", "push")
+    });
     let registry = docker_registry_with(&format!(
         "auth: {{token: {{realm: \"https://{address}/token\", service: registry, issuer: tokens, rootcertbundle: \"{}\"}}}}",
         tokens.certificate.display()
@@ -271,8 +391,14 @@ fn docker_registry_with_a_token_server() {
         registry.address,
         tokens.address
     );
-    let mut nginx = Guard::start(nginx_command(&place, &directives, &format!("{address} ssl")));
-    nginx.wait_until("nginx answers", || std::net::TcpStream::connect(&address).is_ok());
+    let mut nginx = Guard::start(nginx_command(
+        &place,
+        &directives,
+        &format!("{address} ssl"),
+    ));
+    nginx.wait_until("nginx answers", || {
+        std::net::TcpStream::connect(&address).is_ok()
+    });
     place.write(
         "site.yaml",
         format!(
@@ -286,25 +412,61 @@ fn docker_registry_with_a_token_server() {
     };
 
     let wrong = mirror(1, "wrong").to_string();
-    assert!(wrong.contains(USER) && wrong.contains("config.json"), "{wrong}");
-    assert_eq!(tokens.scopes().len(), 1, "a refusal is final: {:?}", tokens.scopes());
+    assert!(
+        wrong.contains(USER) && wrong.contains("config.json"),
+        "{wrong}"
+    );
+    assert_eq!(
+        tokens.scopes().len(),
+        1,
+        "a refusal is final: {:?}",
+        tokens.scopes()
+    );
 
     let report = mirror(3, PASSWORD);
     assert_eq!(
-        (report["totals"]["done"].as_u64(), report["totals"]["failed"].as_u64()),
+        (
+            report["totals"]["done"].as_u64(),
+            report["totals"]["failed"].as_u64()
+        ),
         (Some(3), Some(1)),
         "{report:#}"
     );
-    let failed = report["items"].as_array().unwrap().iter().find(|item| item["status"] == "failed").unwrap();
-    assert!(failed["name"].as_str().unwrap().ends_with("/team/app3:v1"), "{failed:#}");
-    assert!(failed["reason"].as_str().unwrap().contains(USER), "{failed:#}");
+    let failed = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["status"] == "failed")
+        .unwrap();
+    assert!(
+        failed["name"].as_str().unwrap().ends_with("/team/app3:v1"),
+        "{failed:#}"
+    );
+    assert!(
+        failed["reason"].as_str().unwrap().contains(USER),
+        "{failed:#}"
+    );
     let mounts = |scope: &&String| scope.matches("repository:").count() > 1;
-    assert!(tokens.scopes().iter().any(|scope| mounts(&scope)), "{:?}", tokens.scopes());
+    assert!(
+        tokens.scopes().iter().any(|scope| mounts(&scope)),
+        "{:?}",
+        tokens.scopes()
+    );
     // another client, with the same account, finds the image
     let found = skopeo(&place)
-        .args(["inspect", "--raw", "--tls-verify=false", "--creds", &account])
+        .args([
+            "inspect",
+            "--raw",
+            "--tls-verify=false",
+            "--creds",
+            &account,
+        ])
         .arg(format!("docker://{address}/team/app1:v1"))
         .output()
         .unwrap();
-    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+    assert!(
+        found.status.success(),
+        "{}",
+        String::from_utf8_lossy(&found.stderr)
+    );
 }

@@ -1,4 +1,5 @@
-//! Delivering through an nginx with a limit, and to a docker-registry that checks the URLs of foreign layers.
+//! Delivering through an nginx with a limit, and to a docker-registry that checks the URLs of
+//! foreign layers.
 
 use crate::deliver::{MIB, stands, stored};
 use crate::support::images::{DOCKER_CONFIG, DOCKER_MANIFEST, noise, sha256};
@@ -21,9 +22,13 @@ fn the_limit_of_an_nginx_in_front_is_met_by_chunks() {
         registry.url()
     ));
     stored.push(0, &nginx.address, &[]);
-    assert_eq!(stands(&registry.address, "big/app").unwrap(), stored.digest(0));
-    let told =
-        || nginx.log().contains("\" 413 ") && nginx.log().matches("] \"PATCH /v2/big/app").count() == 3;
+    assert_eq!(
+        stands(&registry.address, "big/app").unwrap(),
+        stored.digest(0)
+    );
+    let told = || {
+        nginx.log().contains("\" 413 ") && nginx.log().matches("] \"PATCH /v2/big/app").count() == 3
+    };
     // its log comes a moment later
     for _ in 0..100 {
         if !told() {
@@ -47,7 +52,11 @@ fn a_blob_that_docker_registry_lost_is_brought_again_by_a_recheck() {
     let totals = |more: &[&str]| stored.push(0, &registry.address, more)["totals"].clone();
     assert_eq!(totals(&[])["present"], 2);
     let again = totals(&["--recheck"]);
-    assert_eq!((&again["done"], &again["present"]), (&1.into(), &1.into()), "{again}");
+    assert_eq!(
+        (&again["done"], &again["present"]),
+        (&1.into(), &1.into()),
+        "{again}"
+    );
     assert!(registry.blob_file(&layer).exists());
     assert_eq!(totals(&["--recheck"])["present"], 2);
 }
@@ -79,21 +88,26 @@ fn foreign_layers_come_from_their_urls_without_an_account() {
     });
     let config = images.blob(DOCKER_CONFIG, br#"{"os":"windows","architecture":"amd64"}"#);
     let kind = DOCKER_MANIFEST;
-    let manifest = json!({"schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer]});
+    let manifest =
+        json!({"schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer]});
     let manifest = serde_json::to_vec(&manifest).unwrap();
     let digest = sha256(&manifest);
     let bytes = manifest.clone();
-    let fake = Middle::new(&upstream.address, move |asked| match asked.target.contains("/manifests/") {
-        true => {
-            let (bytes, digest) = (bytes.clone(), digest.clone());
-            Turn::Change(Box::new(move |response| {
-                response.status = 200;
-                response.headers =
-                    vec![("content-type".into(), kind.into()), ("docker-content-digest".into(), digest)];
-                response.body = bytes;
-            }))
+    let fake = Middle::new(&upstream.address, move |asked| {
+        match asked.target.contains("/manifests/") {
+            true => {
+                let (bytes, digest) = (bytes.clone(), digest.clone());
+                Turn::Change(Box::new(move |response| {
+                    response.status = 200;
+                    response.headers = vec![
+                        ("content-type".into(), kind.into()),
+                        ("docker-content-digest".into(), digest),
+                    ];
+                    response.body = bytes;
+                }))
+            }
+            false => Turn::Pass,
         }
-        false => Turn::Pass,
     });
     http::put_blob(
         &upstream.address,
@@ -101,7 +115,10 @@ fn foreign_layers_come_from_their_urls_without_an_account() {
         config["digest"].as_str().unwrap(),
         &images.bytes(config["digest"].as_str().unwrap()),
     );
-    place.write("home/.docker/config.json", json!({"auths": {&web.address: {"auth": "dTpw"}}}).to_string());
+    place.write(
+        "home/.docker/config.json",
+        json!({"auths": {&web.address: {"auth": "dTpw"}}}).to_string(),
+    );
     place.write(
         "m.yaml",
         format!(
@@ -109,17 +126,36 @@ fn foreign_layers_come_from_their_urls_without_an_account() {
             fake.address
         ),
     );
-    place.ok(&["lock", "-f", "m.yaml", "--store", "store", "--plain-http", &fake.address]);
+    place.ok(&[
+        "lock",
+        "-f",
+        "m.yaml",
+        "--store",
+        "store",
+        "--plain-http",
+        &fake.address,
+    ]);
     place.ok(&["pull", "--store", "store", "--plain-http", &fake.address]);
-    let kept = place.path("store/blobs").join(sha256(&content).replace(':', "/"));
+    let kept = place
+        .path("store/blobs")
+        .join(sha256(&content).replace(':', "/"));
     assert_eq!(std::fs::read(kept).unwrap(), content);
-    assert!(seen.lock().unwrap().iter().all(|asked| asked.header("authorization").is_none()));
-    // its bytes are pushed; docker-registry refuses the manifest unless its configuration allows the URL
+    assert!(
+        seen.lock()
+            .unwrap()
+            .iter()
+            .all(|asked| asked.header("authorization").is_none())
+    );
+    // its bytes are pushed; docker-registry refuses the manifest unless its configuration allows
+    // the URL
     let allows = docker_registry_with(
         "validation: {manifests: {urls: {allow: [\"^http://127\\\\.0\\\\.0\\\\.1:\"]}}}",
     );
     let report = place.json(0, &["push", "--store", "store", "--to", &allows.address]);
     assert_eq!(report["items"][0]["status"], "done");
-    let there = http::get(&allows.address, &format!("/v2/win/base/blobs/{}", sha256(&content)));
+    let there = http::get(
+        &allows.address,
+        &format!("/v2/win/base/blobs/{}", sha256(&content)),
+    );
     assert_eq!((there.status, there.body), (200, content));
 }

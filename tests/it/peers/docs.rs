@@ -1,10 +1,11 @@
 //! The sessions in README.md and docs/*.md happen as they are written.
 //!
-//! Each fenced block marked `console` is run: lines with `$ ` are commands for a shell (`> ` goes on
-//! with one), the lines after them are what it prints on stdout. `…` stands for anything in a line, and
-//! a line of `…` alone for any lines. The blocks of one document run in order in one folder, which has
-//! the files of examples/quickstart. They run in a network namespace of their own: the registries of
-//! the manifest there are stand-ins, and the private registry really is at 172.20.0.2:5000.
+//! Each fenced block marked `console` is run: lines with `$ ` are commands for a shell (`> ` goes
+//! on with one), the lines after them are what it prints on stdout. `…` stands for anything in a
+//! line, and a line of `…` alone for any lines. The blocks of one document run in order in one
+//! folder, which has the files of examples/quickstart. They run in a network namespace of their
+//! own: the registries of the manifest there are stand-ins, and the private registry really is at
+//! 172.20.0.2:5000.
 
 use crate::support::netns::Network;
 use crate::support::{Images, Place, need, peers, run};
@@ -28,11 +29,16 @@ fn steps(text: &str) -> Vec<Step> {
             (true, "```") => inside = false,
             (true, line) => {
                 if let Some(command) = line.strip_prefix("$ ") {
-                    steps.push(Step { line: number + 1, command: command.into(), output: vec![] });
+                    steps.push(Step {
+                        line: number + 1,
+                        command: command.into(),
+                        output: vec![],
+                    });
                     fresh = false;
                 } else {
                     let step = steps.last_mut().filter(|_| !fresh);
-                    let step = step.unwrap_or_else(|| panic!("line {}: output before a command", number + 1));
+                    let step = step
+                        .unwrap_or_else(|| panic!("line {}: output before a command", number + 1));
                     match line.strip_prefix("> ").filter(|_| step.output.is_empty()) {
                         Some(more) => step.command += &format!("\n{more}"),
                         None => step.output.push(line.into()),
@@ -50,7 +56,10 @@ fn line_fits(pattern: &str, line: &str) -> bool {
     match pattern.split_once('…') {
         None => pattern == line,
         Some((head, tail)) => line.strip_prefix(head).is_some_and(|rest| {
-            rest.char_indices().map(|(at, _)| &rest[at..]).chain([""]).any(|rest| line_fits(tail, rest))
+            rest.char_indices()
+                .map(|(at, _)| &rest[at..])
+                .chain([""])
+                .any(|rest| line_fits(tail, rest))
         }),
     }
 }
@@ -70,7 +79,11 @@ fn fits(pattern: &[String], lines: &[&str]) -> bool {
 /// README.md and docs/*.md that have sessions.
 fn documents() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let docs = std::fs::read_dir(root.join("docs")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let docs = std::fs::read_dir(root.join("docs"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     let mut all: Vec<PathBuf> = docs.chain([root.join("README.md")]).collect();
     all.sort();
     all.retain(|path| path.extension().is_some_and(|end| end == "md") && path.is_file());
@@ -98,11 +111,22 @@ fn stand_ins(place: &Place, network: &Network, registry: &str, manifest: &str) {
 
 #[test]
 fn the_sessions_in_the_documents_happen() {
-    if !need(&["docker-registry", "skopeo", "curl", "gzip", "bash", "ssh-keygen", "ssh-agent", "tar", "zstd"])
-    {
+    if !need(&[
+        "docker-registry",
+        "skopeo",
+        "curl",
+        "gzip",
+        "bash",
+        "ssh-keygen",
+        "ssh-agent",
+        "tar",
+        "zstd",
+    ]) {
         return;
     }
-    let Some(network) = Network::new() else { return };
+    let Some(network) = Network::new() else {
+        return;
+    };
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let upstream = "127.0.0.1:5001";
     let upstream_place = Place::new();
@@ -119,7 +143,10 @@ fn the_sessions_in_the_documents_happen() {
             continue;
         }
         let place = Place::new();
-        for entry in std::fs::read_dir(root.join("examples/quickstart")).unwrap().flatten() {
+        for entry in std::fs::read_dir(root.join("examples/quickstart"))
+            .unwrap()
+            .flatten()
+        {
             std::fs::copy(entry.path(), place.path(entry.file_name())).unwrap();
         }
         let _private = network.docker_registry(&place);
@@ -134,12 +161,21 @@ fn the_sessions_in_the_documents_happen() {
         let path = std::env::var("PATH").unwrap_or_default();
         for step in steps {
             let mut shell: Command = place.clean("bash");
-            shell.args(["-c", &step.command]).env("LANDFALL_SITE", &site);
+            shell
+                .args(["-c", &step.command])
+                .env("LANDFALL_SITE", &site);
             shell.env("PATH", format!("{}:{path}", program.display()));
             let ran = network.on("registry", &shell).output().unwrap();
-            let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+            let (out, err) = (
+                String::from_utf8_lossy(&ran.stdout),
+                String::from_utf8_lossy(&ran.stderr),
+            );
             let place = format!("{}:{}: $ {}", document.display(), step.line, step.command);
-            assert!(ran.status.success(), "{place}\n{}\n{out}\n{err}", ran.status);
+            assert!(
+                ran.status.success(),
+                "{place}\n{}\n{out}\n{err}",
+                ran.status
+            );
             let lines: Vec<&str> = out.lines().collect();
             assert!(
                 fits(&step.output, &lines),
@@ -155,9 +191,17 @@ fn a_session_is_read_and_compared() {
     let text = "```console\n$ one \\\n> two\nout\n\n$ three\n```\nprose\n```sh\n$ not run\n```\n";
     let found = steps(text);
     assert_eq!(found.len(), 2, "{found:?}");
-    assert_eq!((found[0].line, found[0].command.as_str()), (2, "one \\\ntwo"));
+    assert_eq!(
+        (found[0].line, found[0].command.as_str()),
+        (2, "one \\\ntwo")
+    );
     assert_eq!(found[0].output, ["out", ""]);
-    let strings = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+    let strings = |lines: &[&str]| {
+        lines
+            .iter()
+            .map(|line| (*line).to_owned())
+            .collect::<Vec<_>>()
+    };
     for (pattern, lines, fit) in [
         (&["a"][..], &["a"][..], true),
         (&["a"], &["b"], false),

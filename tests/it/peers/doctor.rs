@@ -15,7 +15,10 @@ fn check<'a>(report: &'a Value, name: &str) -> (&'a str, &'a str) {
     let checks = report["targets"][0]["checks"].as_array().unwrap();
     let check = checks.iter().find(|check| check["check"] == name);
     let check = check.unwrap_or_else(|| panic!("no check {name}: {report:#}"));
-    (check["verdict"].as_str().unwrap(), check["says"].as_str().unwrap())
+    (
+        check["verdict"].as_str().unwrap(),
+        check["says"].as_str().unwrap(),
+    )
 }
 
 fn doctor(place: &Place, exit: i32, args: &[&str]) -> Value {
@@ -30,24 +33,46 @@ fn a_registry_with_a_sign_in_and_one_found_by_probing() {
     let place = Place::new();
     let open = docker_registry();
     let report = doctor(&place, 0, &[&open.address]);
-    assert_eq!(check(&report, "proxy"), ("ok", "directly: no proxy is set for this scheme"));
+    assert_eq!(
+        check(&report, "proxy"),
+        ("ok", "directly: no proxy is set for this scheme")
+    );
     assert_eq!(check(&report, "tls").0, "note", "{report:#}");
-    assert!(check(&report, "tls").1.contains("found by probing: no credentials are sent"), "{report:#}");
-    assert_eq!(check(&report, "sign-in"), ("ok", "none is asked for; no account is known for it"));
+    assert!(
+        check(&report, "tls")
+            .1
+            .contains("found by probing: no credentials are sent"),
+        "{report:#}"
+    );
+    assert_eq!(
+        check(&report, "sign-in"),
+        ("ok", "none is asked for; no account is known for it")
+    );
 
-    let passwords =
-        place.write("htpasswd", "u:$2y$05$LATlS73W.R.eF7/IR5XdVuCOgj9GGLqQcaRji6lexBxUk5Ho27Wry\n");
-    let guarded = docker_registry_with(&format!("auth: {{htpasswd: {{realm: r, path: {passwords:?}}}}}"));
+    let passwords = place.write(
+        "htpasswd",
+        "u:$2y$05$LATlS73W.R.eF7/IR5XdVuCOgj9GGLqQcaRji6lexBxUk5Ho27Wry\n",
+    );
+    let guarded = docker_registry_with(&format!(
+        "auth: {{htpasswd: {{realm: r, path: {passwords:?}}}}}"
+    ));
     let host = guarded.address.as_str();
     let report = doctor(&place, 0, &[host, "--plain-http", host]);
-    assert_eq!(check(&report, "sign-in"), ("note", "Basic; no account is known for it"));
+    assert_eq!(
+        check(&report, "sign-in"),
+        ("note", "Basic; no account is known for it")
+    );
     let account = |password: &str| {
-        let config = format!(r#"{{"auths": {{"{host}": {{"username": "u", "password": "{password}"}}}}}}"#);
+        let config =
+            format!(r#"{{"auths": {{"{host}": {{"username": "u", "password": "{password}"}}}}}}"#);
         place.write("home/.docker/config.json", config)
     };
     let config = account("p@ss:word");
     let report = doctor(&place, 0, &[host, "--plain-http", host]);
-    let taken = format!("Basic; account 'u' from {}, which is taken", config.display());
+    let taken = format!(
+        "Basic; account 'u' from {}, which is taken",
+        config.display()
+    );
     assert_eq!(check(&report, "sign-in"), ("ok", taken.as_str()));
     assert_eq!(report["status"], "done");
     // a wrong password is a finding, with its fix, and is tried once
@@ -55,13 +80,21 @@ fn a_registry_with_a_sign_in_and_one_found_by_probing() {
     let before = guarded.requests("401");
     let report = doctor(&place, 4, &[host, "--plain-http", host]);
     let (verdict, says) = check(&report, "sign-in");
-    assert!(verdict == "no" && says.contains("tried: ") && says.contains("was refused"), "{says}");
+    assert!(
+        verdict == "no" && says.contains("tried: ") && says.contains("was refused"),
+        "{says}"
+    );
     assert_eq!(
         guarded.requests("401") - before,
         3,
         "without an account, its challenge again, and the account"
     );
-    assert!(report["targets"][0]["checks"].to_string().contains("mend the account"), "{report:#}");
+    assert!(
+        report["targets"][0]["checks"]
+            .to_string()
+            .contains("mend the account"),
+        "{report:#}"
+    );
     assert!(!report.to_string().contains("hush"), "{report:#}");
 }
 
@@ -76,7 +109,11 @@ fn what_is_not_there_is_a_no() {
     let report = doctor(&place, 4, &["https://landfall.invalid/x"]);
     assert_eq!(check(&report, "name").0, "no");
     // and nobody is asked for a user's secret in a URL
-    let run = place.command().args(["doctor", "https://u:hush@a.test/"]).output().unwrap();
+    let run = place
+        .command()
+        .args(["doctor", "https://u:hush@a.test/"])
+        .output()
+        .unwrap();
     assert_eq!(run.status.code(), Some(2));
 }
 
@@ -96,14 +133,21 @@ fn redirects_and_tokens_are_named() {
     let report = doctor(&place, 0, &[&url]);
     assert_eq!(
         check(&report, "redirects"),
-        ("note", format!("it sends on to {}; allow these too", files.address).as_str())
+        (
+            "note",
+            format!("it sends on to {}; allow these too", files.address).as_str()
+        )
     );
     assert!(!report.to_string().contains("hush"), "{report:#}");
     let bearer = Interceptor::saying(
         "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"https://auth.test/token?x=1\",service=\"s\"\r\n\
          Content-Length: 0\r\n\r\n",
     );
-    let report = doctor(&place, 0, &[&bearer.address, "--plain-http", &bearer.address]);
+    let report = doctor(
+        &place,
+        0,
+        &[&bearer.address, "--plain-http", &bearer.address],
+    );
     let says = "Bearer tokens of https://auth.test/token?…; no account is known for it";
     assert_eq!(check(&report, "sign-in"), ("ok", says));
 }
@@ -111,9 +155,13 @@ fn redirects_and_tokens_are_named() {
 /// A registry with TLS by `authority` on loopback.
 fn secured(place: &Place, authority: &Authority, address: &str) -> Guard {
     let (certificate, key) = authority.issue(place, &["127.0.0.1", "registry.test"]);
-    let tls = format!("http: {{addr: \"{address}\", tls: {{certificate: {certificate:?}, key: {key:?}}}}}");
+    let tls = format!(
+        "http: {{addr: \"{address}\", tls: {{certificate: {certificate:?}, key: {key:?}}}}}"
+    );
     let mut command = place.clean("docker-registry");
-    command.arg("serve").arg(docker_registry_config(place, address, &tls));
+    command
+        .arg("serve")
+        .arg(docker_registry_config(place, address, &tls));
     let mut guard = Guard::start(command);
     guard.wait_for_http(address.parse().unwrap());
     guard
@@ -130,7 +178,10 @@ fn certificates_and_who_vouches_for_them() {
     let _registry = secured(&place, &authority, &address);
     let site = |keys: &str| {
         let registry = format!("registry: {{address: \"{address}\"{keys}}}\n");
-        place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{registry}"));
+        place.write(
+            "site.yaml",
+            format!("apiVersion: landfall/v1\nkind: Site\n{registry}"),
+        );
     };
     let report = doctor(&place, 4, &[&address]);
     let (verdict, says) = check(&report, "tls");
@@ -141,8 +192,14 @@ fn certificates_and_who_vouches_for_them() {
     site(&format!(", ca: {:?}", authority.pem));
     let report = doctor(&place, 0, &[&address, "--site", "site.yaml"]);
     let (verdict, says) = check(&report, "tls");
-    assert!(verdict == "ok" && says.starts_with("TLS 1.3; issued by 'CN=Corp Root', until "), "{says}");
-    assert!(says.ends_with(&format!("trusted by {}", authority.pem.display())), "{says}");
+    assert!(
+        verdict == "ok" && says.starts_with("TLS 1.3; issued by 'CN=Corp Root', until "),
+        "{says}"
+    );
+    assert!(
+        says.ends_with(&format!("trusted by {}", authority.pem.display())),
+        "{says}"
+    );
     site(", skipVerify: true");
     let report = doctor(&place, 0, &[&address, "--site", "site.yaml"]);
     assert_eq!(check(&report, "tls").0, "note");
@@ -154,30 +211,53 @@ fn the_lint_of_no_proxy_and_of_variables() {
     let place = Place::new();
     let run = |exit: i32, variables: &[(&str, &str)]| {
         let mut command = place.command();
-        let run = command.args(["doctor"]).envs(variables.iter().copied()).output().unwrap();
-        assert_eq!(run.status.code(), Some(exit), "{}", String::from_utf8_lossy(&run.stderr));
+        let run = command
+            .args(["doctor"])
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        assert_eq!(
+            run.status.code(),
+            Some(exit),
+            "{}",
+            String::from_utf8_lossy(&run.stderr)
+        );
         String::from_utf8(run.stdout).unwrap()
     };
     assert_eq!(run(0, &[]), "proxy\n  ok    proxy       none is named\n");
-    let said = run(4, &[("NO_PROXY", "172.20.,.svc"), ("no_proxy", "172.20.,.svc")]);
+    let said = run(
+        4,
+        &[("NO_PROXY", "172.20.,.svc"), ("no_proxy", "172.20.,.svc")],
+    );
     assert!(
         said.contains("  NO    172.20.: landfall, containerd, kubelet ignore it: the beginning of an address covers nothing; instead: 172.20.0.0/16\n"),
         "{said}"
     );
-    assert!(said.contains("  note  .svc: curl, requests, urllib take the name itself too"), "{said}");
-    let said = run(0, &[("NO_PROXY", "172.20.0.0/16")]);
     assert!(
-        said.contains("  note  NO_PROXY: wget, apt read no_proxy only; instead: set no_proxy too\n"),
+        said.contains("  note  .svc: curl, requests, urllib take the name itself too"),
         "{said}"
     );
-    assert!(said.contains("  note  172.20.0.0/16: wget, apt, urllib ignore ranges"), "{said}");
+    let said = run(0, &[("NO_PROXY", "172.20.0.0/16")]);
+    assert!(
+        said.contains(
+            "  note  NO_PROXY: wget, apt read no_proxy only; instead: set no_proxy too\n"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.contains("  note  172.20.0.0/16: wget, apt, urllib ignore ranges"),
+        "{said}"
+    );
 
     let site = "apiVersion: landfall/v1\nkind: Site\nproxy: {noProxy: {installation: [\"*.corp.test\"]}}\n";
     place.write("site.yaml", site);
     let report = doctor(&place, 0, &["--site", "site.yaml"]);
     assert_eq!(report["lint"][0]["about"], "*.corp.test");
     assert_eq!(report["lint"][0]["instead"], ".corp.test");
-    assert_eq!(report["lint"][0]["source"], "proxy.noProxy.installation of the site");
+    assert_eq!(
+        report["lint"][0]["source"],
+        "proxy.noProxy.installation of the site"
+    );
 }
 
 #[test]
@@ -185,52 +265,94 @@ fn through_squid_step_by_step() {
     if !need(&NEEDS) {
         return;
     }
-    let Some(network) = Network::behind_proxy() else { return };
+    let Some(network) = Network::behind_proxy() else {
+        return;
+    };
     let place = Place::new();
     let authority = Authority::new(&place, "Corp Root");
     let (certificate, key) = authority.issue(&place, &["registry.test"]);
     let address = format!("{SERVER}:443");
-    let tls = format!("http: {{addr: \"{address}\", tls: {{certificate: {certificate:?}, key: {key:?}}}}}");
+    let tls = format!(
+        "http: {{addr: \"{address}\", tls: {{certificate: {certificate:?}, key: {key:?}}}}}"
+    );
     let mut command = place.clean("docker-registry");
-    command.arg("serve").arg(docker_registry_config(&place, &address, &tls));
+    command
+        .arg("serve")
+        .arg(docker_registry_config(&place, &address, &tls));
     let _registry = network.serve("server", &command, &address);
     let squid = Squid::start(&network, &place, &["registry.test"], true);
 
     let run = |exit: i32, proxy: &str, args: &[&str]| -> Value {
         let mut command = place.command();
-        command.args(["doctor", "--output", "json"]).args(args).env("HTTPS_PROXY", proxy);
+        command
+            .args(["doctor", "--output", "json"])
+            .args(args)
+            .env("HTTPS_PROXY", proxy);
         let run = network.on("client", &command).output().unwrap();
-        let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        let (out, err) = (
+            String::from_utf8_lossy(&run.stdout),
+            String::from_utf8_lossy(&run.stderr),
+        );
         assert_eq!(run.status.code(), Some(exit), "{out}\n{err}");
-        assert!(!out.contains(PASSWORD) && !err.contains(PASSWORD), "{out}\n{err}");
+        assert!(
+            !out.contains(PASSWORD) && !err.contains(PASSWORD),
+            "{out}\n{err}"
+        );
         serde_json::from_str(&out).unwrap()
     };
     let proxy = format!("http://{USER}:{PASSWORD}@{PROXY}");
     let site = |ca: &Path| {
         let upstreams = format!("upstreams:\n  registry.test: {{ca: {ca:?}}}\n");
-        place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{upstreams}"));
+        place.write(
+            "site.yaml",
+            format!("apiVersion: landfall/v1\nkind: Site\n{upstreams}"),
+        );
     };
     site(&authority.pem);
     let report = run(0, &proxy, &["registry.test", "--site", "site.yaml"]);
-    assert_eq!(check(&report, "name").0, "note", "the client's side does not know it: {report:#}");
+    assert_eq!(
+        check(&report, "name").0,
+        "note",
+        "the client's side does not know it: {report:#}"
+    );
     let says = format!(
         "through {PROXY} with account '{USER}' from HTTPS_PROXY, by HTTPS_PROXY; no exception covers the host"
     );
     assert_eq!(check(&report, "proxy"), ("ok", says.as_str()));
-    assert_eq!(check(&report, "connection"), ("ok", format!("{PROXY} opens a way there (CONNECT)").as_str()));
+    assert_eq!(
+        check(&report, "connection"),
+        (
+            "ok",
+            format!("{PROXY} opens a way there (CONNECT)").as_str()
+        )
+    );
     assert_eq!(check(&report, "tls").0, "ok");
     assert_eq!(check(&report, "answer").0, "ok");
 
     let report = run(4, &proxy, &["registry.test"]);
-    assert!(check(&report, "tls").1.contains(&format!("if the proxy {PROXY} opens TLS")), "{report:#}");
+    assert!(
+        check(&report, "tls")
+            .1
+            .contains(&format!("if the proxy {PROXY} opens TLS")),
+        "{report:#}"
+    );
     let report = run(4, &proxy, &["denied.test"]);
-    assert!(check(&report, "connection").1.contains("it is not on the proxy's allow-list"), "{report:#}");
+    assert!(
+        check(&report, "connection")
+            .1
+            .contains("it is not on the proxy's allow-list"),
+        "{report:#}"
+    );
 
     // a wrong password is shown once, however many targets there are
     let before = squid.log().len();
     let wrong = format!("http://{USER}:hush@{PROXY}");
     let report = run(4, &wrong, &["registry.test", "denied.test", "files.test"]);
     assert!(!report.to_string().contains("hush"), "{report:#}");
-    assert!(check(&report, "connection").1.contains(&format!("refused account '{USER}' from HTTPS_PROXY")));
+    assert!(
+        check(&report, "connection")
+            .1
+            .contains(&format!("refused account '{USER}' from HTTPS_PROXY"))
+    );
     assert_eq!(squid.log().len(), before + 1, "{:#?}", squid.log());
 }

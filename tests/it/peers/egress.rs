@@ -1,24 +1,55 @@
-//! `landfall egress --format squid`: a real squid with the rendered list lets exactly the listed hosts through.
+//! `landfall egress --format squid`: a real squid with the rendered list lets exactly the listed
+//! hosts through.
 
 use super::proxy::Outside;
 use crate::support::squid::{PROXY, SERVER, Squid};
 
 #[test]
 fn squid_with_the_rendered_list_lets_exactly_the_listed_hosts_through() {
-    let Some(mut outside) = Outside::new(&["registry.test", "files.test"], false) else { return };
+    let Some(mut outside) = Outside::new(&["registry.test", "files.test"], false) else {
+        return;
+    };
     let proxy = format!("http://{PROXY}");
-    let variables = [("https_proxy", proxy.as_str()), ("http_proxy", proxy.as_str())];
+    let variables = [
+        ("https_proxy", proxy.as_str()),
+        ("http_proxy", proxy.as_str()),
+    ];
     let endpoints = "endpoints:\n- {host: '*.corp.test', port: 8443, why: below}\n\
                      - {host: 203.0.113.2, port: 8444, why: an address}\n- {host: 'fd00::7', port: 8444, why: v6}\n";
     let image = outside.place.read("image.yaml");
-    outside.place.write("image.yaml", format!("{image}{endpoints}"));
-    outside.run(0, &variables, &["lock", "-f", "image.yaml", "-f", "files.yaml", "--site", "site.yaml"]);
+    outside
+        .place
+        .write("image.yaml", format!("{image}{endpoints}"));
+    outside.run(
+        0,
+        &variables,
+        &[
+            "lock",
+            "-f",
+            "image.yaml",
+            "-f",
+            "files.yaml",
+            "--site",
+            "site.yaml",
+        ],
+    );
     let mut egress = outside.place.command();
-    egress.args(["egress", "--format", "squid", "--store", "store", "--site", "site.yaml"]);
+    egress.args([
+        "egress",
+        "--format",
+        "squid",
+        "--store",
+        "store",
+        "--site",
+        "site.yaml",
+    ]);
     egress.envs(variables);
     let rendered = outside.network.on("client", &egress).output().unwrap();
     let rules = String::from_utf8(rendered.stdout).unwrap();
-    assert!(rendered.status.success() && rules.ends_with("http_access deny all\n"), "{rules}");
+    assert!(
+        rendered.status.success() && rules.ends_with("http_access deny all\n"),
+        "{rules}"
+    );
     outside.restart_squid(|network, place| Squid::with_rules(network, place, &rules, false));
 
     // what the lock needs comes through, in a store that has nothing
@@ -26,11 +57,24 @@ fn squid_with_the_rendered_list_lets_exactly_the_listed_hosts_through() {
     // squid's own answer to CONNECT or to the request; 503: let through, and nobody listens there
     let asked = |url: &str| {
         let mut curl = outside.place.clean("curl");
-        curl.args(["-sk", "-o", "/dev/null", "-x", &proxy, "-w", "%{http_connect} %{http_code}", url]);
+        curl.args([
+            "-sk",
+            "-o",
+            "/dev/null",
+            "-x",
+            &proxy,
+            "-w",
+            "%{http_connect} %{http_code}",
+            url,
+        ]);
         let out = outside.network.on("client", &curl).output().unwrap().stdout;
         let out = String::from_utf8(out).unwrap();
         let (connect, code) = out.split_once(' ').unwrap();
-        if url.starts_with("https") { connect.to_owned() } else { code.to_owned() }
+        if url.starts_with("https") {
+            connect.to_owned()
+        } else {
+            code.to_owned()
+        }
     };
     for (url, answer) in [
         ("https://registry.test/v2/", "200"),

@@ -42,15 +42,22 @@ fn statuses(report: &Value) -> Vec<(String, String)> {
 fn assert_all(report: &Value, status: &str) {
     let statuses = statuses(report);
     assert!(!statuses.is_empty(), "{report:#}");
-    assert!(statuses.iter().all(|(_, found)| found == status), "{status}: {report:#}");
+    assert!(
+        statuses.iter().all(|(_, found)| found == status),
+        "{status}: {report:#}"
+    );
 }
 
 /// lock, pull and pack; the bundle's name.
 fn bundle(world: &World) -> &'static str {
     let site = ["--site", "site.yaml"];
-    world.place.json(0, &[&["lock", "-f", "manifest.yaml"][..], &site].concat());
+    world
+        .place
+        .json(0, &[&["lock", "-f", "manifest.yaml"][..], &site].concat());
     world.place.json(0, &[&["pull"][..], &site].concat());
-    world.place.json(0, &[&["pack", "-o", "bundle.tar.zst"][..], &site].concat());
+    world
+        .place
+        .json(0, &[&["pack", "-o", "bundle.tar.zst"][..], &site].concat());
     "bundle.tar.zst"
 }
 
@@ -67,20 +74,39 @@ fn from_a_manifest_to_a_private_registry_through_a_bundle() {
     let with = |args: &[&'static str]| [args, &site].concat();
 
     let locked = place.json(0, &with(&["lock", "-f", "manifest.yaml"]));
-    assert_eq!((locked["command"].as_str(), locked["status"].as_str()), (Some("lock"), Some("done")));
+    assert_eq!(
+        (locked["command"].as_str(), locked["status"].as_str()),
+        (Some("lock"), Some("done"))
+    );
     let lock = place.read("landfall.lock");
-    assert!(!lock.contains("127.0.0.1"), "a lock names no mirror:\n{lock}");
+    assert!(
+        !lock.contains("127.0.0.1"),
+        "a lock names no mirror:\n{lock}"
+    );
     for digest in world.digests() {
-        assert!(lock.contains(&digest), "{digest} is not in the lock:\n{lock}");
+        assert!(
+            lock.contains(&digest),
+            "{digest} is not in the lock:\n{lock}"
+        );
     }
     place.json(0, &with(&["lock", "-f", "manifest.yaml"]));
-    assert_eq!(place.read("landfall.lock"), lock, "the same manifest, the same lock");
+    assert_eq!(
+        place.read("landfall.lock"),
+        lock,
+        "the same manifest, the same lock"
+    );
 
     let pulled = place.json(0, &with(&["pull"]));
     assert_all(&pulled, "done");
     let hosts = pulled["hosts"].as_array().unwrap();
-    assert!(hosts.iter().all(|host| host["host"] == "127.0.0.1"), "{hosts:?}");
-    assert!(hosts.iter().any(|host| host["for"] == "quay.io"), "{hosts:?}");
+    assert!(
+        hosts.iter().all(|host| host["host"] == "127.0.0.1"),
+        "{hosts:?}"
+    );
+    assert!(
+        hosts.iter().any(|host| host["for"] == "quay.io"),
+        "{hosts:?}"
+    );
     let before = world.requests();
     let warm = place.json(0, &with(&["pull"]));
     assert_all(&warm, "present");
@@ -92,36 +118,72 @@ fn from_a_manifest_to_a_private_registry_through_a_bundle() {
     assert!(verified.contains("origin not proven"), "{verified}");
     let listed = place.ok(&["ls", "bundle.tar.zst"]);
     for upstream in &world.upstreams {
-        assert!(listed.contains(upstream.name), "{}:\n{listed}", upstream.name);
+        assert!(
+            listed.contains(upstream.name),
+            "{}:\n{listed}",
+            upstream.name
+        );
     }
     // other tools read it too
     run(place.clean("tar").args(["--zstd", "-tf", "bundle.tar.zst"]));
     run(place.clean("zstd").args(["-qt", "bundle.tar.zst"]));
     let archive = place.path("bundle.tar.zst").display().to_string();
-    let util = world.upstreams.iter().find(|upstream| upstream.name.contains("util")).unwrap();
-    let raw =
-        run(peers::skopeo(place).args(["inspect", "--raw", &format!("oci-archive:{archive}:{}", util.name)]));
-    assert!(raw == world.images.bytes(util.descriptor["digest"].as_str().unwrap()));
+    let util = world
+        .upstreams
+        .iter()
+        .find(|upstream| upstream.name.contains("util"))
+        .unwrap();
+    let raw = run(peers::skopeo(place).args([
+        "inspect",
+        "--raw",
+        &format!("oci-archive:{archive}:{}", util.name),
+    ]));
+    assert!(
+        raw == world
+            .images
+            .bytes(util.descriptor["digest"].as_str().unwrap())
+    );
 
     // the far side has the bundle and nothing else
     let before = world.requests();
     let empty = ["--store", "far-store"];
-    let pushed = place.json(0, &[&with(&["push", "bundle.tar.zst"])[..], &empty].concat());
+    let pushed = place.json(
+        0,
+        &[&with(&["push", "bundle.tar.zst"])[..], &empty].concat(),
+    );
     assert_all(&pushed, "done");
     assert_eq!(world.requests(), before, "a push asks no upstream");
     world.assert_arrived(&registry.address, true);
 
     let uploads = registry.requests("\"PUT /v2/");
     let requests = registry.requests("");
-    let warm = place.json(0, &[&with(&["push", "bundle.tar.zst"])[..], &empty].concat());
+    let warm = place.json(
+        0,
+        &[&with(&["push", "bundle.tar.zst"])[..], &empty].concat(),
+    );
     assert_all(&warm, "present");
     // and two files, and the list of what was delivered
     let asked = world.upstreams.len() + 3;
-    let warm_requests =
-        registry.log().lines().filter(|line| line.contains("HTTP/1.1\"")).skip(requests).count();
-    assert_eq!(registry.requests("\"PUT /v2/"), uploads, "nothing is sent again");
-    assert_eq!(warm["totals"]["requests"], asked, "one HEAD a destination tag: {warm:#}");
-    assert!(warm_requests <= asked, "{warm_requests} requests, not {asked}:\n{}", registry.log());
+    let warm_requests = registry
+        .log()
+        .lines()
+        .filter(|line| line.contains("HTTP/1.1\""))
+        .skip(requests)
+        .count();
+    assert_eq!(
+        registry.requests("\"PUT /v2/"),
+        uploads,
+        "nothing is sent again"
+    );
+    assert_eq!(
+        warm["totals"]["requests"], asked,
+        "one HEAD a destination tag: {warm:#}"
+    );
+    assert!(
+        warm_requests <= asked,
+        "{warm_requests} requests, not {asked}:\n{}",
+        registry.log()
+    );
 }
 
 #[test]
@@ -131,12 +193,18 @@ fn a_store_is_pushed_without_a_bundle() {
     }
     let world = World::new();
     let registry = docker_registry();
-    world.place.write("site.yaml", world.site(&registry.address));
+    world
+        .place
+        .write("site.yaml", world.site(&registry.address));
     let site = ["--site", "site.yaml"];
-    world.place.json(0, &[&["lock", "-f", "manifest.yaml"][..], &site].concat());
+    world
+        .place
+        .json(0, &[&["lock", "-f", "manifest.yaml"][..], &site].concat());
     world.place.json(0, &[&["pull"][..], &site].concat());
     let before = world.requests();
-    let dry = world.place.json(0, &[&["push", "--dry-run"][..], &site].concat());
+    let dry = world
+        .place
+        .json(0, &[&["push", "--dry-run"][..], &site].concat());
     assert_all(&dry, "skipped");
     assert_eq!(registry.requests("\"PUT "), 0, "a dry run sends nothing");
     let pushed = world.place.json(0, &[&["push"][..], &site].concat());
@@ -154,21 +222,38 @@ fn files_arrive_as_artifacts_and_are_served_from_the_bundle() {
     }
     let world = World::new();
     let registry = docker_registry();
-    world.place.write("site.yaml", world.site(&registry.address));
+    world
+        .place
+        .write("site.yaml", world.site(&registry.address));
     let bundle = bundle(&world);
-    world.place.json(0, &["push", bundle, "--site", "site.yaml"]);
+    world
+        .place
+        .json(0, &["push", bundle, "--site", "site.yaml"]);
     let kubelet = [&world.kubelet[..], b"arm64"].concat();
     let digest = sha256(&kubelet);
 
     let catalog = http::get(&registry.address, "/v2/_catalog").json();
-    let repositories: Vec<&str> =
-        catalog["repositories"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    let files: Vec<&str> =
-        repositories.into_iter().filter(|name| name.starts_with("files/dl.k8s.io/")).collect();
+    let repositories: Vec<&str> = catalog["repositories"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let files: Vec<&str> = repositories
+        .into_iter()
+        .filter(|name| name.starts_with("files/dl.k8s.io/"))
+        .collect();
     assert_eq!(files.len(), 2, "{catalog}");
     let tag = &digest["sha256:".len()..][..12];
-    let found: Vec<_> = files.iter().map(|name| http::manifest(&registry.address, name, tag)).collect();
-    let found = found.iter().find(|answer| answer.status == 200).expect("the file has its tag").json();
+    let found: Vec<_> = files
+        .iter()
+        .map(|name| http::manifest(&registry.address, name, tag))
+        .collect();
+    let found = found
+        .iter()
+        .find(|answer| answer.status == 200)
+        .expect("the file has its tag")
+        .json();
     let layers = found["layers"].as_array().unwrap();
     assert_eq!(layers.len(), 2, "the file and its sidecar: {found:#}");
     assert_eq!(layers[0]["digest"], digest.as_str());
@@ -184,7 +269,10 @@ fn files_arrive_as_artifacts_and_are_served_from_the_bundle() {
     for upstream in &world.upstreams {
         let (repository, tag) = upstream.name.rsplit_once(':').unwrap();
         let by_source = http::manifest(&server.address, repository, tag);
-        assert_eq!(by_source.header("docker-content-digest"), upstream.descriptor["digest"].as_str());
+        assert_eq!(
+            by_source.header("docker-content-digest"),
+            upstream.descriptor["digest"].as_str()
+        );
     }
 }
 
@@ -195,12 +283,20 @@ fn a_connected_mirror_carries_everything_once() {
     }
     let world = World::new();
     let registry = docker_registry();
-    world.place.write("site.yaml", world.site(&registry.address));
+    world
+        .place
+        .write("site.yaml", world.site(&registry.address));
     let args = ["mirror", "-f", "manifest.yaml", "--site", "site.yaml"];
     let first = world.place.json(0, &args);
     assert_all(&first, "done");
     world.assert_arrived(&registry.address, true);
-    assert!(!world.place.path("home/.cache/landfall/store/blobs").exists(), "a mirror keeps no store");
+    assert!(
+        !world
+            .place
+            .path("home/.cache/landfall/store/blobs")
+            .exists(),
+        "a mirror keeps no store"
+    );
 
     let blobs = |server: &peers::Server| server.requests("/blobs/");
     let before = blobs(&world.kubernetes) + blobs(&world.others) + registry.requests("\"PUT ");
@@ -229,10 +325,17 @@ fn one_platform_arrives_where_sparse_indexes_are_refused() {
     let bundle = bundle(&world);
     let lock: Value = serde_yaml::from_str(&place.read("landfall.lock")).unwrap();
     let image = &lock["images"][0];
-    let (whole, trimmed) = (image["digest"].as_str().unwrap(), image["trimmed"]["digest"].as_str().unwrap());
+    let (whole, trimmed) = (
+        image["digest"].as_str().unwrap(),
+        image["trimmed"]["digest"].as_str().unwrap(),
+    );
     let report = place.json(0, &["push", bundle, "--site", "site.yaml"]);
     let (from, to) = (&report["trimmed"][0]["from"], &report["trimmed"][0]["to"]);
-    assert_eq!((from, to), (&whole.into(), &trimmed.into()), "a push says what it changed: {report:#}");
+    assert_eq!(
+        (from, to),
+        (&whole.into(), &trimmed.into()),
+        "a push says what it changed: {report:#}"
+    );
 
     let there = http::manifest(&registry.address, "prometheus/node-exporter", "v1.9.0");
     assert_eq!(there.header("docker-content-digest"), Some(trimmed));
@@ -240,19 +343,37 @@ fn one_platform_arrives_where_sparse_indexes_are_refused() {
     assert_eq!(children.len(), 1, "{children:?}");
     assert_eq!(children[0]["platform"]["architecture"], "arm64");
     let child = children[0]["digest"].as_str().unwrap();
-    assert_eq!(http::manifest(&registry.address, "prometheus/node-exporter", child).status, 200);
+    assert_eq!(
+        http::manifest(&registry.address, "prometheus/node-exporter", child).status,
+        200
+    );
     let to = format!("dir:{}", place.path("copied").display());
-    let from = format!("docker://{}/prometheus/node-exporter:v1.9.0", registry.address);
-    run(peers::skopeo(place).args(["copy", "--quiet", "--all", "--src-tls-verify=false", &from, &to]));
+    let from = format!(
+        "docker://{}/prometheus/node-exporter:v1.9.0",
+        registry.address
+    );
+    run(peers::skopeo(place).args([
+        "copy",
+        "--quiet",
+        "--all",
+        "--src-tls-verify=false",
+        &from,
+        &to,
+    ]));
 
     // a site that wants the untouched index is told before anything is sent
-    let exact = world.site(&registry.address).replace("  paths:", "  index: exact\n  paths:");
+    let exact = world
+        .site(&registry.address)
+        .replace("  paths:", "  index: exact\n  paths:");
     place.write("exact.yaml", exact);
     let is_upload = |line: &&str| line.contains("\"PUT /v2/") && line.contains("/blobs/uploads/");
     let uploads = || registry.log().lines().filter(is_upload).count();
     let sent = uploads();
     let second = format!("{}/second", registry.address);
-    let report = place.json(4, &["push", bundle, "--site", "exact.yaml", "--to", &second]);
+    let report = place.json(
+        4,
+        &["push", bundle, "--site", "exact.yaml", "--to", &second],
+    );
     assert_eq!(uploads(), sent, "{report:#}");
 }
 
@@ -271,22 +392,45 @@ fn a_rewritten_deployment_names_what_the_registry_has() {
 
     let to = &registry.address;
     let expected = DEPLOYMENT
-        .replace("k8s.gcr.io/pause:3.1", &format!("{to}/kubernetes/pause:3.1"))
-        .replace("quay.io/prometheus/node-exporter", &format!("{to}/prometheus/node-exporter"))
+        .replace(
+            "k8s.gcr.io/pause:3.1",
+            &format!("{to}/kubernetes/pause:3.1"),
+        )
+        .replace(
+            "quay.io/prometheus/node-exporter",
+            &format!("{to}/prometheus/node-exporter"),
+        )
         .replace("image: calico/node", &format!("image: {to}/calico/node"));
-    let args = ["rewrite", "deployment.yaml", "--bundle", bundle, "--site", "site.yaml"];
-    assert_eq!(place.ok(&args), expected, "only known references change, and every byte outside them stays");
+    let args = [
+        "rewrite",
+        "deployment.yaml",
+        "--bundle",
+        bundle,
+        "--site",
+        "site.yaml",
+    ];
+    assert_eq!(
+        place.ok(&args),
+        expected,
+        "only known references change, and every byte outside them stays"
+    );
     place.json(4, &[&args[..], &["--check"]].concat());
     place.ok(&[&args[..], &["--in-place"]].concat());
     assert_eq!(place.read("deployment.yaml"), expected);
     place.ok(&[&args[..], &["--check"]].concat());
 
-    for (line, original) in expected.lines().zip(DEPLOYMENT.lines()).filter(|(new, old)| new != old) {
+    for (line, original) in expected
+        .lines()
+        .zip(DEPLOYMENT.lines())
+        .filter(|(new, old)| new != old)
+    {
         let at = line.find(to.as_str()).unwrap_or_else(|| panic!("{line}"));
         let reference = line[at..].split(['"', ' ', '}']).next().unwrap();
         let raw = peers::skopeo_raw(place, reference);
-        let known =
-            world.upstreams.iter().find(|up| original.contains(up.name.trim_start_matches("docker.io/")));
+        let known = world
+            .upstreams
+            .iter()
+            .find(|up| original.contains(up.name.trim_start_matches("docker.io/")));
         let digest = known.unwrap().descriptor["digest"].as_str().unwrap();
         assert!(raw == world.images.bytes(digest), "{reference}");
     }
@@ -307,16 +451,39 @@ fn a_partly_gone_upstream_is_said_and_refused_later() {
          - quay.io/kubermatic/gone:1.0\n",
     );
     let locked = place.json(3, &["lock", "-f", "manifest.yaml", "--site", "site.yaml"]);
-    let lost = statuses(&locked).into_iter().find(|(name, _)| name == "quay.io/kubermatic/gone:1.0");
-    assert!(lost.is_some_and(|(_, status)| status == "missing" || status == "failed"), "{locked:#}");
+    let lost = statuses(&locked)
+        .into_iter()
+        .find(|(name, _)| name == "quay.io/kubermatic/gone:1.0");
+    assert!(
+        lost.is_some_and(|(_, status)| status == "missing" || status == "failed"),
+        "{locked:#}"
+    );
     place.json(3, &["pull", "--site", "site.yaml"]);
     place.json(3, &["pack", "-o", "bundle.tar.zst"]);
-    assert!(!place.path("bundle.tar.zst").exists(), "a partial bundle is made only when asked for");
+    assert!(
+        !place.path("bundle.tar.zst").exists(),
+        "a partial bundle is made only when asked for"
+    );
     place.json(3, &["pack", "-o", "bundle.tar.zst", "--allow-partial"]);
     place.json(4, &["push", "bundle.tar.zst", "--site", "site.yaml"]);
-    assert_eq!(http::get(&registry.address, "/v2/kubermatic/util/tags/list").status, 404);
-    place.json(3, &["push", "bundle.tar.zst", "--site", "site.yaml", "--allow-partial"]);
-    assert_eq!(http::get(&registry.address, "/v2/kubermatic/util/tags/list").status, 200);
+    assert_eq!(
+        http::get(&registry.address, "/v2/kubermatic/util/tags/list").status,
+        404
+    );
+    place.json(
+        3,
+        &[
+            "push",
+            "bundle.tar.zst",
+            "--site",
+            "site.yaml",
+            "--allow-partial",
+        ],
+    );
+    assert_eq!(
+        http::get(&registry.address, "/v2/kubermatic/util/tags/list").status,
+        200
+    );
 }
 
 #[test]
@@ -328,20 +495,45 @@ fn skopeo_writes_to_and_reads_from_a_writable_serve() {
     let mut images = Images::new(place.path("layout"));
     let base = images.layer(&[("base", b"base")]);
     let index = images.index(&[
-        images.image("linux/amd64", &[base.clone(), images.layer(&[("a", b"amd64")])]),
+        images.image(
+            "linux/amd64",
+            &[base.clone(), images.layer(&[("a", b"amd64")])],
+        ),
         images.image("linux/arm64", &[base, images.layer(&[("a", b"arm64")])]),
     ]);
     images.tag("v1", &index);
     let server = landfall_serve(&place, &["--writable", "written"]);
-    peers::skopeo_push(&place, images.dir(), "v1", &format!("{}/team/app:v1", server.address));
+    peers::skopeo_push(
+        &place,
+        images.dir(),
+        "v1",
+        &format!("{}/team/app:v1", server.address),
+    );
     // the second repository is filled by mounts
-    peers::skopeo_push(&place, images.dir(), "v1", &format!("{}/team/copy:v1", server.address));
+    peers::skopeo_push(
+        &place,
+        images.dir(),
+        "v1",
+        &format!("{}/team/copy:v1", server.address),
+    );
     for repository in ["team/app", "team/copy"] {
         let raw = peers::skopeo_raw(&place, &format!("{}/{repository}:v1", server.address));
         assert!(raw == images.bytes(index["digest"].as_str().unwrap()));
         let from = format!("docker://{}/{repository}:v1", server.address);
-        let to = format!("oci:{}:v1", place.path(format!("back-{}", repository.replace('/', "-"))).display());
-        run(peers::skopeo(&place).args(["copy", "--quiet", "--all", "--src-tls-verify=false", &from, &to]));
+        let to = format!(
+            "oci:{}:v1",
+            place
+                .path(format!("back-{}", repository.replace('/', "-")))
+                .display()
+        );
+        run(peers::skopeo(&place).args([
+            "copy",
+            "--quiet",
+            "--all",
+            "--src-tls-verify=false",
+            &from,
+            &to,
+        ]));
     }
     drop(server);
     // what was written is there after a new start

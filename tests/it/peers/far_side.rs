@@ -1,4 +1,5 @@
-//! A far side: a network of namespaces with no way out, the bundle carried in, and a private registry.
+//! A far side: a network of namespaces with no way out, the bundle carried in, and a private
+//! registry.
 
 use crate::support::netns::{Network, REGISTRY};
 use crate::support::peers::docker_registry_config;
@@ -7,7 +8,15 @@ use crate::support::process::Guard;
 use crate::support::{Place, World, need, run};
 use std::process::Command;
 
-const NEEDS: [&str; 7] = ["docker-registry", "skopeo", "nginx", "gzip", "containerd", "ctr", "curl"];
+const NEEDS: [&str; 7] = [
+    "docker-registry",
+    "skopeo",
+    "nginx",
+    "gzip",
+    "containerd",
+    "ctr",
+    "curl",
+];
 
 /// The account of [`FarSide::registry_with_account`], and the keys of a site that name it.
 const ACCOUNT: [&str; 2] = ["robot", "hush 100%"];
@@ -21,32 +30,48 @@ pub(super) struct FarSide {
 }
 
 impl FarSide {
-    /// `None`, and the test counts as skipped, where something is missing here; `more` programs are needed too.
+    /// `None`, and the test counts as skipped, where something is missing here; `more` programs are
+    /// needed too.
     pub(super) fn new(more: &[&str]) -> Option<FarSide> {
         if !need(&[&NEEDS, more].concat()) {
             return None;
         }
         let world = World::new();
         world.place.write("site.yaml", world.site(REGISTRY));
-        for args in [&["lock", "-f", "manifest.yaml"][..], &["pull"], &["pack", "-o", "bundle.tar.zst"]] {
-            world.place.json(0, &[args, &["--site", "site.yaml"]].concat());
+        for args in [
+            &["lock", "-f", "manifest.yaml"][..],
+            &["pull"],
+            &["pack", "-o", "bundle.tar.zst"],
+        ] {
+            world
+                .place
+                .json(0, &[args, &["--site", "site.yaml"]].concat());
         }
         let place = Place::new();
         for name in ["bundle.tar.zst", "site.yaml"] {
             std::fs::copy(world.place.path(name), place.path(name)).unwrap();
         }
-        Some(FarSide { network: Network::new()?, place, world })
+        Some(FarSide {
+            network: Network::new()?,
+            place,
+            world,
+        })
     }
 
     /// Writes the site of this side, `far.yaml`.
     pub(super) fn site(&self, text: &str) {
-        self.place.write("far.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{text}"));
+        self.place.write(
+            "far.yaml",
+            format!("apiVersion: landfall/v1\nkind: Site\n{text}"),
+        );
     }
 
     /// A command of the operator's, with the site and the account.
     pub(super) fn operator(&self, args: &[&str]) -> Command {
         let mut command = self.place.command();
-        command.args(args).args(["--site", "far.yaml", "--progress", "none"]);
+        command
+            .args(args)
+            .args(["--site", "far.yaml", "--progress", "none"]);
         command.env("U", ACCOUNT[0]).env("P", ACCOUNT[1]);
         self.network.on("operator", &command)
     }
@@ -61,13 +86,16 @@ impl FarSide {
         run(&mut self.operator(&[&["render"], args, &["--bundle", "bundle.tar.zst"]].concat()));
     }
 
-    /// The registry over TLS, by an authority of the site's own; `more` of its configuration for `http.tls` and beside `http`.
+    /// The registry over TLS, by an authority of the site's own; `more` of its configuration for
+    /// `http.tls` and beside `http`.
     fn registry_over_tls(&self, authority: &Authority, in_tls: &str, beside: &str) -> Guard {
         let (certificate, key) = authority.issue(&self.place, &["172.20.0.2"]);
         let tls = format!("certificate: {certificate:?}, key: {key:?}{in_tls}");
         let config = format!("http: {{addr: \"{REGISTRY}\", tls: {{{tls}}}}}\n{beside}");
         let mut command = self.place.clean("docker-registry");
-        command.arg("serve").arg(docker_registry_config(&self.place, REGISTRY, &config));
+        command
+            .arg("serve")
+            .arg(docker_registry_config(&self.place, REGISTRY, &config));
         self.network.serve("registry", &command, REGISTRY)
     }
 
@@ -77,13 +105,21 @@ impl FarSide {
         (self.registry_over_tls(&authority, "", ""), authority)
     }
 
-    /// The registry for one account; and with `clients` for those alone who show a certificate of its authority.
+    /// The registry for one account; and with `clients` for those alone who show a certificate of
+    /// its authority.
     pub(super) fn registry_with_account(&self, clients: bool) -> (Guard, Authority) {
         let authority = Authority::new(&self.place, "corp");
         let users = run(self.place.clean("htpasswd").arg("-Bbn").args(ACCOUNT));
         let users = self.place.write("users", users);
         let accounts = format!("auth: {{htpasswd: {{realm: corp, path: {users:?}}}}}");
-        let clients = if clients { format!(", clientcas: [{:?}]", authority.pem) } else { String::new() };
-        (self.registry_over_tls(&authority, &clients, &accounts), authority)
+        let clients = if clients {
+            format!(", clientcas: [{:?}]", authority.pem)
+        } else {
+            String::new()
+        };
+        (
+            self.registry_over_tls(&authority, &clients, &accounts),
+            authority,
+        )
     }
 }

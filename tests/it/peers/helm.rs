@@ -1,5 +1,6 @@
-//! Helm itself takes the charts, in a network without a way out: from `serve` and from docker-registry after a push, with
-//! their provenance. And it renders those whose manifest names it.
+//! Helm itself takes the charts, in a network without a way out: from `serve` and from
+//! docker-registry after a push, with their provenance. And it renders those whose manifest names
+//! it.
 
 use crate::support::charts::{Chart, Signer, Upstream, repository, told};
 use crate::support::helm::{command, helm};
@@ -41,11 +42,19 @@ impl Carried {
             {"repo": format!("{}/stable", files.url()), "name": "app", "version": "1.2.3+b", "key": "maker.gpg"},
             {"ref": format!("oci://{}/team/more:2.0.0", registry.address), "key": "maker.gpg"},
         ]);
-        place.write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\ncharts: {charts}\n"));
+        place.write(
+            "m.yaml",
+            format!("apiVersion: landfall/v1\nkind: Manifest\ncharts: {charts}\n"),
+        );
         for words in ["lock -f m.yaml", "pull", "pack -o b"] {
             place.json(0, &words.split(' ').collect::<Vec<_>>());
         }
-        Carried { place, app, more, _upstream: (files, registry) }
+        Carried {
+            place,
+            app,
+            more,
+            _upstream: (files, registry),
+        }
     }
 
     /// Helm on a node that reaches nothing but its own network.
@@ -58,18 +67,29 @@ impl Carried {
 
 #[test]
 fn helm_takes_charts_from_the_repository_that_serve_offers() {
-    let Some(helm) = helm().filter(|_| need(&["gpg", "curl"])) else { return };
-    let Some(network) = Network::new() else { return };
+    let Some(helm) = helm().filter(|_| need(&["gpg", "curl"])) else {
+        return;
+    };
+    let Some(network) = Network::new() else {
+        return;
+    };
     let carried = Carried::new();
     let place = &carried.place;
     let mut serve = place.command();
-    let _server = network.serve("registry", serve.args(["serve", "b", "--listen", REGISTRY]), REGISTRY);
+    let _server = network.serve(
+        "registry",
+        serve.args(["serve", "b", "--listen", REGISTRY]),
+        REGISTRY,
+    );
     let repo = format!("http://{REGISTRY}/charts");
     let run = |words: &str| carried.helm(&network, helm, words);
     run(&format!("repo add far {repo}"));
     assert!(run("search repo far --versions").contains("An app"));
     run("pull far/app --version 1.2.3+b --verify --keyring maker.gpg -d pulled");
-    assert_eq!(place.read_bytes("pulled/app-1.2.3+b.tgz"), carried.app.archive);
+    assert_eq!(
+        place.read_bytes("pulled/app-1.2.3+b.tgz"),
+        carried.app.archive
+    );
     assert!(run("verify pulled/app-1.2.3+b.tgz --keyring maker.gpg").contains("Signed by: maker"));
     assert!(run("show chart far/more").contains("version: 2.0.0"));
     assert!(run(&format!("template x more --repo {repo}")).contains("image: \"quay.io/x/app:v1\""));
@@ -80,7 +100,10 @@ fn helm_takes_charts_from_the_repository_that_serve_offers() {
     run("dependency update mine");
     std::fs::remove_dir_all(place.path("mine/charts")).unwrap();
     run("dependency build mine");
-    assert_eq!(place.read_bytes("mine/charts/app-1.2.3+b.tgz"), carried.app.archive);
+    assert_eq!(
+        place.read_bytes("mine/charts/app-1.2.3+b.tgz"),
+        carried.app.archive
+    );
     assert!(run("template x mine").contains("image: \"quay.io/x/app:v1\""));
 
     // as an artifact, from the same server
@@ -91,14 +114,28 @@ fn helm_takes_charts_from_the_repository_that_serve_offers() {
     place.ok(&["export", "charts", "--bundle", "b", "-o", "www/charts"]);
     let www = file_server(&place.path("www"));
     let mut show = command(place, helm);
-    show.args(["show", "chart", "app", "--repo", &format!("{}/charts", www.url())]);
-    assert!(String::from_utf8(crate::support::run(&mut show)).unwrap().contains("appVersion: \"9.1\""));
+    show.args([
+        "show",
+        "chart",
+        "app",
+        "--repo",
+        &format!("{}/charts", www.url()),
+    ]);
+    assert!(
+        String::from_utf8(crate::support::run(&mut show))
+            .unwrap()
+            .contains("appVersion: \"9.1\"")
+    );
 }
 
 #[test]
 fn helm_takes_charts_from_a_registry_after_a_push() {
-    let Some(helm) = helm().filter(|_| need(&["docker-registry", "gpg", "curl"])) else { return };
-    let Some(network) = Network::new() else { return };
+    let Some(helm) = helm().filter(|_| need(&["docker-registry", "gpg", "curl"])) else {
+        return;
+    };
+    let Some(network) = Network::new() else {
+        return;
+    };
     let carried = Carried::new();
     let _registry = network.docker_registry(&carried.place);
     let mut push = carried.place.command();
@@ -108,14 +145,31 @@ fn helm_takes_charts_from_a_registry_after_a_push() {
     for (chart, path) in [(&carried.app, "stable/app"), (&carried.more, "team/more")] {
         let oci = format!("oci://{REGISTRY}/site/{path}");
         let version = &chart.version;
-        run(&format!("pull {oci} --version {version} --plain-http --verify --keyring maker.gpg -d pulled"));
-        assert_eq!(carried.place.read_bytes(&format!("pulled/{}", chart.file())), chart.archive);
-        let verified = run(&format!("verify pulled/{} --keyring maker.gpg", chart.file()));
+        run(&format!(
+            "pull {oci} --version {version} --plain-http --verify --keyring maker.gpg -d pulled"
+        ));
+        assert_eq!(
+            carried
+                .place
+                .read_bytes(&format!("pulled/{}", chart.file())),
+            chart.archive
+        );
+        let verified = run(&format!(
+            "verify pulled/{} --keyring maker.gpg",
+            chart.file()
+        ));
         assert!(verified.contains(&chart.digest()), "{verified}");
-        let shown = run(&format!("show values {oci} --version {version} --plain-http"));
+        let shown = run(&format!(
+            "show values {oci} --version {version} --plain-http"
+        ));
         assert!(shown.contains("repository: quay.io/x/app"), "{shown}");
-        let template = run(&format!("template x {oci} --version {version} --plain-http"));
-        assert!(template.contains("image: \"quay.io/x/app:v1\""), "{template}");
+        let template = run(&format!(
+            "template x {oci} --version {version} --plain-http"
+        ));
+        assert!(
+            template.contains("image: \"quay.io/x/app:v1\""),
+            "{template}"
+        );
     }
     let dependency = format!(
         "apiVersion: v2\nname: mine\nversion: 0.1.0\ndependencies:\n- {{name: more, version: ^2.0.0, repository: \
@@ -123,7 +177,10 @@ fn helm_takes_charts_from_a_registry_after_a_push() {
     );
     carried.place.write("mine/Chart.yaml", dependency);
     run("dependency build mine --plain-http");
-    assert_eq!(carried.place.read_bytes("mine/charts/more-2.0.0.tgz"), carried.more.archive);
+    assert_eq!(
+        carried.place.read_bytes("mine/charts/more-2.0.0.tgz"),
+        carried.more.archive
+    );
 }
 
 #[test]
@@ -136,7 +193,10 @@ fn the_helm_that_a_manifest_names_renders_the_chart_for_its_kubernetes() {
         "kind: Pod\nspec:\n  containers:\n  - image: {{{{ if semverCompare \">=1.30\" .Capabilities.KubeVersion.Version }}}}\
          {new}{{{{ else }}}}{old}{{{{ end }}}}\n{{{{ if .Values.more }}}}  - image: {off}\n{{{{ end }}}}"
     );
-    let files = [("values.yaml", "more: true\n"), ("templates/p.yaml", &*template)];
+    let files = [
+        ("values.yaml", "more: true\n"),
+        ("templates/p.yaml", &*template),
+    ];
     up.repository(&[Chart::new("app", "1.0.0", "", &files)]);
     let version = run(command(place, helm).args(["version", "--template", "{{.Version}}"]));
     let version = String::from_utf8(version).unwrap();
@@ -145,20 +205,43 @@ fn the_helm_that_a_manifest_names_renders_the_chart_for_its_kubernetes() {
             "values": [{"more": false}], "helm": version, "kubernetes": kubernetes}]);
         up.manifest(&wanted, "referrers: false");
         let mut lock = place.command();
-        lock.args(["lock", "-f", "m.yaml", "--output", "json", "--progress", "none"]).env("PATH", path);
+        lock.args([
+            "lock",
+            "-f",
+            "m.yaml",
+            "--output",
+            "json",
+            "--progress",
+            "none",
+        ])
+        .env("PATH", path);
         let ran = lock.output().unwrap();
-        assert_eq!(ran.status.code(), Some(exit), "{}", String::from_utf8_lossy(&ran.stderr));
+        assert_eq!(
+            ran.status.code(),
+            Some(exit),
+            "{}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
         serde_json::from_slice(&ran.stdout).unwrap()
     };
     let path = helm.parent().unwrap().display().to_string();
     for (kubernetes, found, not) in [("1.29.0", &old, &new), ("1.31.0", &new, &old)] {
         lock(0, &version, kubernetes, &path);
         let text = place.read("landfall.lock");
-        assert!(text.contains(found.as_str()) && !text.contains(not.as_str()), "{kubernetes}: {text}");
-        assert!(!text.contains(&off) && text.contains("at: app (rendered):"), "{text}");
+        assert!(
+            text.contains(found.as_str()) && !text.contains(not.as_str()),
+            "{kubernetes}: {text}"
+        );
+        assert!(
+            !text.contains(&off) && text.contains("at: app (rendered):"),
+            "{text}"
+        );
     }
     let other = told(&lock(1, "v3.0.1", "1.31.0", &path));
-    assert!(other.contains("names helm 3.0.1, and the one on PATH is"), "{other}");
+    assert!(
+        other.contains("names helm 3.0.1, and the one on PATH is"),
+        "{other}"
+    );
     let none = told(&lock(1, &version, "1.30.0", "/nowhere"));
     assert!(none.contains("there is none on PATH"), "{none}");
 }

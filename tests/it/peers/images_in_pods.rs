@@ -1,4 +1,5 @@
-//! What gives pods the registry's names: kustomize with the rendered component, Kyverno with the rendered policies.
+//! What gives pods the registry's names: kustomize with the rendered component, Kyverno with the
+//! rendered policies.
 
 use crate::platforms::place;
 use crate::support::programs::{go_install, named_by};
@@ -26,24 +27,51 @@ const IMAGES: [&str; 6] = [
 
 const DIGEST: &str = "@sha256:4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c";
 
-/// Images as pods have them, each with what it becomes, but for the digest of those that end in one.
+/// Images as pods have them, each with what it becomes, but for the digest of those that end in
+/// one.
 const WRITTEN: [(&str, &str); 12] = [
     ("nginx:1.27", "172.20.0.2:5000/mirror/library/nginx:1.27"),
-    ("docker.io/library/nginx:1.27", "172.20.0.2:5000/mirror/library/nginx:1.27"),
+    (
+        "docker.io/library/nginx:1.27",
+        "172.20.0.2:5000/mirror/library/nginx:1.27",
+    ),
     ("docker.io/nginx@", "172.20.0.2:5000/mirror/library/nginx@"),
     ("redis:7", "172.20.0.2:5000/mirror/cache:7"),
-    ("docker.io/library/redis:7", "172.20.0.2:5000/mirror/cache:7"),
-    ("localhost:5001/team/a-b/app:v1", "172.20.0.2:5000/mirror/team/a-b/app:v1"),
-    ("quay.io/prometheus/node-exporter:v1.9.0@", "172.20.0.2:5000/mirror/monitoring/node-exporter:v1.9.0@"),
-    ("k8s.gcr.io/kube-apiserver:v1.33.4", "172.20.0.2:5000/mirror/kube-apiserver:v1.33.4"),
-    ("us-docker.pkg.dev/project/image:v1", "172.20.0.2:5000/mirror/project/image:v1"),
-    ("172.20.0.2:5000/mirror/library/nginx:1.27", "172.20.0.2:5000/mirror/library/nginx:1.27"),
+    (
+        "docker.io/library/redis:7",
+        "172.20.0.2:5000/mirror/cache:7",
+    ),
+    (
+        "localhost:5001/team/a-b/app:v1",
+        "172.20.0.2:5000/mirror/team/a-b/app:v1",
+    ),
+    (
+        "quay.io/prometheus/node-exporter:v1.9.0@",
+        "172.20.0.2:5000/mirror/monitoring/node-exporter:v1.9.0@",
+    ),
+    (
+        "k8s.gcr.io/kube-apiserver:v1.33.4",
+        "172.20.0.2:5000/mirror/kube-apiserver:v1.33.4",
+    ),
+    (
+        "us-docker.pkg.dev/project/image:v1",
+        "172.20.0.2:5000/mirror/project/image:v1",
+    ),
+    (
+        "172.20.0.2:5000/mirror/library/nginx:1.27",
+        "172.20.0.2:5000/mirror/library/nginx:1.27",
+    ),
     ("172.20.0.2:5000/team/app:2", "172.20.0.2:5000/team/app:2"),
-    ("other.example.com:5000/nginx:1.27", "other.example.com:5000/nginx:1.27"),
+    (
+        "other.example.com:5000/nginx:1.27",
+        "other.example.com:5000/nginx:1.27",
+    ),
 ];
 
 fn whole(image: &str) -> String {
-    image.strip_suffix('@').map_or(image.to_owned(), |name| format!("{name}{DIGEST}"))
+    image
+        .strip_suffix('@')
+        .map_or(image.to_owned(), |name| format!("{name}{DIGEST}"))
 }
 
 /// A pod with every image of [`WRITTEN`] in each of these lists.
@@ -51,7 +79,11 @@ fn pod(lists: &[&str], namespace: &str, annotation: &str) -> String {
     let containers = |list: &&str| {
         let each = WRITTEN.iter().enumerate();
         let each = each.map(|(at, (image, _))| {
-            format!("  - {{name: {}-{at}, image: {:?}}}\n", &list[..1], whole(image))
+            format!(
+                "  - {{name: {}-{at}, image: {:?}}}\n",
+                &list[..1],
+                whole(image)
+            )
         });
         format!("  {list}:\n{}", each.collect::<String>())
     };
@@ -64,10 +96,17 @@ fn pod(lists: &[&str], namespace: &str, annotation: &str) -> String {
 /// Asserts that each list of the pod has the images that it should have now.
 fn assert_images(pod: &Value, lists: &[&str]) {
     for list in lists {
-        let containers = pod["spec"][*list].as_sequence().unwrap_or_else(|| panic!("no {list}: {pod:?}"));
+        let containers = pod["spec"][*list]
+            .as_sequence()
+            .unwrap_or_else(|| panic!("no {list}: {pod:?}"));
         let images: BTreeMap<&str, &str> = containers
             .iter()
-            .map(|one| (one["name"].as_str().unwrap(), one["image"].as_str().unwrap()))
+            .map(|one| {
+                (
+                    one["name"].as_str().unwrap(),
+                    one["image"].as_str().unwrap(),
+                )
+            })
             .collect();
         assert_eq!(images.len(), WRITTEN.len(), "{list}");
         for (at, (written, becomes)) in WRITTEN.iter().enumerate() {
@@ -85,11 +124,16 @@ fn rendered(platform: &str) -> Place {
 
 #[test]
 fn kustomize_gives_every_image_its_name_at_the_registry() {
-    let Some(kustomize) = go_install("sigs.k8s.io/kustomize/kustomize/v5@v5.7.1") else { return };
+    let Some(kustomize) = go_install("sigs.k8s.io/kustomize/kustomize/v5@v5.7.1") else {
+        return;
+    };
     let place = rendered("kustomize");
     let lists = ["containers", "initContainers"];
     place.write("app/pod.yaml", pod(&lists, "shop", ""));
-    place.write("app/kustomization.yaml", "resources: [pod.yaml]\ncomponents: [../out]\n");
+    place.write(
+        "app/kustomization.yaml",
+        "resources: [pod.yaml]\ncomponents: [../out]\n",
+    );
     let build = |folder: &str| {
         let built = run(place.clean(&kustomize).args(["build", folder]));
         String::from_utf8(built).unwrap()
@@ -98,14 +142,20 @@ fn kustomize_gives_every_image_its_name_at_the_registry() {
     assert_images(&serde_yaml::from_str(&built).unwrap(), &lists);
     // a second time changes nothing
     place.write("again/pod.yaml", &built);
-    place.write("again/kustomization.yaml", "resources: [pod.yaml]\ncomponents: [../out]\n");
+    place.write(
+        "again/kustomization.yaml",
+        "resources: [pod.yaml]\ncomponents: [../out]\n",
+    );
     assert_eq!(build("again"), built);
 }
 
-/// Kyverno's command line is large to build, so it is one that is there: `LANDFALL_KYVERNO` is its path.
+/// Kyverno's command line is large to build, so it is one that is there: `LANDFALL_KYVERNO` is its
+/// path.
 #[test]
 fn kyverno_gives_every_container_its_name_at_the_registry_and_the_proxy() {
-    let Some(kyverno) = named_by("LANDFALL_KYVERNO") else { return };
+    let Some(kyverno) = named_by("LANDFALL_KYVERNO") else {
+        return;
+    };
     let place = rendered("kyverno");
     let lists = ["containers", "initContainers", "ephemeralContainers"];
     let apply = |policy: &str, pod: &str| -> Value {
@@ -116,7 +166,10 @@ fn kyverno_gives_every_container_its_name_at_the_registry_and_the_proxy() {
         let mut command: Command = place.clean(&kyverno);
         run(command.args(["apply", &policy, "--resource", "pod.yaml", "-o", "mutated"]));
         let files = crate::platforms::files(&place.path("mutated"));
-        let text = files.values().next().unwrap_or_else(|| panic!("nothing is written by {policy}"));
+        let text = files
+            .values()
+            .next()
+            .unwrap_or_else(|| panic!("nothing is written by {policy}"));
         serde_yaml::from_str(text.split("\n---").next().unwrap()).unwrap()
     };
     let mutated = apply("replace-registries", &pod(&lists, "shop", ""));
@@ -130,7 +183,10 @@ fn kyverno_gives_every_container_its_name_at_the_registry_and_the_proxy() {
 
     let variables = |pod: &Value, list: &str| -> Vec<usize> {
         let containers = pod["spec"][list].as_sequence().unwrap();
-        containers.iter().map(|one| one["env"].as_sequence().map_or(0, Vec::len)).collect()
+        containers
+            .iter()
+            .map(|one| one["env"].as_sequence().map_or(0, Vec::len))
+            .collect()
     };
     let injected = apply("inject-proxy", &pod(&lists, "shop", ""));
     for list in lists {
@@ -138,8 +194,15 @@ fn kyverno_gives_every_container_its_name_at_the_registry_and_the_proxy() {
     }
     let alone = apply("inject-proxy", &pod(&["containers"], "shop", ""));
     assert!(alone["spec"].as_mapping().unwrap().len() == 1, "{alone:?}");
-    for (namespace, annotation) in [("kube-system", ""), ("shop", "landfall/inject-proxy: exclude")] {
+    for (namespace, annotation) in [
+        ("kube-system", ""),
+        ("shop", "landfall/inject-proxy: exclude"),
+    ] {
         let left = apply("inject-proxy", &pod(&["containers"], namespace, annotation));
-        assert_eq!(variables(&left, "containers"), [0; WRITTEN.len()], "{namespace}");
+        assert_eq!(
+            variables(&left, "containers"),
+            [0; WRITTEN.len()],
+            "{namespace}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Machines as KKP and TKG set them up with rendered files: their scripts, authorities and proxies, up to a pull by containerd.
+//! Machines as KKP and TKG set them up with rendered files: their scripts, authorities and proxies,
+//! up to a pull by containerd.
 
 use super::far_side::{CREDENTIALS, FarSide};
 use super::proxy::Outside;
@@ -17,10 +18,23 @@ fn yaml(place: &Place, file: &str) -> Value {
 
 #[test]
 fn a_profiles_script_gets_its_binaries_from_the_site() {
-    let Some(side) = FarSide::new(&["bash", "sha256sum"]) else { return };
-    let FarSide { network, place: far, world } = &side;
+    let Some(side) = FarSide::new(&["bash", "sha256sum"]) else {
+        return;
+    };
+    let FarSide {
+        network,
+        place: far,
+        world,
+    } = &side;
     let mut serve = far.command();
-    serve.args(["serve", "bundle.tar.zst", "--listen", REGISTRY, "--site", "site.yaml"]);
+    serve.args([
+        "serve",
+        "bundle.tar.zst",
+        "--listen",
+        REGISTRY,
+        "--site",
+        "site.yaml",
+    ]);
     let _server = network.serve("registry", &serve, REGISTRY);
     side.site(
         "registry: {address: \"172.20.0.2:5000\", plainHTTP: true}\nfiles: http://172.20.0.2:5000/files\n\
@@ -29,38 +43,67 @@ fn a_profiles_script_gets_its_binaries_from_the_site() {
     far.write("osp.yaml", include_str!("../../data/osp-example.yaml"));
     side.render(&["kubermatic", "--osp", "osp.yaml", "-o", "kkp"]);
     let profile = yaml(far, "kkp/osp-example-landfall.yaml");
-    let script = profile["spec"]["provisioningConfig"]["templates"]["fetchBinaries"].as_str().unwrap();
+    let script = profile["spec"]["provisioningConfig"]["templates"]["fetchBinaries"]
+        .as_str()
+        .unwrap();
     // what the template engine of operating-system-manager does with it
-    let script = script.replace("{{- /* where binaries go */}}", "").replace("{{ .KubeVersion }}", "v1.33.4");
+    let script = script
+        .replace("{{- /* where binaries go */}}", "")
+        .replace("{{ .KubeVersion }}", "v1.33.4");
     std::fs::create_dir(far.path("bin")).unwrap();
     let mut bash = far.clean("bash");
-    bash.args(["-euo", "pipefail", "-c", &script]).env("BIN_DIR", far.path("bin"));
+    bash.args(["-euo", "pipefail", "-c", &script])
+        .env("BIN_DIR", far.path("bin"));
     let said = run(&mut network.on("node", &bash));
     assert!(String::from_utf8_lossy(&said).contains("kubelet: OK"));
-    let arch = if cfg!(target_arch = "x86_64") { "amd64" } else { "arm64" };
-    assert_eq!(far.read_bytes("bin/kubelet"), [&world.kubelet[..], arch.as_bytes()].concat());
+    let arch = if cfg!(target_arch = "x86_64") {
+        "amd64"
+    } else {
+        "arm64"
+    };
+    assert_eq!(
+        far.read_bytes("bin/kubelet"),
+        [&world.kubelet[..], arch.as_bytes()].concat()
+    );
 }
 
-/// What operating-system-manager writes on a machine of a datacenter with these node settings and this Secret:
-/// containerd's configuration for both releases, and its hosts.
+/// What operating-system-manager writes on a machine of a datacenter with these node settings and
+/// this Secret: containerd's configuration for both releases, and its hosts.
 fn machine_of_kkp(far: &Place, node: &Value, credentials: &Value) {
-    for (host, of_host) in node["containerdRegistryMirrors"]["registries"].as_mapping().unwrap() {
+    for (host, of_host) in node["containerdRegistryMirrors"]["registries"]
+        .as_mapping()
+        .unwrap()
+    {
         let host = host.as_str().unwrap();
-        let server = if host == "docker.io" { "https://registry-1.docker.io" } else { host };
+        let server = if host == "docker.io" {
+            "https://registry-1.docker.io"
+        } else {
+            host
+        };
         let mut text = format!("server = \"{server}\"\n");
         for mirror in of_host["mirrors"].as_sequence().unwrap() {
-            let (url, more) =
-                mirror.as_str().unwrap().split_once('?').unwrap_or((mirror.as_str().unwrap(), ""));
+            let (url, more) = mirror
+                .as_str()
+                .unwrap()
+                .split_once('?')
+                .unwrap_or((mirror.as_str().unwrap(), ""));
             text += &format!("\n[host.\"{url}\"]\n  capabilities = [\"pull\", \"resolve\"]\n");
             if more.contains("override_path") {
                 text += "  override_path = true\n";
             }
         }
-        far.write(&format!("machine/etc/containerd/certs.d/{host}/hosts.toml"), text);
+        far.write(
+            &format!("machine/etc/containerd/certs.d/{host}/hosts.toml"),
+            text,
+        );
     }
-    let auths = credentials["stringData"][".dockerconfigjson"].as_str().unwrap();
+    let auths = credentials["stringData"][".dockerconfigjson"]
+        .as_str()
+        .unwrap();
     let auths: Value = serde_yaml::from_str(auths).unwrap();
-    let account = STANDARD.decode(auths["auths"][REGISTRY]["auth"].as_str().unwrap()).unwrap();
+    let account = STANDARD
+        .decode(auths["auths"][REGISTRY]["auth"].as_str().unwrap())
+        .unwrap();
     let account = String::from_utf8(account).unwrap();
     let (user, password) = account.split_once(':').unwrap();
     let registry = |plugin: &str| {
@@ -74,14 +117,21 @@ fn machine_of_kkp(far: &Place, node: &Value, credentials: &Value) {
     let head = format!("version = 2\n\n[plugins.\"{first}\"]\nsandbox_image = {pause:?}\n");
     far.write("machine/config-1.x.toml", head + &registry(first));
     let second = "io.containerd.cri.v1.images";
-    let head = format!("version = 3\n\n[plugins.\"{second}\".pinned_images]\nsandbox = {pause:?}\n");
+    let head =
+        format!("version = 3\n\n[plugins.\"{second}\".pinned_images]\nsandbox = {pause:?}\n");
     far.write("machine/config-2.x.toml", head + &registry(second));
 }
 
 #[test]
 fn a_machine_of_kkp_pulls_with_the_sites_authority_and_account() {
-    let Some(side) = FarSide::new(&["htpasswd", "update-ca-certificates"]) else { return };
-    let FarSide { network, place: far, world } = &side;
+    let Some(side) = FarSide::new(&["htpasswd", "update-ca-certificates"]) else {
+        return;
+    };
+    let FarSide {
+        network,
+        place: far,
+        world,
+    } = &side;
     let (_registry, authority) = side.registry_with_account(false);
     side.site(&format!(
         "registry:\n  address: {REGISTRY}\n  ca: {:?}\n  {CREDENTIALS}\nconsumers: [kubermatic]\n",
@@ -104,16 +154,30 @@ fn a_machine_of_kkp_pulls_with_the_sites_authority_and_account() {
     ]);
     let seed = yaml(far, "kkp/seed.yaml");
     let datacenter = &seed["spec"]["datacenters"]["dc-1"];
-    assert_eq!(datacenter["spec"]["operatingSystemProfiles"]["ubuntu"], Value::from("osp-example-landfall"));
-    machine_of_kkp(far, &datacenter["node"], &yaml(far, "kkp/registry-credentials.yaml"));
+    assert_eq!(
+        datacenter["spec"]["operatingSystemProfiles"]["ubuntu"],
+        Value::from("osp-example-landfall")
+    );
+    machine_of_kkp(
+        far,
+        &datacenter["node"],
+        &yaml(far, "kkp/registry-credentials.yaml"),
+    );
     // the machine's files, and the folders whose content this machine keeps for itself
     let profile = yaml(far, "kkp/osp-example-landfall.yaml");
-    for file in profile["spec"]["bootstrapConfig"]["files"].as_sequence().unwrap() {
+    for file in profile["spec"]["bootstrapConfig"]["files"]
+        .as_sequence()
+        .unwrap()
+    {
         let path = file["path"].as_str().unwrap();
-        far.write(&format!("machine{path}"), file["content"]["inline"]["data"].as_str().unwrap());
+        far.write(
+            &format!("machine{path}"),
+            file["content"]["inline"]["data"].as_str().unwrap(),
+        );
     }
     assert!(
-        far.read("machine/etc/systemd/system/bootstrap.service.d/50-landfall.conf").contains("use-site.sh")
+        far.read("machine/etc/systemd/system/bootstrap.service.d/50-landfall.conf")
+            .contains("use-site.sh")
     );
     std::fs::create_dir_all(far.path("machine/etc/ssl/certs")).unwrap();
     let machine = far.path("machine").display().to_string();
@@ -122,16 +186,25 @@ fn a_machine_of_kkp_pulls_with_the_sites_authority_and_account() {
          PATH=$PATH:/usr/sbin sh '{machine}/opt/landfall/use-site.sh' >&2; "
     );
     let node = network.containerd_on("node", far, Path::new(&machine), &trust);
-    for upstream in world.upstreams.iter().filter(|upstream| !upstream.name.contains("nested")) {
+    for upstream in world
+        .upstreams
+        .iter()
+        .filter(|upstream| !upstream.name.contains("nested"))
+    {
         let answer = node.pull_for_kubernetes(far, upstream.name);
-        assert!(answer.contains("grpc-status: 0"), "{}: {answer}", upstream.name);
+        assert!(
+            answer.contains("grpc-status: 0"),
+            "{}: {answer}",
+            upstream.name
+        );
     }
     let answer = node.pull_for_kubernetes(far, datacenter["node"]["pauseImage"].as_str().unwrap());
     assert!(answer.contains("grpc-status: 0"), "{answer}");
 }
 
-/// What cloud-init makes of the rendered template of TKG: a machine with these files, on whose configuration the commands ran
-/// that are about containerd. Returns the environment of containerd's drop-in, for a shell.
+/// What cloud-init makes of the rendered template of TKG: a machine with these files, on whose
+/// configuration the commands ran that are about containerd. Returns the environment of
+/// containerd's drop-in, for a shell.
 fn machine_of_tkg(place: &Place, template: &str) -> String {
     let template = yaml(place, template);
     let spec = &template["spec"]["template"]["spec"];
@@ -140,34 +213,63 @@ fn machine_of_tkg(place: &Place, template: &str) -> String {
     let config = place.write("machine/config-1.x.toml", format!("version = 2\n\n{pause}"));
     let mut exports = String::new();
     for file in spec["files"].as_sequence().unwrap() {
-        let (path, text) = (file["path"].as_str().unwrap(), file["content"].as_str().unwrap());
+        let (path, text) = (
+            file["path"].as_str().unwrap(),
+            file["content"].as_str().unwrap(),
+        );
         place.write(&format!("machine{path}"), text);
         if path.ends_with("/containerd.service.d/http-proxy.conf") {
             let variables = environment(text).into_iter();
-            exports = variables.map(|(name, value)| format!("export {name}='{value}'; ")).collect();
+            exports = variables
+                .map(|(name, value)| format!("export {name}='{value}'; "))
+                .collect();
         }
     }
-    let commands = spec["preKubeadmCommands"].as_sequence().unwrap().iter().filter_map(Value::as_str);
+    let commands = spec["preKubeadmCommands"]
+        .as_sequence()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str);
     for command in commands.filter(|command| command.contains("/etc/containerd/config.toml")) {
         let command = command.replace("/etc/containerd/config.toml", &config.display().to_string());
         // cloud-init may run them again
-        run(place.clean("sh").args(["-ec", &format!("{command}\n{command}")]));
+        run(place
+            .clean("sh")
+            .args(["-ec", &format!("{command}\n{command}")]));
     }
     exports
 }
 
 #[test]
 fn a_machine_of_tkg_trusts_the_sites_authority() {
-    let Some(side) = FarSide::new(&[]) else { return };
+    let Some(side) = FarSide::new(&[]) else {
+        return;
+    };
     let (_registry, authority) = side.registry_with_authority();
-    side.site(&format!("registry: {{address: \"{REGISTRY}\", ca: {:?}}}\nconsumers: [tkg]\n", authority.pem));
+    side.site(&format!(
+        "registry: {{address: \"{REGISTRY}\", ca: {:?}}}\nconsumers: [tkg]\n",
+        authority.pem
+    ));
     side.push();
-    side.render(&["tkg", "--set", "source=registry.k8s.io", "--set", "cluster=blue", "-o", "tkg"]);
+    side.render(&[
+        "tkg",
+        "--set",
+        "source=registry.k8s.io",
+        "--set",
+        "cluster=blue",
+        "-o",
+        "tkg",
+    ]);
     machine_of_tkg(&side.place, "tkg/kubeadm-config-template.yaml");
     let config = side.place.read("machine/config-1.x.toml");
-    assert!(config.contains("sandbox_image = \"172.20.0.2:5000/pause:3.10.1\""), "{config}");
+    assert!(
+        config.contains("sandbox_image = \"172.20.0.2:5000/pause:3.10.1\""),
+        "{config}"
+    );
     assert_eq!(config.matches(".registry.configs.").count(), 1, "{config}");
-    let node = side.network.containerd_with(&side.place, &side.place.path("machine"));
+    let node = side
+        .network
+        .containerd_with(&side.place, &side.place.path("machine"));
     let answer = node.pull_for_kubernetes(&side.place, "172.20.0.2:5000/pause:3.10.1");
     assert!(answer.contains("grpc-status: 0"), "{answer}");
 }
@@ -177,7 +279,9 @@ fn a_machine_of_tkg_pulls_through_the_proxy() {
     if !need(&["containerd", "ctr", "curl"]) {
         return;
     }
-    let Some(mut outside) = Outside::new(&["registry.test"], false) else { return };
+    let Some(mut outside) = Outside::new(&["registry.test"], false) else {
+        return;
+    };
     let place = &outside.place;
     let ca = place.path("Registry CA/ca.pem");
     place.write(
@@ -189,11 +293,20 @@ fn a_machine_of_tkg_pulls_through_the_proxy() {
         ),
     );
     place.write("tkg.lock", lock(&["registry.test/team/pause:3.10.1"]));
-    let render = ["render", "tkg", "--set", "source=registry.test/team", "-o", "tkg"];
+    let render = [
+        "render",
+        "tkg",
+        "--set",
+        "source=registry.test/team",
+        "-o",
+        "tkg",
+    ];
     place.ok(&[&render[..], &["--lock", "tkg.lock", "--site", "far.yaml"]].concat());
     let exports = machine_of_tkg(place, "tkg/blue/kubeadm-config-template.yaml");
     assert_eq!(exports.matches("export ").count(), 3, "{exports}");
-    let node = outside.network.containerd_on("client", place, &place.path("machine"), &exports);
+    let node = outside
+        .network
+        .containerd_on("client", place, &place.path("machine"), &exports);
     let answer = node.pull_for_kubernetes(place, "registry.test/team/app:v1");
     assert!(answer.contains("grpc-status: 0"), "{answer}");
     drop(node);

@@ -1,4 +1,5 @@
-//! Tests with real peers: docker-registry, skopeo, containerd, docker, podman, squid, nginx, and networks of namespaces.
+//! Tests with real peers: docker-registry, skopeo, containerd, docker, podman, squid, nginx, and
+//! networks of namespaces.
 
 mod apt;
 mod archives;

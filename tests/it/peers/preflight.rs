@@ -1,4 +1,5 @@
-//! `landfall doctor` at a site: what the private registry lets one do, ports by role, endpoints, names and certificates.
+//! `landfall doctor` at a site: what the private registry lets one do, ports by role, endpoints,
+//! names and certificates.
 
 use crate::support::images::noise;
 use crate::support::middle::{Middle, Turn};
@@ -16,7 +17,9 @@ use std::path::{Path, PathBuf};
 /// The verdict, words and fix of each step with this name, of all targets.
 pub(super) fn steps(report: &Value, check: &str) -> Vec<[String; 3]> {
     let targets = report["targets"].as_array().unwrap();
-    let all = targets.iter().flat_map(|target| target["checks"].as_array().unwrap());
+    let all = targets
+        .iter()
+        .flat_map(|target| target["checks"].as_array().unwrap());
     let text = |step: &Value, key: &str| step[key].as_str().unwrap_or_default().to_owned();
     all.filter(|step| step["check"] == check)
         .map(|step| [text(step, "verdict"), text(step, "says"), text(step, "fix")])
@@ -33,9 +36,20 @@ pub(super) fn step(report: &Value, check: &str) -> [String; 3] {
 /// The files under a folder.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     // docker-registry itself leaves the state of a hash of an upload that is cancelled
-    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let entries = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path());
     let entries = entries.filter(|path| !path.ends_with("hashstates"));
-    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                files_below(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
 }
 
 /// A lock of one image of a registry of our own, with these endpoints.
@@ -45,14 +59,23 @@ pub(super) fn locked(place: &Place, endpoints: &str) -> Server {
     let image = images.image("linux/amd64", &[images.layer(&[("app", &noise(1, 3000))])]);
     images.push(&upstream.address, "team/app", "v1", &image);
     let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\n";
-    place.write("m.yaml", format!("{head}images: [\"{}/team/app:v1\"]\n{endpoints}", upstream.address));
+    place.write(
+        "m.yaml",
+        format!(
+            "{head}images: [\"{}/team/app:v1\"]\n{endpoints}",
+            upstream.address
+        ),
+    );
     place.json(0, &["lock", "-f", "m.yaml", "--store", "store"]);
     upstream
 }
 
 fn site(place: &Place, registry: &str, more: &str) {
     let keys = format!("{{address: \"{registry}\", plainHTTP: true{more}}}");
-    place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\nregistry: {keys}\n"));
+    place.write(
+        "site.yaml",
+        format!("apiVersion: landfall/v1\nkind: Site\nregistry: {keys}\n"),
+    );
 }
 
 #[test]
@@ -62,12 +85,16 @@ fn the_private_registry_is_tried_and_nothing_stays_there() {
     }
     let place = Place::new();
     let _upstream = locked(&place, "");
-    let users =
-        place.write("htpasswd", "puller:$2y$05$LATlS73W.R.eF7/IR5XdVuCOgj9GGLqQcaRji6lexBxUk5Ho27Wry\n");
+    let users = place.write(
+        "htpasswd",
+        "puller:$2y$05$LATlS73W.R.eF7/IR5XdVuCOgj9GGLqQcaRji6lexBxUk5Ho27Wry\n",
+    );
     let address = format!("127.0.0.1:{}", free_port());
     let auth = format!("auth: {{htpasswd: {{realm: r, path: {users:?}}}}}");
     let mut registry = place.clean("docker-registry");
-    registry.arg("serve").arg(docker_registry_config(&place, &address, &auth));
+    registry
+        .arg("serve")
+        .arg(docker_registry_config(&place, &address, &auth));
     let mut registry = Guard::start(registry);
     registry.wait_for_http(address.parse().unwrap());
     place.write("account", "puller:p@ss:word\n");
@@ -83,36 +110,73 @@ fn the_private_registry_is_tried_and_nothing_stays_there() {
 
     let open = front("client_max_body_size 0;");
     let report = look(0, &open, &[]);
-    assert!(step(&report, "sign-in")[1].ends_with(", which is taken"), "{report:#}");
+    assert!(
+        step(&report, "sign-in")[1].ends_with(", which is taken"),
+        "{report:#}"
+    );
     let [verdict, says, fix] = step(&report, "item");
-    assert!(verdict == "note" && says.ends_with("/team/app:v1 is not there"), "{says}");
+    assert!(
+        verdict == "note" && says.ends_with("/team/app:v1 is not there"),
+        "{says}"
+    );
     assert_eq!(fix, "push the bundle");
-    assert_eq!(step(&report, "referrers")[0], "note", "docker-registry has no referrers API");
+    assert_eq!(
+        step(&report, "referrers")[0],
+        "note",
+        "docker-registry has no referrers API"
+    );
     assert_eq!(step(&report, "push")[0], "ok");
-    assert!(step(&report, "index")[1].contains("refuses an index with missing children"), "{report:#}");
-    assert_eq!(step(&report, "body")[..2], ["ok", "a body of 64 MiB passes; larger ones were not tried"]);
+    assert!(
+        step(&report, "index")[1].contains("refuses an index with missing children"),
+        "{report:#}"
+    );
+    assert_eq!(
+        step(&report, "body")[..2],
+        ["ok", "a body of 64 MiB passes; larger ones were not tried"]
+    );
     assert!(!report.to_string().contains("p@ss"), "{report:#}");
-    assert_eq!(files_below(&place.path("registry")), Vec::<PathBuf>::new(), "no blob, tag or upload is left");
+    assert_eq!(
+        files_below(&place.path("registry")),
+        Vec::<PathBuf>::new(),
+        "no blob, tag or upload is left"
+    );
 
     let small = front("client_max_body_size 1m;");
     let report = look(4, &small, &[]);
     let [verdict, says, fix] = step(&report, "body");
-    assert!(verdict == "no" && says.contains("a body of 16 MiB is refused (413)"), "{says}");
+    assert!(
+        verdict == "no" && says.contains("a body of 16 MiB is refused (413)"),
+        "{says}"
+    );
     assert!(fix.contains("client_max_body_size"), "{fix}");
     let middle = front("client_max_body_size 20m;");
     let [verdict, says, _] = step(&look(0, &middle, &[]), "body");
-    assert!(verdict == "note" && says.contains("in chunks of 16 MiB"), "{says}");
+    assert!(
+        verdict == "note" && says.contains("in chunks of 16 MiB"),
+        "{says}"
+    );
 
     let reading = front("limit_except GET HEAD { deny all; }");
     let [verdict, says, _] = step(&look(4, &reading, &[]), "push");
-    assert!(verdict == "no" && says.contains("team/app can be begun"), "{says}");
+    assert!(
+        verdict == "no" && says.contains("team/app can be begun"),
+        "{says}"
+    );
     let report = look(0, &reading, &["--read-only"]);
-    assert!(step(&report, "push")[1].contains("not tried (--read-only)"), "{report:#}");
+    assert!(
+        step(&report, "push")[1].contains("not tried (--read-only)"),
+        "{report:#}"
+    );
 
     place.write("account", "puller:hush\n");
     let report = look(4, &open, &[]);
-    assert!(step(&report, "sign-in")[1].contains("was refused") && !report.to_string().contains("hush"));
-    assert!(steps(&report, "push").is_empty(), "whoever cannot sign in is asked for nothing more");
+    assert!(
+        step(&report, "sign-in")[1].contains("was refused") && !report.to_string().contains("hush")
+    );
+    assert!(
+        steps(&report, "push").is_empty(),
+        "whoever cannot sign in is asked for nothing more"
+    );
 }
 
 #[test]
@@ -122,16 +186,22 @@ fn an_index_with_missing_children_that_is_taken_is_removed_again() {
     }
     let (place, registry) = (Place::new(), own_registry());
     let upstream = locked(&place, "");
-    for (removes, verdict, words) in
-        [(202, "ok", "is removed"), (405, "note", "stays in team/app without a tag")]
-    {
-        let front = Middle::new(&registry.address, move |asked| match asked.method.as_str() {
-            "PUT" if asked.target.contains("/manifests/sha256:") => Turn::status(201),
-            "DELETE" if asked.target.contains("/manifests/") => Turn::status(removes),
-            _ => Turn::Pass,
+    for (removes, verdict, words) in [
+        (202, "ok", "is removed"),
+        (405, "note", "stays in team/app without a tag"),
+    ] {
+        let front = Middle::new(&registry.address, move |asked| {
+            match asked.method.as_str() {
+                "PUT" if asked.target.contains("/manifests/sha256:") => Turn::status(201),
+                "DELETE" if asked.target.contains("/manifests/") => Turn::status(removes),
+                _ => Turn::Pass,
+            }
         });
         site(&place, &front.address, "");
-        let report = place.json(0, &["doctor", "--site", "site.yaml", "--lock", "landfall.lock"]);
+        let report = place.json(
+            0,
+            &["doctor", "--site", "site.yaml", "--lock", "landfall.lock"],
+        );
         let [found, says, _] = step(&report, "index");
         assert!(found == verdict && says.contains(words), "{found} {says}");
         let of = |method: &str| {
@@ -146,7 +216,10 @@ fn an_index_with_missing_children_that_is_taken_is_removed_again() {
     }
     // without a site, what the lock comes from is asked for its items
     let report = place.json(0, &["doctor"]);
-    assert!(step(&report, "item")[1].contains("/team/app@sha256:"), "{report:#}");
+    assert!(
+        step(&report, "item")[1].contains("/team/app@sha256:"),
+        "{report:#}"
+    );
     drop(upstream);
     place.json(4, &["doctor"]);
 }
@@ -154,37 +227,61 @@ fn an_index_with_missing_children_that_is_taken_is_removed_again() {
 #[test]
 fn the_ports_of_a_role_are_knocked_at() {
     let place = Place::new();
-    let asked = |exit: i32, args: &[&str]| place.json(exit, &[&["doctor", "--role"], args].concat());
+    let asked =
+        |exit: i32, args: &[&str]| place.json(exit, &[&["doctor", "--role"], args].concat());
     // addresses of this test alone
     let _listening = [6443, 8088].map(|port| TcpListener::bind(("127.77.1.1", port)).unwrap());
     let tunnel = ["user-cluster-node", "--expose", "Tunneling", "--set"];
-    let report = asked(0, &[&tunnel[..], &["seed-nodeport-proxy=127.77.1.1"]].concat());
-    let told: Vec<String> =
-        steps(&report, "port").into_iter().map(|[verdict, says, _]| format!("{verdict} {says}")).collect();
+    let report = asked(
+        0,
+        &[&tunnel[..], &["seed-nodeport-proxy=127.77.1.1"]].concat(),
+    );
+    let told: Vec<String> = steps(&report, "port")
+        .into_iter()
+        .map(|[verdict, says, _]| format!("{verdict} {says}"))
+        .collect();
     assert!(
-        told[0].starts_with("ok 127.77.1.1:6443 is open: seed-nodeport-proxy, API of user clusters"),
+        told[0]
+            .starts_with("ok 127.77.1.1:6443 is open: seed-nodeport-proxy, API of user clusters"),
         "{told:?}"
     );
-    assert!(told.len() == 2 && told[1].starts_with("ok 127.77.1.1:8088 is open"), "{told:?}");
+    assert!(
+        told.len() == 2 && told[1].starts_with("ok 127.77.1.1:8088 is open"),
+        "{told:?}"
+    );
     assert!(step(&report, "not tried")[1].contains("cannot be seen from one host"));
 
-    let report = asked(4, &[&tunnel[..], &["seed-nodeport-proxy=127.77.1.2"]].concat());
+    let report = asked(
+        4,
+        &[&tunnel[..], &["seed-nodeport-proxy=127.77.1.2"]].concat(),
+    );
     let [verdict, says, fix] = steps(&report, "port").remove(1);
-    assert!(verdict == "no" && says.starts_with("nobody listens at 127.77.1.2:8088"), "{says}");
+    assert!(
+        verdict == "no" && says.starts_with("nobody listens at 127.77.1.2:8088"),
+        "{says}"
+    );
     assert!(fix.contains("let 127.77.1.2:8088 through"), "{fix}");
 
-    let range = ["user-cluster-node", "--expose", "NodePort", "--set", "seed-nodeport-proxy=127.77.1.2"];
+    let range = [
+        "user-cluster-node",
+        "--expose",
+        "NodePort",
+        "--set",
+        "seed-nodeport-proxy=127.77.1.2",
+    ];
     let [verdict, says, _] = step(&asked(0, &range), "port");
     assert_eq!(verdict, "ok");
     assert!(
-        says.contains("30000, 30691, 31383, 32075, 32767") && says.contains("the others were not tried"),
+        says.contains("30000, 30691, 31383, 32075, 32767")
+            && says.contains("the others were not tried"),
         "{says}"
     );
 
     let report = asked(0, &["seed-cluster-node"]);
     let [_, says, fix] = steps(&report, "not tried").remove(0);
     assert!(
-        says.starts_with("cloud-provider-api: ") && fix.contains("--set cloud-provider-api=ADDRESS"),
+        says.starts_with("cloud-provider-api: ")
+            && fix.contains("--set cloud-provider-api=ADDRESS"),
         "{says}"
     );
     assert!(
@@ -198,22 +295,43 @@ fn the_ports_of_a_role_are_knocked_at() {
 
 #[test]
 fn a_range_that_is_dropped_in_silence_is_a_finding() {
-    let Some(network) = Network::new() else { return };
+    let Some(network) = Network::new() else {
+        return;
+    };
     if !network.drop_silently("registry", "30000:31000") {
         return;
     }
     let place = Place::new();
     let mut doctor = place.command();
-    doctor.args(["doctor", "--role", "user-cluster-node", "--expose", "NodePort", "--output", "json"]);
+    doctor.args([
+        "doctor",
+        "--role",
+        "user-cluster-node",
+        "--expose",
+        "NodePort",
+        "--output",
+        "json",
+    ]);
     doctor.args(["--set", "seed-nodeport-proxy=172.20.0.2"]);
     let run = network.on("node", &doctor).output().unwrap();
-    assert_eq!(run.status.code(), Some(4), "{}", String::from_utf8_lossy(&run.stderr));
+    assert_eq!(
+        run.status.code(),
+        Some(4),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
     let [verdict, says, fix] = step(&serde_json::from_slice(&run.stdout).unwrap(), "port");
     assert_eq!(verdict, "no");
     // the ports that nobody listens at answer by a refusal, and are none of it
-    assert!(says.contains("nothing comes back from 30000, 30691: "), "{says}");
+    assert!(
+        says.contains("nothing comes back from 30000, 30691: "),
+        "{says}"
+    );
     assert!(says.contains("no answer within"), "the cause: {says}");
-    assert!(fix.contains("let the whole range 172.20.0.2:30000-32767 through"), "{fix}");
+    assert!(
+        fix.contains("let the whole range 172.20.0.2:30000-32767 through"),
+        "{fix}"
+    );
 }
 
 #[test]
@@ -230,8 +348,14 @@ fn the_endpoints_of_the_lock_are_knocked_at_by_role_too() {
          - {host: '*.corp.test', port: 443, why: many}\n",
     );
     let report = place.json(4, &["doctor"]);
-    let [good, bad] = &steps(&report, "port")[..] else { panic!("{report:#}") };
-    assert!(good[1].contains("127.77.2.1:9443 is open: endpoint of the lock, the hypervisor"), "{}", good[1]);
+    let [good, bad] = &steps(&report, "port")[..] else {
+        panic!("{report:#}")
+    };
+    assert!(
+        good[1].contains("127.77.2.1:9443 is open: endpoint of the lock, the hypervisor"),
+        "{}",
+        good[1]
+    );
     assert!(bad[0] == "no" && bad[1].contains("backups"), "{}", bad[1]);
     assert!(step(&report, "not tried")[1].contains("*.corp.test:443 is a wildcard"));
     let report = place.json(0, &["doctor", "--role", "seed-cluster-node"]);
@@ -242,7 +366,10 @@ fn the_endpoints_of_the_lock_are_knocked_at_by_role_too() {
 #[test]
 fn a_seed_with_keys_of_old_releases_is_refused() {
     let place = Place::new();
-    place.write("seed.yaml", "kind: Seed\nspec: {datacenters: {eu: {node: {pause_image: p}}}}\n");
+    place.write(
+        "seed.yaml",
+        "kind: Seed\nspec: {datacenters: {eu: {node: {pause_image: p}}}}\n",
+    );
     let report = place.json(4, &["doctor", "seed.yaml"]);
     let [_, says, fix] = step(&report, "key");
     assert!(
@@ -258,7 +385,9 @@ fn names_resolve_and_certificates_cover_them() {
     if !need(&["nginx", "curl", "unshare"]) {
         return;
     }
-    let Some(network) = Network::behind_proxy() else { return };
+    let Some(network) = Network::behind_proxy() else {
+        return;
+    };
     let place = Place::new();
     let authority = Authority::new(&place, "SiteCA");
     let (certificate, key) = authority.issue(&place, &["kkp.test", "*.kkp.test"]);
@@ -269,28 +398,59 @@ fn names_resolve_and_certificates_cover_them() {
     );
     let plain = format!("{SERVER}:80");
     let _nginx = network.serve("server", &nginx_command(&place, &listen, &plain), &plain);
-    // the resolver of this test: the made-up label below *.kkp.test has a line, that below *.seed.kkp.test has none
-    let names = ["kkp.test", "landfall-doctor.kkp.test", "grafana.seed.kkp.test"];
-    place.write("hosts", names.map(|name| format!("{SERVER} {name}\n")).concat());
+    // the resolver of this test: the made-up label below *.kkp.test has a line, that below
+    // *.seed.kkp.test has none
+    let names = [
+        "kkp.test",
+        "landfall-doctor.kkp.test",
+        "grafana.seed.kkp.test",
+    ];
+    place.write(
+        "hosts",
+        names.map(|name| format!("{SERVER} {name}\n")).concat(),
+    );
     let look = |exit: i32, names: &str| {
-        place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\nnames: {names}\n"));
+        place.write(
+            "site.yaml",
+            format!("apiVersion: landfall/v1\nkind: Site\nnames: {names}\n"),
+        );
         let mut shell = place.clean("unshare");
         let landfall = place.command();
         let program = landfall.get_program().to_str().unwrap().to_owned();
-        let line =
-            format!("mount --bind hosts /etc/hosts && exec {program} doctor --site site.yaml --output json");
-        shell.args(["-m", "sh", "-c", &line]).current_dir(place.dir());
+        let line = format!(
+            "mount --bind hosts /etc/hosts && exec {program} doctor --site site.yaml --output json"
+        );
+        shell
+            .args(["-m", "sh", "-c", &line])
+            .current_dir(place.dir());
         let run = network.on("server", &shell).output().unwrap();
-        let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        let (out, err) = (
+            String::from_utf8_lossy(&run.stdout),
+            String::from_utf8_lossy(&run.stderr),
+        );
         assert_eq!(run.status.code(), Some(exit), "{out}\n{err}");
         serde_json::from_str::<Value>(&out).unwrap()
     };
     let told = |report: &Value, check: &str| {
-        let names =
-            report["targets"].as_array().unwrap().iter().find(|target| target["target"] == "names").unwrap();
-        let steps = names["checks"].as_array().unwrap().iter().filter(|step| step["check"] == check);
+        let names = report["targets"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|target| target["target"] == "names")
+            .unwrap();
+        let steps = names["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|step| step["check"] == check);
         steps
-            .map(|step| format!("{} {}", step["verdict"].as_str().unwrap(), step["says"].as_str().unwrap()))
+            .map(|step| {
+                format!(
+                    "{} {}",
+                    step["verdict"].as_str().unwrap(),
+                    step["says"].as_str().unwrap()
+                )
+            })
             .collect::<Vec<_>>()
     };
 
@@ -306,24 +466,40 @@ fn names_resolve_and_certificates_cover_them() {
     let found = told(&report, "certificate");
     assert!(
         found.len() == 2
-            && found[1].starts_with("note the certificate at landfall-doctor.kkp.test:443 covers *.kkp.test"),
+            && found[1].starts_with(
+                "note the certificate at landfall-doctor.kkp.test:443 covers *.kkp.test"
+            ),
         "{found:?}"
     );
-    assert!(found[0].contains("issued by 'CN=SiteCA', which is not trusted here"), "{found:?}");
+    assert!(
+        found[0].contains("issued by 'CN=SiteCA', which is not trusted here"),
+        "{found:?}"
+    );
 
-    // a wildcard covers one label; a wildcard record that is not there; a name of the certificate without DNS
+    // a wildcard covers one label; a wildcard record that is not there; a name of the certificate
+    // without DNS
     let report = look(
         4,
         r#"[{dns: [grafana.seed.kkp.test]}, {dns: ["*.seed.kkp.test"]}, {dns: [kkp.test], certificate: [kibana.kkp.test, kibana.test]}]"#,
     );
     assert!(
-        told(&report, "name")[1]
-            .starts_with("no *.seed.kkp.test (asked as landfall-doctor.seed.kkp.test) does not resolve"),
+        told(&report, "name")[1].starts_with(
+            "no *.seed.kkp.test (asked as landfall-doctor.seed.kkp.test) does not resolve"
+        ),
         "{report:#}"
     );
     let found = told(&report, "certificate");
     assert!(found[0].starts_with("no the certificate at grafana.seed.kkp.test:443 does not cover grafana.seed.kkp.test: it is for kkp.test, *.kkp.test"), "{found:?}");
-    assert!(found[1].starts_with("note who shows a certificate for *.seed.kkp.test"), "{found:?}");
-    assert!(found[2].starts_with("note the certificate at kkp.test:443 covers kibana.kkp.test"), "{found:?}");
-    assert!(found[3].starts_with("no ") && found[3].contains("does not cover kibana.test"), "{found:?}");
+    assert!(
+        found[1].starts_with("note who shows a certificate for *.seed.kkp.test"),
+        "{found:?}"
+    );
+    assert!(
+        found[2].starts_with("note the certificate at kkp.test:443 covers kibana.kkp.test"),
+        "{found:?}"
+    );
+    assert!(
+        found[3].starts_with("no ") && found[3].contains("does not cover kibana.test"),
+        "{found:?}"
+    );
 }

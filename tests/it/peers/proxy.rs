@@ -1,5 +1,5 @@
-//! Proxies: a real squid as the only way out, with and without a sign-in; proxies that open TLS, want
-//! what landfall cannot do, or are not there.
+//! Proxies: a real squid as the only way out, with and without a sign-in; proxies that open TLS,
+//! want what landfall cannot do, or are not there.
 
 use crate::support::free_port;
 use crate::support::interceptor::Interceptor;
@@ -49,8 +49,11 @@ impl Outside {
         }
         let address = format!("{SERVER}:443");
         let tls = format!("{{certificate: {certificate:?}, key: {key:?}}}");
-        let config =
-            docker_registry_config(&place, &address, &format!("http: {{addr: \"{address}\", tls: {tls}}}"));
+        let config = docker_registry_config(
+            &place,
+            &address,
+            &format!("http: {{addr: \"{address}\", tls: {tls}}}"),
+        );
         let mut registry = place.clean("docker-registry");
         registry.arg("serve").arg(config);
         let registry = network.serve("server", &registry, &address);
@@ -60,7 +63,11 @@ impl Outside {
         let files = format!("{SERVER}:80");
         let files = network.serve(
             "server",
-            &nginx_command(&www, &format!("root {};", www.path("www").display()), &files),
+            &nginx_command(
+                &www,
+                &format!("root {};", www.path("www").display()),
+                &files,
+            ),
             &files,
         );
         let squid = Squid::start(&network, &place, allowed, signed);
@@ -72,11 +79,22 @@ impl Outside {
                 ca = ca.to_string()
             ),
         );
-        let list: String = (0..FILES).map(|n| format!("  - url: http://files.test/f{n}\n")).collect();
+        let list: String = (0..FILES)
+            .map(|n| format!("  - url: http://files.test/f{n}\n"))
+            .collect();
         let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: m}\n";
-        place.write("image.yaml", format!("{head}images: [\"registry.test/team/app:v1\"]\n"));
+        place.write(
+            "image.yaml",
+            format!("{head}images: [\"registry.test/team/app:v1\"]\n"),
+        );
         place.write("files.yaml", format!("{head}files:\n{list}"));
-        Some(Outside { place, network, squid: Some(squid), _servers: [registry, files], _www: www })
+        Some(Outside {
+            place,
+            network,
+            squid: Some(squid),
+            _servers: [registry, files],
+            _www: www,
+        })
     }
 
     /// Ends squid, and begins another at its place.
@@ -95,10 +113,13 @@ impl Outside {
         self.squid.as_ref().map(Squid::log).unwrap_or_default()
     }
 
-    /// Runs landfall on the client with these variables, demands this exit code, and gives the document.
+    /// Runs landfall on the client with these variables, demands this exit code, and gives the
+    /// document.
     pub(super) fn run(&self, exit: i32, variables: &[(&str, &str)], args: &[&str]) -> Value {
         let mut command = self.place.command();
-        command.args(args).args(["--output", "json", "--progress", "none", "--store", "store"]);
+        command
+            .args(args)
+            .args(["--output", "json", "--progress", "none", "--store", "store"]);
         command.envs(variables.iter().copied());
         document(exit, &mut self.network.on("client", &command))
     }
@@ -106,10 +127,16 @@ impl Outside {
 
 fn document(exit: i32, command: &mut Command) -> Value {
     let run = command.output().unwrap();
-    let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    let (out, err) = (
+        String::from_utf8_lossy(&run.stdout),
+        String::from_utf8_lossy(&run.stderr),
+    );
     assert_eq!(run.status.code(), Some(exit), "{command:?}\n{out}\n{err}");
     for secret in [PASSWORD, PASSWORD_ENCODED, "hush"] {
-        assert!(!out.contains(secret) && !err.contains(secret), "{out}\n{err}");
+        assert!(
+            !out.contains(secret) && !err.contains(secret),
+            "{out}\n{err}"
+        );
     }
     serde_json::from_str(&out).unwrap()
 }
@@ -117,8 +144,10 @@ fn document(exit: i32, command: &mut Command) -> Value {
 /// The reasons of all items, each once.
 fn reasons(report: &Value) -> Vec<String> {
     let items = report["items"].as_array().unwrap();
-    let mut reasons: Vec<String> =
-        items.iter().filter_map(|item| Some(item["reason"].as_str()?.to_owned())).collect();
+    let mut reasons: Vec<String> = items
+        .iter()
+        .filter_map(|item| Some(item["reason"].as_str()?.to_owned()))
+        .collect();
     reasons.sort();
     reasons.dedup();
     reasons
@@ -126,13 +155,30 @@ fn reasons(report: &Value) -> Vec<String> {
 
 #[test]
 fn everything_goes_through_squid_and_only_so() {
-    let Some(outside) = Outside::new(&["registry.test", "files.test"], false) else { return };
+    let Some(outside) = Outside::new(&["registry.test", "files.test"], false) else {
+        return;
+    };
     let (proxy, upper) = (format!("http://{PROXY}"), PROXY.to_owned());
-    let variables = [("https_proxy", proxy.as_str()), ("HTTP_PROXY", upper.as_str())];
-    let lock = ["lock", "-f", "image.yaml", "-f", "files.yaml", "--site", "site.yaml"];
+    let variables = [
+        ("https_proxy", proxy.as_str()),
+        ("HTTP_PROXY", upper.as_str()),
+    ];
+    let lock = [
+        "lock",
+        "-f",
+        "image.yaml",
+        "-f",
+        "files.yaml",
+        "--site",
+        "site.yaml",
+    ];
     let one = ["lock", "-f", "image.yaml", "--site", "site.yaml"];
     outside.run(1, &[], &one);
-    outside.run(1, &[variables.as_slice(), &[("NO_PROXY", ".test,*")]].concat(), &one);
+    outside.run(
+        1,
+        &[variables.as_slice(), &[("NO_PROXY", ".test,*")]].concat(),
+        &one,
+    );
     assert!(outside.log().is_empty(), "{:?}", outside.log());
     let report = outside.run(0, &variables, &lock);
     assert_eq!(report["totals"]["items"], FILES + 1);
@@ -148,44 +194,87 @@ fn everything_goes_through_squid_and_only_so() {
         .collect();
     hosts.sort();
     let expected = [("files.test", 80), ("registry.test", 443)];
-    assert_eq!(hosts, expected.map(|(host, port)| (host.to_owned(), port, PROXY.to_owned())));
+    assert_eq!(
+        hosts,
+        expected.map(|(host, port)| (host.to_owned(), port, PROXY.to_owned()))
+    );
     let log = outside.log();
-    assert!(log.iter().any(|line| line.starts_with("200 CONNECT registry.test:443 ")), "{log:?}");
+    assert!(
+        log.iter()
+            .any(|line| line.starts_with("200 CONNECT registry.test:443 ")),
+        "{log:?}"
+    );
 }
 
 #[test]
 fn an_account_at_squid_in_every_form() {
-    let Some(outside) = Outside::new(&["registry.test", "files.test"], true) else { return };
+    let Some(outside) = Outside::new(&["registry.test", "files.test"], true) else {
+        return;
+    };
     let lock = ["lock", "-f", "image.yaml", "-f", "files.yaml", "--refresh"];
     for written in [
         format!("http://{USER}:{PASSWORD}@{PROXY}"),
         format!("{USER}:{PASSWORD}@{PROXY}"),
         format!("http://{USER}:{PASSWORD_ENCODED}@{PROXY}/"),
     ] {
-        let variables = [("HTTPS_PROXY", written.as_str()), ("http_proxy", written.as_str())];
-        let report = outside.run(0, &variables, &[&lock[..], &["--site", "site.yaml"]].concat());
-        assert!(report["hosts"].as_array().unwrap().iter().all(|host| host["via"] == PROXY), "{report}");
+        let variables = [
+            ("HTTPS_PROXY", written.as_str()),
+            ("http_proxy", written.as_str()),
+        ];
+        let report = outside.run(
+            0,
+            &variables,
+            &[&lock[..], &["--site", "site.yaml"]].concat(),
+        );
+        assert!(
+            report["hosts"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|host| host["via"] == PROXY),
+            "{report}"
+        );
     }
-    let account = outside.place.write("account", format!("{USER}:{PASSWORD}\n"));
+    let account = outside
+        .place
+        .write("account", format!("{USER}:{PASSWORD}\n"));
     let site = outside.place.read("site.yaml");
     let proxy = format!(
         "proxy: {{http: \"http://{PROXY}\", https: \"http://{PROXY}\", credentials: {{file: {account:?}}}}}\n"
     );
     outside.place.write("proxied.yaml", site + &proxy);
-    outside.run(0, &[("HTTPS_PROXY", "http://dead:1")], &[&lock[..], &["--site", "proxied.yaml"]].concat());
+    outside.run(
+        0,
+        &[("HTTPS_PROXY", "http://dead:1")],
+        &[&lock[..], &["--site", "proxied.yaml"]].concat(),
+    );
 }
 
 #[test]
 fn a_wrong_password_is_shown_to_squid_once() {
-    let Some(outside) = Outside::new(&["registry.test", "files.test"], true) else { return };
+    let Some(outside) = Outside::new(&["registry.test", "files.test"], true) else {
+        return;
+    };
     let wrong = format!("http://{USER}:hush@{PROXY}");
     let lines = |log: &[String]| log.iter().filter(|line| line.contains(" Basic")).count();
     for (count, (variable, manifest)) in
-        [("HTTPS_PROXY", "image.yaml"), ("http_proxy", "files.yaml")].into_iter().enumerate()
+        [("HTTPS_PROXY", "image.yaml"), ("http_proxy", "files.yaml")]
+            .into_iter()
+            .enumerate()
     {
-        let lock = ["lock", "-f", manifest, "--site", "site.yaml", "--jobs", "32"];
+        let lock = [
+            "lock",
+            "-f",
+            manifest,
+            "--site",
+            "site.yaml",
+            "--jobs",
+            "32",
+        ];
         let report = outside.run(1, &[(variable, &wrong)], &lock);
-        let [reason] = &reasons(&report)[..] else { panic!("{report:#}") };
+        let [reason] = &reasons(&report)[..] else {
+            panic!("{report:#}")
+        };
         let expected = format!("the proxy {PROXY} refused account '{USER}' from {variable} (407)");
         assert!(reason.contains(&expected), "{reason}");
         assert_eq!(lines(&outside.log()), count + 1, "{:#?}", outside.log());
@@ -201,7 +290,9 @@ fn a_wrong_password_is_shown_to_squid_once() {
 
 #[test]
 fn what_squid_refuses_or_cannot_reach_is_named() {
-    let Some(outside) = Outside::new(&["registry.test", "files.test"], false) else { return };
+    let Some(outside) = Outside::new(&["registry.test", "files.test"], false) else {
+        return;
+    };
     let variables = [("HTTPS_PROXY", PROXY), ("HTTP_PROXY", PROXY)];
     let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: m}\n";
     for (line, expected) in [
@@ -226,13 +317,22 @@ fn what_squid_refuses_or_cannot_reach_is_named() {
     ] {
         outside.place.write("m.yaml", format!("{head}{line}\n"));
         let report = outside.run(1, &variables, &["lock", "-f", "m.yaml"]);
-        let [reason] = &reasons(&report)[..] else { panic!("{report:#}") };
+        let [reason] = &reasons(&report)[..] else {
+            panic!("{report:#}")
+        };
         assert!(reason.contains(&expected), "{reason}");
     }
     // no proxy there
-    let report = outside.run(1, &[("HTTPS_PROXY", "http://10.99.0.1:9")], &["lock", "-f", "image.yaml"]);
+    let report = outside.run(
+        1,
+        &[("HTTPS_PROXY", "http://10.99.0.1:9")],
+        &["lock", "-f", "image.yaml"],
+    );
     let reason = &reasons(&report)[0];
-    assert!(reason.contains("cannot connect to the proxy 10.99.0.1:9 (from HTTPS_PROXY)"), "{reason}");
+    assert!(
+        reason.contains("cannot connect to the proxy 10.99.0.1:9 (from HTTPS_PROXY)"),
+        "{reason}"
+    );
     assert!(reason.contains("refused"), "{reason}");
 }
 
@@ -246,7 +346,17 @@ fn one_image() -> Place {
 
 fn lock(place: &Place, exit: i32, proxy: &str, args: &[&str]) -> Value {
     let mut command = place.command();
-    command.args(["lock", "-f", "m.yaml", "--output", "json", "--progress", "none"]).args(args);
+    command
+        .args([
+            "lock",
+            "-f",
+            "m.yaml",
+            "--output",
+            "json",
+            "--progress",
+            "none",
+        ])
+        .args(args);
     document(exit, command.env("HTTPS_PROXY", proxy))
 }
 
@@ -270,9 +380,18 @@ fn a_proxy_that_opens_tls_is_named_and_then_trusted() {
     let url = format!("http://{}", proxy.address);
 
     let reason = &reasons(&lock(&place, 1, &url, &[]))[0];
-    assert!(reason.contains("issued by 'CN=Corp Proxy CA', which is not trusted here"), "{reason}");
-    assert!(reason.contains(&format!("if the proxy {} opens TLS", proxy.address)), "{reason}");
-    assert!(reason.contains("under proxy: `ca: FILE.pem` (beside http, https and noProxy"), "{reason}");
+    assert!(
+        reason.contains("issued by 'CN=Corp Proxy CA', which is not trusted here"),
+        "{reason}"
+    );
+    assert!(
+        reason.contains(&format!("if the proxy {} opens TLS", proxy.address)),
+        "{reason}"
+    );
+    assert!(
+        reason.contains("under proxy: `ca: FILE.pem` (beside http, https and noProxy"),
+        "{reason}"
+    );
     assert_eq!(proxy.heads().len(), 1, "a certificate is not tried again");
 
     let site = format!(
@@ -285,7 +404,9 @@ fn a_proxy_that_opens_tls_is_named_and_then_trusted() {
     // the authority counts only on the way through the proxy
     place.write(
         "site.yaml",
-        place.read("site.yaml").replace("ca: \"", "noProxy: {installation: [test]}, ca: \""),
+        place
+            .read("site.yaml")
+            .replace("ca: \"", "noProxy: {installation: [test]}, ca: \""),
     );
     let reason = &reasons(&lock(&place, 1, "", &["--refresh", "--site", "site.yaml"]))[0];
     assert!(!reason.contains("proxy"), "{reason}");
@@ -299,14 +420,34 @@ fn a_sign_in_that_cannot_be_done_is_final_and_names_a_way_out() {
             "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Negotiate\r\n\
              Proxy-Authenticate: NTLM\r\nContent-Length: 0\r\n\r\n",
         );
-        let report = lock(&place, 1, &format!("http://{account}{}", proxy.address), &[]);
+        let report = lock(
+            &place,
+            1,
+            &format!("http://{account}{}", proxy.address),
+            &[],
+        );
         let reason = &reasons(&report)[0];
-        assert!(reason.contains("(407; offered: Negotiate, NTLM; known: Basic)"), "{reason}");
-        assert!(reason.contains("a local helper such as cntlm or px"), "{reason}");
+        assert!(
+            reason.contains("(407; offered: Negotiate, NTLM; known: Basic)"),
+            "{reason}"
+        );
+        assert!(
+            reason.contains("a local helper such as cntlm or px"),
+            "{reason}"
+        );
         // the request, and one without an account to read the offer
         assert_eq!(proxy.heads().len(), 2, "{:?}", proxy.heads());
-        let signed = proxy.heads().iter().filter(|head| head.contains("roxy-")).count();
-        assert_eq!(signed, usize::from(!account.is_empty()), "{:?}", proxy.heads());
+        let signed = proxy
+            .heads()
+            .iter()
+            .filter(|head| head.contains("roxy-"))
+            .count();
+        assert_eq!(
+            signed,
+            usize::from(!account.is_empty()),
+            "{:?}",
+            proxy.heads()
+        );
     }
 }
 
@@ -315,5 +456,8 @@ fn a_proxy_setting_that_is_wrong_is_shown_without_its_secret() {
     let place = one_image();
     let report = lock(&place, 2, "socks5://user:hush@proxy.test:1080", &[]);
     let message = report["error"]["message"].as_str().unwrap();
-    assert!(message.contains("HTTPS_PROXY") && message.contains("not socks5://"), "{message}");
+    assert!(
+        message.contains("HTTPS_PROXY") && message.contains("not socks5://"),
+        "{message}"
+    );
 }

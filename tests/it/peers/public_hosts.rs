@@ -1,4 +1,5 @@
-//! Hosts with public addresses, reached without a proxy: what they answer leads to no private address.
+//! Hosts with public addresses, reached without a proxy: what they answer leads to no private
+//! address.
 
 use crate::support::netns::{Network, OPERATOR};
 use crate::support::peers::nginx_command;
@@ -10,14 +11,20 @@ fn a_public_address_redirects_to_no_private_one_and_a_private_one_may() {
     if !need(&["nginx"]) {
         return;
     }
-    let Some(network) = Network::new() else { return };
+    let Some(network) = Network::new() else {
+        return;
+    };
     let mut add = Command::new("ip");
     add.args(["addr", "add", "203.0.113.9/32", "dev", "eth0"]);
     assert!(network.on("operator", &add).status().unwrap().success());
     let inside = format!("{OPERATOR}:8080");
     let serve = |directives: &str, address: &str| {
         let place = Place::new();
-        let guard = network.serve("operator", &nginx_command(&place, directives, address), address);
+        let guard = network.serve(
+            "operator",
+            &nginx_command(&place, directives, address),
+            address,
+        );
         (guard, place)
     };
     let redirects = format!(
@@ -30,36 +37,62 @@ fn a_public_address_redirects_to_no_private_one_and_a_private_one_may() {
     ];
     let place = Place::new();
     let lock = |url: &str, exit: i32, more: &[&str]| {
-        place
-            .write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\nfiles: [{{url: '{url}'}}]\n"));
+        place.write(
+            "m.yaml",
+            format!("apiVersion: landfall/v1\nkind: Manifest\nfiles: [{{url: '{url}'}}]\n"),
+        );
         let mut command = place.command();
         command
-            .args(["lock", "-f", "m.yaml", "--store", "store", "--refresh", "--progress", "none"])
+            .args([
+                "lock",
+                "-f",
+                "m.yaml",
+                "--store",
+                "store",
+                "--refresh",
+                "--progress",
+                "none",
+            ])
             .args(more);
         let run = network.on("operator", &command).output().unwrap();
-        let told =
-            format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        let told = format!(
+            "{}{}",
+            String::from_utf8_lossy(&run.stdout),
+            String::from_utf8_lossy(&run.stderr)
+        );
         assert_eq!(run.status.code(), Some(exit), "{url}: {told}");
         told
     };
     for (path, address) in [("address", OPERATOR), ("name", "127.0.0.1")] {
         let told = lock(&format!("http://203.0.113.9/{path}"), 1, &[]);
-        assert!(told.contains("203.0.113.9:80, a public host, leads to"), "{told}");
         assert!(
-            told.contains("add `privateTargets: [") && told.contains(address) || told.contains("::1"),
+            told.contains("203.0.113.9:80, a public host, leads to"),
+            "{told}"
+        );
+        assert!(
+            told.contains("add `privateTargets: [") && told.contains(address)
+                || told.contains("::1"),
             "{told}"
         );
     }
     lock(&format!("http://{OPERATOR}:8081/address"), 0, &[]);
-    place.write("site.yaml", "apiVersion: landfall/v1\nkind: Site\nprivateTargets: [172.20.0.0/24]\n");
+    place.write(
+        "site.yaml",
+        "apiVersion: landfall/v1\nkind: Site\nprivateTargets: [172.20.0.0/24]\n",
+    );
     lock("http://203.0.113.9/address", 0, &["--site", "site.yaml"]);
     let told = lock("http://203.0.113.9/name", 1, &["--site", "site.yaml"]);
     assert!(told.contains("leads to localhost:8080"), "{told}");
     // an entry that covers nothing is told before anything is asked
-    place.write("site.yaml", "apiVersion: landfall/v1\nkind: Site\nprivateTargets: [172.20.]\n");
+    place.write(
+        "site.yaml",
+        "apiVersion: landfall/v1\nkind: Site\nprivateTargets: [172.20.]\n",
+    );
     let told = lock("http://203.0.113.9/address", 2, &["--site", "site.yaml"]);
     assert!(
-        told.contains("'172.20.' in privateTargets of the site covers nothing; write 172.20.0.0/16"),
+        told.contains(
+            "'172.20.' in privateTargets of the site covers nothing; write 172.20.0.0/16"
+        ),
         "{told}"
     );
 }

@@ -1,5 +1,5 @@
-//! Signatures, attestations and other referrers: found by `lock` alone, carried, and kept at the far
-//! side, by real registries with and without the referrers API.
+//! Signatures, attestations and other referrers: found by `lock` alone, carried, and kept at the
+//! far side, by real registries with and without the referrers API.
 
 use crate::referrers::referrers_of;
 use crate::support::peers::docker_registry;
@@ -17,14 +17,25 @@ fn everything_that_refers_to_an_image_is_locked_and_carried_to_both_kinds_of_doc
         let signed = Signed::new(upstream);
         signed.pack();
         let found = referrers_of(&signed.place.read("landfall.lock"));
-        let mut wanted: BTreeSet<(String, String)> =
-            [(tag_of(&signed.index, ".sig"), &signed.sig), (tag_of(&signed.amd64, ".att"), &signed.att)]
-                .map(|(tag, one)| (tag, digest(one).to_owned()))
-                .into();
-        wanted.extend(signed.referrers().map(|(one, subject)| (digest(subject).into(), digest(one).into())));
-        let report: Value = serde_json::from_slice(&signed.images.bytes(digest(&signed.report))).unwrap();
+        let mut wanted: BTreeSet<(String, String)> = [
+            (tag_of(&signed.index, ".sig"), &signed.sig),
+            (tag_of(&signed.amd64, ".att"), &signed.att),
+        ]
+        .map(|(tag, one)| (tag, digest(one).to_owned()))
+        .into();
+        wanted.extend(
+            signed
+                .referrers()
+                .map(|(one, subject)| (digest(subject).into(), digest(one).into())),
+        );
+        let report: Value =
+            serde_json::from_slice(&signed.images.bytes(digest(&signed.report))).unwrap();
         let parts = report["manifests"].as_array().unwrap();
-        wanted.extend(parts.iter().map(|part| (String::new(), digest(part).to_owned())));
+        wanted.extend(
+            parts
+                .iter()
+                .map(|part| (String::new(), digest(part).to_owned())),
+        );
         assert_eq!(found, wanted, "{upstream:?}");
 
         // pull works from the lock and the store is whole without upstream
@@ -33,9 +44,13 @@ fn everything_that_refers_to_an_image_is_locked_and_carried_to_both_kinds_of_doc
         let registry = docker_registry();
         let other = writable(&signed.place, "target");
         for target in [&registry, &other] {
-            signed.place.json(0, &["push", "b", "--to", &target.address]);
+            signed
+                .place
+                .json(0, &["push", "b", "--to", &target.address]);
             signed.check(&target.address, "app");
-            let warm = signed.place.json(0, &["push", "b", "--to", &target.address]);
+            let warm = signed
+                .place
+                .json(0, &["push", "b", "--to", &target.address]);
             assert_eq!(warm["items"][0]["status"], "present");
         }
         let served = landfall_serve(&signed.place, &["b"]);

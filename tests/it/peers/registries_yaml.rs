@@ -1,5 +1,5 @@
-//! The registries.yaml of k3s and RKE2, read by the code of their makers: images come by their original names from the
-//! site's registry alone.
+//! The registries.yaml of k3s and RKE2, read by the code of their makers: images come by their
+//! original names from the site's registry alone.
 
 use super::far_side::{CREDENTIALS, FarSide};
 use crate::support::library::Digest;
@@ -18,18 +18,33 @@ fn deliver_and_pull(side: &FarSide, program: &Path, site: &str) {
         side.render(&[platform, "-o", &folder]);
         let file = format!("{folder}/etc/rancher/{platform}/registries.yaml");
         // certificates are at their place on the node
-        let here = side.place.path(format!("{folder}/etc/rancher")).display().to_string();
-        let text = side.place.read(&file).replace(" /etc/rancher", &format!(" {here}"));
+        let here = side
+            .place
+            .path(format!("{folder}/etc/rancher"))
+            .display()
+            .to_string();
+        let text = side
+            .place
+            .read(&file)
+            .replace(" /etc/rancher", &format!(" {here}"));
         let file = side.place.write("registries.yaml", text);
         let pull = |name: &str| {
             let mut pull = side.place.clean(program);
             pull.arg(&file).arg(name);
             side.network.on("node", &pull)
         };
-        for upstream in side.world.upstreams.iter().filter(|upstream| !upstream.name.contains("nested")) {
+        for upstream in side
+            .world
+            .upstreams
+            .iter()
+            .filter(|upstream| !upstream.name.contains("nested"))
+        {
             let said = String::from_utf8(run(&mut pull(upstream.name))).unwrap();
             let digest = said.split_whitespace().next_back().unwrap();
-            let index = side.world.images.bytes(upstream.descriptor["digest"].as_str().unwrap());
+            let index = side
+                .world
+                .images
+                .bytes(upstream.descriptor["digest"].as_str().unwrap());
             let is_it = String::from_utf8_lossy(&index).contains(digest)
                 || Digest::sha256(&index).to_string() == digest;
             assert!(is_it, "{platform}: {said}");
@@ -41,8 +56,12 @@ fn deliver_and_pull(side: &FarSide, program: &Path, site: &str) {
 
 #[test]
 fn k3s_and_rke2_pull_original_names_over_plain_http() {
-    let Some(program) = go_program("registries-yaml") else { return };
-    let Some(side) = FarSide::new(&[]) else { return };
+    let Some(program) = go_program("registries-yaml") else {
+        return;
+    };
+    let Some(side) = FarSide::new(&[]) else {
+        return;
+    };
     let _registry = side.network.docker_registry(&side.place);
     let dropped = "registry:\n  address: 172.20.0.2:5000\n  plainHTTP: true\n  \
                    paths: {k8s.gcr.io: kubernetes, quay.io/prometheus: monitoring}\nconsumers: [k3s, rke2]\n";
@@ -53,8 +72,12 @@ fn k3s_and_rke2_pull_original_names_over_plain_http() {
 
 #[test]
 fn k3s_and_rke2_pull_original_names_over_tls_with_an_account() {
-    let Some(program) = go_program("registries-yaml") else { return };
-    let Some(side) = FarSide::new(&["htpasswd"]) else { return };
+    let Some(program) = go_program("registries-yaml") else {
+        return;
+    };
+    let Some(side) = FarSide::new(&["htpasswd"]) else {
+        return;
+    };
     let (_registry, authority) = side.registry_with_account(true);
     let (client, key) = authority.issue(&side.place, &["node.corp.test"]);
     let site = format!(

@@ -1,5 +1,5 @@
-//! The page of a report in Chromium: its treemap is enlarged by mouse and keyboard, and everything else is there without
-//! scripts.
+//! The page of a report in Chromium: its treemap is enlarged by mouse and keyboard, and everything
+//! else is there without scripts.
 
 use crate::support::browser::Browser;
 use crate::support::faults::Rig;
@@ -21,7 +21,11 @@ fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
     rig.arm([]);
     let page = rig.place.path("page.html");
     let store = ["--store", "s", "--plain-http", &rig.up.address];
-    rig.place.ok(&[&["lock", "-f", "m.yaml", "--report", page.to_str().unwrap()][..], &store].concat());
+    rig.place.ok(&[
+        &["lock", "-f", "m.yaml", "--report", page.to_str().unwrap()][..],
+        &store,
+    ]
+    .concat());
     let mut browser = match Browser::start(&rig.place) {
         Ok(browser) => browser,
         Err(why) => return skip(&test_name(), &why),
@@ -55,8 +59,14 @@ fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
         .find(|found| *found == true)
         .unwrap_or_default();
     assert_eq!(is_at_group, true, "Tab comes to the picture");
-    assert_eq!(browser.value("document.activeElement.matches(':focus-visible')"), true);
-    assert_eq!(browser.value("document.activeElement.closest('[role=img]') === null"), true);
+    assert_eq!(
+        browser.value("document.activeElement.matches(':focus-visible')"),
+        true
+    );
+    assert_eq!(
+        browser.value("document.activeElement.closest('[role=img]') === null"),
+        true
+    );
     for (key, code, text) in [("Enter", 13, "\r"), (" ", 32, " ")] {
         browser.press(key, code, text);
         assert_eq!(browser.value(BOX), own, "{key:?} enlarges a group");
@@ -68,7 +78,11 @@ fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
     // without scripts
     browser.set_scripts(false);
     browser.open_file(&page);
-    assert_eq!(browser.value(help), 0, "nothing is promised that does not work");
+    assert_eq!(
+        browser.value(help),
+        0,
+        "nothing is promised that does not work"
+    );
     assert_eq!(browser.value(BOX), whole);
     assert_eq!(browser.value(SEEN), seen, "everything else is there");
     assert!(seen.as_str().unwrap().contains("team/app:v1"), "{seen}");

@@ -16,20 +16,50 @@ fn yes_man() -> Middle {
 fn a_proxy_that_answers_every_connect_opens_no_port_of_a_role() {
     let (place, proxy) = (Place::new(), yes_man());
     place.set("HTTPS_PROXY", &format!("http://{}", proxy.address));
-    let tunnel = ["doctor", "--role", "user-cluster-node", "--expose", "Tunneling", "--set"];
+    let tunnel = [
+        "doctor",
+        "--role",
+        "user-cluster-node",
+        "--expose",
+        "Tunneling",
+        "--set",
+    ];
     // a name that nobody knows: a direct probe cannot even begin
-    let report = place.json(4, &[&tunnel[..], &["seed-nodeport-proxy=nodes.invalid"]].concat());
+    let report = place.json(
+        4,
+        &[&tunnel[..], &["seed-nodeport-proxy=nodes.invalid"]].concat(),
+    );
     let [verdict, says, fix] = steps(&report, "port").remove(0);
     assert!(
         verdict == "no" && says.contains("nodes.invalid:6443") && says.contains("does not resolve"),
         "{says}"
     );
-    assert!(!says.contains("127.0.0.1") && fix.contains("DNS"), "{says} {fix}");
-    let nodes = ["doctor", "--role", "user-cluster-node", "--expose", "NodePort", "--set"];
-    let report = place.json(4, &[&nodes[..], &["seed-nodeport-proxy=nodes.invalid"]].concat());
+    assert!(
+        !says.contains("127.0.0.1") && fix.contains("DNS"),
+        "{says} {fix}"
+    );
+    let nodes = [
+        "doctor",
+        "--role",
+        "user-cluster-node",
+        "--expose",
+        "NodePort",
+        "--set",
+    ];
+    let report = place.json(
+        4,
+        &[&nodes[..], &["seed-nodeport-proxy=nodes.invalid"]].concat(),
+    );
     let [verdict, says, fix] = step(&report, "port");
-    assert!(verdict == "no" && says.contains("does not resolve") && fix.contains("DNS"), "{says} {fix}");
-    assert_eq!(proxy.asked().len(), 0, "no port of a role is asked for at the proxy");
+    assert!(
+        verdict == "no" && says.contains("does not resolve") && fix.contains("DNS"),
+        "{says} {fix}"
+    );
+    assert_eq!(
+        proxy.asked().len(),
+        0,
+        "no port of a role is asked for at the proxy"
+    );
 }
 
 #[test]
@@ -38,30 +68,52 @@ fn an_endpoint_behind_a_proxy_has_the_proxy_in_its_verdict() {
         return;
     }
     let place = Place::new();
-    let _upstream = locked(&place, "endpoints:\n- {host: vcenter.invalid, port: 443, why: machines}\n");
+    let _upstream = locked(
+        &place,
+        "endpoints:\n- {host: vcenter.invalid, port: 443, why: machines}\n",
+    );
     let proxy = yes_man();
     place.set("HTTPS_PROXY", &format!("http://{}", proxy.address));
     let report = place.json(0, &["doctor", "--role", "seed-cluster-node"]);
     let [verdict, says, _] = step(&report, "port");
     assert_eq!(verdict, "ok");
     assert!(
-        says.starts_with(&format!("the proxy {} opens a tunnel to vcenter.invalid:443", proxy.address)),
+        says.starts_with(&format!(
+            "the proxy {} opens a tunnel to vcenter.invalid:443",
+            proxy.address
+        )),
         "{says}"
     );
     // a proxy that refuses, one that reaches nothing, and one that is not there
-    for (status, words) in
-        [(403, "have vcenter.invalid:443 allowed at the proxy"), (503, "let the proxy 127")]
-    {
+    for (status, words) in [
+        (403, "have vcenter.invalid:443 allowed at the proxy"),
+        (503, "let the proxy 127"),
+    ] {
         let refusing = Middle::new("127.0.0.1:1", move |_| Turn::status(status));
         place.set("HTTPS_PROXY", &format!("http://{}", refusing.address));
-        let [verdict, says, fix] = step(&place.json(4, &["doctor", "--role", "seed-cluster-node"]), "port");
-        assert!(verdict == "no" && says.contains("through the proxy 127."), "{says}");
+        let [verdict, says, fix] = step(
+            &place.json(4, &["doctor", "--role", "seed-cluster-node"]),
+            "port",
+        );
+        assert!(
+            verdict == "no" && says.contains("through the proxy 127."),
+            "{says}"
+        );
         assert!(fix.contains(words) && !fix.contains("firewall"), "{fix}");
     }
     place.set("HTTPS_PROXY", "http://127.77.3.1:3128");
-    let [verdict, says, fix] = step(&place.json(4, &["doctor", "--role", "seed-cluster-node"]), "port");
-    assert!(verdict == "no" && says.contains("cannot connect to the proxy 127.77.3.1:3128"), "{says}");
-    assert!(fix.contains("start the proxy") && !fix.contains("firewall"), "{fix}");
+    let [verdict, says, fix] = step(
+        &place.json(4, &["doctor", "--role", "seed-cluster-node"]),
+        "port",
+    );
+    assert!(
+        verdict == "no" && says.contains("cannot connect to the proxy 127.77.3.1:3128"),
+        "{says}"
+    );
+    assert!(
+        fix.contains("start the proxy") && !fix.contains("firewall"),
+        "{fix}"
+    );
 }
 
 /// A dead proxy says nothing about ports that machines reach without one.
@@ -70,13 +122,23 @@ fn a_dead_proxy_closes_no_open_port() {
     if !need(&["nginx", "curl"]) {
         return;
     }
-    let Some(network) = Network::new() else { return };
+    let Some(network) = Network::new() else {
+        return;
+    };
     let place = Place::new();
     let nginx = nginx_command(&place, "listen 172.20.0.2:8088;", "172.20.0.2:6443");
     let _nginx = network.serve("registry", &nginx, "172.20.0.2:6443");
     let ask = |address: &str| {
         let mut doctor = place.command();
-        doctor.args(["doctor", "--role", "user-cluster-node", "--expose", "Tunneling", "--output", "json"]);
+        doctor.args([
+            "doctor",
+            "--role",
+            "user-cluster-node",
+            "--expose",
+            "Tunneling",
+            "--output",
+            "json",
+        ]);
         doctor.args(["--set", &format!("seed-nodeport-proxy={address}")]);
         doctor.env("HTTPS_PROXY", "http://172.20.0.10:3128");
         let run = network.on("node", &doctor).output().unwrap();
@@ -89,19 +151,30 @@ fn a_dead_proxy_closes_no_open_port() {
         "{found:?}"
     );
     let (exit, found) = ask("172.20.0.10");
-    assert!(exit == Some(4) && found[0][1].starts_with("nobody listens at 172.20.0.10:6443"), "{found:?}");
+    assert!(
+        exit == Some(4) && found[0][1].starts_with("nobody listens at 172.20.0.10:6443"),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn without_addresses_the_table_is_printed_and_nothing_passes_for_probed() {
     let place = Place::new();
     let text = place.ok(&["doctor", "--role", "user-cluster-node"]);
-    for words in
-        ["6443", "8088", "30000-32767", "TCP", "seed-nodeport-proxy", "Konnectivity (with Tunneling)"]
-    {
+    for words in [
+        "6443",
+        "8088",
+        "30000-32767",
+        "TCP",
+        "seed-nodeport-proxy",
+        "Konnectivity (with Tunneling)",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    assert!(text.contains("nothing was probed: no address of what this role needs is known"), "{text}");
+    assert!(
+        text.contains("nothing was probed: no address of what this role needs is known"),
+        "{text}"
+    );
     let report = place.json(0, &["doctor", "--role", "all", "--expose", "Tunneling"]);
     let ports = report["ports"].as_array().unwrap();
     let of = |role: &str| ports.iter().filter(|row| row["role"] == role).count();
@@ -109,23 +182,48 @@ fn without_addresses_the_table_is_printed_and_nothing_passes_for_probed() {
         of("kkp-user") == 2 && of("provisioning-host") == 3 && of("user-cluster-node") == 2,
         "{ports:#?}"
     );
-    let told: Vec<_> = steps(&report, "not tried").into_iter().map(|[_, says, _]| says).collect();
+    let told: Vec<_> = steps(&report, "not tried")
+        .into_iter()
+        .map(|[_, says, _]| says)
+        .collect();
     assert!(
-        told.iter().any(|says| says.starts_with("nothing was probed: these are the ports of all")),
+        told.iter()
+            .any(|says| says.starts_with("nothing was probed: these are the ports of all")),
         "{told:?}"
     );
     // where something is probed, nothing of the kind is said
-    let args = ["doctor", "--role", "kkp-user", "--set", "master-ingress=127.77.4.1:1"];
+    let args = [
+        "doctor",
+        "--role",
+        "kkp-user",
+        "--set",
+        "master-ingress=127.77.4.1:1",
+    ];
     let told = steps(&place.json(4, &args), "not tried");
-    assert!(!told.iter().any(|[_, says, _]| says.contains("nothing was probed")), "{told:?}");
+    assert!(
+        !told
+            .iter()
+            .any(|[_, says, _]| says.contains("nothing was probed")),
+        "{told:?}"
+    );
 }
 
 #[test]
 fn the_table_comes_in_forms_for_tickets_and_for_clusters() {
     let place = Place::new();
-    let set = ["--set", "seed-nodeport-proxy=10.0.0.5", "--set", "master-ingress=kkp.test"];
-    let form =
-        |name: &str| place.ok(&[&["doctor", "--role", "kkp-user", "--format", name], &set[..]].concat());
+    let set = [
+        "--set",
+        "seed-nodeport-proxy=10.0.0.5",
+        "--set",
+        "master-ingress=kkp.test",
+    ];
+    let form = |name: &str| {
+        place.ok(&[
+            &["doctor", "--role", "kkp-user", "--format", name],
+            &set[..],
+        ]
+        .concat())
+    };
     assert_eq!(
         form("csv"),
         "role,port,protocol,from,to,address,why\r\n\
@@ -142,21 +240,45 @@ fn the_table_comes_in_forms_for_tickets_and_for_clusters() {
         markdown.contains("| kkp-user | 443 | TCP | a browser | master-ingress | kkp.test |"),
         "{markdown}"
     );
-    assert!(form("text").starts_with("role      port         protocol  from"), "{}", form("text"));
+    assert!(
+        form("text").starts_with("role      port         protocol  from"),
+        "{}",
+        form("text")
+    );
     let policy: serde_yaml::Value = serde_yaml::from_str(&form("networkpolicy")).unwrap();
     assert_eq!(policy["kind"], "NetworkPolicy");
-    assert_eq!(policy["spec"]["podSelector"]["matchLabels"]["landfall-role"], "kkp-user");
+    assert_eq!(
+        policy["spec"]["podSelector"]["matchLabels"]["landfall-role"],
+        "kkp-user"
+    );
     let rules = policy["spec"]["egress"].as_sequence().unwrap();
     let dashboard = &rules[1];
-    assert!(dashboard["ports"][0]["port"] == 443 && dashboard.get("to").is_none(), "a name: {dashboard:?}");
+    assert!(
+        dashboard["ports"][0]["port"] == 443 && dashboard.get("to").is_none(),
+        "a name: {dashboard:?}"
+    );
     let nodes = &rules[3];
-    assert!(nodes["ports"][0]["port"] == 30000 && nodes["ports"][0]["endPort"] == 32767, "{nodes:?}");
+    assert!(
+        nodes["ports"][0]["port"] == 30000 && nodes["ports"][0]["endPort"] == 32767,
+        "{nodes:?}"
+    );
     assert_eq!(nodes["to"][0]["ipBlock"]["cidr"], "10.0.0.5/32");
     // a port that nobody can know is in the comment, and allowed nowhere
-    let policy = place.ok(&["doctor", "--role", "seed-cluster-node", "--format", "networkpolicy"]);
+    let policy = place.ok(&[
+        "doctor",
+        "--role",
+        "seed-cluster-node",
+        "--format",
+        "networkpolicy",
+    ]);
     assert!(
-        policy.contains("NOT ALLOWED: name its port by --set; seed-cluster-node: the provider's/TCP"),
+        policy
+            .contains("NOT ALLOWED: name its port by --set; seed-cluster-node: the provider's/TCP"),
         "{policy}"
     );
-    place.landfall().args(["doctor", "--format", "csv"]).assert().code(2);
+    place
+        .landfall()
+        .args(["doctor", "--format", "csv"])
+        .assert()
+        .code(2);
 }

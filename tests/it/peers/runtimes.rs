@@ -1,4 +1,5 @@
-//! Exported archives are loaded by what they are made for, with the very commands of docs/import.md.
+//! Exported archives are loaded by what they are made for, with the very commands of
+//! docs/import.md.
 
 use crate::export_images::{NEEDS, Site};
 use crate::support::netns::{Network, within};
@@ -14,19 +15,36 @@ const TO: &str = "172.20.0.2:5000/pre";
 /// The command of docs/import.md that begins so.
 fn documented(beginning: &str) -> String {
     let page = include_str!("../../../docs/import.md");
-    let command = page.split('`').find(|text| text.starts_with(beginning) && text.contains(".tar"));
-    command.unwrap_or_else(|| panic!("docs/import.md has no '{beginning}'")).to_owned()
+    let command = page
+        .split('`')
+        .find(|text| text.starts_with(beginning) && text.contains(".tar"));
+    command
+        .unwrap_or_else(|| panic!("docs/import.md has no '{beginning}'"))
+        .to_owned()
 }
 
 /// The archives of the documents in the site's folder, and all names that the first one has.
 fn archives(site: &Site) -> BTreeSet<String> {
     let report = site.export(0, &["-o", "images.tar", "--to", TO]);
-    let docker = ["-o", "docker.tar", "--format", "docker", "--platform", "linux/amd64", "--to", TO];
+    let docker = [
+        "-o",
+        "docker.tar",
+        "--format",
+        "docker",
+        "--platform",
+        "linux/amd64",
+        "--to",
+        TO,
+    ];
     let other = site.export(0, &docker);
     let names = |report: &Value| {
         let images = report["archive"]["images"].as_array().unwrap().clone();
-        let names = images.iter().flat_map(|image| image["names"].as_array().unwrap().clone());
-        names.map(|name| name.as_str().unwrap().to_owned()).collect::<BTreeSet<_>>()
+        let names = images
+            .iter()
+            .flat_map(|image| image["names"].as_array().unwrap().clone());
+        names
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect::<BTreeSet<_>>()
     };
     assert_eq!(names(&report), names(&other));
     names(&report)
@@ -34,7 +52,10 @@ fn archives(site: &Site) -> BTreeSet<String> {
 
 /// A folder whose path is short enough for sockets.
 pub(super) fn short() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("landfall-").tempdir().unwrap()
+    tempfile::Builder::new()
+        .prefix("landfall-")
+        .tempdir()
+        .unwrap()
 }
 
 fn shell(place: &Place, script: &str) -> Command {
@@ -53,7 +74,10 @@ fn is_amd64() -> bool {
 }
 
 fn lines(output: &[u8]) -> BTreeSet<String> {
-    String::from_utf8_lossy(output).lines().map(str::to_owned).collect()
+    String::from_utf8_lossy(output)
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -61,22 +85,35 @@ fn containerd_imports_every_name_of_both_formats() {
     if !need(&NEEDS) || !need(&["containerd", "ctr"]) || !is_amd64() {
         return;
     }
-    let Some(network) = Network::new() else { return };
+    let Some(network) = Network::new() else {
+        return;
+    };
     let site = Site::new();
     let names = archives(&site);
     let node = network.containerd(&site.place);
     let documented = documented("ctr ");
-    for (number, archive, option) in
-        [(1, "images.tar", ""), (2, "images.tar", "--all-platforms"), (3, "docker.tar", "")]
-    {
+    for (number, archive, option) in [
+        (1, "images.tar", ""),
+        (2, "images.tar", "--all-platforms"),
+        (3, "docker.tar", ""),
+    ] {
         let space = format!("k{number}");
-        let import = documented.replace("k8s.io", &space).replace("images.tar", archive);
+        let import = documented
+            .replace("k8s.io", &space)
+            .replace("images.tar", archive);
         run(&mut node.shell(&site.place, &format!("{import} {option}")));
         let there = run(&mut node.shell(&site.place, &format!("ctr -n {space} images list -q")));
         assert_eq!(lines(&there), names, "{archive} {option}");
         let check = run(&mut node.shell(&site.place, &format!("ctr -n {space} images check")));
         let check = lines(&check);
-        assert_eq!(check.iter().filter(|line| line.contains("complete")).count(), names.len(), "{check:?}");
+        assert_eq!(
+            check
+                .iter()
+                .filter(|line| line.contains("complete"))
+                .count(),
+            names.len(),
+            "{check:?}"
+        );
         for name in ["app", "plain"] {
             // the path names the snapshot too
             let mount = format!(
@@ -84,7 +121,11 @@ fn containerd_imports_every_name_of_both_formats() {
                  cat {name}-{space}/bin/app; umount {name}-{space}"
             );
             let content = run(&mut node.shell(&site.place, &mount));
-            assert_eq!(String::from_utf8_lossy(&content), format!("{name} for linux/amd64"), "{archive}");
+            assert_eq!(
+                String::from_utf8_lossy(&content),
+                format!("{name} for linux/amd64"),
+                "{archive}"
+            );
         }
     }
 }
@@ -98,17 +139,26 @@ fn podman_loads_a_docker_archive() {
         return skip(&test_name(), "podman keeps images as root");
     }
     let site = Site::new();
-    let tags: BTreeSet<String> = archives(&site).into_iter().filter(|name| !name.contains('@')).collect();
+    let tags: BTreeSet<String> = archives(&site)
+        .into_iter()
+        .filter(|name| !name.contains('@'))
+        .collect();
     let dir = short();
     let at = dir.path().display();
     let conf = site.place.write(
         "storage.conf",
         format!("[storage]\ndriver = \"vfs\"\ngraphroot = \"{at}/root\"\nrunroot = \"{at}/run\"\n"),
     );
-    let podman = |script: &str| run(shell(&site.place, script).env("CONTAINERS_STORAGE_CONF", &conf));
+    let podman =
+        |script: &str| run(shell(&site.place, script).env("CONTAINERS_STORAGE_CONF", &conf));
     podman(&documented("podman "));
-    assert_eq!(lines(&podman("podman images --format '{{.Repository}}:{{.Tag}}'")), tags);
-    let content = podman(&format!("cat $(podman image mount {TO}/team/app:v1)/bin/app"));
+    assert_eq!(
+        lines(&podman("podman images --format '{{.Repository}}:{{.Tag}}'")),
+        tags
+    );
+    let content = podman(&format!(
+        "cat $(podman image mount {TO}/team/app:v1)/bin/app"
+    ));
     assert_eq!(String::from_utf8_lossy(&content), "app for linux/amd64");
 }
 
@@ -147,15 +197,24 @@ pub(super) fn docker(place: &Place, dir: &Path, script: &str) -> Command {
 
 #[test]
 fn docker_loads_a_docker_archive() {
-    if !need(&NEEDS) || !need(&["dockerd", "docker", "containerd", "unshare", "tar"]) || !is_amd64() {
+    if !need(&NEEDS) || !need(&["dockerd", "docker", "containerd", "unshare", "tar"]) || !is_amd64()
+    {
         return;
     }
     let mut unshare = Command::new("unshare");
-    if !unshare.args(["--net", "true"]).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+    if !unshare
+        .args(["--net", "true"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+    {
         return skip(&test_name(), "this machine allows no network namespaces");
     }
     let site = Site::new();
-    let tags: BTreeSet<String> = archives(&site).into_iter().filter(|name| !name.contains('@')).collect();
+    let tags: BTreeSet<String> = archives(&site)
+        .into_iter()
+        .filter(|name| !name.contains('@'))
+        .collect();
     let dir = short();
     // a network of its own, which has nothing but a loopback that is down
     let daemon = dockerd(&site.place, dir.path(), "");
@@ -165,7 +224,10 @@ fn docker_loads_a_docker_archive() {
     let _daemon = start_dockerd(&site.place, dir.path(), alone);
     let docker = |script: &str| run(&mut docker(&site.place, dir.path(), script));
     docker(&documented("docker "));
-    assert_eq!(lines(&docker("docker images --format '{{.Repository}}:{{.Tag}}'")), tags);
+    assert_eq!(
+        lines(&docker("docker images --format '{{.Repository}}:{{.Tag}}'")),
+        tags
+    );
     let content = docker(&format!(
         "docker create --name landfall {TO}/team/app:v1 >&2; docker cp landfall:/bin/app - | tar -xO"
     ));
@@ -179,10 +241,16 @@ fn skopeo_reads_both_formats() {
     }
     let site = Site::new();
     archives(&site);
-    let policy = site.place.write("home/policy.json", r#"{"default":[{"type":"insecureAcceptAnything"}]}"#);
+    let policy = site.place.write(
+        "home/policy.json",
+        r#"{"default":[{"type":"insecureAcceptAnything"}]}"#,
+    );
     let skopeo = |command: &str, name: &str, dir: &str| {
         let command = command.replace("skopeo", &format!("skopeo --policy {}", policy.display()));
-        run(&mut shell(&site.place, &command.replace("NAME", name).replace("DIR", dir)));
+        run(&mut shell(
+            &site.place,
+            &command.replace("NAME", name).replace("DIR", dir),
+        ));
         let index: Value =
             serde_json::from_slice(&site.place.read_bytes(&format!("{dir}/index.json"))).unwrap();
         index["manifests"][0]["digest"].as_str().unwrap().to_owned()
@@ -194,8 +262,16 @@ fn skopeo_reads_both_formats() {
         tool,
         "every platform, byte for byte"
     );
-    skopeo(&documented("skopeo copy docker-archive"), &format!("{TO}/team/app:v1"), "docker");
-    let inspect =
-        format!("skopeo inspect --format '{{{{.Architecture}}}}' docker-archive:docker.tar:{TO}/team/app:v1");
-    assert_eq!(run(&mut shell(&site.place, &inspect)).trim_ascii(), b"amd64");
+    skopeo(
+        &documented("skopeo copy docker-archive"),
+        &format!("{TO}/team/app:v1"),
+        "docker",
+    );
+    let inspect = format!(
+        "skopeo inspect --format '{{{{.Architecture}}}}' docker-archive:docker.tar:{TO}/team/app:v1"
+    );
+    assert_eq!(
+        run(&mut shell(&site.place, &inspect)).trim_ascii(),
+        b"amd64"
+    );
 }

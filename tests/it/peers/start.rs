@@ -12,11 +12,20 @@ fn images_arrive_in_docker_registry_byte_for_byte() {
     let place = Place::new();
     let mut images = Images::new(place.path("layout"));
     let base = images.layer(&[("etc/os-release", b"ID=test\n")]);
-    let amd64 = images.image("linux/amd64", &[base.clone(), images.layer(&[("bin/a", b"a")])]);
-    let arm64 = images.image("linux/arm64/v8", &[base.clone(), images.zstd_layer(&[("bin/a", b"b")])]);
+    let amd64 = images.image(
+        "linux/amd64",
+        &[base.clone(), images.layer(&[("bin/a", b"a")])],
+    );
+    let arm64 = images.image(
+        "linux/arm64/v8",
+        &[base.clone(), images.zstd_layer(&[("bin/a", b"b")])],
+    );
     let attestation = images.attestation(&amd64);
     let index = images.index(&[amd64.clone(), arm64, attestation]);
-    let nested = images.index(&[index.clone(), images.artifact("application/x.test", b"hello", None)]);
+    let nested = images.index(&[
+        index.clone(),
+        images.artifact("application/x.test", b"hello", None),
+    ]);
     let layer = images.docker_layer(&[("etc/motd", b"docker\n")]);
     let docker = images.docker_list(&[
         images.docker_image("linux/amd64", std::slice::from_ref(&layer)),
@@ -25,21 +34,37 @@ fn images_arrive_in_docker_registry_byte_for_byte() {
     images.tag("multi", &index);
 
     let registry = docker_registry();
-    peers::skopeo_push(&place, images.dir(), "multi", &format!("{}/by-skopeo:v1", registry.address));
+    peers::skopeo_push(
+        &place,
+        images.dir(),
+        "multi",
+        &format!("{}/by-skopeo:v1", registry.address),
+    );
     for (repository, descriptor) in [("by-put", &index), ("nested", &nested), ("docker", &docker)] {
         images.push(&registry.address, repository, "v1", descriptor);
     }
-    for (repository, descriptor) in
-        [("by-skopeo", &index), ("by-put", &index), ("nested", &nested), ("docker", &docker)]
-    {
+    for (repository, descriptor) in [
+        ("by-skopeo", &index),
+        ("by-put", &index),
+        ("nested", &nested),
+        ("docker", &docker),
+    ] {
         let digest = descriptor["digest"].as_str().unwrap();
         let there = http::manifest(&registry.address, repository, "v1");
-        assert_eq!(there.header("docker-content-digest"), Some(digest), "{repository}");
+        assert_eq!(
+            there.header("docker-content-digest"),
+            Some(digest),
+            "{repository}"
+        );
         assert_eq!(there.body, images.bytes(digest), "{repository}");
         let raw = peers::skopeo_raw(&place, &format!("{}/{repository}:v1", registry.address));
         assert_eq!(raw, images.bytes(digest), "{repository}");
     }
-    assert!(registry.requests("\"PUT /v2/nested/manifests/") >= 5, "{}", registry.log());
+    assert!(
+        registry.requests("\"PUT /v2/nested/manifests/") >= 5,
+        "{}",
+        registry.log()
+    );
 }
 
 #[test]
@@ -63,7 +88,10 @@ fn nginx_hands_out_files() {
     let place = Place::new();
     place.write("www/dl.k8s.io/release/kubelet", "binary");
     let server = peers::nginx(&place.path("www"));
-    assert_eq!(http::get(&server.address, "/dl.k8s.io/release/kubelet").body, b"binary");
+    assert_eq!(
+        http::get(&server.address, "/dl.k8s.io/release/kubelet").body,
+        b"binary"
+    );
     assert_eq!(http::get(&server.address, "/nothing").status, 404);
     assert_eq!(server.requests("\"GET /dl.k8s.io"), 1, "{}", server.log());
 }
@@ -73,7 +101,9 @@ fn a_node_without_routes_pulls_from_the_private_registry() {
     if !need(&["docker-registry", "skopeo", "containerd", "ctr", "curl"]) {
         return;
     }
-    let Some(network) = Network::new() else { return };
+    let Some(network) = Network::new() else {
+        return;
+    };
     let place = Place::new();
     let mut images = Images::new(place.path("layout"));
     let pause = images.index(&[
@@ -90,7 +120,11 @@ fn a_node_without_routes_pulls_from_the_private_registry() {
 
     let node = network.containerd(&place);
     let name = format!("{REGISTRY}/kubernetes/pause:3.1");
-    let digest = node.pull(&place, &["--plain-http", "--platform", "linux/amd64"], &name);
+    let digest = node.pull(
+        &place,
+        &["--plain-http", "--platform", "linux/amd64"],
+        &name,
+    );
     assert_eq!(pause["digest"], digest.as_str());
     assert_eq!(node.file(&place, &name, "pause"), b"for amd64");
 }

@@ -1,5 +1,5 @@
-//! Trust: a docker-registry whose certificate no system knows, reached by each way there is to say so,
-//! and not without; client certificates; `skipVerify`.
+//! Trust: a docker-registry whose certificate no system knows, reached by each way there is to say
+//! so, and not without; client certificates; `skipVerify`.
 
 use crate::support::peers::{Server, docker_registry, docker_registry_config};
 use crate::support::pki::Authority;
@@ -17,13 +17,17 @@ struct Secured {
     _open: Server,
 }
 
-/// A registry at a loopback address with TLS by an authority of its own, and an image elsewhere to mirror
-/// to it. With `clients` it wants certificates of the same authority.
+/// A registry at a loopback address with TLS by an authority of its own, and an image elsewhere to
+/// mirror to it. With `clients` it wants certificates of the same authority.
 fn secured(clients: bool) -> Secured {
     let place = Place::new();
     let authority = Authority::new(&place, "Throw-away CA");
     let own = authority.issue(&place, &["127.0.0.1"]);
-    let wanted = if clients { format!(", clientcas: [{:?}]", authority.pem) } else { String::new() };
+    let wanted = if clients {
+        format!(", clientcas: [{:?}]", authority.pem)
+    } else {
+        String::new()
+    };
     started(place, authority, own, &wanted)
 }
 
@@ -32,8 +36,11 @@ fn started(place: Place, authority: Authority, own: (PathBuf, PathBuf), wanted: 
     let (certificate, key) = own;
     let address = format!("127.0.0.1:{}", free_port());
     let tls = format!("{{certificate: {certificate:?}, key: {key:?}{wanted}}}");
-    let config =
-        docker_registry_config(&place, &address, &format!("http: {{addr: \"{address}\", tls: {tls}}}"));
+    let config = docker_registry_config(
+        &place,
+        &address,
+        &format!("http: {{addr: \"{address}\", tls: {tls}}}"),
+    );
     let mut command = place.clean("docker-registry");
     command.arg("serve").arg(config);
     let mut guard = Guard::start(command);
@@ -43,22 +50,44 @@ fn started(place: Place, authority: Authority, own: (PathBuf, PathBuf), wanted: 
     let image = images.image("linux/amd64", &[images.layer(&[("app", b"app")])]);
     images.push(&open.address, "team/app", "v1", &image);
     let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: m}\n";
-    place.write("m.yaml", format!("{head}images: [\"{}/team/app:v1\"]\n", open.address));
-    Secured { place, authority, address, _guard: guard, _open: open }
+    place.write(
+        "m.yaml",
+        format!("{head}images: [\"{}/team/app:v1\"]\n", open.address),
+    );
+    Secured {
+        place,
+        authority,
+        address,
+        _guard: guard,
+        _open: open,
+    }
 }
 
 impl Secured {
     /// Mirrors the image there, with these keys under the site's `registry`; the report and stderr.
     fn mirror(&self, keys: &str) -> (Option<i32>, Value, String) {
         let address = &self.address;
-        let site =
-            format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{address}\"{keys}}}\n");
+        let site = format!(
+            "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{address}\"{keys}}}\n"
+        );
         self.place.write("conf/site.yaml", site);
         let mut command = self.place.command();
-        command.args(["mirror", "-f", "m.yaml", "--site", "conf/site.yaml", "--output", "json"]);
+        command.args([
+            "mirror",
+            "-f",
+            "m.yaml",
+            "--site",
+            "conf/site.yaml",
+            "--output",
+            "json",
+        ]);
         let run = command.output().unwrap();
         let said = String::from_utf8_lossy(&run.stderr).into_owned();
-        (run.status.code(), serde_json::from_slice(&run.stdout).unwrap_or_default(), said)
+        (
+            run.status.code(),
+            serde_json::from_slice(&run.stdout).unwrap_or_default(),
+            said,
+        )
     }
 
     /// It works with these keys; what it said.
@@ -91,27 +120,44 @@ fn an_unknown_authority_is_named_and_trusted_when_told() {
     let registry = secured(false);
     let message = registry.fails("");
     assert!(
-        message.contains("its certificate is issued by 'CN=Throw-away CA', which is not trusted here"),
+        message
+            .contains("its certificate is issued by 'CN=Throw-away CA', which is not trusted here"),
         "{message}"
     );
     let place = format!("/etc/containers/certs.d/{}/ca.crt", registry.address);
-    assert!(message.contains("add `ca: FILE.pem` to the site") && message.contains(&place), "{message}");
+    assert!(
+        message.contains("add `ca: FILE.pem` to the site") && message.contains(&place),
+        "{message}"
+    );
 
     let ca = format!(", ca: {:?}", registry.authority.pem);
     let said = registry.works(&ca);
     assert!(!said.contains("warning"), "{said}");
     // another authority does not help, and one that cannot be read is named
     let other = Authority::new(&registry.place, "Other CA");
-    assert!(registry.fails(&format!(", ca: {:?}", other.pem)).contains("CN=Throw-away CA"));
+    assert!(
+        registry
+            .fails(&format!(", ca: {:?}", other.pem))
+            .contains("CN=Throw-away CA")
+    );
     registry.place.write("conf/none.pem", "");
     let (code, report, _) = registry.mirror(", ca: none.pem");
     let message = report["error"]["message"].as_str().unwrap();
-    assert!(code == Some(2) && message.contains("conf/none.pem holds no certificate"), "{message}");
-    assert!(message.starts_with("registry.ca of conf/site.yaml: "), "{message}");
+    assert!(
+        code == Some(2) && message.contains("conf/none.pem holds no certificate"),
+        "{message}"
+    );
+    assert!(
+        message.starts_with("registry.ca of conf/site.yaml: "),
+        "{message}"
+    );
 
     // skipVerify: only where it is said, and never silently
     let said = registry.works(", skipVerify: true");
-    let warning = format!("warning: the certificate of {} is not checked (skipVerify)", registry.address);
+    let warning = format!(
+        "warning: the certificate of {} is not checked (skipVerify)",
+        registry.address
+    );
     assert!(said.contains(&warning), "{said}");
 
     registry.put("corp.crt", &registry.authority.pem);
@@ -127,16 +173,22 @@ fn no_authority_of_the_system_is_needed() {
     let none = registry.place.write("none.pem", "");
     let doctor = |keys: &str| {
         let address = &registry.address;
-        let site =
-            format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{address}\"{keys}}}\n");
+        let site = format!(
+            "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{address}\"{keys}}}\n"
+        );
         registry.place.write("site.yaml", site);
         let mut command = registry.place.command();
-        command.args(["doctor", address, "--site", "site.yaml"]).env("SSL_CERT_FILE", &none);
+        command
+            .args(["doctor", address, "--site", "site.yaml"])
+            .env("SSL_CERT_FILE", &none);
         let run = command.output().unwrap();
         (run.status.code(), String::from_utf8(run.stdout).unwrap())
     };
     let (code, said) = doctor("");
-    assert!(code == Some(4) && said.contains("this machine has no certificate authorities at all"), "{said}");
+    assert!(
+        code == Some(4) && said.contains("this machine has no certificate authorities at all"),
+        "{said}"
+    );
     let (code, said) = doctor(&format!(", ca: {:?}", registry.authority.pem));
     assert!(code == Some(0) && said.contains("trusted by"), "{said}");
 }
@@ -152,14 +204,18 @@ fn a_certificate_for_another_name_is_refused() {
     assert!(message.contains("is refused: it is for "), "{message}");
 }
 
-/// As most pages on private registries tell people to make one: `openssl req -x509`, an authority of itself.
+/// As most pages on private registries tell people to make one: `openssl req -x509`, an authority
+/// of itself.
 #[test]
 fn a_certificate_that_signed_itself_is_taken_where_it_is_named() {
     if !need(&["docker-registry", "gzip", "openssl"]) {
         return;
     }
     let self_signed = |place: &Place, name: &str, san: &str| {
-        let (certificate, key) = (place.path(format!("{name}.pem")), place.path(format!("{name}.key")));
+        let (certificate, key) = (
+            place.path(format!("{name}.pem")),
+            place.path(format!("{name}.key")),
+        );
         let mut openssl = Command::new("openssl");
         openssl.args([
             "req",
@@ -172,7 +228,11 @@ fn a_certificate_that_signed_itself_is_taken_where_it_is_named() {
             "-subj",
             "/CN=registry",
         ]);
-        openssl.arg("-addext").arg(format!("subjectAltName={san}")).arg("-keyout").arg(&key);
+        openssl
+            .arg("-addext")
+            .arg(format!("subjectAltName={san}"))
+            .arg("-keyout")
+            .arg(&key);
         run(openssl.arg("-out").arg(&certificate));
         (certificate, key)
     };
@@ -182,8 +242,15 @@ fn a_certificate_that_signed_itself_is_taken_where_it_is_named() {
     let other = self_signed(&place, "other", "IP:127.0.0.1");
     let registry = started(place, authority, own.clone(), "");
     let message = registry.fails("");
-    assert!(message.contains("signed by itself ('CN=registry') and not trusted here"), "{message}");
-    assert!(registry.fails(&format!(", ca: {:?}", other.0)).contains("not trusted here"));
+    assert!(
+        message.contains("signed by itself ('CN=registry') and not trusted here"),
+        "{message}"
+    );
+    assert!(
+        registry
+            .fails(&format!(", ca: {:?}", other.0))
+            .contains("not trusted here")
+    );
     registry.works(&format!(", ca: {:?}", own.0));
     drop(registry);
 
@@ -193,7 +260,10 @@ fn a_certificate_that_signed_itself_is_taken_where_it_is_named() {
     let elsewhere = self_signed(&place, "elsewhere", "DNS:registry.test,IP:127.0.0.9");
     let registry = started(place, authority, elsewhere.clone(), "");
     let message = registry.fails(&format!(", ca: {:?}", elsewhere.0));
-    assert!(message.contains("is refused") && message.contains("127.0.0.9"), "{message}");
+    assert!(
+        message.contains("is refused") && message.contains("127.0.0.9"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -205,15 +275,26 @@ fn client_certificates_from_the_site_and_from_certs_d() {
     let (certificate, key) = registry.authority.issue(&registry.place, &["client.test"]);
     let ca = format!(", ca: {:?}", registry.authority.pem);
     let message = registry.fails(&ca);
-    assert!(message.contains("it wants a client certificate"), "{message}");
-    assert!(message.contains("name clientCert and clientKey under registry"), "{message}");
-    registry.works(&format!("{ca}, clientCert: {certificate:?}, clientKey: {key:?}"));
+    assert!(
+        message.contains("it wants a client certificate"),
+        "{message}"
+    );
+    assert!(
+        message.contains("name clientCert and clientKey under registry"),
+        "{message}"
+    );
+    registry.works(&format!(
+        "{ca}, clientCert: {certificate:?}, clientKey: {key:?}"
+    ));
 
     registry.put("ca.crt", &registry.authority.pem);
     registry.put("client.cert", &certificate);
     // a certificate without its key is an error, and the missing file is named
     let message = registry.fails("");
-    assert!(message.contains("certs.d") && message.contains("client.key"), "{message}");
+    assert!(
+        message.contains("certs.d") && message.contains("client.key"),
+        "{message}"
+    );
     registry.put("client.key", &key);
     registry.works("");
 }

@@ -1,5 +1,5 @@
-//! Every platform at two sites: one with plain names and no account, and one with a prefix, a private authority, an account,
-//! and a proxy with an account.
+//! Every platform at two sites: one with plain names and no account, and one with a prefix, a
+//! private authority, an account, and a proxy with an account.
 
 use super::{golden, place, refused};
 use crate::support::Place;
@@ -94,35 +94,57 @@ fn docker_mirrors_the_hub_at_the_root_alone() {
 
 #[test]
 fn what_a_platform_cannot_say_is_refused_with_the_way_out() {
-    let place = place(&format!("{ROOT}proxy: {{http: \"http://10.0.0.1:1\"}}\n"), IMAGES);
+    let place = place(
+        &format!("{ROOT}proxy: {{http: \"http://10.0.0.1:1\"}}\n"),
+        IMAGES,
+    );
     for (exit, args, words) in [
         (2, &["tkg", "--set", "cluster=a"][..], "over https alone"),
-        (4, &["kubeone", "--set", "via=overwrite"], "use --set via=mirrors"),
+        (
+            4,
+            &["kubeone", "--set", "via=overwrite"],
+            "use --set via=mirrors",
+        ),
     ] {
         let told = refused(&place, exit, args);
         assert!(told.contains(words), "{told}");
     }
     // containerd 1.x, which TKG has, would not start
     let site = "registry: {address: \"[fd00::2]:5000\", skipVerify: true}\n";
-    let told = refused(&super::place(site, IMAGES), 2, &["tkg", "--set", "cluster=a"]);
-    assert!(told.contains("does not start with an IPv6 address"), "{told}");
+    let told = refused(
+        &super::place(site, IMAGES),
+        2,
+        &["tkg", "--set", "cluster=a"],
+    );
+    assert!(
+        told.contains("does not start with an IPv6 address"),
+        "{told}"
+    );
 }
 
 #[test]
 fn a_repository_locked_under_both_names_of_a_host_goes_where_each_name_goes() {
-    let site =
-        "registry:\n  address: 172.20.0.2:5000\n  plainHTTP: true\n  paths: {k8s.gcr.io: kubernetes}\n";
-    let place = place(site, &["k8s.gcr.io/pause:3.1", "registry.k8s.io/pause:3.10"]);
+    let site = "registry:\n  address: 172.20.0.2:5000\n  plainHTTP: true\n  paths: {k8s.gcr.io: kubernetes}\n";
+    let place = place(
+        site,
+        &["k8s.gcr.io/pause:3.1", "registry.k8s.io/pause:3.10"],
+    );
     let render = |platform| place.ok(&["render", platform, "--site", "site.yaml", "-o", "out"]);
     for platform in ["podman", "kustomize", "openshift"] {
         render(platform);
     }
     let conf = place.read("out/etc/containers/registries.conf.d/50-landfall.conf");
-    assert!(!conf.contains("registry.k8s.io/pause") && conf.contains("172.20.0.2:5000/kubernetes"), "{conf}");
+    assert!(
+        !conf.contains("registry.k8s.io/pause") && conf.contains("172.20.0.2:5000/kubernetes"),
+        "{conf}"
+    );
     let sets = place.read("out/image-tag-mirror-set.yaml");
     assert!(!sets.contains("registry.k8s.io/pause"), "{sets}");
     let images = place.read("out/kustomization.yaml");
-    assert!(images.contains("- name: registry.k8s.io/pause\n  newName: 172.20.0.2:5000/pause\n"), "{images}");
+    assert!(
+        images.contains("- name: registry.k8s.io/pause\n  newName: 172.20.0.2:5000/pause\n"),
+        "{images}"
+    );
     assert!(
         images.contains("- name: k8s.gcr.io/pause\n  newName: 172.20.0.2:5000/kubernetes/pause\n"),
         "{images}"

@@ -1,4 +1,5 @@
-//! What all platforms share: the list, settings, folders of clusters, what an earlier run left, names that nobody has.
+//! What all platforms share: the list, settings, folders of clusters, what an earlier run left,
+//! names that nobody has.
 
 use super::place;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +11,11 @@ const PROXY: &str = "registry: {address: \"172.20.0.2:5000\"}\n\
 fn the_list_has_every_platform_with_a_line() {
     let place = place("", &[]);
     let told = place.ok(&["render", "--list"]);
-    assert!(told.lines().any(|line| line.starts_with("no-proxy ") && line.contains("NO_PROXY")), "{told}");
+    assert!(
+        told.lines()
+            .any(|line| line.starts_with("no-proxy ") && line.contains("NO_PROXY")),
+        "{told}"
+    );
     let platforms = place.json(0, &["render", "--list"])["platforms"].clone();
     assert_eq!(platforms.as_object().unwrap().len(), told.lines().count());
 }
@@ -24,10 +29,22 @@ fn an_unknown_setting_is_answered_with_the_nearest_one() {
         ("form", "write --set KEY=VALUE"),
         ("services=a/../b", "it is a list of services"),
     ] {
-        let args = ["render", "systemd", "--site", "site.yaml", "-o", "out", "--set", set];
+        let args = [
+            "render",
+            "systemd",
+            "--site",
+            "site.yaml",
+            "-o",
+            "out",
+            "--set",
+            set,
+        ];
         let run = place.command().args(args).output().unwrap();
         let told = String::from_utf8_lossy(&run.stderr).into_owned();
-        assert!(run.status.code() == Some(2) && told.contains(words), "{set}: {told}");
+        assert!(
+            run.status.code() == Some(2) && told.contains(words),
+            "{set}: {told}"
+        );
     }
     assert!(!place.path("out").exists());
 }
@@ -35,8 +52,12 @@ fn an_unknown_setting_is_answered_with_the_nearest_one() {
 #[test]
 fn what_an_earlier_run_left_is_named_and_stays() {
     let place = place(PROXY, &[]);
-    let render =
-        |args: &[&str]| place.json(0, &[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat());
+    let render = |args: &[&str]| {
+        place.json(
+            0,
+            &[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat(),
+        )
+    };
     render(&["systemd"]);
     render(&["kubelet", "--set", "form=tkg"]);
     place.write("out/etc/mine.conf", "# mine\n");
@@ -51,18 +72,38 @@ fn what_an_earlier_run_left_is_named_and_stays() {
 #[test]
 fn a_secret_file_has_its_mode_where_a_public_one_stood() {
     let place = place(&PROXY.replace("http://10", "http://u:p%40w@10"), &[]);
-    let path = place.write("out/etc/systemd/system/kubelet.service.d/http-proxy.conf", "old\n");
+    let path = place.write(
+        "out/etc/systemd/system/kubelet.service.d/http-proxy.conf",
+        "old\n",
+    );
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let report =
-        place.json(0, &["render", "kubelet", "--set", "form=tkg", "--site", "site.yaml", "-o", "out"]);
+    let report = place.json(
+        0,
+        &[
+            "render",
+            "kubelet",
+            "--set",
+            "form=tkg",
+            "--site",
+            "site.yaml",
+            "-o",
+            "out",
+        ],
+    );
     assert_eq!(report["files"][0]["secret"], true);
     assert_eq!(report["files"][0]["mode"], "0600");
-    let report = place.json(0, &["render", "kubelet", "--site", "site.yaml", "-o", "out"]);
+    let report = place.json(
+        0,
+        &["render", "kubelet", "--site", "site.yaml", "-o", "out"],
+    );
     assert_eq!(report["files"][0]["secret"], true);
     let mode = std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
     let told = place.ok(&["render", "kubelet", "--site", "site.yaml", "-o", "out"]);
-    assert!(told.contains("holds credentials") && !told.contains("p@w") && !told.contains("p%40w"), "{told}");
+    assert!(
+        told.contains("holds credentials") && !told.contains("p@w") && !told.contains("p%40w"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -70,8 +111,12 @@ fn no_proxy_has_the_parts_of_the_site_and_its_own_hosts() {
     let site = "registry: {address: \"172.20.0.2:5000\"}\nfiles: \"http://files.corp:8080\"\n\
                 proxy: {http: \"http://p:1\", noProxy: {installation: [a.test], cluster: {domain: cluster.local}}}\n";
     let place = place(site, &[]);
-    let run = |args: &[&str]| place.ok(&[&["render", "no-proxy", "--site", "site.yaml"], args].concat());
-    assert_eq!(run(&[]), "cluster.local,a.test,svc,127.0.0.1,localhost,172.20.0.2,files.corp\n");
+    let run =
+        |args: &[&str]| place.ok(&[&["render", "no-proxy", "--site", "site.yaml"], args].concat());
+    assert_eq!(
+        run(&[]),
+        "cluster.local,a.test,svc,127.0.0.1,localhost,172.20.0.2,files.corp\n"
+    );
     assert!(run(&["--set", "form=dotted"]).starts_with(".svc.cluster.local,a.test,.svc,"));
     assert!(run(&["--set", "form=portable"]).contains("a.test,.a.test,svc,.svc,"));
 }
@@ -80,11 +125,19 @@ fn no_proxy_has_the_parts_of_the_site_and_its_own_hosts() {
 fn what_is_no_yaml_is_not_merged() {
     let place = place(PROXY, &[]);
     place.write("mine.yaml", "a: 1\n");
-    let args = ["render", "systemd", "--site", "site.yaml", "--into", "mine.yaml"];
+    let args = [
+        "render",
+        "systemd",
+        "--site",
+        "site.yaml",
+        "--into",
+        "mine.yaml",
+    ];
     let run = place.command().args(args).output().unwrap();
     let told = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(
-        run.status.code() == Some(2) && told.contains("--into: a drop-in is a file of its own, and no YAML"),
+        run.status.code() == Some(2)
+            && told.contains("--into: a drop-in is a file of its own, and no YAML"),
         "{told}"
     );
     assert_eq!(place.read("mine.yaml"), "a: 1\n");
@@ -111,20 +164,41 @@ fn a_file_of_the_users_gets_the_keys_and_keeps_every_other_byte() {
         "registry.k8s.io/etcd:3.5.21-0",
         "registry.k8s.io/kube-apiserver:v1.33.4",
     ];
-    let place = place("registry: {address: r.test}\nconsumers: [kubeadm]\n", &images);
+    let place = place(
+        "registry: {address: r.test}\nconsumers: [kubeadm]\n",
+        &images,
+    );
     place.write("mine.yaml", MINE);
-    let render = || place.json(0, &["render", "kubeadm", "--site", "site.yaml", "--into", "mine.yaml"]);
+    let render = || {
+        place.json(
+            0,
+            &[
+                "render",
+                "kubeadm",
+                "--site",
+                "site.yaml",
+                "--into",
+                "mine.yaml",
+            ],
+        )
+    };
     let report = render();
     let merged = place.read("mine.yaml");
     let mut lines = merged.lines();
     for line in MINE.lines() {
-        assert!(lines.any(|there| there == line), "{line} is gone, or not in its place:\n{merged}");
+        assert!(
+            lines.any(|there| there == line),
+            "{line} is gone, or not in its place:\n{merged}"
+        );
     }
     let first = serde_yaml::Deserializer::from_str(&merged).next().unwrap();
     let document: serde_json::Value = serde::Deserialize::deserialize(first).unwrap();
     assert_eq!(document["imageRepository"], "r.test");
     let etcd = &document["etcd"]["local"];
-    assert_eq!((&etcd["dataDir"], &etcd["imageTag"]), (&"/srv/etcd".into(), &"3.5.21-0".into()));
+    assert_eq!(
+        (&etcd["dataDir"], &etcd["imageTag"]),
+        (&"/srv/etcd".into(), &"3.5.21-0".into())
+    );
     assert_eq!(
         (&report["files"][0]["file"], &report["files"][0]["secret"]),
         (&"mine.yaml".into(), &false.into())
@@ -136,7 +210,14 @@ fn a_file_of_the_users_gets_the_keys_and_keeps_every_other_byte() {
     place.write("mine.yaml", "kind: Other\n");
     let run = place
         .command()
-        .args(["render", "kubeadm", "--site", "site.yaml", "--into", "mine.yaml"])
+        .args([
+            "render",
+            "kubeadm",
+            "--site",
+            "site.yaml",
+            "--into",
+            "mine.yaml",
+        ])
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&run.stderr).into_owned();

@@ -33,18 +33,35 @@ fn with_a_certificate_an_account_and_a_proxy() {
     place.write("c.key", key);
     let run = |args: &[&str]| {
         let mut command = place.command();
-        command.args(["render", "containerd", "--site", "site.yaml"]).args(args);
-        command.env("U", "robot").env("P", "hu\"sh").output().unwrap()
+        command
+            .args(["render", "containerd", "--site", "site.yaml"])
+            .args(args);
+        command
+            .env("U", "robot")
+            .env("P", "hu\"sh")
+            .output()
+            .unwrap()
     };
     // without the account nothing is written
-    let lacking =
-        place.command().args(["render", "containerd", "--site", "site.yaml", "-o", "out"]).output().unwrap();
+    let lacking = place
+        .command()
+        .args(["render", "containerd", "--site", "site.yaml", "-o", "out"])
+        .output()
+        .unwrap();
     let told = String::from_utf8_lossy(&lacking.stderr).into_owned();
-    assert!(lacking.status.code() == Some(2) && told.contains("variable U is not set"), "{told}");
+    assert!(
+        lacking.status.code() == Some(2) && told.contains("variable U is not set"),
+        "{told}"
+    );
     assert!(!place.path("out").exists());
     for (auth, folder) in [("header", "out"), ("config", "out-config")] {
         let told = run(&["-o", folder, "--set", &format!("auth={auth}")]);
-        assert_eq!(told.status.code(), Some(0), "{}", String::from_utf8_lossy(&told.stderr));
+        assert_eq!(
+            told.status.code(),
+            Some(0),
+            "{}",
+            String::from_utf8_lossy(&told.stderr)
+        );
         assert!(!String::from_utf8_lossy(&told.stdout).contains("hu"));
         super::compare(&files(&place.path(folder)), &format!("containerd-{auth}"));
     }
@@ -53,11 +70,16 @@ fn with_a_certificate_an_account_and_a_proxy() {
 #[test]
 fn upstream_is_asked_last_where_the_site_allows_it() {
     let site = "registry: {address: r.test, upstreamFallback: true}\n";
-    let place = place(site, &["docker.io/library/nginx:1.27", "quay.io/team/app:v1"]);
+    let place = place(
+        site,
+        &["docker.io/library/nginx:1.27", "quay.io/team/app:v1"],
+    );
     place.ok(&["render", "containerd", "--site", "site.yaml", "-o", "out"]);
     let hosts = |host: &str| place.read(&format!("out/etc/containerd/certs.d/{host}/hosts.toml"));
     let mirror = "\n[host.\"https://r.test\"]\ncapabilities = [\"pull\", \"resolve\"]\n";
-    assert!(hosts("docker.io").ends_with(&format!("server = \"https://registry-1.docker.io\"\n{mirror}")));
+    assert!(hosts("docker.io").ends_with(&format!(
+        "server = \"https://registry-1.docker.io\"\n{mirror}"
+    )));
     assert!(hosts("quay.io").ends_with(&format!("server = \"https://quay.io\"\n{mirror}")));
     assert!(!place.path("out/etc/containerd/certs.d/_default").exists());
 }
@@ -66,8 +88,11 @@ fn upstream_is_asked_last_where_the_site_allows_it() {
 fn what_no_mirror_can_say_is_refused_with_the_lines_to_add() {
     let site = "registry: {address: \"172.20.0.2:5000/p\", paths: {gcr.io/google_containers: kubernetes}}\n";
     let place = place(site, &IMAGES);
-    let run =
-        place.command().args(["render", "containerd", "--site", "site.yaml", "-o", "out"]).output().unwrap();
+    let run = place
+        .command()
+        .args(["render", "containerd", "--site", "site.yaml", "-o", "out"])
+        .output()
+        .unwrap();
     let told = String::from_utf8_lossy(&run.stderr).into_owned();
     assert_eq!(run.status.code(), Some(4), "{told}");
     assert!(told.contains("consumers: [containerd]"), "{told}");
@@ -75,7 +100,9 @@ fn what_no_mirror_can_say_is_refused_with_the_lines_to_add() {
     assert!(told.contains(line) && !told.contains("nginx"), "{told}");
     assert!(!Path::new(&place.path("out")).exists());
     // the line does what it says
-    let site = place.read("site.yaml").replace("gcr.io/google_containers: kubernetes", line);
+    let site = place
+        .read("site.yaml")
+        .replace("gcr.io/google_containers: kubernetes", line);
     place.write("site.yaml", site);
     place.ok(&["render", "containerd", "--site", "site.yaml", "-o", "out"]);
 }
@@ -83,10 +110,17 @@ fn what_no_mirror_can_say_is_refused_with_the_lines_to_add() {
 #[test]
 fn a_mirror_that_has_another_image_by_the_name_is_refused() {
     let site = "registry: {address: \"r.test\", paths: {quay.io/team: mirror/team, docker.io/team: team}}\n";
-    let images = ["quay.io/other/app:v1", "quay.io/team/app:v1", "docker.io/team/app:v1"];
+    let images = [
+        "quay.io/other/app:v1",
+        "quay.io/team/app:v1",
+        "docker.io/team/app:v1",
+    ];
     let place = place(site, &images);
-    let run =
-        place.command().args(["render", "containerd", "--site", "site.yaml", "-o", "out"]).output().unwrap();
+    let run = place
+        .command()
+        .args(["render", "containerd", "--site", "site.yaml", "-o", "out"])
+        .output()
+        .unwrap();
     let told = String::from_utf8_lossy(&run.stderr).into_owned();
     assert_eq!(run.status.code(), Some(4), "{told}");
     assert!(
@@ -100,17 +134,33 @@ fn a_mirror_that_has_another_image_by_the_name_is_refused() {
 #[test]
 fn several_pause_images_are_asked_about() {
     let site = "registry: {address: r.test}\n";
-    let place = place(site, &["registry.k8s.io/pause:3.9", "registry.k8s.io/pause:3.10"]);
+    let place = place(
+        site,
+        &["registry.k8s.io/pause:3.9", "registry.k8s.io/pause:3.10"],
+    );
     let render = |args: &[&str]| {
-        place.ok(&[&["render", "containerd", "--site", "site.yaml", "-o", "out"], args].concat())
+        place.ok(&[
+            &["render", "containerd", "--site", "site.yaml", "-o", "out"],
+            args,
+        ]
+        .concat())
     };
     assert!(
-        render(&[]).contains("--set sandbox=IMAGE: registry.k8s.io/pause:3.10, registry.k8s.io/pause:3.9")
+        render(&[])
+            .contains("--set sandbox=IMAGE: registry.k8s.io/pause:3.10, registry.k8s.io/pause:3.9")
     );
     assert!(!place.read("out/config-1.x.toml").contains("sandbox"));
     render(&["--set", "sandbox=registry.k8s.io/pause:3.9"]);
-    assert!(place.read("out/config-1.x.toml").contains("sandbox_image = \"r.test/pause:3.9\""));
-    assert!(place.read("out/config-2.x.toml").contains("sandbox = \"r.test/pause:3.9\""));
+    assert!(
+        place
+            .read("out/config-1.x.toml")
+            .contains("sandbox_image = \"r.test/pause:3.9\"")
+    );
+    assert!(
+        place
+            .read("out/config-2.x.toml")
+            .contains("sandbox = \"r.test/pause:3.9\"")
+    );
 }
 
 #[test]
@@ -123,14 +173,26 @@ fn a_second_account_for_one_mirror_is_said() {
     quay.io/far: {to: [far/far], credentials: {file: team}}
 consumers: [containerd]
 ";
-    let place = place(site, &["quay.io/far/app:v1", "quay.io/other/app:v1", "quay.io/team/app:v1"]);
+    let place = place(
+        site,
+        &[
+            "quay.io/far/app:v1",
+            "quay.io/other/app:v1",
+            "quay.io/team/app:v1",
+        ],
+    );
     place.write("account", "all:hush\n");
     place.write("team", "team:hush\n");
     let told = place.ok(&["render", "containerd", "--site", "site.yaml", "-o", "out"]);
     // far is a mirror of its own, with an account of its own
-    assert_eq!(told.matches("containerd has one account").count(), 1, "{told}");
+    assert_eq!(
+        told.matches("containerd has one account").count(),
+        1,
+        "{told}"
+    );
     assert!(
-        told.contains("team/app has another, so let that one read it too") && !told.contains("hush"),
+        told.contains("team/app has another, so let that one read it too")
+            && !told.contains("hush"),
         "{told}"
     );
 }
@@ -139,15 +201,28 @@ consumers: [containerd]
 #[test]
 fn an_ipv6_address_stands_in_no_name_of_a_table() {
     let site = "registry:\n  address: \"[fd00::2]:5000\"\n  plainHTTP: true\n  credentials: {usernameEnv: U, passwordEnv: P}\n";
-    let place = place(site, &["docker.io/library/nginx:1.27", "quay.io/team/app:v1"]);
+    let place = place(
+        site,
+        &["docker.io/library/nginx:1.27", "quay.io/team/app:v1"],
+    );
     let render = |args: &[&str]| {
         let mut command = place.command();
-        command.args(["render", "containerd", "--site", "site.yaml", "-o", "out"]).args(args);
+        command
+            .args(["render", "containerd", "--site", "site.yaml", "-o", "out"])
+            .args(args);
         let run = command.env("U", "robot").env("P", "hush").output().unwrap();
-        assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+        assert_eq!(
+            run.status.code(),
+            Some(0),
+            "{}",
+            String::from_utf8_lossy(&run.stderr)
+        );
         String::from_utf8_lossy(&run.stdout).into_owned()
     };
-    let bracketed = |text: &str| text.lines().any(|line| line.starts_with('[') && line.contains("fd00"));
+    let bracketed = |text: &str| {
+        text.lines()
+            .any(|line| line.starts_with('[') && line.contains("fd00"))
+    };
     for auth in ["auth=header", "auth=config"] {
         let told = render(&["--set", auth]);
         assert!(!told.contains("containerd 1.x"), "{told}");
@@ -155,10 +230,15 @@ fn an_ipv6_address_stands_in_no_name_of_a_table() {
             assert!(!bracketed(&text), "{}: {text}", path.display());
             if path.ends_with("hosts.toml") {
                 assert!(
-                    text.contains("server = \"http://[fd00::2]:5000\"\n") && text.ends_with("\n[host]\n"),
+                    text.contains("server = \"http://[fd00::2]:5000\"\n")
+                        && text.ends_with("\n[host]\n"),
                     "{text}"
                 );
-                assert_eq!(text.contains("[header]\nAuthorization"), auth == "auth=header", "{text}");
+                assert_eq!(
+                    text.contains("[header]\nAuthorization"),
+                    auth == "auth=header",
+                    "{text}"
+                );
             }
         }
     }
@@ -176,7 +256,8 @@ fn an_ipv6_address_stands_in_no_name_of_a_table() {
     );
     let told = render(&[]);
     assert!(
-        told.contains("containerd 1.x cannot read the files of docker.io,") && told.contains("quay.io"),
+        told.contains("containerd 1.x cannot read the files of docker.io,")
+            && told.contains("quay.io"),
         "{told}"
     );
 }

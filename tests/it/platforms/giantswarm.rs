@@ -12,7 +12,15 @@ fn an_app_refers_to_both_sources_as_a_whole_or_in_one_of_the_users() {
     // a whole one, in whose place of `[...]` stands what the kind demands
     render(
         &place,
-        &["giantswarm", "--set", "app=hello", "--set", "catalog=default-test", "--set", "version=1.2.3"],
+        &[
+            "giantswarm",
+            "--set",
+            "app=hello",
+            "--set",
+            "catalog=default-test",
+            "--set",
+            "version=1.2.3",
+        ],
     );
     let whole = yaml(&place, "mycluster/app.yaml");
     assert_eq!(whole["spec"]["config"], app["spec"]["config"]);
@@ -31,18 +39,47 @@ fn an_app_refers_to_both_sources_as_a_whole_or_in_one_of_the_users() {
     // the same into an App of the user's: every other byte stays
     let mine = "apiVersion: application.giantswarm.io/v1alpha1\nkind: App\nmetadata: {name: mine} # ours\nspec:\n  catalog: default-test\n";
     place.write("mine.yaml", mine);
-    let into = ["render", "giantswarm", "--site", "site.yaml", "--into", "mine.yaml"];
-    place.ok(&[&into[..], &["--set", "cluster=mycluster", "--set", "namespace=org-giantswarm"]].concat());
+    let into = [
+        "render",
+        "giantswarm",
+        "--site",
+        "site.yaml",
+        "--into",
+        "mine.yaml",
+    ];
+    place.ok(&[
+        &into[..],
+        &[
+            "--set",
+            "cluster=mycluster",
+            "--set",
+            "namespace=org-giantswarm",
+        ],
+    ]
+    .concat());
     let merged = place.read("mine.yaml");
     let document: Value = serde_yaml::from_str(&merged).unwrap();
-    assert!(merged.starts_with(mine) && document["spec"]["config"] == app["spec"]["config"], "{merged}");
+    assert!(
+        merged.starts_with(mine) && document["spec"]["config"] == app["spec"]["config"],
+        "{merged}"
+    );
     for (args, part) in [
         (&["--set", "app=hello", "--set", "catalog=x"][..], "version"),
         (&["--set", "catalog=x"], "--set app=NAME"),
     ] {
-        let render = ["render", "giantswarm", "--site", "site.yaml", "-o", "refused"];
+        let render = [
+            "render",
+            "giantswarm",
+            "--site",
+            "site.yaml",
+            "-o",
+            "refused",
+        ];
         let run = place.command().args(render).args(args).output().unwrap();
         let said = String::from_utf8_lossy(&run.stderr);
-        assert!(run.status.code() == Some(2) && said.contains(part), "{said}");
+        assert!(
+            run.status.code() == Some(2) && said.contains(part),
+            "{said}"
+        );
     }
 }

@@ -27,25 +27,54 @@ fn lock(files: &[&str]) -> String {
 fn an_old_cluster_gets_the_urls_of_its_binaries() {
     let place = place(SITE, &[]);
     place.write("landfall.lock", lock(&FILES));
-    let render = ["render", "kubeone", "--set", "api=v1beta1", "--site", "site.yaml", "-o", "out"];
+    let render = [
+        "render",
+        "kubeone",
+        "--set",
+        "api=v1beta1",
+        "--site",
+        "site.yaml",
+        "-o",
+        "out",
+    ];
     place.ok(&render);
     let cluster: Value = serde_yaml::from_str(&place.read("out/kubeone.yaml")).unwrap();
     assert_eq!(cluster["apiVersion"], Value::from("kubeone.io/v1beta1"));
-    assert_eq!(cluster["registryConfiguration"]["overwriteRegistry"], Value::from("registry.corp.example"));
-    for (asset, file) in [("kubectl", FILES[0]), ("nodeBinaries", FILES[2]), ("cni", FILES[3])] {
+    assert_eq!(
+        cluster["registryConfiguration"]["overwriteRegistry"],
+        Value::from("registry.corp.example")
+    );
+    for (asset, file) in [
+        ("kubectl", FILES[0]),
+        ("nodeBinaries", FILES[2]),
+        ("cni", FILES[3]),
+    ] {
         let at_site = file.replace("https://", "http://files.corp.example:8080/");
-        assert_eq!(cluster["assetConfiguration"][asset]["url"], Value::from(at_site));
+        assert_eq!(
+            cluster["assetConfiguration"][asset]["url"],
+            Value::from(at_site)
+        );
     }
     // two of the three are refused by KubeOne, so there is none
     place.write("landfall.lock", lock(&FILES[..3]));
     let told = place.ok(&render);
-    assert!(told.contains("the lock has not an archive of CNI plugins"), "{told}");
-    assert!(!place.read("out/kubeone.yaml").contains("assetConfiguration"));
+    assert!(
+        told.contains("the lock has not an archive of CNI plugins"),
+        "{told}"
+    );
+    assert!(
+        !place
+            .read("out/kubeone.yaml")
+            .contains("assetConfiguration")
+    );
 }
 
 #[test]
 fn an_old_cluster_cannot_ask_with_an_account() {
-    let place = place(&SITE.replace("example}", "example, credentials: {file: account}}"), &[]);
+    let place = place(
+        &SITE.replace("example}", "example, credentials: {file: account}}"),
+        &[],
+    );
     place.write("account", "a:b\n");
     let told = refused(&place, 4, &["kubeone", "--set", "api=v1beta1"]);
     assert!(told.contains("use --set api=v1beta2"), "{told}");
@@ -54,23 +83,58 @@ fn an_old_cluster_cannot_ask_with_an_account() {
 /// `paths` puts the old host into a folder, and the lock has the image by the new host alone.
 #[test]
 fn a_mirror_names_a_path_where_the_images_are() {
-    let site =
-        "registry: {address: \"172.20.0.2:5000\", paths: {k8s.gcr.io: kubernetes}}\nconsumers: [kubeone]\n";
+    let site = "registry: {address: \"172.20.0.2:5000\", paths: {k8s.gcr.io: kubernetes}}\nconsumers: [kubeone]\n";
     let place = place(site, &["registry.k8s.io/pause:3.10"]);
-    place.ok(&["render", "kubeone", "--set", "via=mirrors", "--site", "site.yaml", "-o", "out"]);
+    place.ok(&[
+        "render",
+        "kubeone",
+        "--set",
+        "via=mirrors",
+        "--site",
+        "site.yaml",
+        "-o",
+        "out",
+    ]);
     let mirrors = |host: &str| -> Value {
         let cluster: Value = serde_yaml::from_str(&place.read("out/kubeone.yaml")).unwrap();
         cluster["containerRuntime"]["containerd"]["registries"][host].clone()
     };
     for host in ["k8s.gcr.io", "registry.k8s.io"] {
-        assert_eq!(mirrors(host)["mirrors"][0], Value::from("https://172.20.0.2:5000"), "{host}");
+        assert_eq!(
+            mirrors(host)["mirrors"][0],
+            Value::from("https://172.20.0.2:5000"),
+            "{host}"
+        );
         assert!(mirrors(host)["overridePath"].is_null());
     }
     // with both names in the lock, both paths are asked
-    place.write("landfall.lock", super::lock(&["k8s.gcr.io/pause:3.1", "registry.k8s.io/pause:3.10"]));
-    place.ok(&["render", "kubeone", "--set", "via=mirrors", "--site", "site.yaml", "-o", "out"]);
+    place.write(
+        "landfall.lock",
+        super::lock(&["k8s.gcr.io/pause:3.1", "registry.k8s.io/pause:3.10"]),
+    );
+    place.ok(&[
+        "render",
+        "kubeone",
+        "--set",
+        "via=mirrors",
+        "--site",
+        "site.yaml",
+        "-o",
+        "out",
+    ]);
     let old = mirrors("k8s.gcr.io");
-    let urls: Vec<&str> = old["mirrors"].as_sequence().unwrap().iter().filter_map(Value::as_str).collect();
-    assert_eq!(urls, ["https://172.20.0.2:5000/v2/kubernetes", "https://172.20.0.2:5000/v2"]);
+    let urls: Vec<&str> = old["mirrors"]
+        .as_sequence()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert_eq!(
+        urls,
+        [
+            "https://172.20.0.2:5000/v2/kubernetes",
+            "https://172.20.0.2:5000/v2"
+        ]
+    );
     assert_eq!(old["overridePath"], Value::Bool(true));
 }

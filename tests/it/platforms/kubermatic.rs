@@ -1,5 +1,5 @@
-//! `kubermatic --osp`: profiles of operating-system-manager, pointed at the site. `tests/data/osp-example.yaml` has the
-//! shape of the real ones.
+//! `kubermatic --osp`: profiles of operating-system-manager, pointed at the site.
+//! `tests/data/osp-example.yaml` has the shape of the real ones.
 
 use super::{golden, place, refused};
 use crate::support::Place;
@@ -18,7 +18,8 @@ const KUBELETS: [&str; 2] = [
     "https://dl.k8s.io/release/v1.33.4/bin/linux/arm64/kubelet",
 ];
 
-/// A place with the profile, a site with a private authority, and a lock of what the profile asks for.
+/// A place with the profile, a site with a private authority, and a lock of what the profile asks
+/// for.
 fn site() -> Place {
     let place = place(SITE, &["quay.io/kubermatic/util:2.0"]);
     let digest = crate::support::library::Digest::sha256(b"x");
@@ -28,8 +29,12 @@ fn site() -> Place {
         )
     };
     let files: String = KUBELETS.into_iter().map(file).collect();
-    place.write("landfall.lock", place.read("landfall.lock") + "files:\n" + &files);
-    let certificate = |text| format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n");
+    place.write(
+        "landfall.lock",
+        place.read("landfall.lock") + "files:\n" + &files,
+    );
+    let certificate =
+        |text| format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n");
     place.write("ca.crt", certificate("b25l") + &certificate("dHdv"));
     place.write("osp.yaml", include_str!("../../data/osp-example.yaml"));
     place
@@ -38,37 +43,68 @@ fn site() -> Place {
 /// The files that the profile `name` below `out` gives to machines in its phase `phase`, by path.
 pub fn files(place: &Place, name: &str, phase: &str) -> std::collections::BTreeMap<String, String> {
     let profile: Value = serde_yaml::from_str(&place.read(&format!("out/{name}.yaml"))).unwrap();
-    let files = profile["spec"][phase]["files"].as_sequence().unwrap().clone();
+    let files = profile["spec"][phase]["files"]
+        .as_sequence()
+        .unwrap()
+        .clone();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    files.iter().map(|file| (text(&file["path"]), text(&file["content"]["inline"]["data"]))).collect()
+    files
+        .iter()
+        .map(|file| {
+            (
+                text(&file["path"]),
+                text(&file["content"]["inline"]["data"]),
+            )
+        })
+        .collect()
 }
 
 /// Every URL's host in the lines that are no comments.
 fn hosts(text: &str) -> Vec<String> {
-    let code =
-        text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.contains("Documentation="));
+    let code = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#') && !line.contains("Documentation="));
     let urls = code.flat_map(|line| line.split("://").skip(1).map(str::to_owned));
     let hosts = urls.map(|rest| rest.split(['/', ':']).next().unwrap().to_owned());
     // the script that points sources at the site has a pattern, and sockets have no host
-    hosts.filter(|host| !host.is_empty() && !host.starts_with('(')).collect()
+    hosts
+        .filter(|host| !host.is_empty() && !host.starts_with('('))
+        .collect()
 }
 
 #[test]
 fn a_profile_becomes_a_custom_one_of_the_site() {
     let place = site();
-    golden(&place, "kubermatic-osp", &["kubermatic", "--osp", "osp.yaml"]);
-    let (old, new) = (place.read("osp.yaml"), place.read("out/osp-example-landfall.yaml"));
+    golden(
+        &place,
+        "kubermatic-osp",
+        &["kubermatic", "--osp", "osp.yaml"],
+    );
+    let (old, new) = (
+        place.read("osp.yaml"),
+        place.read("out/osp-example-landfall.yaml"),
+    );
     // every line stays but for those that name a kind, a name, a version, something locked
     let mut lines = new.lines();
     for line in old.lines() {
-        let is_new =
-            ["kind: Op", "  name: osp-", "  namespace:", "  version:", "kube_base_url=\"", "ctr images"]
-                .iter()
-                .any(|start| line.trim_start().starts_with(start.trim_start()));
-        assert!(is_new || lines.any(|there| there == line), "{line} is gone, or not in its place:\n{new}");
+        let is_new = [
+            "kind: Op",
+            "  name: osp-",
+            "  namespace:",
+            "  version:",
+            "kube_base_url=\"",
+            "ctr images",
+        ]
+        .iter()
+        .any(|start| line.trim_start().starts_with(start.trim_start()));
+        assert!(
+            is_new || lines.any(|there| there == line),
+            "{line} is gone, or not in its place:\n{new}"
+        );
     }
     let seed: Value = serde_yaml::from_str(&place.read("out/seed.yaml")).unwrap();
-    let of_datacenter = &seed["spec"]["datacenters"]["datacenter"]["spec"]["operatingSystemProfiles"];
+    let of_datacenter =
+        &seed["spec"]["datacenters"]["datacenter"]["spec"]["operatingSystemProfiles"];
     assert_eq!(of_datacenter["ubuntu"], Value::from("osp-example-landfall"));
     let profile: Value = serde_yaml::from_str(&new).unwrap();
     assert_eq!(profile["metadata"]["namespace"], Value::from("kubermatic"));
@@ -80,10 +116,22 @@ fn a_profile_becomes_a_custom_one_of_the_site() {
     };
     let first = version(&place);
     assert!(first.starts_with("v1.2.3+landfall."), "{first}");
-    let render = ["render", "kubermatic", "--osp", "osp.yaml", "--site", "site.yaml", "-o", "out"];
+    let render = [
+        "render",
+        "kubermatic",
+        "--osp",
+        "osp.yaml",
+        "--site",
+        "site.yaml",
+        "-o",
+        "out",
+    ];
     place.ok(&render);
     assert_eq!(version(&place), first);
-    place.write("site.yaml", place.read("site.yaml").replace("files.corp", "other.corp"));
+    place.write(
+        "site.yaml",
+        place.read("site.yaml").replace("files.corp", "other.corp"),
+    );
     place.ok(&render);
     assert_ne!(version(&place), first);
 }
@@ -92,32 +140,81 @@ fn a_profile_becomes_a_custom_one_of_the_site() {
 fn a_profile_whose_packages_are_mirrored_names_no_host_but_the_sites() {
     let place = site();
     let packages = "packages=download.docker.com,archive.ubuntu.com,security.ubuntu.com";
-    let args =
-        ["render", "kubermatic", "--osp", "osp.yaml", "--set", packages, "--site", "site.yaml", "-o", "out"];
+    let args = [
+        "render",
+        "kubermatic",
+        "--osp",
+        "osp.yaml",
+        "--set",
+        packages,
+        "--site",
+        "site.yaml",
+        "-o",
+        "out",
+    ];
     let told = place.ok(&args);
-    assert!(!told.contains("osp-example asks") && !told.contains("installs packages"), "{told}");
+    assert!(
+        !told.contains("osp-example asks") && !told.contains("installs packages"),
+        "{told}"
+    );
     let text = place.read("out/osp-example-landfall.yaml");
     for host in hosts(&text) {
-        assert!(["files.corp.example", "127.0.0.1"].contains(&&*host), "{host} in:\n{text}");
+        assert!(
+            ["files.corp.example", "127.0.0.1"].contains(&&*host),
+            "{host} in:\n{text}"
+        );
     }
     assert!(
-        text.contains("https://files.corp.example/up/download.docker.com/linux/$(lsb_release -si | tr"),
+        text.contains(
+            "https://files.corp.example/up/download.docker.com/linux/$(lsb_release -si | tr"
+        ),
         "{text}"
     );
-    // packages are none of the lock's, so an audit says so; of all else it misses nothing, and nothing has an old name
+    // packages are none of the lock's, so an audit says so; of all else it misses nothing, and
+    // nothing has an old name
     let missing = |exit: i32| -> Vec<String> {
-        let audit = place.json(exit, &["audit", "out/osp-example-landfall.yaml", "--site", "site.yaml"]);
+        let audit = place.json(
+            exit,
+            &[
+                "audit",
+                "out/osp-example-landfall.yaml",
+                "--site",
+                "site.yaml",
+            ],
+        );
         let items = audit["items"].as_array().unwrap().clone();
         let missing = items.iter().filter(|item| item["status"] == "missing");
-        missing.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+        missing
+            .map(|item| item["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     let at_site = missing(4);
     assert!(
-        at_site.iter().all(|url| url.contains(".docker.com/") || url.contains(".ubuntu.com/")),
+        at_site
+            .iter()
+            .all(|url| url.contains(".docker.com/") || url.contains(".ubuntu.com/")),
         "{at_site:?}"
     );
-    place.json(0, &["rewrite", "out/osp-example-landfall.yaml", "--check", "--site", "site.yaml"]);
-    place.ok(&["render", "kubermatic", "--osp", "osp.yaml", "--site", "site.yaml", "-o", "out"]);
+    place.json(
+        0,
+        &[
+            "rewrite",
+            "out/osp-example-landfall.yaml",
+            "--check",
+            "--site",
+            "site.yaml",
+        ],
+    );
+    place.ok(&[
+        "render",
+        "kubermatic",
+        "--osp",
+        "osp.yaml",
+        "--site",
+        "site.yaml",
+        "-o",
+        "out",
+    ]);
     assert!(missing(0).is_empty());
 }
 
@@ -142,14 +239,20 @@ fn machines_point_their_own_sources_at_the_site_and_trust_its_authorities() {
     let root = place.path("root").display().to_string();
     for (path, text) in &files {
         let path = path.strip_prefix('/').unwrap();
-        place.write(&format!("root/{path}"), text.replace("/etc/", &format!("{root}/etc/")));
+        place.write(
+            &format!("root/{path}"),
+            text.replace("/etc/", &format!("{root}/etc/")),
+        );
     }
     assert_eq!(
         files["/etc/systemd/system/bootstrap.service.d/50-landfall.conf"],
         "[Service]\nExecStartPre=/opt/landfall/use-site.sh\n"
     );
     let certificate = &files["/usr/local/share/ca-certificates/landfall-2.crt"];
-    assert!(certificate.contains("dHdv") && !certificate.contains("b25l"), "{certificate}");
+    assert!(
+        certificate.contains("dHdv") && !certificate.contains("b25l"),
+        "{certificate}"
+    );
     place.write(
         "root/etc/apt/sources.list",
         "deb http://eu.archive.ubuntu.com/ubuntu noble main\ndeb http://ppa.test/x noble main\n",
@@ -158,9 +261,15 @@ fn machines_point_their_own_sources_at_the_site_and_trust_its_authorities() {
         "root/etc/yum.repos.d/base.repo",
         "[base]\nmirrorlist=https://mirrors.rockylinux.org/mirrorlist?repo=x\n#baseurl=http://dl.rockylinux.org/$contentdir/\n",
     );
-    place.write("root/etc/yum.repos.d/mine.repo", "[mine]\nmirrorlist=https://mine.test/x\n");
+    place.write(
+        "root/etc/yum.repos.d/mine.repo",
+        "[mine]\nmirrorlist=https://mine.test/x\n",
+    );
     place.write("bin/update-ca-certificates", "#!/bin/sh\necho trusted\n");
-    let script = place.path("root/opt/landfall/use-site.sh").display().to_string();
+    let script = place
+        .path("root/opt/landfall/use-site.sh")
+        .display()
+        .to_string();
     let command = format!("chmod +x bin/*; PATH=$PWD/bin:$PATH; sh {script}; sh {script}");
     let mut shell = place.clean("sh");
     let said = crate::support::run(shell.args(["-ec", &command]));
@@ -175,23 +284,47 @@ fn machines_point_their_own_sources_at_the_site_and_trust_its_authorities() {
         base.contains("\nbaseurl=https://files.corp.example/up/dl.rockylinux.org/$contentdir/\n"),
         "{base}"
     );
-    assert_eq!(place.read("root/etc/yum.repos.d/mine.repo"), "[mine]\nmirrorlist=https://mine.test/x\n");
+    assert_eq!(
+        place.read("root/etc/yum.repos.d/mine.repo"),
+        "[mine]\nmirrorlist=https://mine.test/x\n"
+    );
 }
 
 #[test]
 fn what_is_no_profile_is_refused() {
     let place = site();
     place.write("pod.yaml", "kind: Pod\n");
-    place.write("up.yaml", "kind: OperatingSystemProfile\nmetadata: {name: ../up}\n");
+    place.write(
+        "up.yaml",
+        "kind: OperatingSystemProfile\nmetadata: {name: ../up}\n",
+    );
     for (args, words) in [
-        (&["kubermatic", "--osp", "pod.yaml"][..], "pod.yaml is not one OperatingSystemProfile"),
-        (&["kubermatic", "--osp", "up.yaml"], "its metadata.name is none"),
-        (&["kubermatic", "--osp", "osp.yaml", "--osp", "osp.yaml"], "another --osp has the name"),
         (
-            &["kubermatic", "--osp", "osp.yaml", "--set", "packages=https://a.test"],
+            &["kubermatic", "--osp", "pod.yaml"][..],
+            "pod.yaml is not one OperatingSystemProfile",
+        ),
+        (
+            &["kubermatic", "--osp", "up.yaml"],
+            "its metadata.name is none",
+        ),
+        (
+            &["kubermatic", "--osp", "osp.yaml", "--osp", "osp.yaml"],
+            "another --osp has the name",
+        ),
+        (
+            &[
+                "kubermatic",
+                "--osp",
+                "osp.yaml",
+                "--set",
+                "packages=https://a.test",
+            ],
             "without schemes and paths",
         ),
-        (&["kubermatic", "--osp", "osp.yaml", "--set", "version=2.12"], "has no operating-system-manager"),
+        (
+            &["kubermatic", "--osp", "osp.yaml", "--set", "version=2.12"],
+            "has no operating-system-manager",
+        ),
     ] {
         let told = refused(&place, 2, args);
         assert!(told.contains(words), "{told}");
@@ -202,29 +335,48 @@ fn what_is_no_profile_is_refused() {
 #[test]
 fn an_unchecked_certificate_is_said_of_every_host_that_has_mirrors() {
     let images = ["quay.io/kubermatic/util:2.0"];
-    let place = place("registry: {address: r.test, skipVerify: true}\nconsumers: [kubeone]\n", &images);
-    let render =
-        |args: &[&str]| place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat());
+    let place = place(
+        "registry: {address: r.test, skipVerify: true}\nconsumers: [kubeone]\n",
+        &images,
+    );
+    let render = |args: &[&str]| {
+        place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat())
+    };
     let told = render(&["kubermatic"]);
     assert!(told.contains("KKP cannot turn that off"), "{told}");
     let seed: Value = serde_yaml::from_str(&place.read("out/seed.yaml")).unwrap();
     let node = &seed["spec"]["datacenters"]["datacenter"]["node"];
-    let insecure: Vec<&str> =
-        node["insecureRegistries"].as_sequence().unwrap().iter().map(|host| host.as_str().unwrap()).collect();
-    assert!(insecure.contains(&"quay.io") && insecure.contains(&"r.test"), "{insecure:?}");
+    let insecure: Vec<&str> = node["insecureRegistries"]
+        .as_sequence()
+        .unwrap()
+        .iter()
+        .map(|host| host.as_str().unwrap())
+        .collect();
+    assert!(
+        insecure.contains(&"quay.io") && insecure.contains(&"r.test"),
+        "{insecure:?}"
+    );
     render(&["kubeone", "--set", "via=mirrors"]);
     let cluster: Value = serde_yaml::from_str(&place.read("out/kubeone.yaml")).unwrap();
     let registries = &cluster["containerRuntime"]["containerd"]["registries"];
-    assert_eq!(registries["quay.io"]["tlsConfig"]["insecureSkipVerify"], Value::Bool(true));
+    assert_eq!(
+        registries["quay.io"]["tlsConfig"]["insecureSkipVerify"],
+        Value::Bool(true)
+    );
 }
 
 #[test]
 fn nodes_get_the_account_by_a_secret_of_their_cluster() {
-    let place =
-        place("registry: {address: r.test, credentials: {file: account}}\nconsumers: [kubermatic]\n", &[]);
+    let place = place(
+        "registry: {address: r.test, credentials: {file: account}}\nconsumers: [kubermatic]\n",
+        &[],
+    );
     place.write("account", "puller:hush\n");
     let told = place.ok(&["render", "kubermatic", "--site", "site.yaml", "-o", "out"]);
-    assert!(told.contains("registry-credentials.yaml (0600, holds credentials)"), "{told}");
+    assert!(
+        told.contains("registry-credentials.yaml (0600, holds credentials)"),
+        "{told}"
+    );
     let secret: Value = serde_yaml::from_str(&place.read("out/registry-credentials.yaml")).unwrap();
     assert_eq!(secret["type"], "kubernetes.io/dockerconfigjson");
     let accounts: Value =

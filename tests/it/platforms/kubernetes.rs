@@ -9,13 +9,21 @@ use std::path::Path;
 use std::process::Command;
 
 const SITE: &str = "registry: {address: \"172.20.0.2:5000\"}\n";
-const NEEDED: [&str; 4] =
-    ["--set", "image=registry.corp.example/tools/landfall:0.1.0", "--set", "store=s3://carried/fleet/"];
+const NEEDED: [&str; 4] = [
+    "--set",
+    "image=registry.corp.example/tools/landfall:0.1.0",
+    "--set",
+    "store=s3://carried/fleet/",
+];
 
 #[test]
 fn the_least_that_is_set_and_all_of_it() {
     let place_of = || place(SITE, &[]);
-    golden(&place_of(), "kubernetes-root", &[&["kubernetes"], &NEEDED[..]].concat());
+    golden(
+        &place_of(),
+        "kubernetes-root",
+        &[&["kubernetes"], &NEEDED[..]].concat(),
+    );
     let more = [
         "namespace=carried",
         "bundle=s3://handed-over/fleet.tar.zst",
@@ -30,26 +38,44 @@ fn the_least_that_is_set_and_all_of_it() {
         "redirect=yes",
     ];
     let more = more.into_iter().flat_map(|pair| ["--set", pair]);
-    let args: Vec<&str> = ["kubernetes"].into_iter().chain(NEEDED).chain(more).collect();
+    let args: Vec<&str> = ["kubernetes"]
+        .into_iter()
+        .chain(NEEDED)
+        .chain(more)
+        .collect();
     let corp = place_of();
     golden(&corp, "kubernetes-corp", &args);
     let of_file = |file: &str| {
         let text = corp.read(&format!("out/{file}"));
         let documents = serde_yaml::Deserializer::from_str(&text);
-        let documents: Vec<Value> = documents.map(|document| Value::deserialize(document).unwrap()).collect();
-        documents.iter().for_each(|document| assert_published(document, file));
+        let documents: Vec<Value> = documents
+            .map(|document| Value::deserialize(document).unwrap())
+            .collect();
+        documents
+            .iter()
+            .for_each(|document| assert_published(document, file));
         documents
     };
     // what must agree with each other does
     let pull = &of_file("pull.yaml")[0]["spec"];
-    let env = pull["template"]["spec"]["containers"][0]["env"].as_sequence().unwrap();
-    let shards = env.iter().find(|variable| variable["name"] == "LANDFALL_SHARDS").unwrap();
-    assert_eq!((&pull["completions"], &pull["parallelism"]), (&64.into(), &64.into()));
+    let env = pull["template"]["spec"]["containers"][0]["env"]
+        .as_sequence()
+        .unwrap();
+    let shards = env
+        .iter()
+        .find(|variable| variable["name"] == "LANDFALL_SHARDS")
+        .unwrap();
+    assert_eq!(
+        (&pull["completions"], &pull["parallelism"]),
+        (&64.into(), &64.into())
+    );
     assert_eq!(shards["value"], "64");
     for file in ["pack.yaml", "publish.yaml", "refresh.yaml"] {
         of_file(file);
     }
-    let [deployment, service, budget, scaler] = &of_file("serve.yaml")[..] else { panic!("four objects") };
+    let [deployment, service, budget, scaler] = &of_file("serve.yaml")[..] else {
+        panic!("four objects")
+    };
     let labels = &deployment["spec"]["template"]["metadata"]["labels"];
     let selectors = [
         &deployment["spec"]["selector"]["matchLabels"],
@@ -57,7 +83,10 @@ fn the_least_that_is_set_and_all_of_it() {
         &budget["spec"]["selector"]["matchLabels"],
     ];
     assert!(selectors.iter().all(|selector| *selector == labels));
-    assert_eq!(scaler["spec"]["scaleTargetRef"]["name"], deployment["metadata"]["name"]);
+    assert_eq!(
+        scaler["spec"]["scaleTargetRef"]["name"],
+        deployment["metadata"]["name"]
+    );
     assert_eq!(
         deployment["spec"]["template"]["spec"]["containers"][0]["ports"][0]["name"],
         service["spec"]["ports"][0]["targetPort"]
@@ -66,7 +95,9 @@ fn the_least_that_is_set_and_all_of_it() {
 
 #[test]
 fn the_objects_are_valid_by_the_published_schemas() {
-    let Some(validate) = python_tool("kubernetes-validate==1.37.0") else { return };
+    let Some(validate) = python_tool("kubernetes-validate==1.37.0") else {
+        return;
+    };
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/platforms");
     let mut files = Vec::new();
     for folder in ["kubernetes-root", "kubernetes-corp"] {
@@ -75,13 +106,19 @@ fn the_objects_are_valid_by_the_published_schemas() {
         }
     }
     for version in ["1.29.0", "1.37.0"] {
-        run(Command::new(&validate).args(["--strict", "-k", version]).args(&files));
+        run(Command::new(&validate)
+            .args(["--strict", "-k", version])
+            .args(&files));
     }
     // a field that nobody knows is found
     let place = place(SITE, &[]);
     let text = std::fs::read_to_string(&files[0]).unwrap();
     let wrong = place.write("wrong.yaml", text.replace("completions:", "completion:"));
-    let refused = Command::new(&validate).args(["--strict", "-k", "1.37.0"]).arg(wrong).output().unwrap();
+    let refused = Command::new(&validate)
+        .args(["--strict", "-k", "1.37.0"])
+        .arg(wrong)
+        .output()
+        .unwrap();
     assert!(!refused.status.success());
 }
 
@@ -90,15 +127,27 @@ fn a_setting_that_cannot_be_is_refused() {
     for (sets, words) in [
         (&["image=i"][..], "--set store=… is missing"),
         (&["store=s3://b"], "--set image=… is missing"),
-        (&["image=i", "store=/srv/store"], "store cannot be '/srv/store': it is an object store: s3://"),
+        (
+            &["image=i", "store=/srv/store"],
+            "store cannot be '/srv/store': it is an object store: s3://",
+        ),
         (&["image=i", "store=s3://"], "it is an object store"),
-        (&["image=i", "store=s3://b", "shards=0"], "shards cannot be '0': it is a number from 1 to 10000"),
-        (&["image=i", "store=s3://b", "replicas=many"], "replicas cannot be 'many'"),
+        (
+            &["image=i", "store=s3://b", "shards=0"],
+            "shards cannot be '0': it is a number from 1 to 10000",
+        ),
+        (
+            &["image=i", "store=s3://b", "replicas=many"],
+            "replicas cannot be 'many'",
+        ),
         (
             &["image=i", "store=s3://b", "replicas=20"],
             "max-replicas cannot be '12': replicas is 20, which is more",
         ),
-        (&["image=i", "store=s3://b", "redirect=perhaps"], "it is one of yes, no"),
+        (
+            &["image=i", "store=s3://b", "redirect=perhaps"],
+            "it is one of yes, no",
+        ),
     ] {
         let pairs = sets.iter().flat_map(|pair| ["--set", pair]);
         let args: Vec<&str> = ["kubernetes"].into_iter().chain(pairs).collect();

@@ -1,4 +1,5 @@
-//! `--into` files with texts that people wrote: accounts in Secrets, commands in an order, files of machines. All of it stays.
+//! `--into` files with texts that people wrote: accounts in Secrets, commands in an order, files of
+//! machines. All of it stays.
 
 use super::{place, refused};
 use crate::support::Place;
@@ -25,24 +26,50 @@ fn tkg() -> Place {
 }
 
 fn into(place: &Place, platform: &str, more: &[&str]) -> String {
-    place.ok(&[&["render", platform, "--site", "site.yaml", "--into", "mine.yaml"], more].concat())
+    place.ok(&[
+        &[
+            "render",
+            platform,
+            "--site",
+            "site.yaml",
+            "--into",
+            "mine.yaml",
+        ],
+        more,
+    ]
+    .concat())
 }
 
 /// What `landfall render` says of a merge into `mine.yaml` that it refuses (exit 2).
 fn not_into(place: &Place, platform: &str, more: &[&str]) -> String {
-    let args = [&["render", platform, "--site", "site.yaml", "--into", "mine.yaml"], more].concat();
+    let args = [
+        &[
+            "render",
+            platform,
+            "--site",
+            "site.yaml",
+            "--into",
+            "mine.yaml",
+        ],
+        more,
+    ]
+    .concat();
     let run = place.command().args(args).output().unwrap();
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
     assert_eq!(run.status.code(), Some(2), "{said}");
     said
 }
 
-/// Demands that every line of `old` is in `new`, in its order, but for those that begin with one of `set`.
+/// Demands that every line of `old` is in `new`, in its order, but for those that begin with one of
+/// `set`.
 fn keeps(old: &str, new: &str, set: &[&str]) {
     let mut lines = new.lines();
     for line in old.lines() {
         let is_set = set.iter().any(|start| line.trim_start().starts_with(start));
-        assert!(is_set || lines.any(|there| there == line), "{line} is gone, or not in its place:\n{new}");
+        assert!(
+            is_set || lines.any(|there| there == line),
+            "{line} is gone, or not in its place:\n{new}"
+        );
     }
 }
 
@@ -78,22 +105,33 @@ fn a_secret_of_an_addon_keeps_the_account_of_vcenter() {
     place.write("mine.yaml", &old);
     let diff = into(&place, "tkg", &["--diff"]);
     assert_eq!(place.read("mine.yaml"), old, "--diff writes nothing");
-    assert!(!diff.contains("hush") && !diff.contains("svc-cpi"), "{diff}");
     assert!(
-        diff.contains("\n       password: ***\n") && diff.contains("\n+      http_proxy: *** (changed)\n"),
+        !diff.contains("hush") && !diff.contains("svc-cpi"),
+        "{diff}"
+    );
+    assert!(
+        diff.contains("\n       password: ***\n")
+            && diff.contains("\n+      http_proxy: *** (changed)\n"),
         "{diff}"
     );
     let told = into(&place, "tkg", &[]);
-    assert!(told.contains("mine.yaml: stringData.values.yaml: vsphereCPI.http_proxy"), "{told}");
+    assert!(
+        told.contains("mine.yaml: stringData.values.yaml: vsphereCPI.http_proxy"),
+        "{told}"
+    );
     let new = place.read("mine.yaml");
     keeps(&old, &new, &["no_proxy:"]);
     let secret: Value = serde_yaml::from_str(&new).unwrap();
-    let values: Value = serde_yaml::from_str(secret["stringData"]["values.yaml"].as_str().unwrap()).unwrap();
+    let values: Value =
+        serde_yaml::from_str(secret["stringData"]["values.yaml"].as_str().unwrap()).unwrap();
     let values = &values["vsphereCPI"];
     assert_eq!(values["password"], Value::from("hush: hush"));
     assert_eq!(values["https_proxy"], Value::from("http://10.0.0.1:3128"));
     assert!(
-        values["no_proxy"].as_str().unwrap().starts_with("vc.corp.example,.svc.cluster.local,"),
+        values["no_proxy"]
+            .as_str()
+            .unwrap()
+            .starts_with("vc.corp.example,.svc.cluster.local,"),
         "{values:?}"
     );
     assert!(into(&place, "tkg", &[]).contains("has all of it already"));
@@ -110,17 +148,28 @@ fn a_secret_with_data_gets_no_second_copy_of_a_text() {
     );
     place.write("mine.yaml", &old);
     let diff = into(&place, "tkg", &["--diff"]);
-    assert!(diff.contains("+++ b/mine.yaml (data.values.yaml, decoded)"), "{diff}");
-    assert!(diff.contains("\n+  http_proxy: *** (changed)\n") && !diff.contains("hush"), "{diff}");
+    assert!(
+        diff.contains("+++ b/mine.yaml (data.values.yaml, decoded)"),
+        "{diff}"
+    );
+    assert!(
+        diff.contains("\n+  http_proxy: *** (changed)\n") && !diff.contains("hush"),
+        "{diff}"
+    );
     into(&place, "tkg", &[]);
     let new = place.read("mine.yaml");
     keeps(&old, &new, &["values.yaml:"]);
     let secret: Value = serde_yaml::from_str(&new).unwrap();
     assert!(secret["stringData"].is_null(), "{new}");
-    let values = STANDARD.decode(secret["data"]["values.yaml"].as_str().unwrap()).unwrap();
+    let values = STANDARD
+        .decode(secret["data"]["values.yaml"].as_str().unwrap())
+        .unwrap();
     let values = String::from_utf8(values).unwrap();
     keeps(CPI, &values, &["no_proxy:"]);
-    assert!(values.contains("\n  http_proxy: http://10.0.0.1:3128\n"), "{values}");
+    assert!(
+        values.contains("\n  http_proxy: http://10.0.0.1:3128\n"),
+        "{values}"
+    );
 }
 
 #[test]
@@ -136,9 +185,16 @@ fn the_values_of_a_cluster_of_giant_swarm_keep_what_its_provider_needs() {
     let new = place.read("mine.yaml");
     keeps(old, &new, &[]);
     let secret: Value = serde_yaml::from_str(&new).unwrap();
-    let values: Value = serde_yaml::from_str(secret["stringData"]["values"].as_str().unwrap()).unwrap();
-    assert_eq!(values["cluster"]["proxy"]["http"], Value::from("http://10.0.0.1:3128"));
-    assert_eq!(values["global"]["basicAuthSecret"]["refreshToken"], Value::from("hush"));
+    let values: Value =
+        serde_yaml::from_str(secret["stringData"]["values"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        values["cluster"]["proxy"]["http"],
+        Value::from("http://10.0.0.1:3128")
+    );
+    assert_eq!(
+        values["global"]["basicAuthSecret"]["refreshToken"],
+        Value::from("hush")
+    );
     // a Secret of another name is another Secret
     let other = old.replace("blue-cluster-values", "green-cluster-values");
     place.write("mine.yaml", &other);
@@ -146,7 +202,8 @@ fn the_values_of_a_cluster_of_giant_swarm_keep_what_its_provider_needs() {
     assert_eq!(place.read("mine.yaml"), other);
 }
 
-/// The commands of a machine as TKG itself makes them for a cluster behind a proxy, with commands of the user's.
+/// The commands of a machine as TKG itself makes them for a cluster behind a proxy, with commands
+/// of the user's.
 const WORKERS: &str = "\
 apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
 kind: KubeadmConfigTemplate
@@ -186,13 +243,22 @@ fn commands_of_machines_stand_where_they_have_an_effect() {
     place.write("mine.yaml", &old);
     into(&place, "tkg", &[]);
     let new = place.read("mine.yaml");
-    let set =
-        ["Environment=\"HTTP_PROXY", "Environment=\"NO_PROXY", "content:", "- content:", "- export NO_PROXY"];
+    let set = [
+        "Environment=\"HTTP_PROXY",
+        "Environment=\"NO_PROXY",
+        "content:",
+        "- content:",
+        "- export NO_PROXY",
+    ];
     keeps(&old, &new, &set);
     let document: Value = serde_yaml::from_str(&new).unwrap();
     let spec = &document["spec"]["template"]["spec"];
-    let commands: Vec<&str> =
-        spec["preKubeadmCommands"].as_sequence().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    let commands: Vec<&str> = spec["preKubeadmCommands"]
+        .as_sequence()
+        .unwrap()
+        .iter()
+        .map(|one| one.as_str().unwrap())
+        .collect();
     let at = |start: &str| {
         commands
             .iter()
@@ -212,16 +278,24 @@ fn commands_of_machines_stand_where_they_have_an_effect() {
     assert!(order.map(at).is_sorted(), "{commands:#?}");
     assert_eq!(commands.last(), Some(&"touch /run/ready"));
     assert_eq!(
-        commands.iter().filter(|one| one.starts_with("systemctl restart")).count(),
+        commands
+            .iter()
+            .filter(|one| one.starts_with("systemctl restart"))
+            .count(),
         1,
         "{commands:#?}"
     );
     assert!(
-        commands[at("export NO_PROXY")].starts_with("export NO_PROXY='vc.corp.example,.svc.cluster.local,")
+        commands[at("export NO_PROXY")]
+            .starts_with("export NO_PROXY='vc.corp.example,.svc.cluster.local,")
     );
     let file = |path: &str| {
         let files = spec["files"].as_sequence().unwrap();
-        files.iter().find(|file| file["path"] == path).unwrap_or_else(|| panic!("{path}: {files:?}")).clone()
+        files
+            .iter()
+            .find(|file| file["path"] == path)
+            .unwrap_or_else(|| panic!("{path}: {files:?}"))
+            .clone()
     };
     let drop_in = file("/etc/systemd/system/containerd.service.d/http-proxy.conf");
     let unit = drop_in["content"].as_str().unwrap().to_owned();
@@ -229,11 +303,19 @@ fn commands_of_machines_stand_where_they_have_an_effect() {
         unit.contains("LimitNOFILE=1048576\n") && unit.contains("HTTPS_PROXY=http://10.0.0.1:3128"),
         "{unit}"
     );
-    assert!(unit.contains("NO_PROXY=vc.corp.example,.svc.cluster.local,"), "{unit}");
+    assert!(
+        unit.contains("NO_PROXY=vc.corp.example,.svc.cluster.local,"),
+        "{unit}"
+    );
     // the file says that its content is in base64, so it is, and both certificates are in it
     let authority = file("/etc/containerd/registry.corp.example.crt");
-    let content = STANDARD.decode(authority["content"].as_str().unwrap()).unwrap();
-    assert_eq!(String::from_utf8(content).unwrap(), OTHER.to_owned() + CERTIFICATE);
+    let content = STANDARD
+        .decode(authority["content"].as_str().unwrap())
+        .unwrap();
+    assert_eq!(
+        String::from_utf8(content).unwrap(),
+        OTHER.to_owned() + CERTIFICATE
+    );
     assert!(into(&place, "tkg", &[]).contains("has all of it already"));
 }
 
@@ -246,8 +328,14 @@ fn commands_in_another_order_are_refused_with_those_to_insert() {
     place.write("mine.yaml", commands);
     into(&place, "tkg", &[]);
     let document: Value = serde_yaml::from_str(&place.read("mine.yaml")).unwrap();
-    let list = document["spec"]["template"]["spec"]["preKubeadmCommands"].as_sequence().unwrap().clone();
-    assert_eq!(list.last(), Some(&Value::from("systemctl restart containerd")));
+    let list = document["spec"]["template"]["spec"]["preKubeadmCommands"]
+        .as_sequence()
+        .unwrap()
+        .clone();
+    assert_eq!(
+        list.last(),
+        Some(&Value::from("systemctl restart containerd"))
+    );
     let crossed = commands.replace(
         "      - systemctl start containerd\n",
         "      - sed -i 's|\".*/pause|\"old.test/pause|' /etc/containerd/config.toml\n      - export HTTPS_PROXY=x\n      \
@@ -255,7 +343,10 @@ fn commands_in_another_order_are_refused_with_those_to_insert() {
     );
     place.write("mine.yaml", &crossed);
     let said = not_into(&place, "tkg", &[]);
-    assert!(said.contains("preKubeadmCommands has some of these items in another order"), "{said}");
+    assert!(
+        said.contains("preKubeadmCommands has some of these items in another order"),
+        "{said}"
+    );
     assert!(
         said.contains("- \"systemctl stop containerd\"\n") && place.read("mine.yaml") == crossed,
         "{said}"
@@ -266,8 +357,9 @@ fn commands_in_another_order_are_refused_with_those_to_insert() {
 fn a_text_that_cannot_be_merged_is_refused_without_replace() {
     let place = tkg();
     // ytt's template, as in a repository of templates: it is no YAML before ytt ran
-    let old =
-        cpi_secret("#@ load(\"@ytt:data\", \"data\")\n#@data/values\n---\nvsphereCPI:\n  {{ mine }}\n  x\n");
+    let old = cpi_secret(
+        "#@ load(\"@ytt:data\", \"data\")\n#@data/values\n---\nvsphereCPI:\n  {{ mine }}\n  x\n",
+    );
     place.write("mine.yaml", &old);
     let said = not_into(&place, "tkg", &[]);
     assert_eq!(place.read("mine.yaml"), old);
@@ -280,10 +372,18 @@ fn a_text_that_cannot_be_merged_is_refused_without_replace() {
         assert!(said.contains(part), "{said}");
     }
     let diff = into(&place, "tkg", &["--replace", "--diff"]);
-    assert!(diff.contains("\n-      {{ mine }}\n") || diff.contains("\n-      ***\n"), "{diff}");
+    assert!(
+        diff.contains("\n-      {{ mine }}\n") || diff.contains("\n-      ***\n"),
+        "{diff}"
+    );
     into(&place, "tkg", &["--replace"]);
     let secret: Value = serde_yaml::from_str(&place.read("mine.yaml")).unwrap();
-    assert!(secret["stringData"]["values.yaml"].as_str().unwrap().contains("http_proxy"));
+    assert!(
+        secret["stringData"]["values.yaml"]
+            .as_str()
+            .unwrap()
+            .contains("http_proxy")
+    );
     // the flags are those of --into
     for flag in ["--diff", "--replace"] {
         let run = place
@@ -297,8 +397,7 @@ fn a_text_that_cannot_be_merged_is_refused_without_replace() {
 
 #[test]
 fn accounts_and_authorities_of_others_stay() {
-    let site =
-        "registry: {address: r.test, ca: ca.crt, credentials: {file: account}}\nconsumers: [kubermatic]\n";
+    let site = "registry: {address: r.test, ca: ca.crt, credentials: {file: account}}\nconsumers: [kubermatic]\n";
     let place = place(site, &[]);
     place.write("ca.crt", CERTIFICATE);
     place.write("account", "puller:secret\n");
@@ -310,7 +409,10 @@ fn accounts_and_authorities_of_others_stay() {
     );
     place.write("mine.yaml", &old);
     let diff = into(&place, "kubermatic", &["--diff"]);
-    assert!(!diff.contains("aHVzaA==") && !diff.contains("cHVsbGVyOnNlY3JldA=="), "{diff}");
+    assert!(
+        !diff.contains("aHVzaA==") && !diff.contains("cHVsbGVyOnNlY3JldA=="),
+        "{diff}"
+    );
     into(&place, "kubermatic", &[]);
     let new = place.read("mine.yaml");
     let documents: Vec<Value> = serde_yaml::Deserializer::from_str(&new)
@@ -318,9 +420,18 @@ fn accounts_and_authorities_of_others_stay() {
         .collect();
     let accounts: Value =
         serde_yaml::from_str(documents[0]["spec"]["imagePullSecret"].as_str().unwrap()).unwrap();
-    assert_eq!(accounts["auths"]["quay.io"]["auth"], Value::from("aHVzaA=="));
-    assert_eq!(accounts["auths"]["r.test"]["auth"], Value::from("cHVsbGVyOnNlY3JldA=="));
-    assert_eq!(documents[1]["data"]["ca-bundle.pem"], Value::from(OTHER.to_owned() + CERTIFICATE));
+    assert_eq!(
+        accounts["auths"]["quay.io"]["auth"],
+        Value::from("aHVzaA==")
+    );
+    assert_eq!(
+        accounts["auths"]["r.test"]["auth"],
+        Value::from("cHVsbGVyOnNlY3JldA==")
+    );
+    assert_eq!(
+        documents[1]["data"]["ca-bundle.pem"],
+        Value::from(OTHER.to_owned() + CERTIFICATE)
+    );
 }
 
 /// A Seed as the CRD wants it: each datacenter has a `spec`.
@@ -339,19 +450,38 @@ fn the_datacenters_of_a_seed_are_set_up_and_none_is_made_up() {
     assert!(datacenters()["dc-2"]["node"].is_null());
     into(&place, "kubermatic", &[]);
     let all = datacenters();
-    let names: Vec<&str> = all.as_mapping().unwrap().keys().filter_map(Value::as_str).collect();
+    let names: Vec<&str> = all
+        .as_mapping()
+        .unwrap()
+        .keys()
+        .filter_map(Value::as_str)
+        .collect();
     assert_eq!(names, ["dc-1", "dc-2"]);
     for (name, datacenter) in all.as_mapping().unwrap() {
         assert!(datacenter["spec"].is_mapping(), "{name:?}");
-        assert_eq!(datacenter["node"]["httpProxy"], Value::from("http://10.0.0.1:3128"));
+        assert_eq!(
+            datacenter["node"]["httpProxy"],
+            Value::from("http://10.0.0.1:3128")
+        );
     }
-    assert!(all["dc-1"]["node"]["noProxy"].as_str().unwrap().starts_with("mine.test,"), "{all:?}");
+    assert!(
+        all["dc-1"]["node"]["noProxy"]
+            .as_str()
+            .unwrap()
+            .starts_with("mine.test,"),
+        "{all:?}"
+    );
     keeps(old, &place.read("mine.yaml"), &["node: {noProxy"]);
     let said = not_into(&place, "kubermatic", &["--set", "datacenter=dc-3"]);
-    assert!(said.contains("no datacenter dc-3, but dc-1, dc-2"), "{said}");
+    assert!(
+        said.contains("no datacenter dc-3, but dc-1, dc-2"),
+        "{said}"
+    );
     // without --into there is nothing to look at
     let told = place.ok(&["render", "kubermatic", "--site", "site.yaml", "-o", "out"]);
-    assert!(told.contains("seed.yaml") && place.read("out/seed.yaml").contains("\n    datacenter:\n"));
+    assert!(
+        told.contains("seed.yaml") && place.read("out/seed.yaml").contains("\n    datacenter:\n")
+    );
 }
 
 #[test]
@@ -362,17 +492,36 @@ fn what_has_a_use_without_registry_or_lock_needs_none() {
     for (platform, set) in [
         ("systemd", &[][..]),
         ("kubelet", &[]),
-        ("giantswarm", &["--set", "cluster=a", "--set", "namespace=b"]),
+        (
+            "giantswarm",
+            &["--set", "cluster=a", "--set", "namespace=b"],
+        ),
     ] {
-        place.ok(&[&["render", platform, "--site", "site.yaml", "-o", platform], set].concat());
+        place.ok(&[
+            &["render", platform, "--site", "site.yaml", "-o", platform],
+            set,
+        ]
+        .concat());
     }
     let unit = place.read("systemd/etc/systemd/system/containerd.service.d/http-proxy.conf");
-    assert!(unit.contains("Environment=\"NO_PROXY=a.test,svc,127.0.0.1,localhost\"\n"), "{unit}");
-    assert_eq!(place.ok(&["render", "no-proxy", "--site", "site.yaml"]), "a.test,svc,127.0.0.1,localhost\n");
+    assert!(
+        unit.contains("Environment=\"NO_PROXY=a.test,svc,127.0.0.1,localhost\"\n"),
+        "{unit}"
+    );
+    assert_eq!(
+        place.ok(&["render", "no-proxy", "--site", "site.yaml"]),
+        "a.test,svc,127.0.0.1,localhost\n"
+    );
     let told = refused(&place, 2, &["kubeadm"]);
-    assert!(told.contains("name a lock") || told.contains("where to?"), "{told}");
+    assert!(
+        told.contains("name a lock") || told.contains("where to?"),
+        "{told}"
+    );
     // variables of TKG follow from the site
-    place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{TKG}"));
+    place.write(
+        "site.yaml",
+        format!("apiVersion: landfall/v1\nkind: Site\n{TKG}"),
+    );
     place.write("ca.crt", CERTIFICATE);
     let told = place.ok(&["render", "tkg", "--site", "site.yaml", "-o", "tkg"]);
     assert!(

@@ -1,5 +1,6 @@
-//! `landfall render PLATFORM`: each platform's files, byte for byte, by the files in `tests/data/platforms/`. Run with
-//! `LANDFALL_WRITE_GOLDEN=1` to write these anew, and read the difference.
+//! `landfall render PLATFORM`: each platform's files, byte for byte, by the files in
+//! `tests/data/platforms/`. Run with `LANDFALL_WRITE_GOLDEN=1` to write these anew, and read the
+//! difference.
 
 mod both_sites;
 mod common;
@@ -33,28 +34,38 @@ pub fn lock(images: &[&str]) -> String {
     };
     let mut images = images.to_vec();
     images.sort_unstable();
-    format!("version: 1\nimages:\n{}", images.iter().map(line).collect::<String>())
+    format!(
+        "version: 1\nimages:\n{}",
+        images.iter().map(line).collect::<String>()
+    )
 }
 
 /// A place with `site.yaml` (without its first two lines) and a lock of `images`.
 pub fn place(site: &str, images: &[&str]) -> Place {
     let place = Place::new();
-    place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{site}"));
+    place.write(
+        "site.yaml",
+        format!("apiVersion: landfall/v1\nkind: Site\n{site}"),
+    );
     place.write("landfall.lock", lock(images));
     place
 }
 
-/// What `landfall render ARGS --site site.yaml -o out` says in `place`, where it ends with `exit` and writes nothing.
+/// What `landfall render ARGS --site site.yaml -o out` says in `place`, where it ends with `exit`
+/// and writes nothing.
 pub fn refused(place: &Place, exit: i32, args: &[&str]) -> String {
     let args = [&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat();
     let run = place.command().args(&args).output().unwrap();
     let told = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert!(run.status.code() == Some(exit) && !place.path("out").exists(), "{args:?}: {told}");
+    assert!(
+        run.status.code() == Some(exit) && !place.path("out").exists(),
+        "{args:?}: {told}"
+    );
     told
 }
 
-/// Runs `landfall render ARGS --site site.yaml -o out` in `place`, and compares what it prints and every file that it
-/// writes, modes included, with `tests/data/platforms/NAME/`.
+/// Runs `landfall render ARGS --site site.yaml -o out` in `place`, and compares what it prints and
+/// every file that it writes, modes included, with `tests/data/platforms/NAME/`.
 pub fn golden(place: &Place, name: &str, args: &[&str]) {
     let printed = place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat());
     let mut made = files(&place.path("out"));
@@ -64,7 +75,9 @@ pub fn golden(place: &Place, name: &str, args: &[&str]) {
 
 /// Compares what was made with the files of `tests/data/platforms/NAME/`.
 pub fn compare(made: &BTreeMap<PathBuf, String>, name: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/platforms").join(name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data/platforms")
+        .join(name);
     if std::env::var_os("LANDFALL_WRITE_GOLDEN").is_some() {
         let _ = std::fs::remove_dir_all(&folder);
         for (path, text) in made {
@@ -99,16 +112,20 @@ pub fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// The entries of a NO_PROXY as a set, without dots at their starts: in these documents their order is free.
+/// The entries of a NO_PROXY as a set, without dots at their starts: in these documents their order
+/// is free.
 pub fn entries(list: &str) -> BTreeSet<String> {
-    list.split(',').map(|entry| entry.trim().trim_start_matches('.').to_owned()).collect()
+    list.split(',')
+        .map(|entry| entry.trim().trim_start_matches('.').to_owned())
+        .collect()
 }
 
 /// The values of `Environment=` lines, by their names.
 pub fn environment(unit: &str) -> BTreeMap<String, String> {
     let line = |line: &str| {
         let pair = line.strip_prefix("Environment=\"")?.strip_suffix('"')?;
-        pair.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
+        pair.split_once('=')
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
     };
     unit.lines().filter_map(line).collect()
 }

@@ -28,20 +28,39 @@ fn the_recipes_bring_every_file_with_its_mode() {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_landfall"), place.path("bin/landfall")).unwrap();
     let page = include_str!("../../../docs/nodes.md");
     let mut said = String::new();
-    for script in page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+    for script in page
+        .split("```sh\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+    {
         let mut shell = place.clean("sh");
-        let path = format!("{}:{}", place.path("bin").display(), std::env::var("PATH").unwrap_or_default());
+        let path = format!(
+            "{}:{}",
+            place.path("bin").display(),
+            std::env::var("PATH").unwrap_or_default()
+        );
         shell.args(["-ec", script]).env("PATH", path);
         said += &String::from_utf8_lossy(&run(&mut shell));
     }
-    assert!(said.contains("bad failed") && !said.contains("one failed"), "{said}");
+    assert!(
+        said.contains("bad failed") && !said.contains("one failed"),
+        "{said}"
+    );
     let made = files(&place.path("node/etc"));
-    for file in ["quay.io/hosts.toml", "landfall.sources.d/landfall.sources", "apt.conf.d/99landfall"] {
-        assert!(made.keys().any(|path| path.ends_with(file)), "{file}: {made:?}");
+    for file in [
+        "quay.io/hosts.toml",
+        "landfall.sources.d/landfall.sources",
+        "apt.conf.d/99landfall",
+    ] {
+        assert!(
+            made.keys().any(|path| path.ends_with(file)),
+            "{file}: {made:?}"
+        );
     }
-    let user_data: serde_json::Value =
-        serde_json::to_value(serde_yaml::from_str::<serde_yaml::Value>(&place.read("user-data")).unwrap())
-            .unwrap();
+    let user_data: serde_json::Value = serde_json::to_value(
+        serde_yaml::from_str::<serde_yaml::Value>(&place.read("user-data")).unwrap(),
+    )
+    .unwrap();
     let written = user_data["write_files"].as_array().unwrap();
     assert_eq!(written.len(), made.len());
     for (path, text) in &made {
@@ -54,19 +73,36 @@ fn the_recipes_bring_every_file_with_its_mode() {
             assert_eq!(mode(node), mode("node"), "{}", path.display());
         }
         let there = format!("/etc/{}", path.display());
-        let entry = written.iter().find(|entry| entry["path"] == *there).unwrap();
-        assert_eq!(entry["permissions"], format!("{:04o}", mode("node")), "{there}");
+        let entry = written
+            .iter()
+            .find(|entry| entry["path"] == *there)
+            .unwrap();
+        assert_eq!(
+            entry["permissions"],
+            format!("{:04o}", mode("node")),
+            "{there}"
+        );
     }
 }
 
 #[test]
 fn the_playbook_copies_what_is_rendered_and_keeps_modes() {
     let page = include_str!("../../../docs/nodes.md");
-    let playbook = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let playbook = page
+        .split("```yaml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .unwrap();
     let plays: serde_yaml::Value = serde_yaml::from_str(playbook).unwrap();
     let copy = &plays[0]["tasks"][0]["ansible.builtin.copy"];
-    assert_eq!((&copy["src"], &copy["dest"]), (&"node/etc/".into(), &"/etc/".into()));
+    assert_eq!(
+        (&copy["src"], &copy["dest"]),
+        (&"node/etc/".into(), &"/etc/".into())
+    );
     assert_eq!(copy["mode"], "preserve");
     // what is notified is there
-    assert_eq!(plays[0]["tasks"][0]["notify"], plays[0]["handlers"][0]["name"]);
+    assert_eq!(
+        plays[0]["tasks"][0]["notify"],
+        plays[0]["handlers"][0]["name"]
+    );
 }

@@ -1,4 +1,5 @@
-//! Platforms that set up machines: they get the sources of the locked packages that `render apt` and `render yum` write.
+//! Platforms that set up machines: they get the sources of the locked packages that `render apt`
+//! and `render yum` write.
 
 use super::kubermatic::files as files_of_profile;
 use super::{files, place};
@@ -10,12 +11,25 @@ const SITE: &str = "registry: {address: r.test}\nfiles: http://files.test/up\n";
 const APT: &str = "etc/apt/landfall.sources.d/landfall.sources";
 const YUM: &str = "etc/dnf/dnf.conf";
 
-/// A place with a lock that has a set of apt and one of yum, and with what `render` writes for each below its word.
+/// A place with a lock that has a set of apt and one of yum, and with what `render` writes for each
+/// below its word.
 fn machines() -> Place {
     let place = place(SITE, &[]);
-    place.write("landfall.lock", include_str!("../../data/packages/machines.lock"));
+    place.write(
+        "landfall.lock",
+        include_str!("../../data/packages/machines.lock"),
+    );
     place.ok(&["render", "apt", "--site", "site.yaml", "-o", "apt"]);
-    place.ok(&["render", "yum", "--set", "others=off", "--site", "site.yaml", "-o", "yum"]);
+    place.ok(&[
+        "render",
+        "yum",
+        "--set",
+        "others=off",
+        "--site",
+        "site.yaml",
+        "-o",
+        "yum",
+    ]);
     place
 }
 
@@ -26,24 +40,48 @@ fn on_machine(place: &Place, folder: &str) -> BTreeMap<String, String> {
         Some((first, rest)) if first.starts_with("# Written by") => rest.to_owned(),
         _ => text,
     };
-    made.into_iter().map(|(path, text)| (format!("/{}", path.display()), without(text))).collect()
+    made.into_iter()
+        .map(|(path, text)| (format!("/{}", path.display()), without(text)))
+        .collect()
 }
 
 #[test]
 fn machines_of_cluster_api_take_the_set_that_is_theirs() {
     let place = machines();
     let render = |set: &[&str]| {
-        let args = ["render", "capi", "--set", "cluster=blue", "--site", "site.yaml", "-o", "out"];
+        let args = [
+            "render",
+            "capi",
+            "--set",
+            "cluster=blue",
+            "--site",
+            "site.yaml",
+            "-o",
+            "out",
+        ];
         let told = place.ok(&[&args, set].concat());
-        let read = |file: &str| serde_yaml::from_str::<Value>(&place.read(&format!("out/{file}"))).unwrap();
+        let read = |file: &str| {
+            serde_yaml::from_str::<Value>(&place.read(&format!("out/{file}"))).unwrap()
+        };
         let texts = read("secret.yaml")["stringData"].clone();
-        let workers = read("kubeadm-config-template.yaml")["spec"]["template"]["spec"]["files"].clone();
-        let control = read("kubeadm-control-plane.yaml")["spec"]["kubeadmConfigSpec"]["files"].clone();
+        let workers =
+            read("kubeadm-config-template.yaml")["spec"]["template"]["spec"]["files"].clone();
+        let control =
+            read("kubeadm-control-plane.yaml")["spec"]["kubeadmConfigSpec"]["files"].clone();
         let file = |file: &Value| {
             let key = &file["contentFrom"]["secret"]["key"];
-            (file["path"].as_str().unwrap().to_owned(), texts[key].as_str().unwrap().to_owned())
+            (
+                file["path"].as_str().unwrap().to_owned(),
+                texts[key].as_str().unwrap().to_owned(),
+            )
         };
-        let by_path = |list: &Value| list.as_sequence().unwrap().iter().map(file).collect::<BTreeMap<_, _>>();
+        let by_path = |list: &Value| {
+            list.as_sequence()
+                .unwrap()
+                .iter()
+                .map(file)
+                .collect::<BTreeMap<_, _>>()
+        };
         assert_eq!(by_path(&workers), by_path(&control));
         (told, by_path(&workers))
     };
@@ -54,7 +92,12 @@ fn machines_of_cluster_api_take_the_set_that_is_theirs() {
         for (path, text) in expected {
             assert_eq!(there[&path], text, "{path}");
         }
-        assert!(on_machine(&place, other).keys().all(|path| !there.contains_key(path)), "{there:?}");
+        assert!(
+            on_machine(&place, other)
+                .keys()
+                .all(|path| !there.contains_key(path)),
+            "{there:?}"
+        );
     }
     let (told, there) = render(&[]);
     assert!(
@@ -79,17 +122,35 @@ fn machines_of_cluster_api_take_the_set_that_is_theirs() {
     ];
     let run = place.command().args(wrong).output().unwrap();
     let told = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert!(run.status.code() == Some(2) && told.contains("the lock has apt:nodes, yum:nodes"), "{told}");
+    assert!(
+        run.status.code() == Some(2) && told.contains("the lock has apt:nodes, yum:nodes"),
+        "{told}"
+    );
 }
 
 #[test]
 fn profiles_of_kkp_take_the_set_of_their_operating_system() {
     let place = machines();
-    place.write("site.yaml", place.read("site.yaml") + "consumers: [kubermatic]\n");
+    place.write(
+        "site.yaml",
+        place.read("site.yaml") + "consumers: [kubermatic]\n",
+    );
     let profile = include_str!("../../data/osp-example.yaml");
     let render = |system: &str| {
-        place.write("osp.yaml", profile.replace("osName: \"ubuntu\"", &format!("osName: {system}")));
-        place.ok(&["render", "kubermatic", "--osp", "osp.yaml", "--site", "site.yaml", "-o", "out"])
+        place.write(
+            "osp.yaml",
+            profile.replace("osName: \"ubuntu\"", &format!("osName: {system}")),
+        );
+        place.ok(&[
+            "render",
+            "kubermatic",
+            "--osp",
+            "osp.yaml",
+            "--site",
+            "site.yaml",
+            "-o",
+            "out",
+        ])
     };
     for (system, set, other) in [("ubuntu", "apt", YUM), ("rockylinux", "yum", APT)] {
         let told = render(system);
@@ -103,9 +164,18 @@ fn profiles_of_kkp_take_the_set_of_their_operating_system() {
     // no set is for it, so its packages come from elsewhere
     let told = render("flatcar");
     assert!(told.contains("osp-example installs packages"), "{told}");
-    assert!(!place.read("out/osp-example-landfall.yaml").contains("landfall.sources"));
+    assert!(
+        !place
+            .read("out/osp-example-landfall.yaml")
+            .contains("landfall.sources")
+    );
     // nobody has them
-    place.write("site.yaml", place.read("site.yaml").replace("files: http://files.test/up\n", ""));
+    place.write(
+        "site.yaml",
+        place
+            .read("site.yaml")
+            .replace("files: http://files.test/up\n", ""),
+    );
     let told = render("ubuntu");
     assert!(
         told.contains("nothing says where machines find the packages of apt:nodes; add `files:"),

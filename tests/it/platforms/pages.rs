@@ -1,4 +1,5 @@
-//! The commands of docs/platforms/ run as they are written there, at a site that every platform can do with.
+//! The commands of docs/platforms/ run as they are written there, at a site that every platform can
+//! do with.
 
 use super::place;
 use std::path::Path;
@@ -14,10 +15,22 @@ fn every_command_of_a_page_runs() {
     let mut ran = Vec::new();
     for page in std::fs::read_dir(folder).unwrap() {
         let page = std::fs::read_to_string(page.unwrap().path()).unwrap();
-        let blocks = page.split("```sh\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0));
-        for line in blocks.flat_map(str::lines).filter_map(|line| line.strip_prefix("landfall render ")) {
-            let place = place(SITE, &["docker.io/library/nginx:1.27", "registry.k8s.io/pause:3.10"]);
-            place.write("osp-ubuntu.yaml", include_str!("../../data/osp-example.yaml"));
+        let blocks = page
+            .split("```sh\n")
+            .skip(1)
+            .filter_map(|rest| Some(rest.split_once("```")?.0));
+        for line in blocks
+            .flat_map(str::lines)
+            .filter_map(|line| line.strip_prefix("landfall render "))
+        {
+            let place = place(
+                SITE,
+                &["docker.io/library/nginx:1.27", "registry.k8s.io/pause:3.10"],
+            );
+            place.write(
+                "osp-ubuntu.yaml",
+                include_str!("../../data/osp-example.yaml"),
+            );
             let words: Vec<&str> = line.split_whitespace().collect();
             place.ok(&[&["render"], &words[..]].concat());
             ran.push(words[0].to_owned());

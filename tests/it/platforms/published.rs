@@ -1,5 +1,5 @@
-//! Kubernetes kinds in the golden files have fields that their publishers know, with values of their types:
-//! `tests/data/published-fields.yaml` lists them.
+//! Kubernetes kinds in the golden files have fields that their publishers know, with values of
+//! their types: `tests/data/published-fields.yaml` lists them.
 
 use serde::Deserialize;
 use serde_yaml::Value;
@@ -9,25 +9,38 @@ use std::path::Path;
 /// Each field of a kind by its path, with its type.
 type Fields = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The paths and types of all values below `value` at `path`. Keys below a path that has `*` are any.
+/// The paths and types of all values below `value` at `path`. Keys below a path that has `*` are
+/// any.
 fn fields(
     value: &Value,
     path: &str,
     known: &BTreeMap<String, String>,
     found: &mut Vec<(String, &'static str)>,
 ) {
-    let joined = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    let joined = |key: &str| {
+        if path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{path}.{key}")
+        }
+    };
     match value {
         Value::Mapping(map) => {
             let any = joined("*");
             let is_free = known.keys().any(|known| known.starts_with(&any));
             for (key, value) in map {
-                let key = if is_free { any.clone() } else { joined(key.as_str().unwrap()) };
+                let key = if is_free {
+                    any.clone()
+                } else {
+                    joined(key.as_str().unwrap())
+                };
                 fields(value, &key, known, found);
             }
         }
         Value::Sequence(items) => {
-            items.iter().for_each(|item| fields(item, &format!("{path}[]"), known, found));
+            items
+                .iter()
+                .for_each(|item| fields(item, &format!("{path}[]"), known, found));
         }
         Value::String(_) => found.push((path.to_owned(), "text")),
         Value::Bool(_) => found.push((path.to_owned(), "truth")),
@@ -40,21 +53,34 @@ fn published() -> Fields {
     serde_yaml::from_str(include_str!("../../data/published-fields.yaml")).unwrap()
 }
 
-/// Demands that all values of `document` are fields of its kind as it is published, of their types. Returns whether the kind
-/// is known here.
+/// Demands that all values of `document` are fields of its kind as it is published, of their types.
+/// Returns whether the kind is known here.
 fn has_published_fields(document: &Value, published: &Fields, file: &str) -> bool {
-    let Some(known) = document["kind"].as_str().and_then(|kind| published.get(kind)) else { return false };
+    let Some(known) = document["kind"]
+        .as_str()
+        .and_then(|kind| published.get(kind))
+    else {
+        return false;
+    };
     let mut found = Vec::new();
     fields(document, "", known, &mut found);
     for (field, of_type) in found {
-        assert_eq!(known.get(&field).map(String::as_str), Some(of_type), "{file}: {field}");
+        assert_eq!(
+            known.get(&field).map(String::as_str),
+            Some(of_type),
+            "{file}: {field}"
+        );
     }
     true
 }
 
 /// The same of a document whose kind must be known.
 pub fn assert_published(document: &Value, file: &str) {
-    assert!(has_published_fields(document, &published(), file), "{file}: {:?}", document["kind"]);
+    assert!(
+        has_published_fields(document, &published(), file),
+        "{file}: {:?}",
+        document["kind"]
+    );
 }
 
 #[test]
@@ -68,7 +94,11 @@ fn rendered_kinds_have_published_fields_alone() {
         }
         for document in serde_yaml::Deserializer::from_str(&text) {
             let document = Value::deserialize(document).unwrap();
-            kinds += usize::from(has_published_fields(&document, &published, &path.display().to_string()));
+            kinds += usize::from(has_published_fields(
+                &document,
+                &published,
+                &path.display().to_string(),
+            ));
         }
     }
     assert!(kinds > 20, "{kinds}");

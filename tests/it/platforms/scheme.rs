@@ -1,4 +1,5 @@
-//! A registry whose scheme nothing says: landfall may have found plain http by probing, and nodes ask by https.
+//! A registry whose scheme nothing says: landfall may have found plain http by probing, and nodes
+//! ask by https.
 
 use super::place;
 
@@ -18,8 +19,7 @@ const PLATFORMS: [&[&str]; 12] = [
     &["tkg", "--set", "cluster=c", "--set", "namespace=n"],
 ];
 
-const NOTE: &str =
-    "by https, and must trust its certificate; if it speaks plain http, set registry.plainHTTP: true";
+const NOTE: &str = "by https, and must trust its certificate; if it speaks plain http, set registry.plainHTTP: true";
 
 #[test]
 fn whoever_makes_nodes_ask_the_registry_says_that_they_do_so_by_https() {
@@ -32,7 +32,10 @@ fn whoever_makes_nodes_ask_the_registry_says_that_they_do_so_by_https() {
         assert_eq!(told.matches(NOTE).count(), 1, "{args:?}: {told}");
         // who says it, or has a name that is never probed, needs no note
         if args[0] != "tkg" {
-            let told = render("registry: {address: \"172.20.0.2:5000\", plainHTTP: true}\n", args);
+            let told = render(
+                "registry: {address: \"172.20.0.2:5000\", plainHTTP: true}\n",
+                args,
+            );
             assert!(!told.contains(NOTE), "{args:?}: {told}");
         }
         let told = render("registry: {address: \"registry.test:5000\"}\n", args);

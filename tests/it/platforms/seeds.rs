@@ -1,4 +1,5 @@
-//! The documents that the product grew from: what each of them shows, value by value, from one site file.
+//! The documents that the product grew from: what each of them shows, value by value, from one site
+//! file.
 
 use super::{entries, place};
 use crate::support::Place;
@@ -15,10 +16,11 @@ pub(super) fn render(place: &Place, args: &[&str]) {
 
 /// The value at `path`, parts separated by blanks.
 pub(super) fn at<'v>(value: &'v Value, path: &str) -> &'v Value {
-    path.split(' ').fold(value, |value, part| match part.parse::<usize>() {
-        Ok(index) => &value[index],
-        Err(_) => &value[part],
-    })
+    path.split(' ')
+        .fold(value, |value, part| match part.parse::<usize>() {
+            Ok(index) => &value[index],
+            Err(_) => &value[part],
+        })
 }
 
 /// A Secret's text under `key`, read as YAML.
@@ -29,7 +31,10 @@ fn inner(secret: &Value, key: &str) -> Value {
 /// A place with the site that is shipped for `family`, and a lock of `images`.
 pub(super) fn shipped(family: &str, images: &[&str]) -> Place {
     let place = place("", images);
-    let site = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(family).join("site.yaml");
+    let site = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("manifests")
+        .join(family)
+        .join("site.yaml");
     place.write("site.yaml", std::fs::read(site).unwrap());
     place
 }
@@ -45,15 +50,31 @@ fn tkg_has_every_value_of_the_page_on_its_proxy() {
     let place = shipped("tkg", &["projects.registry.vmware.com/tkg/pause:3.9"]);
     render(&place, &["tkg"]);
     let is = |file: &str, path: &str, expected: Value| {
-        assert_eq!(*at(&yaml(&place, &format!("cluster/{file}")), path), expected, "{file} {path}");
+        assert_eq!(
+            *at(&yaml(&place, &format!("cluster/{file}")), path),
+            expected,
+            "{file} {path}"
+        );
     };
     let text = |text: &str| Value::from(text);
     is("cluster-config.yaml", "TKG_HTTP_PROXY_ENABLED", true.into());
     is("cluster-config.yaml", "TKG_HTTP_PROXY", text("http://asdf"));
-    is("cluster-config.yaml", "TKG_HTTPS_PROXY", text("https://asdf2"));
+    is(
+        "cluster-config.yaml",
+        "TKG_HTTPS_PROXY",
+        text("https://asdf2"),
+    );
     let machines = [
-        ("kubeadm-control-plane.yaml", "spec kubeadmConfigSpec", "KubeadmControlPlane"),
-        ("kubeadm-config-template.yaml", "spec template spec", "KubeadmConfigTemplate"),
+        (
+            "kubeadm-control-plane.yaml",
+            "spec kubeadmConfigSpec",
+            "KubeadmControlPlane",
+        ),
+        (
+            "kubeadm-config-template.yaml",
+            "spec template spec",
+            "KubeadmConfigTemplate",
+        ),
     ];
     for (file, spec, kind) in machines {
         is(file, "kind", text(kind));
@@ -74,10 +95,16 @@ fn tkg_has_every_value_of_the_page_on_its_proxy() {
         );
         let spec = at(&yaml(&place, &format!("cluster/{file}")), spec).clone();
         for one in spec["files"].as_sequence().unwrap() {
-            assert_eq!((&one["owner"], &one["permissions"]), (&text("root:root"), &text("0640")));
+            assert_eq!(
+                (&one["owner"], &one["permissions"]),
+                (&text("root:root"), &text("0640"))
+            );
             let unit = one["content"].as_str().unwrap();
             let variables = super::environment(unit);
-            assert!(unit.starts_with("[Service]\n") && variables.len() == 3, "{unit}");
+            assert!(
+                unit.starts_with("[Service]\n") && variables.len() == 3,
+                "{unit}"
+            );
             assert_eq!(
                 (&*variables["HTTP_PROXY"], &*variables["HTTPS_PROXY"]),
                 ("http://asdf", "https://asdf2")
@@ -99,26 +126,53 @@ fn tkg_has_every_value_of_the_page_on_its_proxy() {
             r#"sed -i 's|".*/pause|"projects.registry.vmware.com/tkg/pause|' /etc/containerd/config.toml"#,
             "systemctl restart containerd",
         ];
-        let places: Vec<Option<usize>> =
-            shown.iter().map(|line| commands.iter().position(|one| one == line)).collect();
-        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{commands:#?}");
+        let places: Vec<Option<usize>> = shown
+            .iter()
+            .map(|line| commands.iter().position(|one| one == line))
+            .collect();
+        assert!(
+            places.iter().all(Option::is_some) && places.is_sorted(),
+            "{commands:#?}"
+        );
     }
-    is("kubeadm-config-template.yaml", "metadata name", text("cluster-md-0"));
-    is("kubeadm-config-template.yaml", "metadata namespace", text("default"));
+    is(
+        "kubeadm-config-template.yaml",
+        "metadata name",
+        text("cluster-md-0"),
+    );
+    is(
+        "kubeadm-config-template.yaml",
+        "metadata namespace",
+        text("default"),
+    );
 
-    for (part, kind, key) in [("cpi", "cloud-provider", "vsphereCPI"), ("csi", "csi", "vsphereCSI")] {
+    for (part, kind, key) in [
+        ("cpi", "cloud-provider", "vsphereCPI"),
+        ("csi", "csi", "vsphereCSI"),
+    ] {
         let file = format!("cluster/vsphere-{part}-addon.yaml");
         let secret = yaml(&place, &file);
-        assert_eq!(secret["metadata"]["name"], text(&format!("cluster-vsphere-{part}-addon")));
+        assert_eq!(
+            secret["metadata"]["name"],
+            text(&format!("cluster-vsphere-{part}-addon"))
+        );
         let annotation = format!("{kind}/vsphere-{part}");
-        assert_eq!(secret["metadata"]["annotations"]["tkg.tanzu.vmware.com/addon-type"], text(&annotation));
+        assert_eq!(
+            secret["metadata"]["annotations"]["tkg.tanzu.vmware.com/addon-type"],
+            text(&annotation)
+        );
         let labels = &secret["metadata"]["labels"];
-        assert_eq!(labels["tkg.tanzu.vmware.com/addon-name"], text(&format!("vsphere-{part}")));
+        assert_eq!(
+            labels["tkg.tanzu.vmware.com/addon-name"],
+            text(&format!("vsphere-{part}"))
+        );
         assert_eq!(labels["tkg.tanzu.vmware.com/cluster-name"], text("cluster"));
         assert_eq!(secret["type"], text("tkg.tanzu.vmware.com/addon"));
         let values = secret["stringData"]["values.yaml"].as_str().unwrap();
         assert!(
-            values.starts_with("#@data/values\n#@overlay/match-child-defaults missing_ok=True\n---\n"),
+            values.starts_with(
+                "#@data/values\n#@overlay/match-child-defaults missing_ok=True\n---\n"
+            ),
             "{values}"
         );
         let values = &inner(&secret, "values.yaml")[key];
@@ -130,11 +184,19 @@ fn tkg_has_every_value_of_the_page_on_its_proxy() {
     }
     let kapp = yaml(&place, "cluster/kapp-controller-addon.yaml");
     let labels = &kapp["metadata"]["labels"];
-    assert_eq!(labels["tkg.tanzu.vmware.com/addon-name"], text("kapp-controller"));
+    assert_eq!(
+        labels["tkg.tanzu.vmware.com/addon-name"],
+        text("kapp-controller")
+    );
     assert_eq!(labels["tkg.tanzu.vmware.com/cluster-name"], text("cluster"));
     let annotation = &kapp["metadata"]["annotations"]["tkg.tanzu.vmware.com/addon-type"];
     assert_eq!(*annotation, text("addons-management/kapp-controller"));
-    assert!(kapp["stringData"]["values.yaml"].as_str().unwrap().starts_with("#@data/values\n"));
+    assert!(
+        kapp["stringData"]["values.yaml"]
+            .as_str()
+            .unwrap()
+            .starts_with("#@data/values\n")
+    );
     let kapp = &inner(&kapp, "values.yaml")["kappController"];
     assert_eq!(kapp["namespace"], text("tkg-system"));
     assert_eq!(kapp["createNamespace"], Value::from(true));
@@ -145,18 +207,28 @@ fn tkg_has_every_value_of_the_page_on_its_proxy() {
 
     for part in ["", " dns", " etcd local"] {
         let path = format!("spec kubeadmConfigSpec clusterConfiguration{part} imageRepository");
-        is("kubeadm-control-plane.yaml", &path, text("projects.registry.vmware.com/tkg"));
+        is(
+            "kubeadm-control-plane.yaml",
+            &path,
+            text("projects.registry.vmware.com/tkg"),
+        );
     }
 
     let config = yaml(&place, "cluster/config-values.yaml");
     assert_eq!(config["metadata"]["name"], text("cluster-config-values"));
-    assert_eq!(config["metadata"]["labels"]["clusterctl.cluster.x-k8s.io/move"], text(""));
+    assert_eq!(
+        config["metadata"]["labels"]["clusterctl.cluster.x-k8s.io/move"],
+        text("")
+    );
     assert_eq!(config["type"], text("addons.cluster.x-k8s.io/resource-set"));
     let values = inner(&config, "value");
     for (name, expected) in [
         ("CLUSTER_NAME", text("cluster")),
         ("NAMESPACE", text("default")),
-        ("TKG_CUSTOM_IMAGE_REPOSITORY", text("projects.registry.vmware.com/tkg")),
+        (
+            "TKG_CUSTOM_IMAGE_REPOSITORY",
+            text("projects.registry.vmware.com/tkg"),
+        ),
         ("TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY", false.into()),
         ("TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE", text("")),
         ("TKG_HTTP_PROXY", text("http://asdf")),
@@ -180,14 +252,24 @@ fn giant_swarm_has_every_value_of_the_page_on_its_proxy() {
     };
     let set = |value: &Value| entries(value.as_str().unwrap());
     let patch = yaml(&place, "mycluster/secret-values.yaml.patch");
-    assert_eq!((&patch["proxy"]["http"], &patch["proxy"]["https"]), (&url, &url));
-    assert_eq!(set(&patch["proxy"]["noProxy"]), own("172.16.0.0/16,internal.corpdomain.net,example.com"));
+    assert_eq!(
+        (&patch["proxy"]["http"], &patch["proxy"]["https"]),
+        (&url, &url)
+    );
+    assert_eq!(
+        set(&patch["proxy"]["noProxy"]),
+        own("172.16.0.0/16,internal.corpdomain.net,example.com")
+    );
 
-    let composed =
-        own("cluster.local,100.64.0.0/13,100.96.0.0/11,178.170.32.59,172.16.0.0/16,internal.corpdomain.net,\
-                        example.com,svc,127.0.0.1,localhost");
+    let composed = own(
+        "cluster.local,100.64.0.0/13,100.96.0.0/11,178.170.32.59,172.16.0.0/16,internal.corpdomain.net,\
+                        example.com,svc,127.0.0.1,localhost",
+    );
     let secret = yaml(&place, "mycluster/cluster-values.yaml");
-    assert_eq!(secret["metadata"]["name"], Value::from("mycluster-cluster-values"));
+    assert_eq!(
+        secret["metadata"]["name"],
+        Value::from("mycluster-cluster-values")
+    );
     let values = inner(&secret, "values");
     let proxy = &values["cluster"]["proxy"];
     assert_eq!((&proxy["http"], &proxy["https"]), (&url, &url));
@@ -196,7 +278,10 @@ fn giant_swarm_has_every_value_of_the_page_on_its_proxy() {
     assert_eq!(values["env"].as_sequence().unwrap().len(), 3);
 
     let app = yaml(&place, "mycluster/app.yaml");
-    assert_eq!(app["apiVersion"], Value::from("application.giantswarm.io/v1alpha1"));
+    assert_eq!(
+        app["apiVersion"],
+        Value::from("application.giantswarm.io/v1alpha1")
+    );
     for source in ["configMap", "secret"] {
         let source = &app["spec"]["config"][source];
         assert_eq!(source["name"], Value::from("mycluster-cluster-values"));
@@ -205,10 +290,16 @@ fn giant_swarm_has_every_value_of_the_page_on_its_proxy() {
 
     // six variables in the order of the page, and the same list as the pods have
     let drop_in = yaml(&place, "mycluster/systemd-proxy.yaml");
-    assert_eq!(drop_in["metadata"]["name"], Value::from("mycluster-systemd-proxy"));
+    assert_eq!(
+        drop_in["metadata"]["name"],
+        Value::from("mycluster-systemd-proxy")
+    );
     let unit = drop_in["stringData"]["containerdProxy"].as_str().unwrap();
     let variables = super::environment(unit);
-    assert_eq!((variables.len(), entries(&variables["NO_PROXY"])), (6, composed.clone()));
+    assert_eq!(
+        (variables.len(), entries(&variables["NO_PROXY"])),
+        (6, composed.clone())
+    );
 
     let machines = |args: &[&str]| {
         render(&place, &[&["giantswarm"], args].concat());
@@ -217,20 +308,37 @@ fn giant_swarm_has_every_value_of_the_page_on_its_proxy() {
         let is_drop_in = |file: &Value| file["path"].as_str().unwrap().starts_with("/etc/systemd/");
         drop_ins.into_iter().filter(is_drop_in).collect::<Vec<_>>()
     };
-    let [containerd] = &machines(&[])[..] else { panic!("containerd alone") };
-    assert_eq!(containerd["path"], Value::from("/etc/systemd/system/containerd.service.d/http-proxy.conf"));
+    let [containerd] = &machines(&[])[..] else {
+        panic!("containerd alone")
+    };
+    assert_eq!(
+        containerd["path"],
+        Value::from("/etc/systemd/system/containerd.service.d/http-proxy.conf")
+    );
     assert_eq!(containerd["permissions"], Value::from("0600"));
     let from = &containerd["contentFrom"]["secret"];
     assert_eq!(from["name"], Value::from("mycluster-systemd-proxy"));
     assert_eq!(from["key"], Value::from("containerdProxy"));
     let both = machines(&["--set", "cloud-provider=in-tree"]);
-    assert_eq!(both[1]["path"], Value::from("/etc/systemd/system/kubelet.service.d/http-proxy.conf"));
+    assert_eq!(
+        both[1]["path"],
+        Value::from("/etc/systemd/system/kubelet.service.d/http-proxy.conf")
+    );
 
-    let kyverno = yaml(&place, "mycluster/bootstrap/kyverno-policies-connectivity.yaml");
+    let kyverno = yaml(
+        &place,
+        "mycluster/bootstrap/kyverno-policies-connectivity.yaml",
+    );
     assert_eq!(kyverno["proxy"]["enabled"], Value::from(true));
     assert_eq!(set(&kyverno["cluster"]["proxy"]["noProxy"]), composed);
-    assert_eq!(yaml(&place, "mycluster/bootstrap/cert-manager.yaml")["https_proxy"], url);
-    assert_eq!(yaml(&place, "mycluster/bootstrap/chart-operator.yaml")["cluster"]["proxy"]["https"], url);
+    assert_eq!(
+        yaml(&place, "mycluster/bootstrap/cert-manager.yaml")["https_proxy"],
+        url
+    );
+    assert_eq!(
+        yaml(&place, "mycluster/bootstrap/chart-operator.yaml")["cluster"]["proxy"]["https"],
+        url
+    );
 }
 
 /// The whitelisting page of 2019: `paths` puts Kubernetes' own images into one folder.
@@ -242,39 +350,69 @@ fn kubermatic_of_2019_has_its_node_settings() {
 consumers: [kubermatic]
 proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
 ";
-    let images = ["gcr.io/google_containers/hyperkube-amd64:v1.14.8", "k8s.gcr.io/pause:3.1"];
+    let images = [
+        "gcr.io/google_containers/hyperkube-amd64:v1.14.8",
+        "k8s.gcr.io/pause:3.1",
+    ];
     let place = place(site, &images);
-    render(&place, &["kubermatic", "--set", "version=2.12", "--set", "datacenter=dc-1"]);
+    render(
+        &place,
+        &[
+            "kubermatic",
+            "--set",
+            "version=2.12",
+            "--set",
+            "datacenter=dc-1",
+        ],
+    );
     let node = yaml(&place, "datacenters.yaml")["datacenters"]["dc-1"]["node"].clone();
     for (key, expected) in [
         ("http_proxy", "http://172.20.0.2:3128"),
         ("pause_image", "172.20.0.2:5000/kubernetes/pause:3.1"),
         // machine-controller dies on a tag here
-        ("hyperkube_image", "172.20.0.2:5000/kubernetes/hyperkube-amd64"),
+        (
+            "hyperkube_image",
+            "172.20.0.2:5000/kubernetes/hyperkube-amd64",
+        ),
     ] {
         assert_eq!(node[key], Value::from(expected), "{key}");
     }
-    assert_eq!(node["insecure_registries"][0], Value::from("172.20.0.2:5000"));
+    assert_eq!(
+        node["insecure_registries"][0],
+        Value::from("172.20.0.2:5000")
+    );
     // a mirror of containerd can put a path before a name, and take none away
     let alone = super::place(&site.replace("consumers: [kubermatic]\n", ""), &images);
     let told = super::refused(&alone, 4, &["containerd"]);
     assert!(
-        told.contains("google_containers/hyperkube-amd64") && told.contains("consumers: [containerd]"),
+        told.contains("google_containers/hyperkube-amd64")
+            && told.contains("consumers: [containerd]"),
         "{told}"
     );
 }
 
 #[test]
 fn kubeones_shipped_site_has_names_that_are_asked_for_over_tls() {
-    let images = ["registry.k8s.io/coredns/coredns:v1.12.0", "registry.k8s.io/pause:3.10"];
+    let images = [
+        "registry.k8s.io/coredns/coredns:v1.12.0",
+        "registry.k8s.io/pause:3.10",
+    ];
     let place = shipped("kubeone", &images);
     render(&place, &["kubeone"]);
     let cluster = yaml(&place, "kubeone.yaml");
-    assert_eq!(*at(&cluster, "registryConfiguration overwriteRegistry"), Value::from("172.20.0.2:5000"));
-    assert_eq!(*at(&cluster, "proxy http"), Value::from("http://192.168.52.220:3128"));
+    assert_eq!(
+        *at(&cluster, "registryConfiguration overwriteRegistry"),
+        Value::from("172.20.0.2:5000")
+    );
+    assert_eq!(
+        *at(&cluster, "proxy http"),
+        Value::from("http://192.168.52.220:3128")
+    );
     let list = entries(at(&cluster, "proxy noProxy").as_str().unwrap());
     assert!(
-        ["172.20.0.2", "10.244.0.0/16", "10.96.0.0/12"].iter().all(|one| list.contains(*one)),
+        ["172.20.0.2", "10.244.0.0/16", "10.96.0.0/12"]
+            .iter()
+            .all(|one| list.contains(*one)),
         "{list:?}"
     );
 }
@@ -285,9 +423,15 @@ fn the_shipped_site_of_cluster_api_has_a_folder_for_each_cluster() {
     render(&place, &["capi"]);
     for cluster in ["blue", "green"] {
         let secret = yaml(&place, &format!("{cluster}/secret.yaml"));
-        assert_eq!(*at(&secret, "metadata namespace"), Value::from(format!("org-{cluster}")));
+        assert_eq!(
+            *at(&secret, "metadata namespace"),
+            Value::from(format!("org-{cluster}"))
+        );
         let machines = yaml(&place, &format!("{cluster}/kubeadm-control-plane.yaml"));
-        assert_eq!(*at(&machines, "metadata name"), Value::from(format!("{cluster}-control-plane")));
+        assert_eq!(
+            *at(&machines, "metadata name"),
+            Value::from(format!("{cluster}-control-plane"))
+        );
     }
 }
 
@@ -296,7 +440,13 @@ fn a_cluster_configuration_of_tkg_becomes_a_site_and_the_same_configuration_agai
     let place = shipped("tkg", &["projects.registry.vmware.com/tkg/pause:3.9"]);
     render(&place, &["tkg"]);
     let first = yaml(&place, "cluster/cluster-config.yaml");
-    place.ok(&["import", "tkg", "out/cluster/config-values.yaml", "-o", "again"]);
+    place.ok(&[
+        "import",
+        "tkg",
+        "out/cluster/config-values.yaml",
+        "-o",
+        "again",
+    ]);
     std::fs::copy(place.path("again/site.yaml"), place.path("site.yaml")).unwrap();
     render(&place, &["tkg"]);
     let second = yaml(&place, "cluster/cluster-config.yaml");
@@ -308,7 +458,17 @@ fn a_cluster_configuration_of_tkg_becomes_a_site_and_the_same_configuration_agai
         }
     }
     // what is there stays
-    let again = ["import", "tkg", "out/cluster/config-values.yaml", "-o", "again"];
+    let again = [
+        "import",
+        "tkg",
+        "out/cluster/config-values.yaml",
+        "-o",
+        "again",
+    ];
     let run = place.command().args(again).output().unwrap();
-    assert!(run.status.code() == Some(2), "{}", String::from_utf8_lossy(&run.stderr));
+    assert!(
+        run.status.code() == Some(2),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
 }

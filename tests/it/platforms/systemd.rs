@@ -30,7 +30,17 @@ fn giant_swarms_form_has_six_variables_and_escapes_for_systemd() {
         .lines()
         .filter_map(|line| Some(line.strip_prefix("Environment=\"")?.split_once('=')?.0))
         .collect();
-    assert_eq!(names, ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"]);
+    assert_eq!(
+        names,
+        [
+            "HTTP_PROXY",
+            "http_proxy",
+            "HTTPS_PROXY",
+            "https_proxy",
+            "NO_PROXY",
+            "no_proxy"
+        ]
+    );
     let shown = "cluster.local,100.64.0.0/13,100.96.0.0/11,178.170.32.59,172.16.0.0/16,internal.corpdomain.net,\
                  example.com,svc,127.0.0.1,localhost";
     let mut expected = entries(shown);
@@ -45,9 +55,16 @@ fn tkgs_form_has_three_variables_and_the_kubelets_below_usr_lib() {
     golden(&place, "systemd-tkg", &["systemd", "--set", "form=tkg"]);
     let unit = place.read("out/usr/lib/systemd/system/kubelet.service.d/http-proxy.conf");
     let variables = environment(&unit);
-    assert_eq!(variables.keys().collect::<Vec<_>>(), ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"]);
-    assert_eq!((&*variables["HTTP_PROXY"], &*variables["HTTPS_PROXY"]), ("http://asdf", "https://asdf2"));
-    let mut expected = entries(".svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0.0/11");
+    assert_eq!(
+        variables.keys().collect::<Vec<_>>(),
+        ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"]
+    );
+    assert_eq!(
+        (&*variables["HTTP_PROXY"], &*variables["HTTPS_PROXY"]),
+        ("http://asdf", "https://asdf2")
+    );
+    let mut expected =
+        entries(".svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0.0/11");
     expected.insert("172.20.0.2".into());
     assert_eq!(entries(&variables["NO_PROXY"]), expected);
 }
@@ -63,9 +80,14 @@ fn systemd_takes_every_variable() {
     place.ok(&["render", "systemd", "--site", "site.yaml", "-o", "out"]);
     let units = place.path("out/etc/systemd/system");
     for service in ["containerd", "kubelet"] {
-        place.write(&format!("out/etc/systemd/system/{service}.service"), "[Service]\nExecStart=/bin/true\n");
+        place.write(
+            &format!("out/etc/systemd/system/{service}.service"),
+            "[Service]\nExecStart=/bin/true\n",
+        );
         let mut verify = place.clean("systemd-analyze");
-        verify.args(["verify", "--man=no"]).arg(units.join(format!("{service}.service")));
+        verify
+            .args(["verify", "--man=no"])
+            .arg(units.join(format!("{service}.service")));
         let run = verify.output().unwrap();
         assert_eq!(String::from_utf8_lossy(&run.stderr), "", "{service}");
     }

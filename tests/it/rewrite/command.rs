@@ -1,8 +1,8 @@
 //! `landfall rewrite`: the command on files.
 
 use super::{
-    DEPLOYMENT, IMAGES, KKP, Place, deployment, digest, err, lock, out, replaced, rewritten_deployment,
-    rewritten_kkp,
+    DEPLOYMENT, IMAGES, KKP, Place, deployment, digest, err, lock, out, replaced,
+    rewritten_deployment, rewritten_kkp,
 };
 use crate::support::skip;
 use std::fs;
@@ -17,7 +17,9 @@ fn a_deployment_keeps_everything_but_its_references() {
         "{}",
         err(&output)
     );
-    assert!(err(&output).contains("d.yaml:29:24: left quay.io/prometheus/node-exporter: without a tag"));
+    assert!(
+        err(&output).contains("d.yaml:29:24: left quay.io/prometheus/node-exporter: without a tag")
+    );
     assert!(!err(&output).contains("never/heard"));
 }
 
@@ -46,7 +48,10 @@ fn the_names_of_the_whitelisting_page_come_out() {
 
 #[test]
 fn a_target_that_yaml_would_misread_is_quoted() {
-    let place = Place::new(&[("x.yaml", "a: k8s.gcr.io/pause:3.1\nb: 'k8s.gcr.io/pause:3.1'\n")]);
+    let place = Place::new(&[(
+        "x.yaml",
+        "a: k8s.gcr.io/pause:3.1\nb: 'k8s.gcr.io/pause:3.1'\n",
+    )]);
     assert_eq!(
         out(&place.run(&["x.yaml", "--to", "[fd00::1]:5000"], 0)),
         "a: \"[fd00::1]:5000/kubernetes/pause:3.1\"\nb: '[fd00::1]:5000/kubernetes/pause:3.1'\n"
@@ -56,8 +61,11 @@ fn a_target_that_yaml_would_misread_is_quoted() {
 #[test]
 fn stdin_goes_to_stdout_and_nowhere_else() {
     let place = Place::new(&[]);
-    let output =
-        place.command(&["-", "--to", "r:5000"]).write_stdin("- k8s.gcr.io/pause:3.1").output().unwrap();
+    let output = place
+        .command(&["-", "--to", "r:5000"])
+        .write_stdin("- k8s.gcr.io/pause:3.1")
+        .output()
+        .unwrap();
     assert_eq!(out(&output), "- r:5000/pause:3.1");
     place.run(&["-", "--in-place"], 2);
     place.run(&["-", "site.yaml", "--check"], 2);
@@ -76,16 +84,23 @@ fn line_ends_and_byte_order_mark_stay() {
     );
     let report = place.json(&["x.yaml"], 0);
     assert_eq!(report["text"], expected);
-    let places: Vec<_> =
-        report["changes"].as_array().unwrap().iter().map(|c| (&c["line"], &c["column"])).collect();
+    let places: Vec<_> = report["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| (&c["line"], &c["column"]))
+        .collect();
     assert_eq!(places, [(&2.into(), &9.into()), (&3.into(), &9.into())]);
 }
 
 #[test]
 fn in_place_keeps_mode_and_owner_and_a_second_run_writes_nothing() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    let place =
-        Place::new(&[("t/d.yaml", &deployment()), ("t/v/values.yml", KKP), ("t/.git/x.yaml", DEPLOYMENT)]);
+    let place = Place::new(&[
+        ("t/d.yaml", &deployment()),
+        ("t/v/values.yml", KKP),
+        ("t/.git/x.yaml", DEPLOYMENT),
+    ]);
     place.put("outside.yaml", "image: k8s.gcr.io/pause:3.1\n");
     std::os::unix::fs::symlink("../outside.yaml", place.path("t/link.yaml")).unwrap();
     std::os::unix::fs::symlink("v/values.yml", place.path("t/values.yaml")).unwrap();
@@ -102,24 +117,33 @@ fn in_place_keeps_mode_and_owner_and_a_second_run_writes_nothing() {
     assert_eq!(place.read("t/d.yaml"), rewritten_deployment());
     assert_eq!(place.read("t/v/values.yml"), rewritten_kkp());
     assert_eq!(about(), before);
-    assert!(fs::symlink_metadata(place.path("t/values.yaml")).unwrap().is_symlink());
+    assert!(
+        fs::symlink_metadata(place.path("t/values.yaml"))
+            .unwrap()
+            .is_symlink()
+    );
     assert_eq!(place.read("t/.git/x.yaml"), DEPLOYMENT);
     assert_eq!(place.read("outside.yaml"), "image: k8s.gcr.io/pause:3.1\n");
-    assert!(
-        out(&output)
-            .contains("t/d.yaml:16:36: k8s.gcr.io/pause:3.1 -> 172.20.0.2:5000/kubernetes/pause:3.1\n")
-    );
+    assert!(out(&output).contains(
+        "t/d.yaml:16:36: k8s.gcr.io/pause:3.1 -> 172.20.0.2:5000/kubernetes/pause:3.1\n"
+    ));
 
     let inode = || fs::metadata(place.path("t/d.yaml")).unwrap().ino();
     let before = inode();
     let again = place.json(&["t", "-i"], 0);
-    assert_eq!((again["changes"].as_array().unwrap().len(), inode()), (0, before));
+    assert_eq!(
+        (again["changes"].as_array().unwrap().len(), inode()),
+        (0, before)
+    );
     assert_eq!(fs::read_dir(place.path("t")).unwrap().count(), 5);
 }
 
 #[test]
 fn check_exits_4_while_something_is_left_to_rewrite() {
-    let place = Place::new(&[("t/d.yaml", &deployment()), ("t/ok.json", r#"{"a": ["x", 1, null]}"#)]);
+    let place = Place::new(&[
+        ("t/d.yaml", &deployment()),
+        ("t/ok.json", r#"{"a": ["x", 1, null]}"#),
+    ]);
     let output = place.run(&["t", "--check"], 4);
     assert!(
         out(&output).contains("t/d.yaml:19:26: nginx:1.27 -> 172.20.0.2:5000/library/nginx:1.27\n"),
@@ -134,7 +158,10 @@ fn check_exits_4_while_something_is_left_to_rewrite() {
         "to": "172.20.0.2:5000/kubernetes/pause:3.1", "item": "k8s.gcr.io/pause:3.1", "position": "container",
     });
     assert_eq!(report["changes"][1], change);
-    assert_eq!(report["left"][0]["reference"], "quay.io/prometheus/node-exporter:v1.8.0");
+    assert_eq!(
+        report["left"][0]["reference"],
+        "quay.io/prometheus/node-exporter:v1.8.0"
+    );
     place.run(&["t", "--in-place"], 0);
     place.run(&["t", "--check"], 0);
 }
@@ -143,33 +170,54 @@ fn check_exits_4_while_something_is_left_to_rewrite() {
 fn the_diff_makes_the_rewritten_file() {
     let place = Place::new(&[("d.yaml", &deployment())]);
     let diff = out(&place.run(&["d.yaml", "--diff"], 0));
-    assert!(diff.starts_with("--- a/d.yaml\n+++ b/d.yaml\n@@ "), "{diff}");
+    assert!(
+        diff.starts_with("--- a/d.yaml\n+++ b/d.yaml\n@@ "),
+        "{diff}"
+    );
     let lines = |sign: &str| -> Vec<String> {
-        diff.lines().skip(2).filter_map(|line| line.strip_prefix(sign)).map(str::to_owned).collect()
+        diff.lines()
+            .skip(2)
+            .filter_map(|line| line.strip_prefix(sign))
+            .map(str::to_owned)
+            .collect()
     };
     let (old, new) = (deployment(), rewritten_deployment());
     let changed = old.lines().zip(new.lines()).filter(|(old, new)| old != new);
     let (removed, added): (Vec<&str>, Vec<&str>) = changed.unzip();
     assert_eq!(
         (lines("-"), lines("+")),
-        (removed.iter().map(|l| (*l).to_owned()).collect(), added.iter().map(|l| (*l).to_owned()).collect())
+        (
+            removed.iter().map(|l| (*l).to_owned()).collect(),
+            added.iter().map(|l| (*l).to_owned()).collect()
+        )
     );
     assert_eq!(place.read("d.yaml"), deployment());
     place.put("diff", &diff);
     let mut git = std::process::Command::new("git");
     // a repository around the temporary folder is none of its business
-    git.env("GIT_CEILING_DIRECTORIES", place.0.path().parent().unwrap()).current_dir(place.0.path());
+    git.env("GIT_CEILING_DIRECTORIES", place.0.path().parent().unwrap())
+        .current_dir(place.0.path());
     let applied = git.args(["apply", "diff"]).status();
     match applied {
-        Ok(status) => assert!(status.success() && place.read("d.yaml") == rewritten_deployment(), "{diff}"),
-        Err(_) => skip("rewrite::command::the_diff_makes_the_rewritten_file", "git is not there"),
+        Ok(status) => assert!(
+            status.success() && place.read("d.yaml") == rewritten_deployment(),
+            "{diff}"
+        ),
+        Err(_) => skip(
+            "rewrite::command::the_diff_makes_the_rewritten_file",
+            "git is not there",
+        ),
     }
 }
 
 #[test]
 fn a_folder_of_results_is_whole_and_passed_over_when_it_lies_inside() {
     let template = "image: {{ .Values.image }}:{{ .Values.tag }}\n";
-    let files = [("t/a/d.yaml", &*deployment()), ("t/plain.yml", "a: 1\n"), ("t/tpl.yaml", template)];
+    let files = [
+        ("t/a/d.yaml", &*deployment()),
+        ("t/plain.yml", "a: 1\n"),
+        ("t/tpl.yaml", template),
+    ];
     let place = Place::new(&files);
     for _ in 0..2 {
         let report = place.json(&["t", "-o", "t/out"], 0);
@@ -180,33 +228,57 @@ fn a_folder_of_results_is_whole_and_passed_over_when_it_lies_inside() {
     assert_eq!(place.read("t/out/tpl.yaml"), template);
     place.put("u/plain.yml", "b: 1\n");
     let clash = place.run(&["t", "u", "--out", "out"], 2);
-    assert!(err(&clash).contains("t/plain.yml and u/plain.yml"), "{}", err(&clash));
+    assert!(
+        err(&clash).contains("t/plain.yml and u/plain.yml"),
+        "{}",
+        err(&clash)
+    );
     assert!(err(&place.run(&["u", "--out", "./u/"], 2)).contains("--in-place"));
 }
 
 #[test]
 fn templates_are_taken_word_by_word_and_what_is_no_text_is_told() {
     let template = "a: 1\nimage: k8s.gcr.io/pause:3.1\nb: {{ x\n";
-    let place = Place::new(&[("t/tpl.yaml", template), ("t/x.yaml", "i: k8s.gcr.io/pause:3.1\n")]);
+    let place = Place::new(&[
+        ("t/tpl.yaml", template),
+        ("t/x.yaml", "i: k8s.gcr.io/pause:3.1\n"),
+    ]);
     fs::write(place.path("t/latin.yaml"), b"a: \xe9\n").unwrap();
     let rewritten = template.replace("k8s.gcr.io", "172.20.0.2:5000/kubernetes");
     assert_eq!(out(&place.run(&["t/tpl.yaml"], 0)), rewritten);
     let alone = place.run(&["t/latin.yaml"], 1);
-    assert!(err(&alone).starts_with("landfall: t/latin.yaml: not UTF-8"), "{}", err(&alone));
+    assert!(
+        err(&alone).starts_with("landfall: t/latin.yaml: not UTF-8"),
+        "{}",
+        err(&alone)
+    );
     assert_eq!(out(&alone), "");
     let some = place.run(&["t", "-i"], 3);
-    assert!(err(&some).contains("t/latin.yaml: not UTF-8"), "{}", err(&some));
+    assert!(
+        err(&some).contains("t/latin.yaml: not UTF-8"),
+        "{}",
+        err(&some)
+    );
     assert_eq!(place.read("t/tpl.yaml"), rewritten);
-    assert_eq!(place.read("t/x.yaml"), "i: 172.20.0.2:5000/kubernetes/pause:3.1\n");
+    assert_eq!(
+        place.read("t/x.yaml"),
+        "i: 172.20.0.2:5000/kubernetes/pause:3.1\n"
+    );
 }
 
 #[test]
 fn a_run_that_knows_nothing_says_why() {
-    let place = Place::new(&[("values.yaml", "dex:\n  ingress: {host: kubermatic.corp.example}\n")]);
+    let place = Place::new(&[(
+        "values.yaml",
+        "dex:\n  ingress: {host: kubermatic.corp.example}\n",
+    )]);
     for mode in ["--check", "--in-place", "--diff"] {
         let output = place.run(&["values.yaml", mode], 0);
         let said = out(&output) + &err(&output);
-        assert!(said.contains("defaults inside the charts"), "{mode}: {said}");
+        assert!(
+            said.contains("defaults inside the charts"),
+            "{mode}: {said}"
+        );
     }
 }
 
@@ -218,22 +290,59 @@ fn urls_of_mirrored_files_go_to_the_file_server() {
         "curl {KUBELET}\ncurl https://dl.k8s.io/$V/bin/linux/amd64/kubelet\ncurl https://x.example/y.tgz\n"
     );
     let place = Place::new(&[("s.sh", &script)]);
-    let files = format!("files: [{{name: '{KUBELET}', digest: {}, size: 1}}]\n", digest(KUBELET));
-    place.put("landfall.lock", &(lock(&IMAGES) + &files));
-    let output = place.run(&["s.sh", "--check", "--files", "http://172.20.0.2:8080/files/"], 4);
-    let to = KUBELET.replace("https://", "http://172.20.0.2:8080/files/");
-    assert!(out(&output).contains(&format!("s.sh:1:6: {KUBELET} -> {to}\n")), "{}", out(&output));
-    assert!(
-        out(&output).contains(&format!("/$V/bin/linux/amd64/kubelet (a prefix; it can become {KUBELET})\n"))
+    let files = format!(
+        "files: [{{name: '{KUBELET}', digest: {}, size: 1}}]\n",
+        digest(KUBELET)
     );
-    let report = place.json(&["s.sh", "--check", "--files", "http://172.20.0.2:8080/files"], 4);
-    assert_eq!(report["changes"][1]["reaches"], serde_json::json!([KUBELET]));
+    place.put("landfall.lock", &(lock(&IMAGES) + &files));
+    let output = place.run(
+        &[
+            "s.sh",
+            "--check",
+            "--files",
+            "http://172.20.0.2:8080/files/",
+        ],
+        4,
+    );
+    let to = KUBELET.replace("https://", "http://172.20.0.2:8080/files/");
+    assert!(
+        out(&output).contains(&format!("s.sh:1:6: {KUBELET} -> {to}\n")),
+        "{}",
+        out(&output)
+    );
+    assert!(out(&output).contains(&format!(
+        "/$V/bin/linux/amd64/kubelet (a prefix; it can become {KUBELET})\n"
+    )));
+    let report = place.json(
+        &["s.sh", "--check", "--files", "http://172.20.0.2:8080/files"],
+        4,
+    );
+    assert_eq!(
+        report["changes"][1]["reaches"],
+        serde_json::json!([KUBELET])
+    );
     // the site names no file server
     let none = place.run(&["s.sh", "--check"], 0);
-    assert!(out(&none).contains("s.sh:1:6: left") && out(&none).contains("--files"), "{}", out(&none));
+    assert!(
+        out(&none).contains("s.sh:1:6: left") && out(&none).contains("--files"),
+        "{}",
+        out(&none)
+    );
 
-    place.run(&["s.sh", "-i", "--files", "http://172.20.0.2:8080/files"], 0);
-    place.run(&["s.sh", "-i", "--files", "http://172.20.0.2:8080/files", "--reverse"], 0);
+    place.run(
+        &["s.sh", "-i", "--files", "http://172.20.0.2:8080/files"],
+        0,
+    );
+    place.run(
+        &[
+            "s.sh",
+            "-i",
+            "--files",
+            "http://172.20.0.2:8080/files",
+            "--reverse",
+        ],
+        0,
+    );
     assert_eq!(place.read("s.sh"), script);
 }
 
@@ -242,12 +351,19 @@ fn there_and_back() {
     let text = "a: quay.io/prometheus/node-exporter:v1.9.0\nb: k8s.gcr.io/pause:3.1\n";
     let place = Place::new(&[("x.yaml", text)]);
     place.run(&["x.yaml", "-i"], 0);
-    assert!(place.read("x.yaml").contains("b: 172.20.0.2:5000/kubernetes/pause:3.1"));
+    assert!(
+        place
+            .read("x.yaml")
+            .contains("b: 172.20.0.2:5000/kubernetes/pause:3.1")
+    );
     place.run(&["x.yaml", "-i", "--reverse"], 0);
     assert_eq!(place.read("x.yaml"), text);
     place.run(&["x.yaml", "--reverse", "--pin"], 2);
     let pinned = out(&place.run(&["x.yaml", "--pin"], 0));
-    assert!(pinned.contains(&format!("pause:3.1@{}", digest("k8s.gcr.io/pause:3.1"))), "{pinned}");
+    assert!(
+        pinned.contains(&format!("pause:3.1@{}", digest("k8s.gcr.io/pause:3.1"))),
+        "{pinned}"
+    );
     let all = out(&place
         .command(&["-", "--comments"])
         .args(["--site", "site.yaml"])
@@ -259,15 +375,24 @@ fn there_and_back() {
 
 #[test]
 fn the_digest_of_a_trimmed_index_is_taken_from_the_receipt() {
-    let (old, new) = (digest("quay.io/prometheus/node-exporter:v1.9.0"), digest("trimmed"));
-    let place = Place::new(&[("x.yaml", &format!("a: quay.io/prometheus/node-exporter@{old}\n"))]);
+    let (old, new) = (
+        digest("quay.io/prometheus/node-exporter:v1.9.0"),
+        digest("trimmed"),
+    );
+    let place = Place::new(&[(
+        "x.yaml",
+        &format!("a: quay.io/prometheus/node-exporter@{old}\n"),
+    )]);
     let receipt = format!(
         r#"{{"version":1,"registry":"172.20.0.2:5000","lock":"{old}","items":[{{"name":"quay.io/prometheus/node-exporter:v1.9.0",
         "at":"prometheus/node-exporter:v1.9.0","digest":"{new}","trimmedFrom":"{old}"}}],"blobs":{{}}}}"#
     );
     place.put("receipt.json", &receipt);
     let output = place.run(&["x.yaml", "--receipt", "receipt.json"], 0);
-    assert_eq!(out(&output), format!("a: 172.20.0.2:5000/prometheus/node-exporter@{new}\n"));
+    assert_eq!(
+        out(&output),
+        format!("a: 172.20.0.2:5000/prometheus/node-exporter@{new}\n")
+    );
     place.put("receipt.json", "{}");
     assert!(err(&place.run(&["x.yaml", "--receipt", "receipt.json"], 2)).contains("receipt.json"));
 }
@@ -282,7 +407,11 @@ fn a_kustomize_component_for_what_kustomize_sees() {
                     - name: \"k8s.gcr.io/pause\"\n  newName: \"172.20.0.2:5000/kubernetes/pause\"\n\
                     - name: \"nginx\"\n  newName: \"172.20.0.2:5000/library/nginx\"\n";
     assert_eq!(out(&output), expected);
-    assert!(err(&output).contains("t/pod.yaml:6:16: kustomize does not see nginx:1.27"), "{}", err(&output));
+    assert!(
+        err(&output).contains("t/pod.yaml:6:16: kustomize does not see nginx:1.27"),
+        "{}",
+        err(&output)
+    );
     assert!(err(&output).contains("quay.io/prometheus/node-exporter is left out"));
 }
 
@@ -291,18 +420,28 @@ fn charts_as_archives() {
     let place = Place::new(&[
         ("c/Chart.yaml", "name: c\nversion: 1.0.0\n"),
         ("c/values.yaml", KKP),
-        ("c/templates/d.yaml", "{{ if x }}\nimage: nginx:1.27\n{{ end }}\n"),
+        (
+            "c/templates/d.yaml",
+            "{{ if x }}\nimage: nginx:1.27\n{{ end }}\n",
+        ),
         ("c/README.md", "nginx:1.27\n"),
     ]);
     let tar = |arguments: &[&str]| {
-        let done =
-            std::process::Command::new("tar").args(arguments).current_dir(place.path("")).status().unwrap();
+        let done = std::process::Command::new("tar")
+            .args(arguments)
+            .current_dir(place.path(""))
+            .status()
+            .unwrap();
         assert!(done.success());
     };
     tar(&["czf", "charts.tgz", "c"]);
     assert!(err(&place.run(&["charts.tgz"], 2)).contains("--out"));
     let output = place.run(&["charts.tgz", "-o", "new"], 0);
-    assert!(out(&output).contains("charts.tgz/c/templates/d.yaml:2:8: nginx:1.27 -> "), "{}", out(&output));
+    assert!(
+        out(&output).contains("charts.tgz/c/templates/d.yaml:2:8: nginx:1.27 -> "),
+        "{}",
+        out(&output)
+    );
     place.run(&["charts.tgz", "-i"], 0);
     let bytes = |name: &str| fs::read(place.path(name)).unwrap();
     assert_eq!(bytes("charts.tgz"), bytes("new/charts.tgz"));
@@ -318,21 +457,46 @@ fn charts_as_archives() {
 #[test]
 fn which_files_of_a_folder_are_looked_at() {
     let image = "nginx:1.27";
-    let names = ["Dockerfile", "a.sh", "b.toml", "c.ini", "d.tpl", "user-data", "e.yaml", "kustomization"];
+    let names = [
+        "Dockerfile",
+        "a.sh",
+        "b.toml",
+        "c.ini",
+        "d.tpl",
+        "user-data",
+        "e.yaml",
+        "kustomization",
+    ];
     let place = Place::new(&[]);
-    names.iter().for_each(|name| place.put(&format!("t/{name}"), &format!("FROM {image}\n")));
+    names
+        .iter()
+        .for_each(|name| place.put(&format!("t/{name}"), &format!("FROM {image}\n")));
     place.put("t/run", &format!("#!/bin/sh\nctr pull {image}\n"));
     let others = ["README.md", "images.txt", "x.go", "plain"];
-    others.iter().for_each(|name| place.put(&format!("t/{name}"), &format!("FROM {image}\n")));
+    others
+        .iter()
+        .for_each(|name| place.put(&format!("t/{name}"), &format!("FROM {image}\n")));
     fs::write(place.path("t/binary.sh"), b"\0\x01nginx:1.27").unwrap();
     place.run(&["t", "-i"], 0);
     for name in names.iter().chain(&["run"]) {
-        assert!(place.read(&format!("t/{name}")).contains("172.20.0.2:5000/library/nginx:1.27"), "{name}");
+        assert!(
+            place
+                .read(&format!("t/{name}"))
+                .contains("172.20.0.2:5000/library/nginx:1.27"),
+            "{name}"
+        );
     }
-    others
-        .iter()
-        .for_each(|name| assert_eq!(place.read(&format!("t/{name}")), format!("FROM {image}\n"), "{name}"));
-    assert_eq!(out(&place.run(&["t/x.go"], 0)), "FROM 172.20.0.2:5000/library/nginx:1.27\n");
+    others.iter().for_each(|name| {
+        assert_eq!(
+            place.read(&format!("t/{name}")),
+            format!("FROM {image}\n"),
+            "{name}"
+        )
+    });
+    assert_eq!(
+        out(&place.run(&["t/x.go"], 0)),
+        "FROM 172.20.0.2:5000/library/nginx:1.27\n"
+    );
 }
 
 #[test]
@@ -353,7 +517,10 @@ fn wrong_use_is_refused() {
 #[test]
 fn two_items_at_one_destination_are_refused() {
     let place = Place::new(&[("x.yaml", "a: 1\n")]);
-    place.put("l", &lock(&["quay.io/calico/node:v3.8.0", "docker.io/calico/node:v3.8.0"]));
+    place.put(
+        "l",
+        &lock(&["quay.io/calico/node:v3.8.0", "docker.io/calico/node:v3.8.0"]),
+    );
     let output = place.run(&["x.yaml", "--lock", "l"], 2);
     assert!(err(&output).contains("registry.paths"), "{}", err(&output));
 }
@@ -375,12 +542,21 @@ fn what_the_lock_does_not_have_is_counted_and_the_audit_that_lists_it_is_named()
     };
     let audit = "to list them: landfall audit d.yaml --to r:5000 --site site.yaml\n";
     let to = ["--to", "r:5000"];
-    let modes: [(&[&str], i32); 5] =
-        [(&[], 0), (&["--check"], 4), (&["--diff"], 0), (&["-o", "out"], 0), (&["--in-place"], 0)];
+    let modes: [(&[&str], i32); 5] = [
+        (&[], 0),
+        (&["--check"], 4),
+        (&["--diff"], 0),
+        (&["-o", "out"], 0),
+        (&["--in-place"], 0),
+    ];
     for (mode, exit) in modes {
         let report = place.json(&[&["d.yaml"], mode, &to].concat(), exit);
         let command = "landfall audit d.yaml --to r:5000 --site site.yaml";
-        assert_eq!(report["unknown"], serde_json::json!({"count": 2, "audit": command}), "{mode:?}");
+        assert_eq!(
+            report["unknown"],
+            serde_json::json!({"count": 2, "audit": command}),
+            "{mode:?}"
+        );
         place.put("d.yaml", &format!("{known}{unknown}"));
         let said = said(&[&["d.yaml"], mode, &to].concat(), exit);
         assert!(
@@ -388,27 +564,51 @@ fn what_the_lock_does_not_have_is_counted_and_the_audit_that_lists_it_is_named()
             "{mode:?}: {said}"
         );
         // the command lists as many; files that were replaced are read as they are now
-        let audit = audit.trim().strip_prefix("to list them: landfall ").unwrap();
+        let audit = audit
+            .trim()
+            .strip_prefix("to list them: landfall ")
+            .unwrap();
         let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_landfall"));
-        let listed = command.env_clear().current_dir(place.path("")).args(audit.split(' ')).output().unwrap();
+        let listed = command
+            .env_clear()
+            .current_dir(place.path(""))
+            .args(audit.split(' '))
+            .output()
+            .unwrap();
         assert_eq!(listed.status.code(), Some(4), "{}", err(&listed));
-        assert!(out(&listed).contains(", 2 missing, "), "{mode:?}: {}", out(&listed));
+        assert!(
+            out(&listed).contains(", 2 missing, "),
+            "{mode:?}: {}",
+            out(&listed)
+        );
         place.put("d.yaml", &format!("{known}{unknown}"));
     }
     // a second run does not count what the first one wrote; a shell takes the command as it is
     for _ in 0..2 {
         let said = said(&["a tree", "-o", "a tree/out", "--to", "r:5000"], 0);
         assert!(
-            said.contains("2 references are not in the lock; ") && said.contains("audit 'a tree' --to"),
+            said.contains("2 references are not in the lock; ")
+                && said.contains("audit 'a tree' --to"),
             "{said}"
         );
     }
-    let stdin = place.command(&["-", "--to", "r:5000"]).write_stdin(unknown).output().unwrap();
+    let stdin = place
+        .command(&["-", "--to", "r:5000"])
+        .write_stdin(unknown)
+        .output()
+        .unwrap();
     assert!(
-        err(&stdin).contains("2 references are not in the lock; to list them: landfall audit - --to r:5000")
+        err(&stdin).contains(
+            "2 references are not in the lock; to list them: landfall audit - --to r:5000"
+        )
     );
     assert!(!said(&["known.yaml"], 0).contains("not in the lock"));
     assert_eq!(place.json(&["known.yaml"], 0)["unknown"]["count"], 0);
     // on the way back, names are those of the destination
-    assert!(place.json(&["d.yaml", "--reverse"], 0).get("unknown").is_none());
+    assert!(
+        place
+            .json(&["d.yaml", "--reverse"], 0)
+            .get("unknown")
+            .is_none()
+    );
 }

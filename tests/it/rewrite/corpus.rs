@@ -1,17 +1,17 @@
-//! `landfall::rewrite` on whole trees: our own corpus of shapes with the expected bytes beside it, and any
-//! folder named by `LANDFALL_REWRITE_CORPUS`.
+//! `landfall::rewrite` on whole trees: our own corpus of shapes with the expected bytes beside it,
+//! and any folder named by `LANDFALL_REWRITE_CORPUS`.
 
 use crate::support::library::{
-    Content, Digest, ImageRef, Input, Lock, Mapping, Meaning, ReadAs, ReferenceIndex, RewriteOptions,
-    Rewritten, Site, Syntax, inputs, mapping, read, rewrite, scan,
+    Content, Digest, ImageRef, Input, Lock, Mapping, Meaning, ReadAs, ReferenceIndex,
+    RewriteOptions, Rewritten, Site, Syntax, inputs, mapping, read, rewrite, scan,
 };
 use crate::support::skip;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Files of the corpus that do not come back as they were: short names and aliases, and a registry for all
-/// images, to which several lead.
+/// Files of the corpus that do not come back as they were: short names and aliases, and a registry
+/// for all images, to which several lead.
 const NOT_CANONICAL: [&str; 2] = ["short-names.yaml", "helm/values.yaml"];
 
 fn data() -> PathBuf {
@@ -28,7 +28,11 @@ impl Corpus {
         let text = |name: &str| std::fs::read_to_string(data().join(name)).unwrap();
         let site = Site::parse(Path::new("site.yaml"), &text("site.yaml")).unwrap();
         let lock = Lock::parse("landfall.lock", &text("landfall.lock")).unwrap();
-        Corpus::new(&lock, &mapping("172.20.0.2:5000".parse().unwrap(), Some(&site)), &site.files.unwrap())
+        Corpus::new(
+            &lock,
+            &mapping("172.20.0.2:5000".parse().unwrap(), Some(&site)),
+            &site.files.unwrap(),
+        )
     }
 
     fn new(lock: &Lock, mapping: &Mapping, files: &str) -> Corpus {
@@ -46,14 +50,34 @@ fn checked(corpus: &Corpus, name: &str, kind: Syntax, text: &str) -> Rewritten {
     let (mut old, mut new) = (0, 0);
     for edit in first.scan.edits() {
         let kept = edit.span.start - old;
-        assert_eq!(text[old..old + kept], first.text[new..new + kept], "{name}: bytes outside of the edits");
-        assert_eq!(first.text[new + kept..new + kept + edit.bytes.len()], edit.bytes, "{name}");
+        assert_eq!(
+            text[old..old + kept],
+            first.text[new..new + kept],
+            "{name}: bytes outside of the edits"
+        );
+        assert_eq!(
+            first.text[new + kept..new + kept + edit.bytes.len()],
+            edit.bytes,
+            "{name}"
+        );
         (old, new) = (edit.span.end, new + kept + edit.bytes.len());
     }
-    assert_eq!(text[old..], first.text[new..], "{name}: bytes outside of the edits");
-    assert_eq!(there(&first.text).text, first.text, "{name}: a second run changes something");
+    assert_eq!(
+        text[old..],
+        first.text[new..],
+        "{name}: bytes outside of the edits"
+    );
+    assert_eq!(
+        there(&first.text).text,
+        first.text,
+        "{name}: a second run changes something"
+    );
     let back = rewrite(&first.text, kind, &corpus.back, RewriteOptions::default()).text;
-    assert_eq!(there(&back).text, first.text, "{name}: there and back and there");
+    assert_eq!(
+        there(&back).text,
+        first.text,
+        "{name}: there and back and there"
+    );
     first
 }
 
@@ -67,16 +91,18 @@ fn every_shape_becomes_what_stands_beside_it() {
         let kind = Syntax::of(&input.path);
         let result = checked(&corpus, &name, kind, &text);
         let beside = |folder: &str| data().join(folder).join(&input.relative);
-        let expected = std::fs::read_to_string(beside("out")).unwrap_or_else(|_| panic!("no out/{name}"));
+        let expected =
+            std::fs::read_to_string(beside("out")).unwrap_or_else(|_| panic!("no out/{name}"));
         assert_eq!(result.text, expected, "{name}");
         let left: Vec<String> = result
             .scan
             .found
             .iter()
             .filter_map(|finding| match &finding.meaning {
-                Meaning::Left { why } => {
-                    Some(format!("{}:{}: {}: {why}\n", finding.line, finding.column, finding.written))
-                }
+                Meaning::Left { why } => Some(format!(
+                    "{}:{}: {}: {why}\n",
+                    finding.line, finding.column, finding.written
+                )),
                 _ => None,
             })
             .collect();
@@ -117,14 +143,18 @@ fn lock_of(texts: &[(String, Syntax, String)]) -> Lock {
     let third = |name: &str| !Digest::sha256(name.as_bytes()).hex().as_bytes()[0].is_multiple_of(3);
     let mut text = String::from("version: 1\nimages:\n");
     for name in images.iter().filter(|name| third(name)) {
-        let digest = name
-            .split_once('@')
-            .map_or_else(|| Digest::sha256(name.as_bytes()).to_string(), |(_, d)| d.into());
+        let digest = name.split_once('@').map_or_else(
+            || Digest::sha256(name.as_bytes()).to_string(),
+            |(_, d)| d.into(),
+        );
         text += &format!("- {{name: \"{name}\", digest: \"{digest}\", mediaType: m, size: 1}}\n");
     }
     text += "files:\n";
     for name in files.iter().filter(|name| third(name)) {
-        text += &format!("- {{name: {name:?}, digest: \"{}\", size: 1}}\n", Digest::sha256(name.as_bytes()));
+        text += &format!(
+            "- {{name: {name:?}, digest: \"{}\", size: 1}}\n",
+            Digest::sha256(name.as_bytes())
+        );
     }
     Lock::parse("corpus", &text).unwrap()
 }
@@ -162,7 +192,11 @@ fn leaves(value: &serde_yaml::Value, found: &mut Vec<String>) {
 
 /// Whether `new` is `old` with some of `pairs` put in.
 fn is_mapped(old: &str, new: &str, pairs: &BTreeSet<(String, String)>) -> bool {
-    let same = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
+    let same = old
+        .bytes()
+        .zip(new.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
     if same == old.len() && same == new.len() {
         return true;
     }
@@ -178,7 +212,10 @@ fn is_mapped(old: &str, new: &str, pairs: &BTreeSet<(String, String)>) -> bool {
 #[test]
 fn a_folder_of_real_files_keeps_everything_but_its_references() {
     let Some(folder) = std::env::var_os("LANDFALL_REWRITE_CORPUS") else {
-        skip("rewrite::corpus::a_folder_of_real_files", "LANDFALL_REWRITE_CORPUS names no folder");
+        skip(
+            "rewrite::corpus::a_folder_of_real_files",
+            "LANDFALL_REWRITE_CORPUS names no folder",
+        );
         return;
     };
     let mut texts = Vec::new();
@@ -192,8 +229,10 @@ fn a_folder_of_real_files_keeps_everything_but_its_references() {
     let mapping = Mapping::to("172.20.0.2:5000/far".parse().unwrap());
     let corpus = Corpus::new(&lock, &mapping, "http://172.20.0.2:8080");
     let (mut bytes, mut changes, mut changed, mut trees, mut spent) = (0, 0, 0, 0, Duration::ZERO);
-    let (mut read_as, mut left) =
-        (BTreeMap::<String, usize>::new(), BTreeMap::<String, (usize, String)>::new());
+    let (mut read_as, mut left) = (
+        BTreeMap::<String, usize>::new(),
+        BTreeMap::<String, (usize, String)>::new(),
+    );
     let mut slowest = (Duration::ZERO, String::new());
     for (name, kind, text) in &texts {
         let start = Instant::now();
@@ -205,14 +244,29 @@ fn a_folder_of_real_files_keeps_everything_but_its_references() {
         }
         assert_eq!(checked(&corpus, name, *kind, text), result, "{name}");
         bytes += text.len();
-        *read_as.entry(format!("{:?}", result.scan.read_as)).or_default() += 1;
-        let edits = result.scan.found.iter().filter(|finding| finding.is_change()).count();
+        *read_as
+            .entry(format!("{:?}", result.scan.read_as))
+            .or_default() += 1;
+        let edits = result
+            .scan
+            .found
+            .iter()
+            .filter(|finding| finding.is_change())
+            .count();
         (changes, changed) = (changes + edits, changed + usize::from(edits > 0));
         for finding in &result.scan.found {
             if let Meaning::Left { why } = &finding.meaning {
                 let kind = why.split(['(', ':', ';']).next().unwrap_or_default();
-                let kind = kind.split(" only as ").next().unwrap_or_default().trim().to_owned();
-                let place = format!("{name}:{}:{}: {}", finding.line, finding.column, finding.written);
+                let kind = kind
+                    .split(" only as ")
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned();
+                let place = format!(
+                    "{name}:{}:{}: {}",
+                    finding.line, finding.column, finding.written
+                );
                 left.entry(kind).or_insert((0, place)).0 += 1;
             }
         }
@@ -226,7 +280,10 @@ fn a_folder_of_real_files_keeps_everything_but_its_references() {
             assert_eq!(old.len(), new.len(), "{name}");
             let unquoted = |text: &str| text.trim_matches(['"', '\'']).replace("\\/", "/");
             let edits = result.scan.edits();
-            let pairs = edits.iter().map(|s| (unquoted(&text[s.span.clone()]), unquoted(&s.bytes))).collect();
+            let pairs = edits
+                .iter()
+                .map(|s| (unquoted(&text[s.span.clone()]), unquoted(&s.bytes)))
+                .collect();
             for (old, new) in old.iter().zip(&new) {
                 assert!(is_mapped(old, new, &pairs), "{name}: {old} -> {new}");
             }

@@ -1,5 +1,6 @@
-//! The scanner, the walker of texts within texts, and the text engine on documents that are cut, mixed and broken
-//! by a seeded generator. `FUZZ_SECONDS` makes each run that long; `LANDFALL_FUZZ_SEED` makes it another one.
+//! The scanner, the walker of texts within texts, and the text engine on documents that are cut,
+//! mixed and broken by a seeded generator. `FUZZ_SECONDS` makes each run that long;
+//! `LANDFALL_FUZZ_SEED` makes it another one.
 
 use crate::support::library::{
     Lock, ReferenceIndex, RewriteOptions, Site, Syntax, inputs, mapping, rewrite, scan,
@@ -35,7 +36,10 @@ impl Random {
     /// A place in `text` between two characters.
     fn place(&mut self, text: &str) -> usize {
         let at = self.below(text.len() + 1);
-        (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap()
+        (0..=at)
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap()
     }
 }
 
@@ -79,7 +83,9 @@ const PIECES: [&str; 36] = [
 ];
 
 fn mutated(random: &mut Random, seeds: &[String]) -> String {
-    let mut text = random.one(&seeds.iter().map(String::as_str).collect::<Vec<_>>()).to_owned();
+    let mut text = random
+        .one(&seeds.iter().map(String::as_str).collect::<Vec<_>>())
+        .to_owned();
     for _ in 0..=random.below(8) {
         let (a, b) = (random.place(&text), random.place(&text));
         let (start, end) = (a.min(b), a.max(b));
@@ -98,7 +104,10 @@ fn mutated(random: &mut Random, seeds: &[String]) -> String {
                 text = text.replacen(from, to, 1);
             }
         }
-        let most = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap();
+        let most = (0..=LONGEST.min(text.len()))
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap();
         text.truncate(most);
     }
     text
@@ -117,13 +126,19 @@ impl Target {
         let site = Site::parse(Path::new("site.yaml"), &text("site.yaml")).unwrap();
         let lock = Lock::parse("landfall.lock", &text("landfall.lock")).unwrap();
         let mapping = mapping("172.20.0.2:5000".parse().unwrap(), Some(&site));
-        let files: Vec<PathBuf> =
-            inputs(&[data.join("in")], None).unwrap().into_iter().map(|input| input.path).collect();
+        let files: Vec<PathBuf> = inputs(&[data.join("in")], None)
+            .unwrap()
+            .into_iter()
+            .map(|input| input.path)
+            .collect();
         let base = site.files.as_ref().unwrap();
         Target {
             there: ReferenceIndex::new(&lock, &mapping).with_files(base),
             back: ReferenceIndex::reverse(&lock, &mapping).with_files(base),
-            seeds: files.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect(),
+            seeds: files
+                .iter()
+                .map(|path| std::fs::read_to_string(path).unwrap())
+                .collect(),
         }
     }
 
@@ -145,11 +160,20 @@ impl Target {
             changes += self.check(&format!("{name}, seed {seed}, round {rounds}"), kind, &text);
             rounds += 1;
         }
-        assert!(changes > rounds / 4, "{name}: {changes} changes in {rounds} rounds");
+        assert!(
+            changes > rounds / 4,
+            "{name}: {changes} changes in {rounds} rounds"
+        );
     }
 
     fn check(&self, name: &str, kind: Syntax, text: &str) -> usize {
-        for options in [RewriteOptions::default(), RewriteOptions { pin: true, comments: true }] {
+        for options in [
+            RewriteOptions::default(),
+            RewriteOptions {
+                pin: true,
+                comments: true,
+            },
+        ] {
             let there = |text: &str| rewrite(text, kind, &self.there, options);
             let first = there(text);
             let (mut old, mut new) = (0, 0);
@@ -170,7 +194,12 @@ impl Target {
         rewrite(&first.text, kind, &self.back, RewriteOptions::default());
         let all = scan(text, kind, &self.there).found;
         assert!(all.len() >= first.scan.found.len(), "{name}: {text:?}");
-        first.scan.found.iter().filter(|finding| finding.is_change()).count()
+        first
+            .scan
+            .found
+            .iter()
+            .filter(|finding| finding.is_change())
+            .count()
     }
 }
 
@@ -186,22 +215,28 @@ fn words() {
 
 #[test]
 fn texts_within_texts() {
-    Target::new().run("texts within texts", Syntax::Document, |random, mut text| {
-        for _ in 0..=random.below(3) {
-            text = match random.below(5) {
-                0 => format!(
-                    "a: |\n{}",
-                    text.split('\n').map(|line| format!("  {line}\n")).collect::<String>()
-                ),
-                1 => format!("a: '{}'\n", text.replace('\'', "''").replace('\n', " ")),
-                2 => format!(
-                    "kind: Secret\ndata: {{x: {}}}\n",
-                    base64::engine::general_purpose::STANDARD.encode(&text)
-                ),
-                3 => format!("a: {}\n", serde_json::to_string(&text).unwrap()),
-                _ => format!("- {}\n- {text}", serde_json::to_string(&text).unwrap()),
-            };
-        }
-        text
-    });
+    Target::new().run(
+        "texts within texts",
+        Syntax::Document,
+        |random, mut text| {
+            for _ in 0..=random.below(3) {
+                text = match random.below(5) {
+                    0 => format!(
+                        "a: |\n{}",
+                        text.split('\n')
+                            .map(|line| format!("  {line}\n"))
+                            .collect::<String>()
+                    ),
+                    1 => format!("a: '{}'\n", text.replace('\'', "''").replace('\n', " ")),
+                    2 => format!(
+                        "kind: Secret\ndata: {{x: {}}}\n",
+                        base64::engine::general_purpose::STANDARD.encode(&text)
+                    ),
+                    3 => format!("a: {}\n", serde_json::to_string(&text).unwrap()),
+                    _ => format!("- {}\n- {text}", serde_json::to_string(&text).unwrap()),
+                };
+            }
+            text
+        },
+    );
 }

@@ -44,13 +44,19 @@ fn digest(name: &str) -> Digest {
 fn lock(names: &[&str]) -> String {
     let images = names.iter().map(|name| {
         let kind = "application/vnd.oci.image.manifest.v1+json";
-        format!("- {{name: \"{name}\", digest: \"{}\", mediaType: {kind}, size: 7}}\n", digest(name))
+        format!(
+            "- {{name: \"{name}\", digest: \"{}\", mediaType: {kind}, size: 7}}\n",
+            digest(name)
+        )
     });
     format!("version: 1\nimages:\n{}", images.collect::<String>())
 }
 
 fn deployment() -> String {
-    DEPLOYMENT.replace("DIGEST", &digest("quay.io/prometheus/node-exporter:v1.9.0").hex())
+    DEPLOYMENT.replace(
+        "DIGEST",
+        &digest("quay.io/prometheus/node-exporter:v1.9.0").hex(),
+    )
 }
 
 /// A folder with a lock, a site and some files.
@@ -61,7 +67,13 @@ impl Place {
         let place = Place(tempfile::tempdir().unwrap());
         place.put(
             "landfall.lock",
-            &lock(&[&IMAGES[..], &["registry.k8s.io/ingress-nginx/controller:1.10"]].concat()),
+            &lock(
+                &[
+                    &IMAGES[..],
+                    &["registry.k8s.io/ingress-nginx/controller:1.10"],
+                ]
+                .concat(),
+            ),
         );
         place.put("site.yaml", SITE);
         files.iter().for_each(|(name, text)| place.put(name, text));
@@ -83,14 +95,27 @@ impl Place {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_landfall"));
-        command.env_clear().current_dir(self.0.path()).arg("rewrite").args(args);
+        command
+            .env_clear()
+            .current_dir(self.0.path())
+            .arg("rewrite")
+            .args(args);
         command
     }
 
     /// Runs with the site and the lock of the folder; checks the exit code.
     fn run(&self, args: &[&str], exit: i32) -> Output {
-        let output = self.command(args).args(["--site", "site.yaml"]).output().unwrap();
-        assert_eq!(output.status.code(), Some(exit), "{args:?}: {}", err(&output));
+        let output = self
+            .command(args)
+            .args(["--site", "site.yaml"])
+            .output()
+            .unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(exit),
+            "{args:?}: {}",
+            err(&output)
+        );
         output
     }
 
@@ -121,12 +146,30 @@ fn rewritten_deployment() -> String {
     replaced(
         &deployment(),
         &[
-            ("'registry.k8s.io/pause:3.1'", &format!("'{to}/kubernetes/pause:3.1'")),
-            ("\"k8s.gcr.io/pause:3.1\"", &format!("\"{to}/kubernetes/pause:3.1\"")),
-            ("   nginx:1.27   #", &format!("   {to}/library/nginx:1.27   #")),
-            ("\"index.docker.io/library/nginx:1.27\"", &format!("\"{to}/library/nginx:1.27\"")),
-            (" quay.io/prometheus/node-exporter:v1.9.0@", &format!(" {to}/prometheus/node-exporter:v1.9.0@")),
-            (" Quay.IO/prometheus/node-exporter:v1.9.0,", &format!(" {to}/prometheus/node-exporter:v1.9.0,")),
+            (
+                "'registry.k8s.io/pause:3.1'",
+                &format!("'{to}/kubernetes/pause:3.1'"),
+            ),
+            (
+                "\"k8s.gcr.io/pause:3.1\"",
+                &format!("\"{to}/kubernetes/pause:3.1\""),
+            ),
+            (
+                "   nginx:1.27   #",
+                &format!("   {to}/library/nginx:1.27   #"),
+            ),
+            (
+                "\"index.docker.io/library/nginx:1.27\"",
+                &format!("\"{to}/library/nginx:1.27\""),
+            ),
+            (
+                " quay.io/prometheus/node-exporter:v1.9.0@",
+                &format!(" {to}/prometheus/node-exporter:v1.9.0@"),
+            ),
+            (
+                " Quay.IO/prometheus/node-exporter:v1.9.0,",
+                &format!(" {to}/prometheus/node-exporter:v1.9.0,"),
+            ),
         ],
     )
 }
@@ -136,11 +179,20 @@ fn rewritten_kkp() -> String {
     replaced(
         KKP,
         &[
-            ("repository: ghcr.io/dexidp/dex\n", &format!("repository: {to}/dexidp/dex\n")),
-            ("'quay.io/kubermatic/kubermatic'", &format!("'{to}/kubermatic/kubermatic'")),
+            (
+                "repository: ghcr.io/dexidp/dex\n",
+                &format!("repository: {to}/dexidp/dex\n"),
+            ),
+            (
+                "'quay.io/kubermatic/kubermatic'",
+                &format!("'{to}/kubermatic/kubermatic'"),
+            ),
             ("{registry: quay.io, ", &format!("{{registry: {to}, ")),
             (" quay.io/jetstack/", &format!(" {to}/jetstack/")),
-            ("   registry.k8s.io/ingress-nginx/", &format!("   {to}/ingress-nginx/")),
+            (
+                "   registry.k8s.io/ingress-nginx/",
+                &format!("   {to}/ingress-nginx/"),
+            ),
         ],
     )
 }

@@ -2,7 +2,9 @@
 
 use super::{IMAGES, SITE, digest, lock};
 use crate::support::library;
-use crate::support::library::{Lock, ReferenceIndex, RewriteOptions, Rewritten, Site, Syntax, mapping};
+use crate::support::library::{
+    Lock, ReferenceIndex, RewriteOptions, Rewritten, Site, Syntax, mapping,
+};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -15,7 +17,10 @@ fn ways() -> [ReferenceIndex; 2] {
     let site = Site::parse(Path::new("site.yaml"), SITE).unwrap();
     let mapping = mapping("172.20.0.2:5000".parse().unwrap(), Some(&site));
     let lock = Lock::parse("l", &lock(&IMAGES)).unwrap();
-    [ReferenceIndex::new(&lock, &mapping), ReferenceIndex::reverse(&lock, &mapping)]
+    [
+        ReferenceIndex::new(&lock, &mapping),
+        ReferenceIndex::reverse(&lock, &mapping),
+    ]
 }
 
 fn known() -> ReferenceIndex {
@@ -23,10 +28,15 @@ fn known() -> ReferenceIndex {
     there
 }
 
-/// A scalar: a reference of some kind, or a word. Of references, `canonical` ones are spelled as the lock does.
+/// A scalar: a reference of some kind, or a word. Of references, `canonical` ones are spelled as
+/// the lock does.
 fn scalar(canonical: bool) -> impl Strategy<Value = String> {
     let mut texts: Vec<String> = IMAGES.iter().map(|name| (*name).to_owned()).collect();
-    texts.extend(IMAGES.iter().map(|name| name.rsplit_once(':').unwrap().0.to_owned()));
+    texts.extend(
+        IMAGES
+            .iter()
+            .map(|name| name.rsplit_once(':').unwrap().0.to_owned()),
+    );
     texts.extend(IMAGES.iter().map(|name| format!("{name}@{}", digest(name))));
     let argument = |name: &&str| format!("--image={name} --no-such={name}0");
     texts.extend(IMAGES.iter().map(argument));
@@ -64,38 +74,68 @@ fn node(indent: usize, depth: u32, canonical: bool) -> BoxedStrategy<String> {
     let scalar = || scalar(canonical);
     let comment = proptest::sample::select(vec!["", "  # k8s.gcr.io/pause:3.1", "   "]);
     let leaf = (scalar(), comment).prop_map(|(scalar, comment)| format!(" {scalar}{comment}\n"));
-    let flow =
-        proptest::collection::vec(scalar(), 0..4).prop_map(|list| format!(" [{}]\n", list.join(" , ")));
+    let flow = proptest::collection::vec(scalar(), 0..4)
+        .prop_map(|list| format!(" [{}]\n", list.join(" , ")));
     let block = scalar().prop_map(move |text| format!(" |-\n{}{text}\n", " ".repeat(indent + 2)));
     if depth == 0 {
         return prop_oneof![4 => leaf, 1 => flow, 1 => block, 1 => parts()].boxed();
     }
-    let keys = ["image", "registry", "repository", "tag", "digest", "containers", "imageTag", "name"];
+    let keys = [
+        "image",
+        "registry",
+        "repository",
+        "tag",
+        "digest",
+        "containers",
+        "imageTag",
+        "name",
+    ];
     let keys = proptest::sample::subsequence(keys.to_vec(), 1..6);
     let pad = " ".repeat(indent + 2);
-    let map = (keys, proptest::collection::vec(node(indent + 2, depth - 1, canonical), 8)).prop_map({
-        let pad = pad.clone();
-        move |(keys, values)| {
-            let entries = keys.iter().zip(values).map(|(key, value)| format!("{pad}{key}:{value}"));
-            format!("\n{}", entries.collect::<String>())
-        }
-    });
-    let list =
-        proptest::collection::vec(node(indent + 2, depth - 1, canonical), 1..4).prop_map(move |items| {
-            format!("\n{}", items.iter().map(|item| format!("{pad}-{item}")).collect::<String>())
+    let map = (
+        keys,
+        proptest::collection::vec(node(indent + 2, depth - 1, canonical), 8),
+    )
+        .prop_map({
+            let pad = pad.clone();
+            move |(keys, values)| {
+                let entries = keys
+                    .iter()
+                    .zip(values)
+                    .map(|(key, value)| format!("{pad}{key}:{value}"));
+                format!("\n{}", entries.collect::<String>())
+            }
         });
+    let list = proptest::collection::vec(node(indent + 2, depth - 1, canonical), 1..4).prop_map(
+        move |items| {
+            format!(
+                "\n{}",
+                items
+                    .iter()
+                    .map(|item| format!("{pad}-{item}"))
+                    .collect::<String>()
+            )
+        },
+    );
     prop_oneof![3 => leaf, 1 => flow, 1 => block, 3 => map, 2 => list].boxed()
 }
 
 fn stream(canonical: bool) -> impl Strategy<Value = String> {
     let document = node(0, 3, canonical).prop_map(|node| format!("root:{node}"));
-    (proptest::collection::vec(document, 1..3), any::<bool>(), any::<bool>()).prop_map(
-        |(documents, crlf, bom)| {
-            let text = documents.join("---\n");
-            let text = if crlf { text.replace('\n', "\r\n") } else { text };
-            if bom { format!("\u{feff}{text}") } else { text }
-        },
+    (
+        proptest::collection::vec(document, 1..3),
+        any::<bool>(),
+        any::<bool>(),
     )
+        .prop_map(|(documents, crlf, bom)| {
+            let text = documents.join("---\n");
+            let text = if crlf {
+                text.replace('\n', "\r\n")
+            } else {
+                text
+            };
+            if bom { format!("\u{feff}{text}") } else { text }
+        })
 }
 
 /// Both engines.

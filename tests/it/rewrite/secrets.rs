@@ -10,10 +10,17 @@ fn a_diff_hides_the_values_of_secrets() {
     let place = Place::new(&[("s.yaml", secret)]);
     let output = place.run(&["s.yaml", "--diff"], 0);
     let said = out(&output) + &err(&output);
-    assert!(!said.contains("not-a-real") && !said.contains("hidden-too"), "{said}");
-    assert!(said.contains("-  values: |\n") || said.contains("-    ***"), "{said}");
     assert!(
-        said.contains("+    *** (changed)") && said.contains("+metadata: {annotations: {a: 172.20.0.2:5000/"),
+        !said.contains("not-a-real") && !said.contains("hidden-too"),
+        "{said}"
+    );
+    assert!(
+        said.contains("-  values: |\n") || said.contains("-    ***"),
+        "{said}"
+    );
+    assert!(
+        said.contains("+    *** (changed)")
+            && said.contains("+metadata: {annotations: {a: 172.20.0.2:5000/"),
         "{said}"
     );
     let template = format!("{{{{ if x }}}}\n{secret}");
@@ -27,14 +34,29 @@ fn a_diff_hides_the_values_of_secrets() {
 
 /// Everything that is said about `file` by the verbs that read it.
 fn said(place: &Place, file: &str) -> String {
-    let runs = [&[file, "--diff"][..], &[file, "--check"], &[file, "--check", "--output", "json"]];
+    let runs = [
+        &[file, "--diff"][..],
+        &[file, "--check"],
+        &[file, "--check", "--output", "json"],
+    ];
     let mut said: String = runs
         .iter()
-        .map(|args| place.command(args).args(["--site", "site.yaml"]).output().unwrap())
+        .map(|args| {
+            place
+                .command(args)
+                .args(["--site", "site.yaml"])
+                .output()
+                .unwrap()
+        })
         .map(|output| out(&output) + &err(&output))
         .collect();
     let mut audit = assert_cmd::Command::new(env!("CARGO_BIN_EXE_landfall"));
-    let audit = audit.env_clear().current_dir(place.path(".")).args(["audit", file]).output().unwrap();
+    let audit = audit
+        .env_clear()
+        .current_dir(place.path("."))
+        .args(["audit", file])
+        .output()
+        .unwrap();
     said += &(out(&audit) + &err(&audit));
     said
 }
@@ -44,15 +66,30 @@ fn what_follows_a_reference_is_not_told() {
     let command = "podman run quay.io/prometheus/node-exporter:$TAG --password hunter2";
     let place = Place::new(&[("run.sh", &format!("{command}\nctr pull nginx:1.27\n"))]);
     for args in [&["run.sh", "--check"][..], &["run.sh", "-o", "out"]] {
-        let output = place.command(args).args(["--site", "site.yaml"]).output().unwrap();
+        let output = place
+            .command(args)
+            .args(["--site", "site.yaml"])
+            .output()
+            .unwrap();
         let said = out(&output) + &err(&output);
-        assert!(said.contains("left quay.io/prometheus/node-exporter:$TAG:"), "{said}");
+        assert!(
+            said.contains("left quay.io/prometheus/node-exporter:$TAG:"),
+            "{said}"
+        );
         assert!(!said.contains("hunter2"), "{said}");
     }
-    place.put("s.yaml", &format!("kind: Secret\nstringData:\n  run.sh: {command}\n  image: nginx:1.27\n"));
+    place.put(
+        "s.yaml",
+        &format!("kind: Secret\nstringData:\n  run.sh: {command}\n  image: nginx:1.27\n"),
+    );
     for file in ["s.yaml", "run.sh"] {
-        let said = said(&place, file).replace(&format!("-{command}"), "").replace(&format!(" {command}"), "");
-        assert!(said.contains("node-exporter:$TAG") && !said.contains("hunter2"), "{file}: {said}");
+        let said = said(&place, file)
+            .replace(&format!("-{command}"), "")
+            .replace(&format!(" {command}"), "");
+        assert!(
+            said.contains("node-exporter:$TAG") && !said.contains("hunter2"),
+            "{file}: {said}"
+        );
     }
 }
 
@@ -79,7 +116,13 @@ fn a_diff_masks_values_wherever_a_secret_stands() {
         let file = format!("{name}.yaml");
         place.put(&file, &text);
         let said = said(&place, &file);
-        assert!(said.contains("+++ b/") && said.contains("***"), "{name}: {said}");
-        assert!(!said.contains("hunter2") && !said.contains(&encoded), "{name}: {said}");
+        assert!(
+            said.contains("+++ b/") && said.contains("***"),
+            "{name}: {said}"
+        );
+        assert!(
+            !said.contains("hunter2") && !said.contains(&encoded),
+            "{name}: {said}"
+        );
     }
 }

@@ -8,16 +8,25 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 const IMAGE: &str = "image: nginx:1.27\n";
 
 fn is_rewritten(place: &Place, name: &str) -> bool {
-    place.read(name).contains("172.20.0.2:5000/library/nginx:1.27")
+    place
+        .read(name)
+        .contains("172.20.0.2:5000/library/nginx:1.27")
 }
 
 #[test]
 fn no_input_is_overwritten_by_the_result_of_another() {
     let place = Place::new(&[("a", IMAGE), ("b/c", IMAGE), ("b/a", IMAGE)]);
     place.put("d/c/x.yaml", IMAGE);
-    for args in [&["a", "b/c", "-o", "b"][..], &["a", "b", "-o", "b"], &["d", "d/c", "-o", "d"]] {
+    for args in [
+        &["a", "b/c", "-o", "b"][..],
+        &["a", "b", "-o", "b"],
+        &["d", "d/c", "-o", "d"],
+    ] {
         let said = err(&place.run(args, 2));
-        assert!(said.contains("is to be read, and would be overwritten"), "{said}");
+        assert!(
+            said.contains("is to be read, and would be overwritten"),
+            "{said}"
+        );
     }
     symlink("../b/c", place.path("d/a")).unwrap();
     assert!(err(&place.run(&["a", "b/c", "-o", "d"], 2)).contains("b/c is to be read"));
@@ -29,11 +38,24 @@ fn no_input_is_overwritten_by_the_result_of_another() {
 /// An access control list: the owner `rw`, the user 1000 `rw`, the group `r`, the mask `rw`.
 fn acl() -> Vec<u8> {
     let entry = |tag: u16, bits: u16, id: u32| {
-        [&tag.to_le_bytes()[..], &bits.to_le_bytes(), &id.to_le_bytes()].concat()
+        [
+            &tag.to_le_bytes()[..],
+            &bits.to_le_bytes(),
+            &id.to_le_bytes(),
+        ]
+        .concat()
     };
     let nobody = u32::MAX;
-    let entries = [(1, 6, nobody), (2, 6, 1000), (4, 4, nobody), (0x10, 6, nobody), (0x20, 0, nobody)];
-    let entries = entries.into_iter().flat_map(|(tag, bits, id)| entry(tag, bits, id));
+    let entries = [
+        (1, 6, nobody),
+        (2, 6, 1000),
+        (4, 4, nobody),
+        (0x10, 6, nobody),
+        (0x20, 0, nobody),
+    ];
+    let entries = entries
+        .into_iter()
+        .flat_map(|(tag, bits, id)| entry(tag, bits, id));
     2u32.to_le_bytes().into_iter().chain(entries).collect()
 }
 
@@ -49,8 +71,9 @@ const ACL: &str = "system.posix_acl_access";
 #[test]
 fn in_place_keeps_access_control_lists_and_attributes() {
     let place = Place::new(&[("x.yaml", IMAGE), ("plain.yaml", IMAGE)]);
-    let set =
-        |file: &str, name: &str, value: &[u8]| setxattr(place.path(file), name, value, XattrFlags::empty());
+    let set = |file: &str, name: &str, value: &[u8]| {
+        setxattr(place.path(file), name, value, XattrFlags::empty())
+    };
     if set("x.yaml", ACL, &acl()).is_err() || set("x.yaml", "user.note", b"mine").is_err() {
         crate::support::skip(
             "in_place_keeps_access_control_lists_and_attributes",
@@ -59,14 +82,27 @@ fn in_place_keeps_access_control_lists_and_attributes() {
         return;
     }
     let mode = |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode("x.yaml"), 0o660, "the mask stands in place of the group");
+    assert_eq!(
+        mode("x.yaml"),
+        0o660,
+        "the mask stands in place of the group"
+    );
     // what the folder gives to new files is not the file's
-    setxattr(place.path("."), "system.posix_acl_default", &acl(), XattrFlags::empty()).unwrap();
+    setxattr(
+        place.path("."),
+        "system.posix_acl_default",
+        &acl(),
+        XattrFlags::empty(),
+    )
+    .unwrap();
     fs::set_permissions(place.path("plain.yaml"), fs::Permissions::from_mode(0o640)).unwrap();
     place.run(&["x.yaml", "plain.yaml", "-i"], 0);
     assert!(is_rewritten(&place, "x.yaml") && is_rewritten(&place, "plain.yaml"));
     assert_eq!(attribute(&place, "x.yaml", ACL), Some(acl()));
-    assert_eq!(attribute(&place, "x.yaml", "user.note").as_deref(), Some(&b"mine"[..]));
+    assert_eq!(
+        attribute(&place, "x.yaml", "user.note").as_deref(),
+        Some(&b"mine"[..])
+    );
     assert_eq!((mode("x.yaml"), mode("plain.yaml")), (0o660, 0o640));
     assert_eq!(attribute(&place, "plain.yaml", ACL), None);
     // the mask is no right of the group in a copy either
@@ -79,11 +115,20 @@ fn hard_links_that_part_are_told() {
     let place = Place::new(&[("x.yaml", IMAGE)]);
     fs::hard_link(place.path("x.yaml"), place.path("other.yaml")).unwrap();
     let report = place.json(&["x.yaml", "-i"], 0);
-    assert!(report["files"][0]["lost"][0].as_str().unwrap().contains("hard links"), "{report:#}");
+    assert!(
+        report["files"][0]["lost"][0]
+            .as_str()
+            .unwrap()
+            .contains("hard links"),
+        "{report:#}"
+    );
     assert_eq!(place.read("other.yaml"), IMAGE);
     fs::hard_link(place.path("other.yaml"), place.path("third.yaml")).unwrap();
     let said = err(&place.run(&["other.yaml", "-i"], 0));
-    assert!(said.contains("other.yaml: lost 1 more of its names (hard links)"), "{said}");
+    assert!(
+        said.contains("other.yaml: lost 1 more of its names (hard links)"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -110,7 +155,12 @@ fn results_go_to_no_other_place_than_was_named() {
 fn a_pipe_that_nobody_writes_to_is_refused() {
     let place = Place::new(&[("t/x.yaml", IMAGE)]);
     let pipe = place.path("t/pipe.yaml");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    rustix::fs::mkfifoat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::Mode::from_raw_mode(0o600),
+    )
+    .unwrap();
     assert!(err(&place.run(&["t/pipe.yaml", "--check"], 2)).contains("no regular file"));
     place.run(&["t", "--check"], 4);
     // what editors and file managers leave is none of ours
@@ -119,10 +169,19 @@ fn a_pipe_that_nobody_writes_to_is_refused() {
     place.run(&["t", "--check"], 4);
     let audit = |path: &str| {
         let mut audit = assert_cmd::Command::new(env!("CARGO_BIN_EXE_landfall"));
-        audit.env_clear().current_dir(place.path(".")).args(["audit", path]).output().unwrap()
+        audit
+            .env_clear()
+            .current_dir(place.path("."))
+            .args(["audit", path])
+            .output()
+            .unwrap()
     };
     assert_eq!(audit("t/pipe.yaml").status.code(), Some(2));
-    assert!(out(&audit("t")).contains("audited 1 file"), "{}", out(&audit("t")));
+    assert!(
+        out(&audit("t")).contains("audited 1 file"),
+        "{}",
+        out(&audit("t"))
+    );
 }
 
 #[test]
@@ -141,8 +200,18 @@ fn a_broken_chart_in_a_folder_is_told_as_audit_tells_it() {
     place.run(&["t", "--check"], 4);
     place.put("t/broken.tgz", "this is no archive");
     let report = place.json(&["t", "-o", "out"], 3);
-    let failed = report["files"].as_array().unwrap().iter().find(|file| file["status"] == "failed");
-    assert!(failed.unwrap()["file"].as_str().unwrap().ends_with("broken.tgz"), "{report:#}");
+    let failed = report["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|file| file["status"] == "failed");
+    assert!(
+        failed.unwrap()["file"]
+            .as_str()
+            .unwrap()
+            .ends_with("broken.tgz"),
+        "{report:#}"
+    );
     fs::remove_file(place.path("t/broken.tgz")).unwrap();
     // so is one within a chart
     place.put("c/Chart.yaml", "name: c\nversion: 1.0.0\n");
@@ -150,7 +219,10 @@ fn a_broken_chart_in_a_folder_is_told_as_audit_tells_it() {
     place.put("c/files/data.tgz", "nor is this");
     tar("t/c.tgz", "c");
     let said = err(&place.run(&["t", "-o", "out"], 3));
-    assert!(said.contains("t/c.tgz: c/charts/sub.tgz: not a gzipped tar"), "{said}");
+    assert!(
+        said.contains("t/c.tgz: c/charts/sub.tgz: not a gzipped tar"),
+        "{said}"
+    );
     fs::remove_file(place.path("c/charts/sub.tgz")).unwrap();
     tar("t/c.tgz", "c");
     place.run(&["t", "-o", "out"], 0);

@@ -1,5 +1,5 @@
-//! What happens to a bundle after it is packed: signatures that are added, how many a site asks for, and bundles that are
-//! older than what a site took before.
+//! What happens to a bundle after it is packed: signatures that are added, how many a site asks
+//! for, and bundles that are older than what a site took before.
 
 use super::{Desk, SUMS_NAMESPACE, code, shown};
 use crate::support::images::noise;
@@ -18,17 +18,29 @@ fn a_signature_is_added_at_the_end_and_all_who_signed_are_named() {
     for key in ["board", "release", "other"] {
         desk.key(key, &["ed25519"], "");
     }
-    let allowed =
-        desk.line("board@example.com", "", "board") + &desk.line("release@example.com", "", "release");
+    let allowed = desk.line("board@example.com", "", "board")
+        + &desk.line("release@example.com", "", "release");
     desk.place.write("allowed", allowed);
     let plain = fs::read(desk.pack("B", &[])).unwrap();
     for (count, key) in ["board", "release", "other"].into_iter().enumerate() {
         let text = desk.place.ok(&["sign", "B", "--key", key]);
-        assert!(text.contains(&format!("signatures        {}", count + 1)), "{text}");
+        assert!(
+            text.contains(&format!("signatures        {}", count + 1)),
+            "{text}"
+        );
     }
     let signed = fs::read(desk.place.path("B")).unwrap();
-    let same = plain.iter().zip(&signed).take_while(|(old, new)| old == new).count();
-    assert!(plain.len() - same < 400 && signed.len() - same < 2000, "{} of {}", same, plain.len());
+    let same = plain
+        .iter()
+        .zip(&signed)
+        .take_while(|(old, new)| old == new)
+        .count();
+    assert!(
+        plain.len() - same < 400 && signed.len() - same < 2000,
+        "{} of {}",
+        same,
+        plain.len()
+    );
     // it is what pack makes with the first key
     let first = desk.pack("first", &["--sign", "board"]);
     desk.pack("C", &[]);
@@ -38,15 +50,23 @@ fn a_signature_is_added_at_the_end_and_all_who_signed_are_named() {
     desk.place.ok(&["sign", "B", "--key", "board"]);
     assert!(fs::read(desk.place.path("B")).unwrap() == signed);
 
-    let text = desk.place.ok(&["verify", "B", "--allowed-signers", "allowed"]);
+    let text = desk
+        .place
+        .ok(&["verify", "B", "--allowed-signers", "allowed"]);
     assert!(
         text.contains("signed by board@example.com (") && text.contains(", release@example.com ("),
         "{text}"
     );
     assert!(!text.contains("other"), "{text}");
-    let report = desk.place.json(0, &["verify", "B", "--allowed-signers", "allowed"]);
-    let names: Vec<_> =
-        report["bundle"]["signers"].as_array().unwrap().iter().map(|by| &by["principals"]).collect();
+    let report = desk
+        .place
+        .json(0, &["verify", "B", "--allowed-signers", "allowed"]);
+    let names: Vec<_> = report["bundle"]["signers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|by| &by["principals"])
+        .collect();
     assert_eq!(names, ["board@example.com", "release@example.com"]);
     run(desk.place.clean("zstd").args(["-qt", "B"]));
     run(desk.place.clean("tar").args(["--zstd", "-tf", "B"]));
@@ -67,7 +87,8 @@ fn what_a_kill_left_of_signing_is_finished_by_the_next_run() {
     let plain = fs::read(desk.pack("B", &[])).unwrap();
     desk.place.ok(&["sign", "B", "--key", "board"]);
     let signed = fs::read(desk.place.path("B")).unwrap();
-    // killed in the middle of the write: the new end is beside the file, and of the old one a part is left
+    // killed in the middle of the write: the new end is beside the file, and of the old one a part
+    // is left
     let at = plain.len() - 354;
     let redo = [&(at as u64).to_le_bytes()[..], &signed[at..]].concat();
     desk.place.write("B.signing", &redo);
@@ -79,7 +100,10 @@ fn what_a_kill_left_of_signing_is_finished_by_the_next_run() {
     desk.place.ok(&["sign", "B", "--key", "other"]);
     // one that is left of another bundle of the name changes nothing
     assert!(fs::read(desk.pack("B", &[])).unwrap() == plain);
-    desk.place.write("B.signing", [&7u64.to_le_bytes()[..], b"another end"].concat());
+    desk.place.write(
+        "B.signing",
+        [&7u64.to_le_bytes()[..], b"another end"].concat(),
+    );
     desk.place.ok(&["sign", "B", "--key", "board"]);
     assert!(fs::read(desk.place.path("B")).unwrap() == signed);
     assert!(!desk.place.path("B.signing").exists());
@@ -93,15 +117,30 @@ fn volumes_are_signed_in_their_last_one_and_their_checksums_follow() {
     let desk = Desk::new();
     desk.lock("landfall.lock", &noise(1, 2_500_000));
     desk.key("board", &["ed25519"], "");
-    desk.place.write("allowed", desk.line("board@example.com", "", "board"));
+    desk.place
+        .write("allowed", desk.line("board@example.com", "", "board"));
     desk.pack("V", &["--volume-size", "1100000"]);
     let first = fs::read(desk.place.path("V.0001")).unwrap();
     desk.place.ok(&["sign", "V", "--key", "board"]);
     assert!(fs::read(desk.place.path("V.0001")).unwrap() == first);
-    desk.place.json(0, &["verify", "V", "--allowed-signers", "allowed"]);
-    run(desk.place.clean("sha256sum").args(["--strict", "--quiet", "-c", "V.sha256sums"]));
+    desk.place
+        .json(0, &["verify", "V", "--allowed-signers", "allowed"]);
+    run(desk
+        .place
+        .clean("sha256sum")
+        .args(["--strict", "--quiet", "-c", "V.sha256sums"]));
     let sums = fs::File::open(desk.place.path("V.sha256sums")).unwrap();
-    let verify = ["-Y", "verify", "-f", "allowed", "-I", "board@example.com", "-n", SUMS_NAMESPACE, "-s"];
+    let verify = [
+        "-Y",
+        "verify",
+        "-f",
+        "allowed",
+        "-I",
+        "board@example.com",
+        "-n",
+        SUMS_NAMESPACE,
+        "-s",
+    ];
     let mut verify = {
         let mut command = desk.place.clean("ssh-keygen");
         command.args(verify);
@@ -110,8 +149,17 @@ fn volumes_are_signed_in_their_last_one_and_their_checksums_follow() {
     run(verify.arg("V.sha256sums.sig").stdin(Stdio::from(sums)));
     // a lost one that is not the last is packed again, and the added signature still fits
     fs::remove_file(desk.place.path("V.0001")).unwrap();
-    desk.place.ok(&["pack", "--like", "V", "--only-volume", "1", "--store", "store"]);
-    desk.place.json(0, &["verify", "V", "--allowed-signers", "allowed"]);
+    desk.place.ok(&[
+        "pack",
+        "--like",
+        "V",
+        "--only-volume",
+        "1",
+        "--store",
+        "store",
+    ]);
+    desk.place
+        .json(0, &["verify", "V", "--allowed-signers", "allowed"]);
 }
 
 #[test]
@@ -123,9 +171,15 @@ fn a_site_may_ask_for_two_signers() {
     for key in ["board", "board2", "release", "other"] {
         desk.key(key, &["ed25519"], "");
     }
-    let lines =
-        [("board@example.com", "board"), ("board@example.com", "board2"), ("release@example.com", "release")];
-    desk.place.write("allowed", lines.map(|(name, key)| desk.line(name, "", key)).concat());
+    let lines = [
+        ("board@example.com", "board"),
+        ("board@example.com", "board2"),
+        ("release@example.com", "release"),
+    ];
+    desk.place.write(
+        "allowed",
+        lines.map(|(name, key)| desk.line(name, "", key)).concat(),
+    );
     let site = "apiVersion: landfall/v1\nkind: Site\nsigners: {file: allowed, atLeast: 2}\n";
     desk.place.write("site.yaml", site);
     let verify = || desk.run(&["verify", "B", "--site", "site.yaml"]);
@@ -144,7 +198,11 @@ fn a_site_may_ask_for_two_signers() {
     desk.place.ok(&["sign", "B", "--key", "release"]);
     let output = verify();
     assert_eq!(code(&output), 0, "{}", shown(&output));
-    assert!(shown(&output).contains("release@example.com"), "{}", shown(&output));
+    assert!(
+        shown(&output).contains("release@example.com"),
+        "{}",
+        shown(&output)
+    );
     desk.place.write("site.yaml", site.replace("2}", "0}"));
     assert_eq!(code(&verify()), 2);
 }
@@ -160,16 +218,33 @@ fn an_older_bundle_of_a_series_is_refused() {
     desk.pack("plain", &[]);
     desk.pack("others", &["--serial", "1", "--series", "others"]);
     let text = desk.place.ok(&["verify", "b2"]);
-    assert!(text.contains("series            node images, number 2"), "{text}");
+    assert!(
+        text.contains("series            node images, number 2"),
+        "{text}"
+    );
     let registry = landfall_serve(&desk.place, &["--writable", "kept", "--anonymous-push"]);
     let site = "apiVersion: landfall/v1\nkind: Site\nreceipt: receipts/last.json\n";
     desk.place.write("conf/site.yaml", site);
     fs::create_dir(desk.place.path("conf/receipts")).unwrap();
     let push = |bundle: &str, more: &[&str]| {
-        desk.run(&[&["push", bundle, "--to", &registry.address, "--site", "conf/site.yaml"], more].concat())
+        desk.run(
+            &[
+                &[
+                    "push",
+                    bundle,
+                    "--to",
+                    &registry.address,
+                    "--site",
+                    "conf/site.yaml",
+                ],
+                more,
+            ]
+            .concat(),
+        )
     };
     let last = || -> serde_json::Value {
-        serde_json::from_slice(&fs::read(desk.place.path("conf/receipts/last.json")).unwrap()).unwrap()
+        serde_json::from_slice(&fs::read(desk.place.path("conf/receipts/last.json")).unwrap())
+            .unwrap()
     };
     for bundle in ["b1", "b2", "b2", "plain", "others"] {
         let output = push(bundle, &[]);
@@ -183,14 +258,41 @@ fn an_older_bundle_of_a_series_is_refused() {
         "{}",
         shown(&output)
     );
-    let serve = ["serve", "b1", "--listen", "127.0.0.1:0", "--site", "conf/site.yaml"];
+    let serve = [
+        "serve",
+        "b1",
+        "--listen",
+        "127.0.0.1:0",
+        "--site",
+        "conf/site.yaml",
+    ];
     assert_eq!(code(&desk.run(&serve)), 4);
-    drop(landfall_serve(&desk.place, &["b1", "--site", "conf/site.yaml", "--allow-older"]));
-    drop(landfall_serve(&desk.place, &["b2", "--site", "conf/site.yaml"]));
+    drop(landfall_serve(
+        &desk.place,
+        &["b1", "--site", "conf/site.yaml", "--allow-older"],
+    ));
+    drop(landfall_serve(
+        &desk.place,
+        &["b2", "--site", "conf/site.yaml"],
+    ));
     // the receipt that a push is about to write again counts too
-    let to = ["push", "b2", "--to", &registry.address, "--receipt", "own.json"];
+    let to = [
+        "push",
+        "b2",
+        "--to",
+        &registry.address,
+        "--receipt",
+        "own.json",
+    ];
     assert_eq!(code(&desk.run(&to)), 0);
-    let older = ["push", "b1", "--to", &registry.address, "--receipt", "own.json"];
+    let older = [
+        "push",
+        "b1",
+        "--to",
+        &registry.address,
+        "--receipt",
+        "own.json",
+    ];
     assert_eq!(code(&desk.run(&older)), 4);
     // to go back is a decision, and then the old one is the last
     let output = push("b1", &["--allow-older"]);
@@ -199,9 +301,15 @@ fn an_older_bundle_of_a_series_is_refused() {
     // without a name there is no series; the lock has that of the manifest
     let output = desk.run(&["pack", "-o", "b3", "--serial", "3"]);
     assert_eq!(code(&output), 2, "{}", shown(&output));
-    let lock = desk.place.read("landfall.lock").replacen("version: 1\n", "version: 1\nname: seed\n", 1);
+    let lock =
+        desk.place
+            .read("landfall.lock")
+            .replacen("version: 1\n", "version: 1\nname: seed\n", 1);
     desk.place.write("landfall.lock", lock);
     desk.pack("b3", &["--serial", "3"]);
     let report = desk.place.json(0, &["verify", "b3"]);
-    assert_eq!((&report["bundle"]["series"], &report["bundle"]["serial"]), (&json!("seed"), &json!(3)));
+    assert_eq!(
+        (&report["bundle"]["series"], &report["bundle"]["serial"]),
+        (&json!("seed"), &json!(3))
+    );
 }

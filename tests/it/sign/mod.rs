@@ -21,7 +21,9 @@ struct Desk {
 
 impl Desk {
     fn new() -> Desk {
-        let desk = Desk { place: Place::new() };
+        let desk = Desk {
+            place: Place::new(),
+        };
         desk.lock("landfall.lock", b"what is carried");
         desk
     }
@@ -29,21 +31,31 @@ impl Desk {
     /// Writes a lock of one file with this content, and puts it into the store.
     fn lock(&self, name: &str, content: &[u8]) -> Lock {
         let digest = Digest::sha256(content);
-        self.place.write(&format!("store/{}", digest.layout_path()), content);
+        self.place
+            .write(&format!("store/{}", digest.layout_path()), content);
         let file = File::new("https://h.example/tool", digest, content.len() as u64);
-        let lock = Lock { version: 1, files: vec![file], ..Lock::default() };
+        let lock = Lock {
+            version: 1,
+            files: vec![file],
+            ..Lock::default()
+        };
         self.place.write(name, lock.to_text());
         lock
     }
 
     fn key(&self, name: &str, kind: &[&str], passphrase: &str) {
         let mut command = self.place.clean("ssh-keygen");
-        run(command.args(["-q", "-N", passphrase, "-C", "", "-f", name, "-t"]).args(kind));
+        run(command
+            .args(["-q", "-N", passphrase, "-C", "", "-f", name, "-t"])
+            .args(kind));
     }
 
     /// The key's line in a file of allowed signers.
     fn line(&self, principals: &str, options: &str, key: &str) -> String {
-        format!("{principals} {options} {}\n", self.place.read(&format!("{key}.pub")).trim())
+        format!(
+            "{principals} {options} {}\n",
+            self.place.read(&format!("{key}.pub")).trim()
+        )
     }
 
     fn run(&self, args: &[&str]) -> Output {
@@ -52,7 +64,9 @@ impl Desk {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.place.command();
-        command.args(args).args(["--store", "store", "--progress", "none"]);
+        command
+            .args(args)
+            .args(["--store", "store", "--progress", "none"]);
         command
     }
 
@@ -62,7 +76,8 @@ impl Desk {
         self.place.path(out)
     }
 
-    /// Writes the signatures of a bundle to a file, as the documents tell people without landfall to do.
+    /// Writes the signatures of a bundle to a file, as the documents tell people without landfall
+    /// to do.
     fn signatures(&self, bundle: &str, to: &str) {
         let script = format!(
             "tail -c 66000 '{bundle}' | LC_ALL=C sed -n '/^-----BEGIN SSH/,/^-----END SSH/p' > '{to}'"
@@ -73,7 +88,8 @@ impl Desk {
     /// A site that takes only what one of `allowed` signed.
     fn site(&self) -> &'static str {
         let site = "apiVersion: landfall/v1\nkind: Site\nsigners: allowed\n";
-        self.place.write("conf/site.yaml", site.replace("allowed", "../allowed"));
+        self.place
+            .write("conf/site.yaml", site.replace("allowed", "../allowed"));
         "conf/site.yaml"
     }
 }
@@ -119,19 +135,38 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
         if kind[0] == "rsa" {
             let refused = desk.run(&["pack", "-o", &bundle, "--sign", &key]);
             assert_eq!(code(&refused), 2, "{}", shown(&refused));
-            assert!(shown(&refused).contains(&format!("`ssh-add {key}`")), "{}", shown(&refused));
-            run(desk.place.clean("ssh-add").env("SSH_AUTH_SOCK", &socket).args(["-q", &key]));
+            assert!(
+                shown(&refused).contains(&format!("`ssh-add {key}`")),
+                "{}",
+                shown(&refused)
+            );
+            run(desk
+                .place
+                .clean("ssh-add")
+                .env("SSH_AUTH_SOCK", &socket)
+                .args(["-q", &key]));
         }
         let mut pack = desk.command(&["pack", "-o", &bundle, "--sign", &key]);
         let packed = pack.env("SSH_AUTH_SOCK", &socket).output().unwrap();
         assert_eq!(code(&packed), 0, "{}", shown(&packed));
         let path = desk.place.path(&bundle);
-        desk.place.write("allowed", desk.line("board@example.com", "namespaces=\"landfall-*\"", &key));
-        let report = desk.place.json(0, &["verify", &bundle, "--allowed-signers", "allowed"]);
-        assert_eq!(report["bundle"]["signer"]["principals"], "board@example.com", "{kind:?}");
+        desk.place.write(
+            "allowed",
+            desk.line("board@example.com", "namespaces=\"landfall-*\"", &key),
+        );
+        let report = desk
+            .place
+            .json(0, &["verify", &bundle, "--allowed-signers", "allowed"]);
+        assert_eq!(
+            report["bundle"]["signer"]["principals"], "board@example.com",
+            "{kind:?}"
+        );
         let plain = desk.place.json(0, &["verify", "B"]);
         assert_eq!(report["bundle"]["digest"], plain["bundle"]["digest"]);
-        assert_eq!((&plain["bundle"]["signed"], &plain["bundle"]["signer"]), (&json!(false), &json!(null)));
+        assert_eq!(
+            (&plain["bundle"]["signed"], &plain["bundle"]["signer"]),
+            (&json!(false), &json!(null))
+        );
 
         // what the documents tell people without landfall
         let out = desk.place.path(format!("out{n}"));
@@ -142,14 +177,30 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
         desk.signatures(&bundle, &format!("out{n}/sig"));
         let contents = std::fs::File::open(out.join("landfall-contents.json")).unwrap();
         let mut verify = desk.place.clean("ssh-keygen");
-        verify.args(["-Y", "verify", "-f", "allowed", "-I", "board@example.com", "-n", NAMESPACE, "-s"]);
+        verify.args([
+            "-Y",
+            "verify",
+            "-f",
+            "allowed",
+            "-I",
+            "board@example.com",
+            "-n",
+            NAMESPACE,
+            "-s",
+        ]);
         let told = run(verify.arg(out.join("sig")).stdin(Stdio::from(contents)));
-        assert!(String::from_utf8_lossy(&told).starts_with("Good \"landfall-bundle-v1\" signature"));
+        assert!(
+            String::from_utf8_lossy(&told).starts_with("Good \"landfall-bundle-v1\" signature")
+        );
         if kind == &["ed25519"] {
             // such signatures are always the same, so they can be compared
             let sign = ["-q", "-Y", "sign", "-n", NAMESPACE, "-f", &key];
             std::fs::copy(out.join("landfall-contents.json"), out.join("again")).unwrap();
-            run(desk.place.clean("ssh-keygen").args(sign).arg(out.join("again")));
+            run(desk
+                .place
+                .clean("ssh-keygen")
+                .args(sign)
+                .arg(out.join("again")));
             let (ours, theirs) = (out.join("sig"), out.join("again.sig"));
             assert_eq!(std::fs::read(ours).unwrap(), std::fs::read(theirs).unwrap());
         }
@@ -161,12 +212,25 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
                 let read = run(desk.place.clean("python3").arg(script).arg(&path).arg(what));
                 assert_eq!(read, std::fs::read(out.join(name)).unwrap());
             }
-            let read =
-                desk.place.clean("python3").arg(script).arg(&unsigned).arg("signatures").output().unwrap();
-            assert!(String::from_utf8_lossy(&read.stderr).contains("not signed"), "{}", shown(&read));
+            let read = desk
+                .place
+                .clean("python3")
+                .arg(script)
+                .arg(&unsigned)
+                .arg("signatures")
+                .output()
+                .unwrap();
+            assert!(
+                String::from_utf8_lossy(&read.stderr).contains("not signed"),
+                "{}",
+                shown(&read)
+            );
         }
     }
-    assert_eq!(std::fs::read(desk.pack("again", &[])).unwrap(), std::fs::read(unsigned).unwrap());
+    assert_eq!(
+        std::fs::read(desk.pack("again", &[])).unwrap(),
+        std::fs::read(unsigned).unwrap()
+    );
 }
 
 #[test]
@@ -181,7 +245,11 @@ fn the_agent_signs_for_public_keys_and_encrypted_ones() {
     desk.key("locked", &["ed25519"], "a passphrase");
     let (_agent, socket) = agent(&desk);
     for kind in ["ed25519", "rsa", "ecdsa"] {
-        run(desk.place.clean("ssh-add").env("SSH_AUTH_SOCK", &socket).args(["-q", kind]));
+        run(desk
+            .place
+            .clean("ssh-add")
+            .env("SSH_AUTH_SOCK", &socket)
+            .args(["-q", kind]));
         desk.place.write("allowed", desk.line("a", "", kind));
         let public = desk.place.read(&format!("{kind}.pub"));
         for key in [&format!("{kind}.pub"), public.trim()] {
@@ -192,13 +260,15 @@ fn the_agent_signs_for_public_keys_and_encrypted_ones() {
                 .unwrap();
             assert_eq!(code(&packed), 0, "{kind} {}", shown(&packed));
             assert!(shown(&packed).contains("signed by"), "{}", shown(&packed));
-            desk.place.json(0, &["verify", "B", "--allowed-signers", "allowed"]);
+            desk.place
+                .json(0, &["verify", "B", "--allowed-signers", "allowed"]);
             // a bundle that is packed already, too
             desk.pack("later", &[]);
             let mut sign = desk.command(&["sign", "later", "--key", key]);
             let signed = sign.env("SSH_AUTH_SOCK", &socket).output().unwrap();
             assert_eq!(code(&signed), 0, "{kind} {}", shown(&signed));
-            desk.place.json(0, &["verify", "later", "--allowed-signers", "allowed"]);
+            desk.place
+                .json(0, &["verify", "later", "--allowed-signers", "allowed"]);
         }
     }
     std::fs::remove_file(desk.place.path("B")).unwrap();
@@ -212,19 +282,31 @@ fn the_agent_signs_for_public_keys_and_encrypted_ones() {
     };
     assert_eq!(refused("locked", None, "`ssh-add locked`"), 2);
     assert_eq!(refused("locked", Some(&socket), "`ssh-add locked`"), 2);
-    assert_eq!(refused("locked.pub", Some(&socket), "the agent does not hold"), 2);
+    assert_eq!(
+        refused("locked.pub", Some(&socket), "the agent does not hold"),
+        2
+    );
     assert_eq!(refused("ed25519.pub", None, "SSH_AUTH_SOCK is not set"), 2);
-    assert_eq!(refused("ed25519.pub", Some(&desk.place.path("nowhere")), "nowhere"), 1);
+    assert_eq!(
+        refused("ed25519.pub", Some(&desk.place.path("nowhere")), "nowhere"),
+        1
+    );
     assert_eq!(refused("landfall.lock", None, "is no key of OpenSSH's"), 2);
     assert_eq!(refused("absent", None, "cannot read the key absent"), 2);
     // with the passphrase given to the agent, the same file signs
-    desk.place.write("passphrase", "#!/bin/sh\necho a passphrase\n");
-    run(Command::new("chmod").arg("755").arg(desk.place.path("passphrase")));
+    desk.place
+        .write("passphrase", "#!/bin/sh\necho a passphrase\n");
+    run(Command::new("chmod")
+        .arg("755")
+        .arg(desk.place.path("passphrase")));
     let mut add = desk.place.clean("ssh-add");
-    add.env("SSH_ASKPASS", desk.place.path("passphrase")).env("SSH_ASKPASS_REQUIRE", "force");
+    add.env("SSH_ASKPASS", desk.place.path("passphrase"))
+        .env("SSH_ASKPASS_REQUIRE", "force");
     run(add.env("SSH_AUTH_SOCK", &socket).args(["-q", "locked"]));
-    let packed =
-        desk.command(&["pack", "-o", "B", "--sign", "locked"]).env("SSH_AUTH_SOCK", &socket).output();
+    let packed = desk
+        .command(&["pack", "-o", "B", "--sign", "locked"])
+        .env("SSH_AUTH_SOCK", &socket)
+        .output();
     assert_eq!(code(&packed.unwrap()), 0);
 }
 
@@ -246,33 +328,87 @@ fn a_signature_that_is_not_taken_is_refused_with_its_reason() {
     };
     let board = desk.line("board@example.com", "", "board");
     refused("unsigned", &board, "is not signed");
-    refused("B", &desk.line("x", "", "other"), "no line of it has this key");
+    refused(
+        "B",
+        &desk.line("x", "", "other"),
+        "no line of it has this key",
+    );
     refused("B", "", "no line of it has this key");
-    refused("B", &desk.line("x", "valid-before=\"20200101\"", "board"), "line 1 allowed it until");
-    refused("B", &desk.line("x", "valid-after=\"99990101\"", "board"), "line 1 allows it from");
-    refused("B", &desk.line("x", "namespaces=\"git\"", "board"), "the namespaces \"git\" only");
-    refused("B", &desk.line("x", "cert-authority", "board"), "landfall does not support");
-    desk.place.write("allowed", format!("board@example.com nonsense {}", desk.place.read("board.pub")));
+    refused(
+        "B",
+        &desk.line("x", "valid-before=\"20200101\"", "board"),
+        "line 1 allowed it until",
+    );
+    refused(
+        "B",
+        &desk.line("x", "valid-after=\"99990101\"", "board"),
+        "line 1 allows it from",
+    );
+    refused(
+        "B",
+        &desk.line("x", "namespaces=\"git\"", "board"),
+        "the namespaces \"git\" only",
+    );
+    refused(
+        "B",
+        &desk.line("x", "cert-authority", "board"),
+        "landfall does not support",
+    );
+    desk.place.write(
+        "allowed",
+        format!(
+            "board@example.com nonsense {}",
+            desk.place.read("board.pub")
+        ),
+    );
     let output = desk.run(&["verify", "B", "--allowed-signers", "allowed"]);
     assert_eq!(code(&output), 2);
-    assert!(shown(&output).contains("allowed:1:19: "), "{}", shown(&output));
-    assert_eq!(code(&desk.run(&["verify", "B", "--allowed-signers", "absent"])), 2);
+    assert!(
+        shown(&output).contains("allowed:1:19: "),
+        "{}",
+        shown(&output)
+    );
+    assert_eq!(
+        code(&desk.run(&["verify", "B", "--allowed-signers", "absent"])),
+        2
+    );
 
     // without a file the signature is told and not checked
     let text = desk.place.ok(&["verify", "B"]);
-    assert!(text.contains("it is signed; --allowed-signers FILE checks by whom"), "{text}");
+    assert!(
+        text.contains("it is signed; --allowed-signers FILE checks by whom"),
+        "{text}"
+    );
     let report = desk.place.json(0, &["verify", "B"]);
-    assert_eq!((&report["bundle"]["signed"], &report["bundle"]["signer"]), (&json!(true), &json!(null)));
+    assert_eq!(
+        (&report["bundle"]["signed"], &report["bundle"]["signer"]),
+        (&json!(true), &json!(null))
+    );
     // any line that allows it will do, and comments are none
-    desk.place
-        .write("allowed", format!("# {board}\n{}{board}", desk.line("x", "namespaces=\"git\"", "board")));
-    let text = desk.place.ok(&["verify", "B", "--allowed-signers", "allowed"]);
-    assert!(text.contains("consistent, signed by board@example.com (ssh-ed25519 SHA256:"), "{text}");
+    desk.place.write(
+        "allowed",
+        format!(
+            "# {board}\n{}{board}",
+            desk.line("x", "namespaces=\"git\"", "board")
+        ),
+    );
+    let text = desk
+        .place
+        .ok(&["verify", "B", "--allowed-signers", "allowed"]);
+    assert!(
+        text.contains("consistent, signed by board@example.com (ssh-ed25519 SHA256:"),
+        "{text}"
+    );
 }
 
 /// Where the text of the signature stands in the file.
 fn text_at(bundle: &[u8]) -> std::ops::Range<usize> {
-    let place = |part: &str| bundle.windows(part.len()).position(|window| window == part.as_bytes()).unwrap();
+    let place = |part: &str| {
+        bundle
+            .windows(part.len())
+            .position(|window| window == part.as_bytes())
+            .unwrap()
+    };
     let end = "-----END SSH SIGNATURE-----\n";
     place("-----BEGIN SSH SIGNATURE-----")..place(end) + end.len()
 }
@@ -284,16 +420,19 @@ fn a_swapped_signature_is_refused() {
     }
     let desk = Desk::new();
     desk.key("board", &["ed25519"], "");
-    desk.place.write("allowed", desk.line("board@example.com", "", "board"));
+    desk.place
+        .write("allowed", desk.line("board@example.com", "", "board"));
     let verify = |bundle: &str| desk.run(&["verify", bundle, "--allowed-signers", "allowed"]);
     let good = std::fs::read(desk.pack("B", &["--sign", "board"])).unwrap();
     assert_eq!(code(&verify("B")), 0);
     desk.lock("other.lock", b"what nobody looked at");
-    let other = std::fs::read(desk.pack("other", &["--sign", "board", "--lock", "other.lock"])).unwrap();
+    let other =
+        std::fs::read(desk.pack("other", &["--sign", "board", "--lock", "other.lock"])).unwrap();
     let (ours, theirs) = (text_at(&good), text_at(&other));
     assert_eq!(ours.len(), theirs.len());
 
-    // another bundle's signature by the same key: the bundle with it is sound, and is not the one that was signed
+    // another bundle's signature by the same key: the bundle with it is sound, and is not the one
+    // that was signed
     let mut swapped = good.clone();
     swapped[ours.clone()].copy_from_slice(&other[theirs.clone()]);
     let frame = |range: &std::ops::Range<usize>| range.start - 9..range.end;
@@ -307,7 +446,11 @@ fn a_swapped_signature_is_refused() {
     assert_eq!(code(&desk.run(&["verify", "swapped"])), 0);
     let output = verify("swapped");
     assert_eq!(code(&output), 4);
-    assert!(shown(&output).contains("did not make it for this content"), "{}", shown(&output));
+    assert!(
+        shown(&output).contains("did not make it for this content"),
+        "{}",
+        shown(&output)
+    );
 
     // every bit of the signatures and of the footer counts, and so does the end
     for at in (ours.start - 9..good.len()).step_by(7) {
@@ -330,7 +473,8 @@ fn a_site_with_signers_takes_no_other_bundle_anywhere() {
     let desk = Desk::new();
     desk.key("board", &["ed25519"], "");
     desk.key("other", &["ed25519"], "");
-    desk.place.write("allowed", desk.line("board@example.com", "", "board"));
+    desk.place
+        .write("allowed", desk.line("board@example.com", "", "board"));
     desk.place.write("x.yaml", "image: quay.io/a/b:1\n");
     desk.pack("unsigned", &[]);
     desk.pack("wrong", &["--sign", "other"]);
@@ -349,7 +493,10 @@ fn a_site_with_signers_takes_no_other_bundle_anywhere() {
         &["export", "files", "-o", "out", "--dry-run", "--bundle"],
     ];
     for verb in verbs {
-        for (bundle, why) in [("unsigned", "is not signed"), ("wrong", "no line of it has this key")] {
+        for (bundle, why) in [
+            ("unsigned", "is not signed"),
+            ("wrong", "no line of it has this key"),
+        ] {
             let output = desk.run(&[verb, &[bundle, "--site", site]].concat());
             assert_eq!(code(&output), 4, "{verb:?} {}", shown(&output));
             assert!(shown(&output).contains(why), "{verb:?} {}", shown(&output));
@@ -357,19 +504,60 @@ fn a_site_with_signers_takes_no_other_bundle_anywhere() {
     }
     assert!(!desk.place.path("out").exists());
     let registry = landfall_serve(&desk.place, &["--writable", "kept", "--anonymous-push"]);
-    let pushed = desk.place.json(0, &["push", "B", "--to", &registry.address, "--site", site]);
-    assert_eq!(pushed["bundle"]["signer"]["principals"], "board@example.com");
+    let pushed = desk
+        .place
+        .json(0, &["push", "B", "--to", &registry.address, "--site", site]);
+    assert_eq!(
+        pushed["bundle"]["signer"]["principals"],
+        "board@example.com"
+    );
     desk.place.json(0, &["verify", "B", "--site", site]);
     let listed = desk.place.json(0, &["ls", "B", "--site", site]);
-    assert_eq!(listed["bundle"]["signer"]["principals"], "board@example.com");
-    assert!(desk.place.ok(&["ls", "B", "--site", site]).contains("signed by         board@example.com"));
-    desk.place.json(0, &["diff", "B", "landfall.lock", "--site", site]);
-    desk.place.json(0, &["rewrite", "x.yaml", "--to", "127.0.0.1:1", "--bundle", "B", "--site", site]);
-    desk.place.json(0, &["export", "files", "-o", "out", "--bundle", "B", "--site", site]);
+    assert_eq!(
+        listed["bundle"]["signer"]["principals"],
+        "board@example.com"
+    );
+    assert!(
+        desk.place
+            .ok(&["ls", "B", "--site", site])
+            .contains("signed by         board@example.com")
+    );
+    desk.place
+        .json(0, &["diff", "B", "landfall.lock", "--site", site]);
+    desk.place.json(
+        0,
+        &[
+            "rewrite",
+            "x.yaml",
+            "--to",
+            "127.0.0.1:1",
+            "--bundle",
+            "B",
+            "--site",
+            site,
+        ],
+    );
+    desk.place.json(
+        0,
+        &[
+            "export", "files", "-o", "out", "--bundle", "B", "--site", site,
+        ],
+    );
     drop(landfall_serve(&desk.place, &["B", "--site", site]));
     // a file given by hand counts in place of the site's
-    desk.place.write("others", desk.line("other@example.com", "", "other"));
-    desk.place.json(0, &["verify", "wrong", "--allowed-signers", "others", "--site", site]);
+    desk.place
+        .write("others", desk.line("other@example.com", "", "other"));
+    desk.place.json(
+        0,
+        &[
+            "verify",
+            "wrong",
+            "--allowed-signers",
+            "others",
+            "--site",
+            site,
+        ],
+    );
 }
 
 #[test]
@@ -380,8 +568,10 @@ fn only_what_was_approved_is_pushed_and_served() {
     desk.pack("B", &[]);
     desk.pack("other", &["--lock", "other.lock"]);
     let packed = desk.place.json(0, &["verify", "B"]);
-    let (digest, fingerprint) =
-        (packed["bundle"]["digest"].as_str().unwrap(), lock.fingerprint().to_string());
+    let (digest, fingerprint) = (
+        packed["bundle"]["digest"].as_str().unwrap(),
+        lock.fingerprint().to_string(),
+    );
     let wrong = other.fingerprint().to_string();
     for verb in [
         &["push", "B", "--to", "127.0.0.1:1"][..],
@@ -399,23 +589,51 @@ fn only_what_was_approved_is_pushed_and_served() {
         }
     }
     let registry = landfall_serve(&desk.place, &["--writable", "kept", "--anonymous-push"]);
-    for demand in [["--expect", digest], ["--expect", &fingerprint], ["--lock", "landfall.lock"]] {
-        let pushed = desk.place.json(0, &[&["push", "B", "--to", &registry.address], &demand[..]].concat());
-        assert_eq!((&pushed["lock"], &pushed["bundle"]["digest"]), (&json!(fingerprint), &json!(digest)));
+    for demand in [
+        ["--expect", digest],
+        ["--expect", &fingerprint],
+        ["--lock", "landfall.lock"],
+    ] {
+        let pushed = desk.place.json(
+            0,
+            &[&["push", "B", "--to", &registry.address], &demand[..]].concat(),
+        );
+        assert_eq!(
+            (&pushed["lock"], &pushed["bundle"]["digest"]),
+            (&json!(fingerprint), &json!(digest))
+        );
     }
     let text = desk.place.ok(&["push", "B", "--to", &registry.address]);
-    assert!(text.contains(&format!("lock fingerprint  {fingerprint}")), "{text}");
+    assert!(
+        text.contains(&format!("lock fingerprint  {fingerprint}")),
+        "{text}"
+    );
     // of several bundles each must be one of those expected
     let both = ["B", "other", "--expect", digest, "--expect", &wrong];
     drop(landfall_serve(&desk.place, &both));
-    assert_eq!(code(&desk.run(&[&["serve"], &both[..4], &["--listen", "127.0.0.1:0"]].concat())), 4);
-    drop(landfall_serve(&desk.place, &["B", "--lock", "landfall.lock"]));
+    assert_eq!(
+        code(&desk.run(&[&["serve"], &both[..4], &["--listen", "127.0.0.1:0"]].concat())),
+        4
+    );
+    drop(landfall_serve(
+        &desk.place,
+        &["B", "--lock", "landfall.lock"],
+    ));
 
     // without a bundle it is the lock that is pushed
     let from_store = ["push", "--store", "store", "--to", &registry.address];
-    desk.place.json(0, &[&from_store[..], &["--expect", &fingerprint]].concat());
-    let refused = desk.place.json(4, &[&from_store[..], &["--expect", digest]].concat());
-    assert!(refused["error"]["message"].as_str().unwrap().contains(&fingerprint), "{refused}");
+    desk.place
+        .json(0, &[&from_store[..], &["--expect", &fingerprint]].concat());
+    let refused = desk
+        .place
+        .json(4, &[&from_store[..], &["--expect", digest]].concat());
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains(&fingerprint),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -426,7 +644,8 @@ fn checksums_beside_a_signed_bundle_are_signed_too() {
     let desk = Desk::new();
     desk.lock("landfall.lock", &noise(1, 1_500_000));
     desk.key("board", &["ed25519"], "");
-    desk.place.write("allowed", desk.line("board@example.com", "", "board"));
+    desk.place
+        .write("allowed", desk.line("board@example.com", "", "board"));
     desk.pack("B", &["--volume-size", "1100000", "--sign", "board"]);
     let verify = [
         "-Y",
@@ -441,14 +660,37 @@ fn checksums_beside_a_signed_bundle_are_signed_too() {
         "B.sha256sums.sig",
     ];
     let sums = || std::fs::File::open(desk.place.path("B.sha256sums")).unwrap();
-    run(desk.place.clean("ssh-keygen").args(verify).stdin(Stdio::from(sums())));
+    run(desk
+        .place
+        .clean("ssh-keygen")
+        .args(verify)
+        .stdin(Stdio::from(sums())));
     // it says nothing of an index, and a signature of an index says nothing of checksums
-    let as_index = verify.map(|word| if word == SUMS_NAMESPACE { NAMESPACE } else { word });
-    let refused = desk.place.clean("ssh-keygen").args(as_index).stdin(Stdio::from(sums())).output();
+    let as_index = verify.map(|word| {
+        if word == SUMS_NAMESPACE {
+            NAMESPACE
+        } else {
+            word
+        }
+    });
+    let refused = desk
+        .place
+        .clean("ssh-keygen")
+        .args(as_index)
+        .stdin(Stdio::from(sums()))
+        .output();
     assert!(!refused.unwrap().status.success());
-    run(desk.place.clean("sha256sum").args(["--strict", "-c", "B.sha256sums"]));
-    let report = desk.place.json(0, &["verify", "B", "--allowed-signers", "allowed"]);
-    assert_eq!(report["bundle"]["signer"]["principals"], "board@example.com");
+    run(desk
+        .place
+        .clean("sha256sum")
+        .args(["--strict", "-c", "B.sha256sums"]));
+    let report = desk
+        .place
+        .json(0, &["verify", "B", "--allowed-signers", "allowed"]);
+    assert_eq!(
+        report["bundle"]["signer"]["principals"],
+        "board@example.com"
+    );
     // the volumes joined are the bundle in one file, signature and all
     let whole = std::fs::read(desk.pack("C", &["--sign", "board"])).unwrap();
     let volume = |n: usize| std::fs::read(desk.place.path(format!("B.{n:04}"))).unwrap();
@@ -459,13 +701,23 @@ fn checksums_beside_a_signed_bundle_are_signed_too() {
     let output = desk.run(&["pack", "--like", "B", "--only-volume", "1"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert_eq!([volume(1), volume(2)].concat(), whole);
-    desk.place.json(0, &["verify", "B", "--allowed-signers", "allowed"]);
+    desk.place
+        .json(0, &["verify", "B", "--allowed-signers", "allowed"]);
 
     // an older signature does not stay beside other checksums
     desk.pack("B", &["--volume-size", "1100000"]);
-    assert!(desk.place.path("B.sha256sums").exists() && !desk.place.path("B.sha256sums.sig").exists());
+    assert!(
+        desk.place.path("B.sha256sums").exists() && !desk.place.path("B.sha256sums.sig").exists()
+    );
     desk.place.write("tool", "#!/bin/sh\n");
-    let output = desk.run(&["pack", "-o", "tool", "--include-self=tool", "--sign", "board"]);
+    let output = desk.run(&[
+        "pack",
+        "-o",
+        "tool",
+        "--include-self=tool",
+        "--sign",
+        "board",
+    ]);
     assert_eq!(code(&output), 2, "{}", shown(&output));
     desk.pack("D", &["--include-self=tool", "--sign", "board"]);
     assert!(desk.place.path("D.sha256sums.sig").exists());

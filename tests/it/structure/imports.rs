@@ -34,10 +34,14 @@ pub fn imports(src: &Path) -> Imports {
     let mut imports = Imports::new();
     for (path, module) in &modules.0 {
         for used in &module.used {
-            let Some(to) = modules.resolve(path, used, 0) else { continue };
+            let Some(to) = modules.resolve(path, used, 0) else {
+                continue;
+            };
             let to = &modules.0[&to].file;
             if *to != module.file {
-                let names = imports.entry((module.file.clone(), to.clone())).or_default();
+                let names = imports
+                    .entry((module.file.clone(), to.clone()))
+                    .or_default();
                 names.extend(used.last().cloned());
             }
         }
@@ -53,18 +57,27 @@ impl Crate {
     }
 
     fn read(&mut self, items: &[syn::Item], src: &Path, file: &str, folder: &Path, path: Names) {
-        let mut module = Module { file: file.into(), ..Module::default() };
+        let mut module = Module {
+            file: file.into(),
+            ..Module::default()
+        };
         for item in items.iter().filter(|item| !is_for_tests(attributes(item))) {
             match item {
                 syn::Item::Mod(child) => {
                     let name = child.ident.to_string();
-                    let (inner, below) =
-                        ([&path[..], std::slice::from_ref(&name)].concat(), folder.join(&name));
+                    let (inner, below) = (
+                        [&path[..], std::slice::from_ref(&name)].concat(),
+                        folder.join(&name),
+                    );
                     match &child.content {
                         Some((_, items)) => self.read(items, src, file, &below, inner),
                         None => {
                             let flat = folder.join(format!("{name}.rs"));
-                            let found = if flat.exists() { flat } else { below.join("mod.rs") };
+                            let found = if flat.exists() {
+                                flat
+                            } else {
+                                below.join("mod.rs")
+                            };
                             let found = found.strip_prefix(src).unwrap().to_str().unwrap();
                             self.load(src, found, &below, inner);
                         }
@@ -83,7 +96,8 @@ impl Crate {
         self.0.insert(path, module);
     }
 
-    /// The module that defines what `path` names in the module `from`; nothing where it is not of this crate.
+    /// The module that defines what `path` names in the module `from`; nothing where it is not of
+    /// this crate.
     fn resolve(&self, from: &[String], path: &[String], depth: usize) -> Option<Names> {
         let (mut at, mut rest) = match path.first()?.as_str() {
             _ if depth > 12 => return None,
@@ -116,7 +130,11 @@ impl Crate {
             }
             if let Some(meant) = module.aliases.get(name) {
                 let full = [meant, &rest[1..]].concat();
-                return if full == path && at == from { None } else { self.resolve(&at, &full, depth + 1) };
+                return if full == path && at == from {
+                    None
+                } else {
+                    self.resolve(&at, &full, depth + 1)
+                };
             }
             if self.0.contains_key(&child) {
                 (at, rest) = (child, &rest[1..]);
@@ -138,7 +156,10 @@ impl Module {
                 return self.bring(&inner.tree, path, hands_on);
             }
             syn::UseTree::Group(group) => {
-                return group.items.iter().for_each(|tree| self.bring(tree, path.clone(), hands_on));
+                return group
+                    .items
+                    .iter()
+                    .for_each(|tree| self.bring(tree, path.clone(), hands_on));
             }
             syn::UseTree::Glob(_) => {
                 self.globs.push(path);
@@ -168,7 +189,12 @@ struct Paths<'a>(&'a mut BTreeSet<Names>);
 
 impl<'ast> Visit<'ast> for Paths<'_> {
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        self.0.insert(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        self.0.insert(
+            path.segments
+                .iter()
+                .map(|segment| segment.ident.to_string())
+                .collect(),
+        );
         visit::visit_path(self, path);
     }
 
@@ -222,12 +248,19 @@ impl Paths<'_> {
 
 /// Whether it is compiled for tests or fuzzing alone.
 fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
-    attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).any(|attribute| {
-        let syn::Meta::List(list) = &attribute.meta else { return false };
-        let mut words = BTreeSet::new();
-        Paths(&mut words).tokens(list.tokens.clone());
-        ["test", "fuzzing"].iter().any(|word| words.contains(&vec![(*word).to_owned()]))
-    })
+    attributes
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("cfg"))
+        .any(|attribute| {
+            let syn::Meta::List(list) = &attribute.meta else {
+                return false;
+            };
+            let mut words = BTreeSet::new();
+            Paths(&mut words).tokens(list.tokens.clone());
+            ["test", "fuzzing"]
+                .iter()
+                .any(|word| words.contains(&vec![(*word).to_owned()]))
+        })
 }
 
 fn attributes(item: &syn::Item) -> &[syn::Attribute] {

@@ -1,5 +1,6 @@
-//! What the compiler does not see of the structure: within a crate imports run one way between folders, as
-//! `docs/architecture.md` states, and no two files import each other, directly or around.
+//! What the compiler does not see of the structure: within a crate imports run one way between
+//! folders, as `docs/architecture.md` states, and no two files import each other, directly or
+//! around.
 
 mod imports;
 
@@ -8,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Those of all crates, read once. A file is called by its folder in the order, as in `registry/sink.rs`.
+/// Those of all crates, read once. A file is called by its folder in the order, as in
+/// `registry/sink.rs`.
 static OURS: LazyLock<Imports> = LazyLock::new(|| {
     let mut all = imports(&root().join("src"));
     for name in crates() {
@@ -19,7 +21,11 @@ static OURS: LazyLock<Imports> = LazyLock::new(|| {
             _ => format!("{short}/{file}"),
         };
         let found = imports(&root().join("crates").join(&name).join("src"));
-        all.extend(found.into_iter().map(|((from, to), names)| ((placed(from), placed(to)), names)));
+        all.extend(
+            found
+                .into_iter()
+                .map(|((from, to), names)| ((placed(from), placed(to)), names)),
+        );
     }
     all
 });
@@ -30,31 +36,50 @@ fn root() -> &'static Path {
 
 /// The library crates.
 fn crates() -> Vec<String> {
-    let folders = std::fs::read_dir(root().join("crates")).unwrap().map(|folder| folder.unwrap());
+    let folders = std::fs::read_dir(root().join("crates"))
+        .unwrap()
+        .map(|folder| folder.unwrap());
     let libraries = folders.filter(|folder| folder.path().join("src/lib.rs").exists());
-    libraries.map(|folder| folder.file_name().into_string().unwrap()).collect()
+    libraries
+        .map(|folder| folder.file_name().into_string().unwrap())
+        .collect()
 }
 
 /// The lines of the order in `docs/architecture.md`: a crate, and folders of it.
 fn lines() -> Vec<(String, Vec<String>)> {
     let page = std::fs::read_to_string(root().join("docs/architecture.md")).unwrap();
-    let block = page.split("```order\n").nth(1).expect("a block `order`").split("```").next().unwrap();
+    let block = page
+        .split("```order\n")
+        .nth(1)
+        .expect("a block `order`")
+        .split("```")
+        .next()
+        .unwrap();
     let line = |line: &str| {
         let (name, folders) = line.split_once(": ").expect("a crate and its folders");
-        (name.to_owned(), folders.split_whitespace().map(str::to_owned).collect())
+        (
+            name.to_owned(),
+            folders.split_whitespace().map(str::to_owned).collect(),
+        )
     };
     block.lines().map(line).collect()
 }
 
 /// The folders of a crate that have a place in the order.
 fn rooms(name: &str) -> BTreeSet<String> {
-    lines().into_iter().filter(|(of, _)| of == name).flat_map(|(_, folders)| folders).collect()
+    lines()
+        .into_iter()
+        .filter(|(of, _)| of == name)
+        .flat_map(|(_, folders)| folders)
+        .collect()
 }
 
 /// Each folder, and the number of its line.
 fn order() -> BTreeMap<String, usize> {
     let lines = lines().into_iter().enumerate();
-    lines.flat_map(|(number, (_, folders))| folders.into_iter().map(move |name| (name, number))).collect()
+    lines
+        .flat_map(|(number, (_, folders))| folders.into_iter().map(move |name| (name, number)))
+        .collect()
 }
 
 /// The folder of a file; nothing for a file beside `lib.rs`.
@@ -64,7 +89,10 @@ fn folder(file: &str) -> Option<&str> {
 
 fn shown(imports: &Imports, from: &str, to: &str) -> String {
     let names = &imports[&(from.to_owned(), to.to_owned())];
-    format!("{from} imports {} from {to}", names.iter().cloned().collect::<Vec<_>>().join(", "))
+    format!(
+        "{from} imports {} from {to}",
+        names.iter().cloned().collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// The imports that run against the order.
@@ -81,7 +109,9 @@ fn arrows_back(imports: &Imports, order: &BTreeMap<String, usize>) -> Vec<String
 /// The shortest circle through each file that stands on one, each circle once.
 fn circles(imports: &Imports) -> Vec<String> {
     let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    imports.keys().for_each(|(from, to)| next.entry(from).or_default().push(to));
+    imports
+        .keys()
+        .for_each(|(from, to)| next.entry(from).or_default().push(to));
     let mut found: BTreeMap<BTreeSet<&str>, Vec<&str>> = BTreeMap::new();
     for &start in next.keys() {
         let (mut came_from, mut edge) = (BTreeMap::from([(start, start)]), vec![start]);
@@ -110,11 +140,16 @@ fn circles(imports: &Imports) -> Vec<String> {
             circle.push(at);
         }
         circle.reverse();
-        found.entry(circle.iter().copied().collect()).or_insert(circle);
+        found
+            .entry(circle.iter().copied().collect())
+            .or_insert(circle);
     }
     let told = |circle: Vec<&str>| {
         let pairs = circle.iter().zip(circle.iter().cycle().skip(1));
-        pairs.map(|(from, to)| shown(imports, from, to)).collect::<Vec<_>>().join("\n  ")
+        pairs
+            .map(|(from, to)| shown(imports, from, to))
+            .collect::<Vec<_>>()
+            .join("\n  ")
     };
     found.into_values().map(told).collect()
 }
@@ -122,14 +157,34 @@ fn circles(imports: &Imports) -> Vec<String> {
 #[test]
 fn imports_between_folders_follow_the_order_of_the_architecture() {
     let (imports, order) = (&*OURS, order());
-    let folders: BTreeSet<&str> =
-        imports.keys().flat_map(|(a, b)| [folder(a), folder(b)]).flatten().collect();
-    let unlisted: Vec<_> = folders.iter().filter(|name| !order.contains_key(**name)).collect();
-    assert!(unlisted.is_empty(), "docs/architecture.md gives no place to {unlisted:?}");
-    let gone: Vec<_> = order.keys().filter(|name| !folders.contains(name.as_str())).collect();
-    assert!(gone.is_empty(), "docs/architecture.md gives a place to {gone:?}, and there is no such folder");
+    let folders: BTreeSet<&str> = imports
+        .keys()
+        .flat_map(|(a, b)| [folder(a), folder(b)])
+        .flatten()
+        .collect();
+    let unlisted: Vec<_> = folders
+        .iter()
+        .filter(|name| !order.contains_key(**name))
+        .collect();
+    assert!(
+        unlisted.is_empty(),
+        "docs/architecture.md gives no place to {unlisted:?}"
+    );
+    let gone: Vec<_> = order
+        .keys()
+        .filter(|name| !folders.contains(name.as_str()))
+        .collect();
+    assert!(
+        gone.is_empty(),
+        "docs/architecture.md gives a place to {gone:?}, and there is no such folder"
+    );
     let back = arrows_back(imports, &order);
-    assert!(back.is_empty(), "{} imports run back:\n{}", back.len(), back.join("\n"));
+    assert!(
+        back.is_empty(),
+        "{} imports run back:\n{}",
+        back.len(),
+        back.join("\n")
+    );
 }
 
 /// The compiler forbids circles of crates; the page says which way they run.
@@ -140,9 +195,19 @@ fn crates_depend_on_those_below_them_in_the_order_of_the_architecture() {
         if below.contains(&name) {
             continue;
         }
-        let folder = if name == "landfall" { root().to_owned() } else { root().join("crates").join(&name) };
+        let folder = if name == "landfall" {
+            root().to_owned()
+        } else {
+            root().join("crates").join(&name)
+        };
         let text = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
-        let wanted = text.split("\n[dependencies]\n").nth(1).unwrap().split("\n[").next().unwrap();
+        let wanted = text
+            .split("\n[dependencies]\n")
+            .nth(1)
+            .unwrap()
+            .split("\n[")
+            .next()
+            .unwrap();
         for line in wanted.lines().filter(|line| line.starts_with("landfall-")) {
             let other = line.split(['.', ' ']).next().unwrap();
             assert!(
@@ -153,16 +218,25 @@ fn crates_depend_on_those_below_them_in_the_order_of_the_architecture() {
         below.push(name);
     }
     below.retain(|name| name != "landfall");
-    assert_eq!(below.into_iter().collect::<BTreeSet<_>>(), crates().into_iter().collect());
+    assert_eq!(
+        below.into_iter().collect::<BTreeSet<_>>(),
+        crates().into_iter().collect()
+    );
 }
 
 #[test]
 fn no_two_files_import_each_other() {
     let circles = circles(&OURS);
-    assert!(circles.is_empty(), "{} circles:\n\n  {}", circles.len(), circles.join("\n\n  "));
+    assert!(
+        circles.is_empty(),
+        "{} circles:\n\n  {}",
+        circles.len(),
+        circles.join("\n\n  ")
+    );
 }
 
-/// A crate of three files with an arrow that runs back and a circle, so that the two tests above can fail.
+/// A crate of three files with an arrow that runs back and a circle, so that the two tests above
+/// can fail.
 #[test]
 fn an_arrow_back_and_a_circle_are_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -174,12 +248,24 @@ fn an_arrow_back_and_a_circle_are_found() {
     // a function may be called as its module is
     write("lib.rs", "mod low; mod high; pub use high::high;");
     write("low/mod.rs", "mod a; mod b; pub use a::A;");
-    write("low/a.rs", "use super::b::B; pub struct A(B); #[cfg(test)] mod tests { use crate::high::High; }");
-    write("low/b.rs", "pub struct B; fn f() { println!(\"{}\", crate::high::High) }");
-    write("high/mod.rs", "use crate::low; pub struct High(low::A); pub fn high() {}");
+    write(
+        "low/a.rs",
+        "use super::b::B; pub struct A(B); #[cfg(test)] mod tests { use crate::high::High; }",
+    );
+    write(
+        "low/b.rs",
+        "pub struct B; fn f() { println!(\"{}\", crate::high::High) }",
+    );
+    write(
+        "high/mod.rs",
+        "use crate::low; pub struct High(low::A); pub fn high() {}",
+    );
     let imports = imports(folder.path());
     let order = BTreeMap::from([("high".to_owned(), 0), ("low".to_owned(), 1)]);
-    assert_eq!(arrows_back(&imports, &order), ["low → high: low/b.rs imports High from high/mod.rs"]);
+    assert_eq!(
+        arrows_back(&imports, &order),
+        ["low → high: low/b.rs imports High from high/mod.rs"]
+    );
     let circle = "high/mod.rs imports A from low/a.rs\n  low/a.rs imports B from low/b.rs\n  \
                   low/b.rs imports High from high/mod.rs";
     assert_eq!(circles(&imports), [circle]);

@@ -1,5 +1,5 @@
-//! Repositories of apt made on the spot: packages by dpkg-deb, indexes by apt-ftparchive, signed by a key of their own. And an
-//! apt with folders of its own.
+//! Repositories of apt made on the spot: packages by dpkg-deb, indexes by apt-ftparchive, signed by
+//! a key of their own. And an apt with folders of its own.
 
 use super::charts::Signer;
 use super::images::sha256;
@@ -25,7 +25,12 @@ pub struct Deb<'a> {
 }
 
 pub fn deb<'a>(name: &'a str, version: &'a str, fields: &'a str) -> Deb<'a> {
-    Deb { name, version, arch: "amd64", fields }
+    Deb {
+        name,
+        version,
+        arch: "amd64",
+        fields,
+    }
 }
 
 /// A file server with repositories of apt below `/r`, and a place with a manifest.
@@ -45,7 +50,11 @@ impl AptUpstream {
         fs::create_dir_all(place.path("up/r")).unwrap();
         let signer = Signer::new(&place, "repository");
         place.write("key.asc", signer.public());
-        Some(AptUpstream { server: file_server(&place.path("up")), signer, place })
+        Some(AptUpstream {
+            server: file_server(&place.path("up")),
+            signer,
+            place,
+        })
     }
 
     /// The URL of the repositories.
@@ -56,14 +65,22 @@ impl AptUpstream {
     /// Gives the package `name`, which is built later, a changelog in Debian's form.
     pub fn changelog(&self, name: &str, version: &str, text: &str) {
         let file = format!("build/{name}_{version}_amd64/usr/share/doc/{name}/changelog.Debian");
-        run(Command::new("gzip").arg("-9n").arg(self.place.write(&file, text)));
+        run(Command::new("gzip")
+            .arg("-9n")
+            .arg(self.place.write(&file, text)));
     }
 
     /// Builds packages into `up/r/FOLDER`, each named as Debian names it, without the epoch.
     pub fn build(&self, folder: &str, debs: &[Deb<'_>]) {
         let out = self.place.path(format!("up/r/{folder}"));
         fs::create_dir_all(&out).unwrap();
-        for Deb { name, version, arch, fields } in debs {
+        for Deb {
+            name,
+            version,
+            arch,
+            fields,
+        } in debs
+        {
             let root = self.place.path(format!("build/{name}_{version}_{arch}"));
             fs::create_dir_all(root.join("DEBIAN")).unwrap();
             let control = format!(
@@ -71,15 +88,21 @@ impl AptUpstream {
                  Description: a test\n"
             );
             fs::write(root.join("DEBIAN/control"), control).unwrap();
-            let file =
-                format!("{name}_{}_{arch}.deb", version.split_once(':').map_or(*version, |(_, rest)| rest));
+            let file = format!(
+                "{name}_{}_{arch}.deb",
+                version.split_once(':').map_or(*version, |(_, rest)| rest)
+            );
             let mut build = Command::new("dpkg-deb");
-            build.args(["--root-owner-group", "-Zgzip", "-z1", "--build"]).arg(&root).arg(out.join(file));
+            build
+                .args(["--root-owner-group", "-Zgzip", "-z1", "--build"])
+                .arg(&root)
+                .arg(out.join(file));
             run(&mut build);
         }
     }
 
-    /// Writes the suite `suite` with the component `main`, of all packages in `pool/SUITE`. `more` are lines of its Release.
+    /// Writes the suite `suite` with the component `main`, of all packages in `pool/SUITE`. `more`
+    /// are lines of its Release.
     pub fn suite(&self, suite: &str, more: &str) {
         let root = self.place.path("up/r");
         let folder = format!("dists/{suite}");
@@ -87,21 +110,31 @@ impl AptUpstream {
             let index = format!("{folder}/main/binary-{arch}");
             fs::create_dir_all(root.join(&index)).unwrap();
             let mut list = Command::new("apt-ftparchive");
-            list.current_dir(&root).args(["--arch", arch, "packages", &format!("pool/{suite}")]);
+            list.current_dir(&root)
+                .args(["--arch", arch, "packages", &format!("pool/{suite}")]);
             self.index(&index, "Packages", &run(&mut list));
         }
-        self.index(&format!("{folder}/main/i18n"), "Translation-en", b"Package: none\n");
+        self.index(
+            &format!("{folder}/main/i18n"),
+            "Translation-en",
+            b"Package: none\n",
+        );
         let head = format!(
             "Origin: test\nSuite: {suite}\nCodename: {suite}\nArchitectures: amd64 i386\nComponents: main\n{more}"
         );
         self.release(&folder, &head);
     }
 
-    /// Writes the flat repository in `FOLDER` of the packages there. `more` are lines of its Release.
+    /// Writes the flat repository in `FOLDER` of the packages there. `more` are lines of its
+    /// Release.
     pub fn flat(&self, folder: &str, more: &str) {
         let root = self.place.path(format!("up/r/{folder}"));
         let mut list = Command::new("apt-ftparchive");
-        self.index(folder, "Packages", &run(list.current_dir(&root).args(["packages", "."])));
+        self.index(
+            folder,
+            "Packages",
+            &run(list.current_dir(&root).args(["packages", "."])),
+        );
         self.release(folder, more);
     }
 
@@ -130,13 +163,20 @@ impl AptUpstream {
         let mut list = Command::new("apt-ftparchive");
         // those of command-not-found are none that it knows
         let patterns = ["-o", "APT::FTPArchive::Release::Patterns::=Commands-*"];
-        let sums =
-            String::from_utf8(run(list.current_dir(&root).args(patterns).args(["release", "."]))).unwrap();
+        let sums = String::from_utf8(run(list
+            .current_dir(&root)
+            .args(patterns)
+            .args(["release", "."])))
+        .unwrap();
         let sums = sums
             .lines()
             .filter(|line| !line.contains("by-hash/"))
             .fold(String::new(), |all, line| all + line + "\n");
-        let sums = if head.contains("Date: ") { without(&sums, "Date: ") } else { sums };
+        let sums = if head.contains("Date: ") {
+            without(&sums, "Date: ")
+        } else {
+            sums
+        };
         self.sign(folder, &format!("{head}{sums}"));
     }
 
@@ -151,7 +191,8 @@ impl AptUpstream {
     /// Writes a manifest of one entry of apt, whose fields are `fields`.
     pub fn manifest(&self, fields: &str) {
         let head = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n";
-        self.place.write("m.yaml", format!("{head}- apt: {{{fields}}}\n"));
+        self.place
+            .write("m.yaml", format!("{head}- apt: {{{fields}}}\n"));
     }
 
     /// The same for packages of the suite `suite`.
@@ -163,7 +204,8 @@ impl AptUpstream {
     }
 
     pub fn lock(&self, exit: i32, more: &[&str]) -> Value {
-        self.place.json(exit, &[&["lock", "-f", "m.yaml"], more].concat())
+        self.place
+            .json(exit, &[&["lock", "-f", "m.yaml"], more].concat())
     }
 
     /// Name and version of every package in the lock, sorted.
@@ -173,7 +215,9 @@ impl AptUpstream {
 }
 
 fn without(text: &str, start: &str) -> String {
-    text.lines().filter(|line| !line.starts_with(start)).fold(String::new(), |all, line| all + line + "\n")
+    text.lines()
+        .filter(|line| !line.starts_with(start))
+        .fold(String::new(), |all, line| all + line + "\n")
 }
 
 /// Name and version of every package in a lock, sorted.
@@ -192,15 +236,26 @@ impl Apt {
     /// With these sources, in the one-line form or as deb822, and this status file.
     pub fn new(place: &Place, name: &str, sources: &str, status: &str) -> Apt {
         let root = place.path(name);
-        for folder in
-            ["state/lists/partial", "cache/archives/partial", "etc/parts", "etc/preferences", "etc/trusted"]
-        {
+        for folder in [
+            "state/lists/partial",
+            "cache/archives/partial",
+            "etc/parts",
+            "etc/preferences",
+            "etc/trusted",
+        ] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
-        let ending = if sources.contains("Types: ") { "sources" } else { "list" };
+        let ending = if sources.contains("Types: ") {
+            "sources"
+        } else {
+            "list"
+        };
         fs::write(root.join(format!("etc/parts/a.{ending}")), sources).unwrap();
         fs::write(root.join("status"), status).unwrap();
-        Apt { root, architectures: "amd64" }
+        Apt {
+            root,
+            architectures: "amd64",
+        }
     }
 
     /// `apt-get ARGUMENTS`.
@@ -218,7 +273,8 @@ impl Apt {
             ("APT::Architecture", "amd64".into()),
             ("APT::Architectures", self.architectures.into()),
             ("APT::Sandbox::User", "root".into()),
-            // the lists as they are, read once, and no record of what was planned: a simulation writes one otherwise
+            // the lists as they are, read once, and no record of what was planned: a simulation
+            // writes one otherwise
             ("Acquire::GzipIndexes", "false".into()),
             ("Dir::Cache::pkgcache", "pkgcache.bin".into()),
             ("Dir::Log::Planner", String::new()),
@@ -230,13 +286,28 @@ impl Apt {
         get
     }
 
-    /// Name and version of what `apt-get install --simulate` would install, sorted; what apt says where it refuses. The names
-    /// have their architecture where that is a foreign one.
-    pub fn simulate(&self, place: &Place, recommends: bool, install: &[&str]) -> Result<Vec<String>, String> {
-        let recommends = if recommends { "--install-recommends" } else { "--no-install-recommends" };
-        let output = self.get(place, &["install", "--simulate", recommends]).args(install).output().unwrap();
+    /// Name and version of what `apt-get install --simulate` would install, sorted; what apt says
+    /// where it refuses. The names have their architecture where that is a foreign one.
+    pub fn simulate(
+        &self,
+        place: &Place,
+        recommends: bool,
+        install: &[&str],
+    ) -> Result<Vec<String>, String> {
+        let recommends = if recommends {
+            "--install-recommends"
+        } else {
+            "--no-install-recommends"
+        };
+        let output = self
+            .get(place, &["install", "--simulate", recommends])
+            .args(install)
+            .output()
+            .unwrap();
         if !output.status.success() {
-            return Err(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned());
+            return Err(
+                String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+            );
         }
         let text = String::from_utf8(output.stdout).unwrap();
         // Inst NAME [OLD] (VERSION SOURCE [ARCH])

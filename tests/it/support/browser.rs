@@ -1,4 +1,5 @@
-//! Chromium without a window, driven by its debugging protocol over pipes. It reaches loopback alone.
+//! Chromium without a window, driven by its debugging protocol over pipes. It reaches loopback
+//! alone.
 
 use super::{Place, run};
 use serde_json::{Value, json};
@@ -29,13 +30,28 @@ impl Browser {
              --disable-background-networking --disable-component-update --disable-sync --proxy-server=127.0.0.1:1 \
              --window-size=1280,900 --user-data-dir=\"$3\" --remote-debugging-pipe about:blank 3<\"$1\" 4>\"$2\"";
         let mut shell = place.clean("sh");
-        shell.args(["-c", script, "sh"]).args([&commands, &answers, &place.path("profile")]);
-        let child = shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        shell
+            .args(["-c", script, "sh"])
+            .args([&commands, &answers, &place.path("profile")]);
+        let child = shell
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         // each waits for the shell to open the other end
         let commands = File::options().write(true).open(&commands).unwrap();
         let answers = BufReader::new(File::open(&answers).unwrap());
         let (errors, hosts) = (Vec::new(), BTreeSet::new());
-        let mut browser = Browser { child, commands, answers, session: None, last: 0, errors, hosts };
+        let mut browser = Browser {
+            child,
+            commands,
+            answers,
+            session: None,
+            last: 0,
+            errors,
+            hosts,
+        };
         let target = browser.try_call("Target.createTarget", json!({"url": "about:blank"}))?;
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let attached = browser.call("Target.attachToTarget", attach);
@@ -43,7 +59,10 @@ impl Browser {
         for part in ["Page", "Runtime", "Network", "Log"] {
             browser.call(&format!("{part}.enable"), json!({}));
         }
-        browser.call("Emulation.setFocusEmulationEnabled", json!({"enabled": true}));
+        browser.call(
+            "Emulation.setFocusEmulationEnabled",
+            json!({"enabled": true}),
+        );
         Ok(browser)
     }
 
@@ -65,7 +84,10 @@ impl Browser {
 
     /// Whether scripts of the page run, from the next page on.
     pub fn set_scripts(&mut self, run: bool) {
-        self.call("Emulation.setScriptExecutionDisabled", json!({"value": !run}));
+        self.call(
+            "Emulation.setScriptExecutionDisabled",
+            json!({"value": !run}),
+        );
     }
 
     /// The width of the window in pixels, and `light` or `dark`, from now on.
@@ -79,7 +101,10 @@ impl Browser {
     /// Lets pages of `origin` read and write the clipboard.
     pub fn grant_clipboard(&mut self, origin: &str) {
         let permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"];
-        self.call("Browser.grantPermissions", json!({"origin": origin, "permissions": permissions}));
+        self.call(
+            "Browser.grantPermissions",
+            json!({"origin": origin, "permissions": permissions}),
+        );
     }
 
     /// Waits until an expression in the page is true.
@@ -98,7 +123,10 @@ impl Browser {
     pub fn value(&mut self, expression: &str) -> Value {
         let ask = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.call("Runtime.evaluate", ask);
-        assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer:#}");
+        assert!(
+            answer.get("exceptionDetails").is_none(),
+            "{expression}: {answer:#}"
+        );
         answer["result"]["value"].clone()
     }
 
@@ -151,8 +179,12 @@ impl Browser {
 
     fn receive(&mut self) -> Result<Value, String> {
         let mut message = Vec::new();
-        self.answers.read_until(0, &mut message).map_err(|error| error.to_string())?;
-        message.pop().ok_or("chromium does not run here: it ended at once")?;
+        self.answers
+            .read_until(0, &mut message)
+            .map_err(|error| error.to_string())?;
+        message
+            .pop()
+            .ok_or("chromium does not run here: it ended at once")?;
         let message: Value = serde_json::from_slice(&message).unwrap();
         let params = &message["params"];
         match message["method"].as_str().unwrap_or_default() {
@@ -161,8 +193,11 @@ impl Browser {
             "Log.entryAdded" => self.errors.push(params["entry"].to_string()),
             "Network.requestWillBeSent" => {
                 let url = params["request"]["url"].as_str().unwrap();
-                let authority = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
-                self.hosts.extend(authority.filter(|host| !host.is_empty()).map(str::to_owned));
+                let authority = url
+                    .split_once("://")
+                    .and_then(|(_, rest)| rest.split('/').next());
+                self.hosts
+                    .extend(authority.filter(|host| !host.is_empty()).map(str::to_owned));
             }
             _ => {}
         }

@@ -1,4 +1,5 @@
-//! Helm charts made on the spot: archives, repositories with an index, artifacts of registries, and provenance by gpg.
+//! Helm charts made on the spot: archives, repositories with an index, artifacts of registries, and
+//! provenance by gpg.
 
 use super::images::{Images, OCI_MANIFEST, gzip, sha256, tarball};
 use super::peers::{Server, file_server, own_registry};
@@ -25,12 +26,27 @@ pub struct Chart {
 impl Chart {
     /// A chart with these files beside its Chart.yaml, to which `more` is added.
     pub fn new(name: &str, version: &str, more: &str, files: &[(&str, &str)]) -> Chart {
-        let yaml = format!("apiVersion: v2\nname: {name}\nversion: {version}\nappVersion: \"9.1\"\n{more}");
+        let yaml = format!(
+            "apiVersion: v2\nname: {name}\nversion: {version}\nappVersion: \"9.1\"\n{more}"
+        );
         let mut all = vec![(format!("{name}/Chart.yaml"), yaml.clone())];
-        all.extend(files.iter().map(|(path, text)| (format!("{name}/{path}"), (*text).to_owned())));
-        let all: Vec<(&str, &[u8])> = all.iter().map(|(path, text)| (&**path, text.as_bytes())).collect();
+        all.extend(
+            files
+                .iter()
+                .map(|(path, text)| (format!("{name}/{path}"), (*text).to_owned())),
+        );
+        let all: Vec<(&str, &[u8])> = all
+            .iter()
+            .map(|(path, text)| (&**path, text.as_bytes()))
+            .collect();
         let archive = gzip(&tarball(&all));
-        Chart { name: name.into(), version: version.into(), yaml, archive, provenance: None }
+        Chart {
+            name: name.into(),
+            version: version.into(),
+            yaml,
+            archive,
+            provenance: None,
+        }
     }
 
     pub fn file(&self) -> String {
@@ -44,23 +60,37 @@ impl Chart {
     /// The same with its provenance.
     pub fn signed(self, signer: &Signer) -> Chart {
         let sums = format!("\n...\nfiles:\n  {}: {}\n", self.file(), self.digest());
-        Chart { provenance: Some(signer.sign(&format!("{}{sums}", self.yaml))), ..self }
+        Chart {
+            provenance: Some(signer.sign(&format!("{}{sums}", self.yaml))),
+            ..self
+        }
     }
 
     /// Puts it into a registry, as `helm push` does.
     pub fn push(&self, images: &Images, address: &str, repository: &str) -> serde_json::Value {
-        let config = json!({"name": self.name, "version": self.version, "apiVersion": "v2"}).to_string();
+        let config =
+            json!({"name": self.name, "version": self.version, "apiVersion": "v2"}).to_string();
         let mut layers = vec![images.blob(HELM_CHART, &self.archive)];
-        layers.extend(self.provenance.iter().map(|bytes| images.blob(HELM_PROVENANCE, bytes)));
+        layers.extend(
+            self.provenance
+                .iter()
+                .map(|bytes| images.blob(HELM_PROVENANCE, bytes)),
+        );
         let manifest = json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST,
             "config": images.blob(HELM_CONFIG, config.as_bytes()), "layers": layers});
         let manifest = images.blob(OCI_MANIFEST, manifest.to_string().as_bytes());
-        images.push(address, repository, &self.version.replace('+', "_"), &manifest);
+        images.push(
+            address,
+            repository,
+            &self.version.replace('+', "_"),
+            &manifest,
+        );
         manifest
     }
 }
 
-/// Writes a repository of `charts` into `folder` of the place: each URL is the name of the archive behind `base`.
+/// Writes a repository of `charts` into `folder` of the place: each URL is the name of the archive
+/// behind `base`.
 pub fn repository(place: &Place, folder: &str, base: &str, charts: &[Chart]) {
     let mut names: Vec<&str> = charts.iter().map(|chart| &*chart.name).collect();
     names.dedup();
@@ -69,7 +99,10 @@ pub fn repository(place: &Place, folder: &str, base: &str, charts: &[Chart]) {
         index += &format!("  {name}:\n");
         for chart in charts.iter().filter(|chart| chart.name == name) {
             let (file, hex) = (chart.file(), chart.digest().replace("sha256:", ""));
-            index += &format!("  - apiVersion: v2\n    name: {name}\n    version: {}\n", chart.version);
+            index += &format!(
+                "  - apiVersion: v2\n    name: {name}\n    version: {}\n",
+                chart.version
+            );
             index += &format!("    digest: {hex}\n    urls:\n    - {base}{file}\n");
         }
     }
@@ -97,7 +130,12 @@ impl Upstream {
         std::fs::create_dir_all(place.path("up")).unwrap();
         let files = file_server(&place.path("up"));
         let images = Images::new(place.path("layout"));
-        Upstream { files, registry: own_registry(), images, place }
+        Upstream {
+            files,
+            registry: own_registry(),
+            images,
+            place,
+        }
     }
 
     pub fn repository(&self, charts: &[Chart]) {
@@ -111,11 +149,13 @@ impl Upstream {
     /// Writes a manifest of these charts.
     pub fn manifest(&self, charts: &Value, more: &str) {
         let head = "apiVersion: landfall/v1\nkind: Manifest\n";
-        self.place.write("m.yaml", format!("{head}{more}\ncharts: {charts}\n"));
+        self.place
+            .write("m.yaml", format!("{head}{more}\ncharts: {charts}\n"));
     }
 
     pub fn lock(&self, exit: i32, more: &[&str]) -> Value {
-        self.place.json(exit, &[&["lock", "-f", "m.yaml"], more].concat())
+        self.place
+            .json(exit, &[&["lock", "-f", "m.yaml"], more].concat())
     }
 
     pub fn requests(&self) -> usize {
@@ -125,15 +165,23 @@ impl Upstream {
     pub fn image(&self, repository: &str, tag: &str) -> String {
         let layer = self.images.layer(&[("a", repository.as_bytes())]);
         let image = self.images.image("linux/amd64", &[layer]);
-        self.images.push(&self.registry.address, repository, tag, &image);
+        self.images
+            .push(&self.registry.address, repository, tag, &image);
         format!("{}/{repository}:{tag}", self.registry.address)
     }
 }
 
 /// The reasons of a report's items, and its error.
 pub fn told(report: &Value) -> String {
-    let items = report["items"].as_array().into_iter().flatten().filter_map(|item| item["reason"].as_str());
-    items.chain(report["error"]["message"].as_str()).collect::<Vec<_>>().join("\n")
+    let items = report["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item["reason"].as_str());
+    items
+        .chain(report["error"]["message"].as_str())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// A key of OpenPGP in a folder of its own.
@@ -148,13 +196,26 @@ impl Signer {
         run(std::process::Command::new("chmod").arg("700").arg(&home));
         let signer = Signer { home };
         let who = format!("{name} <{name}@example.com>");
-        run(signer.gpg().args(["--passphrase", "", "--quick-gen-key", &who, "ed25519", "sign", "never"]));
+        run(signer.gpg().args([
+            "--passphrase",
+            "",
+            "--quick-gen-key",
+            &who,
+            "ed25519",
+            "sign",
+            "never",
+        ]));
         signer
     }
 
     fn gpg(&self) -> std::process::Command {
         let mut gpg = std::process::Command::new("gpg");
-        gpg.arg("--homedir").arg(&self.home).args(["--batch", "--quiet", "--pinentry-mode", "loopback"]);
+        gpg.arg("--homedir").arg(&self.home).args([
+            "--batch",
+            "--quiet",
+            "--pinentry-mode",
+            "loopback",
+        ]);
         gpg
     }
 
@@ -162,14 +223,27 @@ impl Signer {
     pub fn sign(&self, text: &str) -> Vec<u8> {
         let input = self.home.join("text");
         std::fs::write(&input, text).unwrap();
-        run(self.gpg().args(["--passphrase", "", "--output", "-", "--clearsign"]).arg(input))
+        run(self
+            .gpg()
+            .args(["--passphrase", "", "--output", "-", "--clearsign"])
+            .arg(input))
     }
 
     /// The signature of `text`, which stands beside it.
     pub fn detached(&self, text: &str) -> Vec<u8> {
         let input = self.home.join("text");
         std::fs::write(&input, text).unwrap();
-        run(self.gpg().args(["--passphrase", "", "--output", "-", "--armor", "--detach-sign"]).arg(input))
+        run(self
+            .gpg()
+            .args([
+                "--passphrase",
+                "",
+                "--output",
+                "-",
+                "--armor",
+                "--detach-sign",
+            ])
+            .arg(input))
     }
 
     /// The public key, armored.
@@ -180,8 +254,12 @@ impl Signer {
     /// Signs the RPM packages at `paths`, which are changed by that.
     pub fn sign_packages(&self, paths: &[PathBuf]) {
         let mut sign = std::process::Command::new("rpmsign");
-        sign.env("GNUPGHOME", &self.home).args(["--define", "__gpg /usr/bin/gpg", "--define"]);
-        run(sign.arg("_gpg_name @example.com").arg("--addsign").args(paths));
+        sign.env("GNUPGHOME", &self.home)
+            .args(["--define", "__gpg /usr/bin/gpg", "--define"]);
+        run(sign
+            .arg("_gpg_name @example.com")
+            .arg("--addsign")
+            .args(paths));
     }
 
     /// The public key as a keyring, which is what helm reads.
@@ -193,6 +271,10 @@ impl Signer {
 impl Drop for Signer {
     fn drop(&mut self) {
         let mut end = std::process::Command::new("gpgconf");
-        let _ = end.arg("--homedir").arg(&self.home).args(["--kill", "gpg-agent"]).status();
+        let _ = end
+            .arg("--homedir")
+            .arg(&self.home)
+            .args(["--kill", "gpg-agent"])
+            .status();
     }
 }

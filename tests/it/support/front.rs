@@ -1,4 +1,5 @@
-//! A server in front of a registry that answers some targets itself: refusals, pages, wrong content.
+//! A server in front of a registry that answers some targets itself: refusals, pages, wrong
+//! content.
 
 use super::http;
 use std::io::{BufRead, BufReader, Write};
@@ -34,11 +35,17 @@ impl Front {
                     // the ClientHello of a probe is no request, and gets an answer of HTTP
                     let first = head.first().cloned().unwrap_or_else(|| "GET ?".into());
                     let mut words = first.split(' ').map(str::to_owned);
-                    let (method, target) = (words.next().unwrap(), words.next().unwrap_or_default());
+                    let (method, target) =
+                        (words.next().unwrap(), words.next().unwrap_or_default());
                     if target.starts_with("/v2/") {
                         asking.lock().unwrap().push(format!("{method} {target}"));
                     }
-                    let own = known.lock().unwrap().iter().find(|(t, _)| target.ends_with(t)).cloned();
+                    let own = known
+                        .lock()
+                        .unwrap()
+                        .iter()
+                        .find(|(t, _)| target.ends_with(t))
+                        .cloned();
                     let (status, headers, body) = own.map_or_else(
                         || {
                             if !target.starts_with('/') {
@@ -50,7 +57,9 @@ impl Front {
                                 !["connection", "transfer-encoding", "content-length"]
                                     .contains(&name.as_str())
                             });
-                            let kept = kept.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+                            let kept = kept
+                                .map(|(name, value)| format!("{name}: {value}\r\n"))
+                                .collect();
                             (got.status, kept, got.body)
                         },
                         |(_, answer)| answer,
@@ -69,7 +78,11 @@ impl Front {
                 });
             }
         });
-        Front { address, answers, asked }
+        Front {
+            address,
+            answers,
+            asked,
+        }
     }
 
     /// What was asked of it since the last call, sorted; `/v2/` itself is left out.
@@ -84,6 +97,9 @@ impl Front {
     pub fn answer(&self, target: &str, status: u16, headers: &str, body: &[u8]) {
         let mut answers = self.answers.lock().unwrap();
         answers.retain(|(known, _)| known != target);
-        answers.push((target.to_owned(), (status, headers.to_owned(), body.to_vec())));
+        answers.push((
+            target.to_owned(),
+            (status, headers.to_owned(), body.to_vec()),
+        ));
     }
 }

@@ -23,8 +23,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate in front of the registry at `behind`. With `account` (`user:password`) a token is given
-    /// only to it, else to anybody. A token is good for `uses` requests.
+    /// A gate in front of the registry at `behind`. With `account` (`user:password`) a token is
+    /// given only to it, else to anybody. A token is good for `uses` requests.
     pub fn new(behind: &str, account: Option<&str>, uses: usize) -> Gate {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -72,13 +72,23 @@ impl Rules {
         }
         let mut lines = head.lines();
         let mut first = lines.next().unwrap_or("").split(' ');
-        let (method, target) = (first.next().unwrap_or("").to_owned(), first.next().unwrap_or("").to_owned());
+        let (method, target) = (
+            first.next().unwrap_or("").to_owned(),
+            first.next().unwrap_or("").to_owned(),
+        );
         let headers: Vec<(String, String)> = lines
             .filter_map(|line| line.split_once(": "))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
             .collect();
-        let header = |name: &str| headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
-        let length = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        let header = |name: &str| {
+            headers
+                .iter()
+                .find(|(n, _)| n == name)
+                .map(|(_, value)| value.as_str())
+        };
+        let length = header("content-length")
+            .and_then(|length| length.parse().ok())
+            .unwrap_or(0);
         let mut body = Vec::new();
         let _ = reader.take(length).read_to_end(&mut body);
         let answer = match target.split_once('?') {
@@ -94,29 +104,56 @@ impl Rules {
     }
 
     fn token(&self, query: &str, authorization: Option<&str>) -> Vec<u8> {
-        let pairs: Vec<(String, String)> =
-            url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-        let scopes: Vec<&str> =
-            pairs.iter().filter(|(key, _)| key == "scope").map(|(_, value)| value.as_str()).collect();
-        let who = authorization.and_then(|value| value.strip_prefix("Basic ")).map(|value| {
-            String::from_utf8(base64::engine::general_purpose::STANDARD.decode(value).unwrap()).unwrap()
-        });
-        let user = who.as_deref().map_or("nobody", |who| who.split(':').next().unwrap());
-        self.seen.lock().unwrap().tokens.push(format!("{user} {}", scopes.join(" ")));
+        let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect();
+        let scopes: Vec<&str> = pairs
+            .iter()
+            .filter(|(key, _)| key == "scope")
+            .map(|(_, value)| value.as_str())
+            .collect();
+        let who = authorization
+            .and_then(|value| value.strip_prefix("Basic "))
+            .map(|value| {
+                String::from_utf8(
+                    base64::engine::general_purpose::STANDARD
+                        .decode(value)
+                        .unwrap(),
+                )
+                .unwrap()
+            });
+        let user = who
+            .as_deref()
+            .map_or("nobody", |who| who.split(':').next().unwrap());
+        self.seen
+            .lock()
+            .unwrap()
+            .tokens
+            .push(format!("{user} {}", scopes.join(" ")));
         if self.account.is_some() && self.account != who {
-            return b"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_vec();
+            return b"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+                .to_vec();
         }
         let mut given = self.given.lock().unwrap();
         given.push((scopes.join(" "), self.uses));
-        let body = format!(r#"{{"access_token":"t{}","expires_in":300}}"#, given.len() - 1);
-        let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+        let body = format!(
+            r#"{{"access_token":"t{}","expires_in":300}}"#,
+            given.len() - 1
+        );
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
         (head + &body).into_bytes()
     }
 
     fn passes(&self, target: &str, authorization: Option<&str>) -> bool {
-        let number = authorization.and_then(|value| value.strip_prefix("Bearer t")?.parse::<usize>().ok());
+        let number =
+            authorization.and_then(|value| value.strip_prefix("Bearer t")?.parse::<usize>().ok());
         let mut given = self.given.lock().unwrap();
-        let Some((scopes, left)) = number.and_then(|number| given.get_mut(number)) else { return false };
+        let Some((scopes, left)) = number.and_then(|number| given.get_mut(number)) else {
+            return false;
+        };
         let covered = scopes.split(' ').any(|scope| {
             scope
                 .split(':')
@@ -134,7 +171,10 @@ impl Rules {
             self.seen.lock().unwrap().refused += 1;
         }
         let repository = target.trim_start_matches("/v2/");
-        let end = ["/manifests/", "/blobs/", "/tags/"].iter().filter_map(|word| repository.find(word)).min();
+        let end = ["/manifests/", "/blobs/", "/tags/"]
+            .iter()
+            .filter_map(|word| repository.find(word))
+            .min();
         let repository = &repository[..end.unwrap_or(repository.len())];
         let challenge = format!(
             "Bearer realm=\"http://{}/token\",service=\"gate\",scope=\"repository:{repository}:pull\"",
@@ -147,7 +187,13 @@ impl Rules {
         .into_bytes()
     }
 
-    fn hand_on(&self, method: &str, target: &str, headers: &[(String, String)], body: &[u8]) -> Vec<u8> {
+    fn hand_on(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Vec<u8> {
         let kept: Vec<(&str, &str)> = headers
             .iter()
             .filter(|(name, _)| ["accept", "content-type", "range"].contains(&name.as_str()))
@@ -161,7 +207,10 @@ impl Rules {
                 "connection" | "transfer-encoding" => {}
                 "content-length" if method != "HEAD" => {}
                 "location" => {
-                    head += &format!("Location: {}\r\n", value.replace(&self.behind, &self.address));
+                    head += &format!(
+                        "Location: {}\r\n",
+                        value.replace(&self.behind, &self.address)
+                    );
                 }
                 _ => head += &format!("{name}: {value}\r\n"),
             }

@@ -1,5 +1,6 @@
-//! As much of Harbor as a push meets, in front of a registry: the token service, projects and their quotas, by
-//! goharbor/harbor's api/v2.0/swagger.yaml and its errors. It is no Harbor, and proves nothing about one.
+//! As much of Harbor as a push meets, in front of a registry: the token service, projects and their
+//! quotas, by goharbor/harbor's api/v2.0/swagger.yaml and its errors. It is no Harbor, and proves
+//! nothing about one.
 
 use super::middle::{Asked, Middle, Turn};
 use base64::Engine as _;
@@ -26,7 +27,9 @@ pub struct Harbor {
 impl Harbor {
     /// A Harbor that keeps its blobs in the registry at `behind`.
     pub fn new(behind: &str, projects: &[(&str, i64, i64)]) -> Harbor {
-        let named = projects.iter().map(|&(name, hard, used)| (name.to_owned(), Project { hard, used }));
+        let named = projects
+            .iter()
+            .map(|&(name, hard, used)| (name.to_owned(), Project { hard, used }));
         let projects: Arc<Mutex<BTreeMap<String, Project>>> = Arc::new(Mutex::new(named.collect()));
         let own = projects.clone();
         let middle = Middle::new(behind, move |asked| turn(asked, &own));
@@ -55,17 +58,29 @@ fn turn(asked: &Asked, own: &Arc<Mutex<BTreeMap<String, Project>>>) -> Turn {
     let signed_in = asked.header("authorization") == Some(&format!("Basic {}", encoded()));
     let mut projects = own.lock().unwrap();
     let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
-    let answer = |status, body: serde_json::Value| Turn::Answer(status, Vec::new(), body.to_string());
+    let answer =
+        |status, body: serde_json::Value| Turn::Answer(status, Vec::new(), body.to_string());
     if path == "/service/token" {
-        return if signed_in { answer(200, json!({"token": "good"})) } else { Turn::status(401) };
+        return if signed_in {
+            answer(200, json!({"token": "good"}))
+        } else {
+            Turn::status(401)
+        };
     }
     if let Some(path) = path.strip_prefix("/api/v2.0/") {
         return match (asked.method.as_str(), path) {
-            ("GET", "systeminfo") => answer(200, json!({"auth_mode": "db_auth", "self_registration": false})),
+            ("GET", "systeminfo") => answer(
+                200,
+                json!({"auth_mode": "db_auth", "self_registration": false}),
+            ),
             _ if !signed_in => Turn::refuse(401, "UNAUTHORIZED", "unauthorized"),
             ("HEAD", "projects") => {
                 let name = query.strip_prefix("project_name=").unwrap_or("");
-                Turn::status(if projects.contains_key(name) { 200 } else { 404 })
+                Turn::status(if projects.contains_key(name) {
+                    200
+                } else {
+                    404
+                })
             }
             ("POST", "projects") => {
                 let own = own.clone();
@@ -73,31 +88,39 @@ fn turn(asked: &Asked, own: &Arc<Mutex<BTreeMap<String, Project>>>) -> Turn {
                     let document: serde_json::Value = serde_json::from_slice(&asked.body).unwrap();
                     assert_eq!(document["metadata"]["public"], "false");
                     let name = document["project_name"].as_str().unwrap().to_owned();
-                    own.lock().unwrap().insert(name, Project { hard: -1, used: 0 });
+                    own.lock()
+                        .unwrap()
+                        .insert(name, Project { hard: -1, used: 0 });
                     Turn::status(201)
                 }))
             }
             ("GET", path) => {
-                let name = path.strip_prefix("projects/").and_then(|rest| rest.strip_suffix("/summary"));
+                let name = path
+                    .strip_prefix("projects/")
+                    .and_then(|rest| rest.strip_suffix("/summary"));
                 match name.and_then(|name| projects.get(name)) {
-                    Some(Project { hard, used }) => {
-                        answer(200, json!({"quota": {"hard": {"storage": hard}, "used": {"storage": used}}}))
-                    }
+                    Some(Project { hard, used }) => answer(
+                        200,
+                        json!({"quota": {"hard": {"storage": hard}, "used": {"storage": used}}}),
+                    ),
                     None => Turn::refuse(404, "NOT_FOUND", "project not found"),
                 }
             }
             _ => Turn::status(405),
         };
     }
-    let name = path.strip_prefix("/v2/").and_then(|path| path.split('/').next()).unwrap_or("");
+    let name = path
+        .strip_prefix("/v2/")
+        .and_then(|path| path.split('/').next())
+        .unwrap_or("");
     let project = projects.get_mut(name);
     // a missing project shows as a missing right, whatever the token says
     if asked.header("authorization") != Some("Bearer good") || project.is_none() {
         let host = asked.header("host").unwrap_or("");
-        let challenge = format!("Bearer realm=\"http://{host}/service/token\",service=\"harbor-registry\"");
+        let challenge =
+            format!("Bearer realm=\"http://{host}/service/token\",service=\"harbor-registry\"");
         let headers = vec![("WWW-Authenticate".to_owned(), challenge)];
-        let body =
-            json!({"errors": [{"code": "UNAUTHORIZED", "message": format!("project {name} not found")}]});
+        let body = json!({"errors": [{"code": "UNAUTHORIZED", "message": format!("project {name} not found")}]});
         return Turn::Answer(401, headers, body.to_string());
     }
     match project {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The program; where there is none and Go cannot build it, the test counts as skipped and should return.
+/// The program; where there is none and Go cannot build it, the test counts as skipped and should
+/// return.
 pub fn helm() -> Option<&'static Path> {
     static HELM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let build = || go_build("helm.sh/helm/v3/cmd/helm@latest");
@@ -22,7 +23,11 @@ pub fn helm() -> Option<&'static Path> {
 /// A helm in a clean environment.
 pub fn command(place: &Place, helm: &Path) -> Command {
     let mut command = place.clean(helm);
-    for (name, folder) in [("HELM_CACHE_HOME", "c"), ("HELM_CONFIG_HOME", "f"), ("HELM_DATA_HOME", "d")] {
+    for (name, folder) in [
+        ("HELM_CACHE_HOME", "c"),
+        ("HELM_CONFIG_HOME", "f"),
+        ("HELM_DATA_HOME", "d"),
+    ] {
         command.env(name, place.path(format!("home/{folder}")));
     }
     command

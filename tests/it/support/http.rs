@@ -20,7 +20,10 @@ pub struct Response {
 impl Response {
     /// The first header of this name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     pub fn text(&self) -> String {
@@ -28,17 +31,25 @@ impl Response {
     }
 
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 }
 
 /// One request on a connection of its own. `address` is `host:port`; `target` begins with `/`.
-pub fn request(method: &str, address: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+pub fn request(
+    method: &str,
+    address: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Response {
     attempt(method, address, target, headers, body)
         .unwrap_or_else(|| panic!("{method} {target}: no answer of HTTP from {address}"))
 }
 
-/// The same where the server may break the connection off: that can cost what it had answered before.
+/// The same where the server may break the connection off: that can cost what it had answered
+/// before.
 pub fn attempt(
     method: &str,
     address: &str,
@@ -46,9 +57,12 @@ pub fn attempt(
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> Option<Response> {
-    let mut stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("{address}: {error}"));
+    let mut stream =
+        TcpStream::connect(address).unwrap_or_else(|error| panic!("{address}: {error}"));
     // only a server that hangs takes as long, also on a busy machine
-    stream.set_read_timeout(Some(Duration::from_mins(5))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_mins(5)))
+        .unwrap();
     let mut head = format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n");
     if !headers.iter().any(|(name, _)| *name == "Host") {
         head += &format!("Host: {address}\r\n");
@@ -73,29 +87,67 @@ pub fn get(address: &str, target: &str) -> Response {
 
 /// A manifest's raw bytes by tag or digest.
 pub fn manifest(address: &str, repository: &str, reference: &str) -> Response {
-    request("GET", address, &format!("/v2/{repository}/manifests/{reference}"), &[("Accept", ACCEPT)], b"")
+    request(
+        "GET",
+        address,
+        &format!("/v2/{repository}/manifests/{reference}"),
+        &[("Accept", ACCEPT)],
+        b"",
+    )
 }
 
 /// Sends a blob: POST, then one PUT.
 pub fn put_blob(address: &str, repository: &str, digest: &str, bytes: &[u8]) {
-    let head = request("HEAD", address, &format!("/v2/{repository}/blobs/{digest}"), &[], b"");
+    let head = request(
+        "HEAD",
+        address,
+        &format!("/v2/{repository}/blobs/{digest}"),
+        &[],
+        b"",
+    );
     if head.status == 200 {
         return;
     }
-    let begun = request("POST", address, &format!("/v2/{repository}/blobs/uploads/"), &[], b"");
+    let begun = request(
+        "POST",
+        address,
+        &format!("/v2/{repository}/blobs/uploads/"),
+        &[],
+        b"",
+    );
     assert_eq!(begun.status, 202, "{}", begun.text());
     let location = begun.header("location").expect("an upload has a location");
-    let path = location.split_once("://").map_or(location, |(_, rest)| &rest[rest.find('/').unwrap_or(0)..]);
+    let path = location
+        .split_once("://")
+        .map_or(location, |(_, rest)| &rest[rest.find('/').unwrap_or(0)..]);
     let joint = if path.contains('?') { '&' } else { '?' };
     let octets = [("Content-Type", "application/octet-stream")];
-    let put = request("PUT", address, &format!("{path}{joint}digest={digest}"), &octets, bytes);
+    let put = request(
+        "PUT",
+        address,
+        &format!("{path}{joint}digest={digest}"),
+        &octets,
+        bytes,
+    );
     assert_eq!(put.status, 201, "{}", put.text());
 }
 
 /// Sends a manifest by tag or digest.
-pub fn put_manifest(address: &str, repository: &str, reference: &str, media_type: &str, bytes: &[u8]) {
+pub fn put_manifest(
+    address: &str,
+    repository: &str,
+    reference: &str,
+    media_type: &str,
+    bytes: &[u8],
+) {
     let target = format!("/v2/{repository}/manifests/{reference}");
-    let put = request("PUT", address, &target, &[("Content-Type", media_type)], bytes);
+    let put = request(
+        "PUT",
+        address,
+        &target,
+        &[("Content-Type", media_type)],
+        bytes,
+    );
     assert_eq!(put.status, 201, "{target}: {}", put.text());
 }
 
@@ -112,16 +164,27 @@ fn parse(method: &str, answer: &[u8]) -> Option<Response> {
         .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
     let body = &answer[end + 4..];
-    let chunked = headers.iter().any(|(n, v)| n == "transfer-encoding" && v.eq_ignore_ascii_case("chunked"));
-    let body = if chunked && method != "HEAD" { unchunk(body) } else { body.to_vec() };
-    Some(Response { status, headers, body })
+    let chunked = headers
+        .iter()
+        .any(|(n, v)| n == "transfer-encoding" && v.eq_ignore_ascii_case("chunked"));
+    let body = if chunked && method != "HEAD" {
+        unchunk(body)
+    } else {
+        body.to_vec()
+    };
+    Some(Response {
+        status,
+        headers,
+        body,
+    })
 }
 
 fn unchunk(mut rest: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(end) = rest.windows(2).position(|window| window == b"\r\n") {
         let line = String::from_utf8_lossy(&rest[..end]).into_owned();
-        let size = usize::from_str_radix(line.split(';').next().unwrap_or("").trim(), 16).unwrap_or(0);
+        let size =
+            usize::from_str_radix(line.split(';').next().unwrap_or("").trim(), 16).unwrap_or(0);
         let from = end + 2;
         if size == 0 || rest.len() < from + size + 2 {
             break;

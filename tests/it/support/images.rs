@@ -20,7 +20,10 @@ pub const DOCKER_GZIP: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip
 
 /// `sha256:<hex>` of some bytes.
 pub fn sha256(bytes: &[u8]) -> String {
-    let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("sha256:{hex}")
 }
 
@@ -51,7 +54,10 @@ impl Images {
         let dir = dir.as_ref().to_path_buf();
         std::fs::create_dir_all(dir.join("blobs/sha256")).unwrap();
         std::fs::write(dir.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
-        let images = Images { dir, tags: Vec::new() };
+        let images = Images {
+            dir,
+            tags: Vec::new(),
+        };
         images.write_index();
         images
     }
@@ -97,7 +103,13 @@ impl Images {
         self.one(DOCKER_MANIFEST, DOCKER_CONFIG, platform, layers)
     }
 
-    fn one(&self, manifest_type: &str, config_type: &str, platform: &str, layers: &[Value]) -> Value {
+    fn one(
+        &self,
+        manifest_type: &str,
+        config_type: &str,
+        platform: &str,
+        layers: &[Value],
+    ) -> Value {
         let platform = platform_of(platform);
         let diff_ids: Vec<String> = layers.iter().map(|layer| self.diff_id(layer)).collect();
         let mut config = json!({
@@ -195,7 +207,12 @@ impl Images {
         let bytes = self.bytes(digest);
         let document: Value = serde_json::from_slice(&bytes).unwrap();
         for child in document["manifests"].as_array().into_iter().flatten() {
-            self.send(address, repository, child["digest"].as_str().unwrap(), child);
+            self.send(
+                address,
+                repository,
+                child["digest"].as_str().unwrap(),
+                child,
+            );
         }
         let blobs = document["layers"].as_array().into_iter().flatten();
         for blob in blobs.chain(document.get("config")) {
@@ -211,8 +228,13 @@ impl Images {
         let digest = descriptor["digest"].as_str().unwrap().to_owned();
         let document: Value = serde_json::from_slice(&self.bytes(&digest)).unwrap_or_default();
         let children = document["manifests"].as_array().into_iter().flatten();
-        let mut all: std::collections::BTreeSet<_> = children.flat_map(|child| self.closure(child)).collect();
-        let blobs = document["layers"].as_array().into_iter().flatten().chain(document.get("config"));
+        let mut all: std::collections::BTreeSet<_> =
+            children.flat_map(|child| self.closure(child)).collect();
+        let blobs = document["layers"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .chain(document.get("config"));
         all.extend(blobs.map(|blob| blob["digest"].as_str().unwrap().to_owned()));
         all.insert(digest);
         all
@@ -233,7 +255,11 @@ impl Images {
 
     fn write_index(&self) {
         let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": self.tags});
-        std::fs::write(self.dir.join("index.json"), serde_json::to_vec(&index).unwrap()).unwrap();
+        std::fs::write(
+            self.dir.join("index.json"),
+            serde_json::to_vec(&index).unwrap(),
+        )
+        .unwrap();
     }
 }
 

@@ -1,5 +1,5 @@
-//! A proxy that opens TLS: whatever host is asked for by CONNECT, it answers itself with a certificate of
-//! its own, and hands the plain requests on to one server on loopback.
+//! A proxy that opens TLS: whatever host is asked for by CONNECT, it answers itself with a
+//! certificate of its own, and hands the plain requests on to one server on loopback.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -19,11 +19,19 @@ pub struct Interceptor {
 impl Interceptor {
     /// Answers CONNECT with this certificate and hands on to `behind`.
     pub fn new(certificate: (&Path, &Path), behind: &str) -> Interceptor {
-        let chain = CertificateDer::pem_file_iter(certificate.0).unwrap().map(Result::unwrap).collect();
+        let chain = CertificateDer::pem_file_iter(certificate.0)
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
         let key = PrivateKeyDer::from_pem_file(certificate.1).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = config.unwrap().with_no_client_auth().with_single_cert(chain, key).unwrap();
+        let config =
+            ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
         Interceptor::start(Answer::Open(TlsAcceptor::from(Arc::new(config))), behind)
     }
 
@@ -38,7 +46,10 @@ impl Interceptor {
         let heads: Arc<Mutex<Vec<String>>> = Arc::default();
         let (seen, behind) = (heads.clone(), behind.to_owned());
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
             runtime.block_on(async move {
                 listener.set_nonblocking(true).unwrap();
                 let listener = TcpListener::from_std(listener).unwrap();
@@ -77,9 +88,15 @@ async fn serve(stream: TcpStream, answer: Answer, behind: String, seen: Arc<Mute
             let _ = stream.shutdown().await;
         }
         Answer::Open(acceptor) => {
-            let _ = stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await;
-            let Ok(mut plain) = acceptor.accept(stream).await else { return };
-            let Ok(mut server) = TcpStream::connect(&behind).await else { return };
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                .await;
+            let Ok(mut plain) = acceptor.accept(stream).await else {
+                return;
+            };
+            let Ok(mut server) = TcpStream::connect(&behind).await else {
+                return;
+            };
             let _ = tokio::io::copy_bidirectional(&mut plain, &mut server).await;
         }
     }

@@ -1,5 +1,5 @@
-//! A man in the middle of HTTP: hands requests on to a server, and does with some of them what registries
-//! and proxies do in the field.
+//! A man in the middle of HTTP: hands requests on to a server, and does with some of them what
+//! registries and proxies do in the field.
 
 use super::http;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,7 +21,10 @@ pub struct Asked {
 
 impl Asked {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Whether it is of this method and has this in its target.
@@ -52,7 +55,11 @@ impl Turn {
     /// An error of the distribution API.
     pub fn refuse(status: u16, code: &str, message: &str) -> Turn {
         let body = serde_json::json!({"errors": [{"code": code, "message": message}]});
-        Turn::Answer(status, vec![("Content-Type".into(), "application/json".into())], body.to_string())
+        Turn::Answer(
+            status,
+            vec![("Content-Type".into(), "application/json".into())],
+            body.to_string(),
+        )
     }
 
     pub fn status(status: u16) -> Turn {
@@ -79,7 +86,8 @@ impl Middle {
         let (front, behind) = (address.clone(), behind.to_owned());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (rule, log, front, behind) = (rule.clone(), log.clone(), front.clone(), behind.clone());
+                let (rule, log, front, behind) =
+                    (rule.clone(), log.clone(), front.clone(), behind.clone());
                 std::thread::spawn(move || answer(stream, &*rule, &log, &front, &behind));
             }
         });
@@ -93,20 +101,27 @@ impl Middle {
 
     /// How many requests of this method have this in their target.
     pub fn count(&self, method: &str, part: &str) -> usize {
-        self.asked().iter().filter(|asked| asked.is(method, part)).count()
+        self.asked()
+            .iter()
+            .filter(|asked| asked.is(method, part))
+            .count()
     }
 }
 
 fn answer(mut stream: TcpStream, rule: &Rule, log: &Mutex<Vec<Asked>>, front: &str, behind: &str) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let Some(mut asked) = read_head(&mut reader) else { return };
+    let Some(mut asked) = read_head(&mut reader) else {
+        return;
+    };
     log.lock().unwrap().push(asked.clone());
     let mut turn = rule(&asked);
     if let Turn::CutAt(bytes) = turn {
         let _ = std::io::copy(&mut reader.take(bytes as u64), &mut std::io::sink());
         return;
     }
-    let _ = reader.take(asked.length as u64).read_to_end(&mut asked.body);
+    let _ = reader
+        .take(asked.length as u64)
+        .read_to_end(&mut asked.body);
     if let Turn::Read(decide) = turn {
         turn = decide(&asked);
     }
@@ -114,8 +129,16 @@ fn answer(mut stream: TcpStream, rule: &Rule, log: &Mutex<Vec<Asked>>, front: &s
         asked.target.clone_from(target);
     }
     let response = match turn {
-        Turn::Answer(status, headers, body) => http::Response { status, headers, body: body.into_bytes() },
-        Turn::Bytes(body) => http::Response { status: 200, headers: Vec::new(), body },
+        Turn::Answer(status, headers, body) => http::Response {
+            status,
+            headers,
+            body: body.into_bytes(),
+        },
+        Turn::Bytes(body) => http::Response {
+            status: 200,
+            headers: Vec::new(),
+            body,
+        },
         turn => {
             let mut response = hand_on(&asked, front, behind);
             if let Turn::Change(change) = turn {
@@ -154,15 +177,25 @@ fn read_head(reader: &mut impl BufRead) -> Option<Asked> {
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
     let length = headers.iter().find(|(name, _)| name == "content-length");
-    let length = length.and_then(|(_, length)| length.parse().ok()).unwrap_or(0);
-    Some(Asked { method, target, headers, length, body: Vec::new() })
+    let length = length
+        .and_then(|(_, length)| length.parse().ok())
+        .unwrap_or(0);
+    Some(Asked {
+        method,
+        target,
+        headers,
+        length,
+        body: Vec::new(),
+    })
 }
 
 fn hand_on(asked: &Asked, front: &str, behind: &str) -> http::Response {
     let kept: Vec<(&str, &str)> = asked
         .headers
         .iter()
-        .filter(|(name, _)| ["accept", "content-type", "range", "content-range"].contains(&name.as_str()))
+        .filter(|(name, _)| {
+            ["accept", "content-type", "range", "content-range"].contains(&name.as_str())
+        })
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect();
     let mut answer = http::request(&asked.method, behind, &asked.target, &kept, &asked.body);

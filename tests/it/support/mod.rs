@@ -62,23 +62,35 @@ pub struct Place {
 
 impl Place {
     pub fn new() -> Place {
-        let dir = tempfile::Builder::new().prefix("place-").tempdir_in(scratch()).unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("place-")
+            .tempdir_in(scratch())
+            .unwrap();
         for folder in ["home", "home/run", "tmp"] {
             std::fs::create_dir_all(dir.path().join(folder)).unwrap();
         }
-        Place { dir, environment: std::sync::Mutex::default(), memory: std::sync::atomic::AtomicU64::new(0) }
+        Place {
+            dir,
+            environment: std::sync::Mutex::default(),
+            memory: std::sync::atomic::AtomicU64::new(0),
+        }
     }
 
-    /// From now on landfall runs with at most this much address space, and aborts where it needs more.
+    /// From now on landfall runs with at most this much address space, and aborts where it needs
+    /// more.
     pub fn limit_memory(&self, mebibytes: u64) {
         // each arena of the allocator reserves 64 MiB, whatever is in it
         self.set("MALLOC_ARENA_MAX", "2");
-        self.memory.store(mebibytes, std::sync::atomic::Ordering::Relaxed);
+        self.memory
+            .store(mebibytes, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// Every program that is run in this place from now on gets this variable.
     pub fn set(&self, name: &str, value: &str) {
-        self.environment.lock().unwrap().push((name.to_owned(), value.to_owned()));
+        self.environment
+            .lock()
+            .unwrap()
+            .push((name.to_owned(), value.to_owned()));
     }
 
     pub fn dir(&self) -> &Path {
@@ -126,7 +138,10 @@ impl Place {
         let home = self.path("home");
         command
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin:/usr/sbin:/sbin".into()))
+            .env(
+                "PATH",
+                std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin:/usr/sbin:/sbin".into()),
+            )
             .env("HOME", &home)
             .env("XDG_CACHE_HOME", home.join(".cache"))
             .env("XDG_RUNTIME_DIR", home.join("run"))
@@ -144,28 +159,62 @@ impl Place {
 
     /// Runs landfall with `--output json`, demands this exit code, and gives the document.
     pub fn json(&self, exit: i32, args: &[&str]) -> Value {
-        let run =
-            self.command().args(args).args(["--output", "json", "--progress", "none"]).output().unwrap();
-        let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-        assert_eq!(run.status.code(), Some(exit), "landfall {}\n{out}\n{err}", args.join(" "));
-        serde_json::from_str(&out).unwrap_or_else(|e| panic!("landfall {}: {e}\n{out}", args.join(" ")))
+        let run = self
+            .command()
+            .args(args)
+            .args(["--output", "json", "--progress", "none"])
+            .output()
+            .unwrap();
+        let (out, err) = (
+            String::from_utf8_lossy(&run.stdout),
+            String::from_utf8_lossy(&run.stderr),
+        );
+        assert_eq!(
+            run.status.code(),
+            Some(exit),
+            "landfall {}\n{out}\n{err}",
+            args.join(" ")
+        );
+        serde_json::from_str(&out)
+            .unwrap_or_else(|e| panic!("landfall {}: {e}\n{out}", args.join(" ")))
     }
 
     /// Runs landfall in text mode, demands exit 0, and gives stdout.
     pub fn ok(&self, args: &[&str]) -> String {
-        let run = self.command().args(args).args(["--progress", "none"]).output().unwrap();
-        let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-        assert_eq!(run.status.code(), Some(0), "landfall {}\n{out}\n{err}", args.join(" "));
+        let run = self
+            .command()
+            .args(args)
+            .args(["--progress", "none"])
+            .output()
+            .unwrap();
+        let (out, err) = (
+            String::from_utf8_lossy(&run.stdout),
+            String::from_utf8_lossy(&run.stderr),
+        );
+        assert_eq!(
+            run.status.code(),
+            Some(0),
+            "landfall {}\n{out}\n{err}",
+            args.join(" ")
+        );
         out.into_owned()
     }
 }
 
-/// Whether all the programs are on this machine. If not, the test counts as skipped and should return.
+/// Whether all the programs are on this machine. If not, the test counts as skipped and should
+/// return.
 #[must_use]
 pub fn need(programs: &[&str]) -> bool {
-    let lacking: Vec<&str> = programs.iter().copied().filter(|program| which(program).is_none()).collect();
+    let lacking: Vec<&str> = programs
+        .iter()
+        .copied()
+        .filter(|program| which(program).is_none())
+        .collect();
     if !lacking.is_empty() {
-        skip(&test_name(), &format!("this machine has no {}", lacking.join(", ")));
+        skip(
+            &test_name(),
+            &format!("this machine has no {}", lacking.join(", ")),
+        );
     }
     lacking.is_empty()
 }
@@ -174,8 +223,13 @@ pub fn need(programs: &[&str]) -> bool {
 pub fn skip(name: &str, why: &str) {
     println!("SKIPPED {name}: {why}");
     if let Some(path) = std::env::var_os("LANDFALL_TEST_SKIPPED") {
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
-        file.write_all(format!("{name}: {why}\n").as_bytes()).unwrap();
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .unwrap();
+        file.write_all(format!("{name}: {why}\n").as_bytes())
+            .unwrap();
     }
 }
 
@@ -186,7 +240,10 @@ pub fn test_name() -> String {
 
 /// How often a long loop goes round: `rounds` times the value of `LANDFALL_TEST_ROUNDS`.
 pub fn rounds(rounds: usize) -> usize {
-    let factor = std::env::var("LANDFALL_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let factor = std::env::var("LANDFALL_TEST_ROUNDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
     rounds * std::cmp::max(factor, 1)
 }
 
@@ -194,11 +251,13 @@ pub fn rounds(rounds: usize) -> usize {
 pub fn which(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+    folders
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
 }
 
-/// The path of `program`. By a path a process is spawned, and by a name together with a `PATH` of its own this one is forked
-/// first, which takes longer the more memory it has.
+/// The path of `program`. By a path a process is spawned, and by a name together with a `PATH` of
+/// its own this one is forked first, which takes longer the more memory it has.
 pub fn found(program: &OsStr) -> OsString {
     let is_path = Path::new(program).components().count() > 1;
     let path = program.to_str().filter(|_| !is_path).and_then(which);
@@ -207,9 +266,15 @@ pub fn found(program: &OsStr) -> OsString {
 
 /// Runs a command that must succeed and gives its stdout.
 pub fn run(command: &mut Command) -> Vec<u8> {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let err = String::from_utf8_lossy(&output.stderr);
     let out = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{out}\n{err}",
+        output.status
+    );
     output.stdout
 }

@@ -29,18 +29,37 @@ impl Network {
         let switch = network.name("switch");
         ip(&["-n", &switch, "link", "add", "br0", "type", "bridge"]);
         ip(&["-n", &switch, "link", "set", "br0", "up"]);
-        for (host, address) in [("registry", "172.20.0.2"), ("node", NODE), ("operator", OPERATOR)] {
+        for (host, address) in [
+            ("registry", "172.20.0.2"),
+            ("node", NODE),
+            ("operator", OPERATOR),
+        ] {
             assert!(network.add(host), "cannot make the namespace of {host}");
             let name = network.name(host);
             // the pair is made inside: this machine's own namespace never has an end of it
-            ip(&["-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", host, "netns", &switch]);
+            ip(&[
+                "-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", host, "netns",
+                &switch,
+            ]);
             ip(&["-n", &switch, "link", "set", host, "master", "br0", "up"]);
-            ip(&["-n", &name, "addr", "add", &format!("{address}/24"), "dev", "eth0"]);
+            ip(&[
+                "-n",
+                &name,
+                "addr",
+                "add",
+                &format!("{address}/24"),
+                "dev",
+                "eth0",
+            ]);
             ip(&["-n", &name, "link", "set", "lo", "up"]);
             ip(&["-n", &name, "link", "set", "eth0", "up"]);
             let routes = run(Command::new("ip").args(["-n", &name, "route"]));
             let routes = String::from_utf8_lossy(&routes).into_owned();
-            assert_eq!(routes.lines().count(), 1, "only the network itself:\n{routes}");
+            assert_eq!(
+                routes.lines().count(),
+                1,
+                "only the network itself:\n{routes}"
+            );
             assert!(routes.starts_with("172.20.0.0/24 "), "{routes}");
         }
         Some(network)
@@ -50,8 +69,10 @@ impl Network {
     fn empty() -> Option<Network> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let mut network =
-            Network { prefix: format!("landfall-{}-{count}", std::process::id()), names: Vec::new() };
+        let mut network = Network {
+            prefix: format!("landfall-{}-{count}", std::process::id()),
+            names: Vec::new(),
+        };
         if which("ip").is_none() || !is_root() {
             skip(&test_name(), "network namespaces need root and iproute2");
             return None;
@@ -63,20 +84,42 @@ impl Network {
         Some(network)
     }
 
-    /// The hosts `client`, `proxy` and `server` in a row: nothing goes from `client` to `server` unless a
-    /// program on `proxy` takes it over. `None`, and skipped, as with [`Network::new`].
+    /// The hosts `client`, `proxy` and `server` in a row: nothing goes from `client` to `server`
+    /// unless a program on `proxy` takes it over. `None`, and skipped, as with [`Network::new`].
     pub fn behind_proxy() -> Option<Network> {
         let mut network = Network::empty()?;
         for host in ["client", "proxy", "server"] {
             assert!(network.add(host), "cannot make the namespace of {host}");
             ip(&["-n", &network.name(host), "link", "set", "lo", "up"]);
         }
-        let ends = [("client", "10.99.0.2", "10.99.0.1"), ("server", "203.0.113.2", "203.0.113.1")];
+        let ends = [
+            ("client", "10.99.0.2", "10.99.0.1"),
+            ("server", "203.0.113.2", "203.0.113.1"),
+        ];
         for (host, address, at_proxy) in ends {
             let (name, proxy) = (network.name(host), network.name("proxy"));
-            ip(&["-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", host, "netns", &proxy]);
-            ip(&["-n", &name, "addr", "add", &format!("{address}/24"), "dev", "eth0"]);
-            ip(&["-n", &proxy, "addr", "add", &format!("{at_proxy}/24"), "dev", host]);
+            ip(&[
+                "-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", host, "netns",
+                &proxy,
+            ]);
+            ip(&[
+                "-n",
+                &name,
+                "addr",
+                "add",
+                &format!("{address}/24"),
+                "dev",
+                "eth0",
+            ]);
+            ip(&[
+                "-n",
+                &proxy,
+                "addr",
+                "add",
+                &format!("{at_proxy}/24"),
+                "dev",
+                host,
+            ]);
             ip(&["-n", &name, "link", "set", "eth0", "up"]);
             ip(&["-n", &proxy, "link", "set", host, "up"]);
         }
@@ -85,7 +128,10 @@ impl Network {
 
     fn add(&mut self, host: &str) -> bool {
         let name = self.name(host);
-        let made = Command::new("ip").args(["netns", "add", &name]).stderr(Stdio::null()).status();
+        let made = Command::new("ip")
+            .args(["netns", "add", &name])
+            .stderr(Stdio::null())
+            .status();
         let made = made.is_ok_and(|status| status.success());
         if made {
             self.names.push(name);
@@ -104,33 +150,51 @@ impl Network {
         within(ip, command)
     }
 
-    /// The same with this machine's own `/sys`, which `ip` puts another one over: dockerd looks for control groups there.
+    /// The same with this machine's own `/sys`, which `ip` puts another one over: dockerd looks for
+    /// control groups there.
     pub fn on_with_sys(&self, host: &str, command: &Command) -> Command {
         let mut nsenter = Command::new(found("nsenter".as_ref()));
         nsenter.arg(format!("--net=/run/netns/{}", self.name(host)));
         within(nsenter, command)
     }
 
-    /// Gives a host an IPv6 address more. `false`, and the test counts as skipped, where this machine has no IPv6.
+    /// Gives a host an IPv6 address more. `false`, and the test counts as skipped, where this
+    /// machine has no IPv6.
     pub fn add_ipv6(&self, host: &str, address: &str) -> bool {
         let mut command = Command::new(found("ip".as_ref()));
-        command.args(["-n", &self.name(host), "-6", "addr", "add", address, "dev", "eth0", "nodad"]);
-        let done = command.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        command.args([
+            "-n",
+            &self.name(host),
+            "-6",
+            "addr",
+            "add",
+            address,
+            "dev",
+            "eth0",
+            "nodad",
+        ]);
+        let done = command
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
         if !done {
             skip(&test_name(), "this machine has no IPv6");
         }
         done
     }
 
-    /// Drops in silence what comes to these ports of a host. `false`, and the test counts as skipped, where this machine has
-    /// no firewall in namespaces.
+    /// Drops in silence what comes to these ports of a host. `false`, and the test counts as
+    /// skipped, where this machine has no firewall in namespaces.
     pub fn drop_silently(&self, host: &str, ports: &str) -> bool {
         let mut iptables = Command::new("iptables");
         let path = std::env::var("PATH").unwrap_or_default();
         iptables.env("PATH", format!("{path}:/usr/sbin:/sbin"));
         iptables.args(["-A", "INPUT", "-p", "tcp", "--dport", ports, "-j", "DROP"]);
-        let done =
-            self.on(host, &iptables).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        let done = self
+            .on(host, &iptables)
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
         if !done {
             skip(&test_name(), "iptables does not work in a namespace here");
         }
@@ -141,9 +205,20 @@ impl Network {
     pub fn serve(&self, host: &str, command: &Command, address: &str) -> Guard {
         let mut guard = Guard::start(self.on(host, command));
         let mut probe = Command::new("curl");
-        probe.args(["-s", "-o", "/dev/null", "--noproxy", "*", &format!("http://{address}/")]);
+        probe.args([
+            "-s",
+            "-o",
+            "/dev/null",
+            "--noproxy",
+            "*",
+            &format!("http://{address}/"),
+        ]);
         guard.wait_until(&format!("an answer at {address}"), || {
-            self.on(host, &probe).env("PATH", std::env::var_os("PATH").unwrap()).status().unwrap().success()
+            self.on(host, &probe)
+                .env("PATH", std::env::var_os("PATH").unwrap())
+                .status()
+                .unwrap()
+                .success()
         });
         guard
     }
@@ -162,14 +237,15 @@ impl Network {
         self.start_containerd("node", place, Path::new("containerd"), config, "")
     }
 
-    /// The same with the files that `landfall render containerd` wrote to `folder`: what stands below `etc` is at its place
-    /// on the node, and the file for this release of containerd is the configuration, to which only the test's own folders are
-    /// added.
+    /// The same with the files that `landfall render containerd` wrote to `folder`: what stands
+    /// below `etc` is at its place on the node, and the file for this release of containerd is the
+    /// configuration, to which only the test's own folders are added.
     pub fn containerd_with(&self, place: &Place, folder: &Path) -> Containerd<'_> {
         self.containerd_on("node", place, folder, "")
     }
 
-    /// The same on another host, where a shell runs `before` first: what it mounts is seen by this containerd alone.
+    /// The same on another host, where a shell runs `before` first: what it mounts is seen by this
+    /// containerd alone.
     pub fn containerd_on(
         &self,
         host: &'static str,
@@ -193,8 +269,10 @@ impl Network {
         let config = std::fs::read_to_string(folder.join(file)).unwrap();
         let config = format!("{config}\n{snapshots}");
         // the mount is seen by this process alone: `ip netns exec` gives it a namespace of mounts
-        let before =
-            format!("mount --bind '{}' /etc/containerd; {before}", folder.join("etc/containerd").display());
+        let before = format!(
+            "mount --bind '{}' /etc/containerd; {before}",
+            folder.join("etc/containerd").display()
+        );
         self.start_containerd(host, place, &program, &config, &before)
     }
 
@@ -207,10 +285,17 @@ impl Network {
         before: &str,
     ) -> Containerd<'_> {
         // a short path: the name of a socket has room for about a hundred bytes
-        let dir = tempfile::Builder::new().prefix("landfall-node-").tempdir().unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("landfall-node-")
+            .tempdir()
+            .unwrap();
         let socket = dir.path().join("sock").display().to_string();
         let at = dir.path().display();
-        let version = if config.contains("\nversion = 3\n") { "version = 3\n" } else { "version = 2\n" };
+        let version = if config.contains("\nversion = 3\n") {
+            "version = 3\n"
+        } else {
+            "version = 2\n"
+        };
         let folders = format!("{version}root = \"{at}/root\"\nstate = \"{at}/state\"\n");
         let config = config.replacen(version, &folders, 1)
             + &format!(
@@ -219,15 +304,30 @@ impl Network {
             );
         let config = place.write("node.toml", config);
         let mut command = place.clean("sh");
-        command
-            .args(["-ec", &format!("{before}exec '{}' --config '{}'", program.display(), config.display())]);
+        command.args([
+            "-ec",
+            &format!(
+                "{before}exec '{}' --config '{}'",
+                program.display(),
+                config.display()
+            ),
+        ]);
         let mut guard = Guard::start(self.on(host, &command));
         guard.wait_until("a socket that answers", || {
             let mut version = place.clean("ctr");
-            version.args(["-a", &socket, "version"]).stdout(Stdio::null()).stderr(Stdio::null());
+            version
+                .args(["-a", &socket, "version"])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
             version.status().is_ok_and(|status| status.success())
         });
-        Containerd { network: self, host, socket, _guard: guard, _dir: dir }
+        Containerd {
+            network: self,
+            host,
+            socket,
+            _guard: guard,
+            _dir: dir,
+        }
     }
 }
 
@@ -235,16 +335,23 @@ impl Network {
 pub fn within(mut outer: Command, command: &Command) -> Command {
     outer.arg(command.get_program()).args(command.get_args());
     outer.env_clear();
-    outer.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    outer.envs(
+        command
+            .get_envs()
+            .filter_map(|(key, value)| Some((key, value?))),
+    );
     if let Some(dir) = command.get_current_dir() {
         outer.current_dir(dir);
     }
     outer
 }
 
-/// The containerd that is set up by rendered files: the installed one, or the one at the path `LANDFALL_CONTAINERD`.
+/// The containerd that is set up by rendered files: the installed one, or the one at the path
+/// `LANDFALL_CONTAINERD`.
 pub fn containerd() -> PathBuf {
-    std::env::var_os("LANDFALL_CONTAINERD").unwrap_or_else(|| "containerd".into()).into()
+    std::env::var_os("LANDFALL_CONTAINERD")
+        .unwrap_or_else(|| "containerd".into())
+        .into()
 }
 
 /// Whether this containerd is of release 2.
@@ -280,16 +387,21 @@ impl Containerd<'_> {
         run(&mut self.ctr(place, &[&pull[..], options, &[reference]].concat()));
         let images = run(&mut self.ctr(place, &["images", "list", &format!("name=={reference}")]));
         let images = String::from_utf8_lossy(&images).into_owned();
-        let digest = images.split_whitespace().find(|word| word.starts_with("sha256:"));
-        digest.unwrap_or_else(|| panic!("{reference} is not there:\n{images}")).to_owned()
+        let digest = images
+            .split_whitespace()
+            .find(|word| word.starts_with("sha256:"));
+        digest
+            .unwrap_or_else(|| panic!("{reference} is not there:\n{images}"))
+            .to_owned()
     }
 
-    /// Pulls as the kubelet has it pulled: `PullImage` of the container runtime interface, by hand, as no client of it is
-    /// packaged. The account, if any, is the one that containerd finds.
-    /// Gives what containerd answers.
+    /// Pulls as the kubelet has it pulled: `PullImage` of the container runtime interface, by hand,
+    /// as no client of it is packaged. The account, if any, is the one that containerd finds. Gives
+    /// what containerd answers.
     pub fn pull_for_kubernetes(&self, place: &Place, reference: &str) -> String {
         // a message with one field, the image, which has one field, its name
-        let field = |content: &[u8]| [&[0x0a, u8::try_from(content.len()).unwrap()], content].concat();
+        let field =
+            |content: &[u8]| [&[0x0a, u8::try_from(content.len()).unwrap()], content].concat();
         let message = field(&field(reference.as_bytes()));
         let length = u32::try_from(message.len()).unwrap().to_be_bytes();
         let request = place.write("pull.grpc", [&[0], &length[..], &message].concat());
@@ -304,15 +416,32 @@ impl Containerd<'_> {
             "--output",
             "/dev/null",
         ]);
-        curl.args(["-H", "content-type: application/grpc", "-H", "te: trailers", "--data-binary"]);
-        curl.arg(format!("@{}", request.display())).arg("http://localhost/runtime.v1.ImageService/PullImage");
+        curl.args([
+            "-H",
+            "content-type: application/grpc",
+            "-H",
+            "te: trailers",
+            "--data-binary",
+        ]);
+        curl.arg(format!("@{}", request.display()))
+            .arg("http://localhost/runtime.v1.ImageService/PullImage");
         String::from_utf8_lossy(&run(&mut curl)).into_owned()
     }
 
     /// `ctr images push` of a pulled image under another name, over plain http.
     pub fn push(&self, place: &Place, pulled: &str, name: &str) {
         run(&mut self.ctr(place, &["images", "tag", pulled, name]));
-        run(&mut self.ctr(place, &["images", "push", "--plain-http", "--platform", "linux/amd64", name]));
+        run(&mut self.ctr(
+            place,
+            &[
+                "images",
+                "push",
+                "--plain-http",
+                "--platform",
+                "linux/amd64",
+                name,
+            ],
+        ));
     }
 
     /// The content of a file in a pulled image.
@@ -335,7 +464,9 @@ impl Containerd<'_> {
     pub fn shell(&self, place: &Place, script: &str) -> Command {
         let mut shell = place.clean("sh");
         shell.args(["-ec", script]);
-        shell.env("CONTAINERD_ADDRESS", &self.socket).env("CONTAINERD_SNAPSHOTTER", "native");
+        shell
+            .env("CONTAINERD_ADDRESS", &self.socket)
+            .env("CONTAINERD_SNAPSHOTTER", "native");
         self.network.on(self.host, &shell)
     }
 

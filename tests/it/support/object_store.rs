@@ -1,4 +1,5 @@
-//! An object store that speaks S3 (`s3s-fs`, over a folder), in this process, and faults between it and landfall.
+//! An object store that speaks S3 (`s3s-fs`, over a folder), in this process, and faults between it
+//! and landfall.
 
 use super::Place;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
@@ -49,8 +50,8 @@ pub enum Fault {
 enum Protocol {
     #[default]
     S3,
-    /// Google's XML API, as far as it differs: a token in place of a signature, and conditions by generation. No emulator
-    /// that can be had speaks it.
+    /// Google's XML API, as far as it differs: a token in place of a signature, and conditions by
+    /// generation. No emulator that can be had speaks it.
     Google,
 }
 
@@ -91,23 +92,37 @@ impl ObjectStore {
         if protocol == Protocol::S3 {
             builder.set_auth(SimpleAuth::from_single(ACCOUNT.0, ACCOUNT.1));
         }
-        let shared = Arc::new(Shared { protocol, ..Shared::default() });
+        let shared = Arc::new(Shared {
+            protocol,
+            ..Shared::default()
+        });
         let service = builder.build();
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = runtime
+            .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+            .unwrap();
         let address = listener.local_addr().unwrap();
         let state = shared.clone();
         runtime.spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 let (service, state) = (service.clone(), state.clone());
-                let answering = service_fn(move |request| answer(service.clone(), state.clone(), request));
+                let answering =
+                    service_fn(move |request| answer(service.clone(), state.clone(), request));
                 let serving = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(socket), answering);
                 tokio::spawn(async move { drop(serving.await) });
             }
         });
-        ObjectStore { address, dir, shared, runtime: Some(runtime) }
+        ObjectStore {
+            address,
+            dir,
+            shared,
+            runtime: Some(runtime),
+        }
     }
 
     /// landfall in this place has the account, and finds the object store.
@@ -141,7 +156,8 @@ impl ObjectStore {
 
     /// Listings show these keys too.
     pub fn show_keys(&self, keys: &[&str]) {
-        *self.shared.strange_keys.lock().unwrap() = keys.iter().map(|key| (*key).to_owned()).collect();
+        *self.shared.strange_keys.lock().unwrap() =
+            keys.iter().map(|key| (*key).to_owned()).collect();
     }
 
     /// What was asked since the last reset.
@@ -151,7 +167,13 @@ impl ObjectStore {
 
     /// How many of the requests since then are meant.
     pub fn count(&self, is_meant: impl Fn(&Asked) -> bool) -> usize {
-        self.shared.asked.lock().unwrap().iter().filter(|asked| is_meant(asked)).count()
+        self.shared
+            .asked
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|asked| is_meant(asked))
+            .count()
     }
 
     /// The file of an object.
@@ -169,7 +191,15 @@ impl ObjectStore {
                 match entry.path().is_dir() {
                     true => folders.push(entry.path()),
                     false => {
-                        keys.push(entry.path().strip_prefix(&root).unwrap().to_str().unwrap().to_owned());
+                        keys.push(
+                            entry
+                                .path()
+                                .strip_prefix(&root)
+                                .unwrap()
+                                .to_str()
+                                .unwrap()
+                                .to_owned(),
+                        );
                     }
                 }
             }
@@ -199,19 +229,39 @@ async fn answer(
     let uri = request.uri();
     let asked = Asked {
         method: request.method().to_string(),
-        key: uri.path().trim_start_matches('/').trim_start_matches(BUCKET).trim_start_matches('/').to_owned(),
+        key: uri
+            .path()
+            .trim_start_matches('/')
+            .trim_start_matches(BUCKET)
+            .trim_start_matches('/')
+            .to_owned(),
         query: uri.query().unwrap_or_default().to_owned(),
-        range: request.headers().get("range").and_then(|range| Some(range.to_str().ok()?.to_owned())),
+        range: request
+            .headers()
+            .get("range")
+            .and_then(|range| Some(range.to_str().ok()?.to_owned())),
     };
-    let fault =
-        state.judge.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(|judge| judge(&asked));
-    state.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
+    let fault = state
+        .judge
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .as_mut()
+        .and_then(|judge| judge(&asked));
+    state
+        .asked
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(asked);
     // as strict as other servers are
     let lengths = request.headers().get_all("content-length").iter().count();
     let refusal = |status: StatusCode, code: &str| {
-        let text =
-            format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>try again</Message></Error>");
-        Ok(Response::builder().status(status).body(s3s::Body::from(text)).unwrap())
+        let text = format!(
+            "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>try again</Message></Error>"
+        );
+        Ok(Response::builder()
+            .status(status)
+            .body(s3s::Body::from(text))
+            .unwrap())
     };
     match fault {
         Some(Fault::Cut) => Err(std::io::Error::other("cut")),
@@ -228,9 +278,15 @@ async fn answer(
                 .call(request.map(s3s::Body::from))
                 .await
                 .map_err(|error| std::io::Error::other(format!("{error:?}")))?;
-            let answered = if state.protocol == Protocol::Google { to_google(answered) } else { answered };
+            let answered = if state.protocol == Protocol::Google {
+                to_google(answered)
+            } else {
+                answered
+            };
             match (fault, prefix) {
-                (Some(Fault::LostAnswer), _) => refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
+                (Some(Fault::LostAnswer), _) => {
+                    refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError")
+                }
                 (_, Some(prefix)) => with_strange_keys(&state, answered, &prefix).await,
                 _ => Ok(answered),
             }
@@ -240,8 +296,9 @@ async fn answer(
 
 /// The prefix of a listing.
 fn listed_folder(query: &str) -> Option<String> {
-    let pairs: std::collections::BTreeMap<_, _> =
-        url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    let pairs: std::collections::BTreeMap<_, _> = url::form_urlencoded::parse(query.as_bytes())
+        .into_owned()
+        .collect();
     pairs.get("list-type").and(pairs.get("prefix")).cloned()
 }
 
@@ -252,16 +309,26 @@ async fn with_strange_keys(
     prefix: &str,
 ) -> Result<Response<s3s::Body>, std::io::Error> {
     let (mut head, body) = listing.into_parts();
-    let bytes = body.collect().await.map_err(|error| std::io::Error::other(format!("{error:?}")))?.to_bytes();
+    let bytes = body
+        .collect()
+        .await
+        .map_err(|error| std::io::Error::other(format!("{error:?}")))?
+        .to_bytes();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
-    let keys = state.strange_keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let keys = state
+        .strange_keys
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
     let entries = keys.iter().filter(|key| key.starts_with(prefix)).map(|key| {
         format!(
             "<Contents><Key>{key}</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>"
         )
     });
-    let text =
-        text.replace("</ListBucketResult>", &format!("{}</ListBucketResult>", entries.collect::<String>()));
+    let text = text.replace(
+        "</ListBucketResult>",
+        &format!("{}</ListBucketResult>", entries.collect::<String>()),
+    );
     head.headers.remove("content-length");
     Ok(Response::from_parts(head, s3s::Body::from(text)))
 }
@@ -269,7 +336,9 @@ async fn with_strange_keys(
 /// A request of Google's as S3 has it. Generations are etags here.
 fn from_google(headers: &mut HeaderMap) {
     headers.remove("authorization");
-    let Some(generation) = headers.remove("x-goog-if-generation-match") else { return };
+    let Some(generation) = headers.remove("x-goog-if-generation-match") else {
+        return;
+    };
     match generation.to_str().unwrap() {
         "0" => headers.insert("if-none-match", HeaderValue::from_static("*")),
         etag => headers.insert("if-match", format!("\"{etag}\"").parse().unwrap()),

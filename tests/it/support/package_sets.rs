@@ -5,9 +5,15 @@ use serde_json::Value;
 
 /// Name, version and architecture of every package in a lock, or a part of one.
 pub fn packages(lock: &str) -> impl Iterator<Item = [&str; 3]> {
-    let lines = lock.lines().map(|line| line.trim().trim_start_matches("- ").trim_matches('"'));
-    let words = lines.filter(|line| line.starts_with("sha")).map(|line| line.split(' ').collect::<Vec<_>>());
-    words.filter(|words| words.len() == 6).map(|words| [words[2], words[3], words[4]])
+    let lines = lock
+        .lines()
+        .map(|line| line.trim().trim_start_matches("- ").trim_matches('"'));
+    let words = lines
+        .filter(|line| line.starts_with("sha"))
+        .map(|line| line.split(' ').collect::<Vec<_>>());
+    words
+        .filter(|words| words.len() == 6)
+        .map(|words| [words[2], words[3], words[4]])
 }
 
 pub fn sorted(texts: impl Iterator<Item = String>) -> Vec<String> {
@@ -26,27 +32,50 @@ impl PackageSets {
     /// Those of the manifest `m.yaml`; `exit` is 3 where some are refused.
     pub fn lock(place: &Place, exit: i32) -> PackageSets {
         let report = place.json(exit, &["lock", "-f", "m.yaml"]);
-        PackageSets { lock: place.read("landfall.lock"), report }
+        PackageSets {
+            lock: place.read("landfall.lock"),
+            report,
+        }
     }
 
     /// Those of the manifest `m.yaml`, of which some may be refused.
     pub fn lock_what_can_be(place: &Place) -> PackageSets {
         let mut lock = place.command();
-        let output = lock.args(["lock", "-f", "m.yaml", "--output", "json"]).output().unwrap();
-        assert!(matches!(output.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = lock
+            .args(["lock", "-f", "m.yaml", "--output", "json"])
+            .output()
+            .unwrap();
+        assert!(
+            matches!(output.status.code(), Some(0 | 3)),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let report = serde_json::from_slice(&output.stdout).unwrap();
-        PackageSets { lock: place.read("landfall.lock"), report }
+        PackageSets {
+            lock: place.read("landfall.lock"),
+            report,
+        }
     }
 
-    /// What was chosen for the set `name`, each package as `shown` has it, sorted; why it was refused otherwise.
-    pub fn chosen(&self, name: &str, shown: fn([&str; 3]) -> String) -> Result<Vec<String>, String> {
+    /// What was chosen for the set `name`, each package as `shown` has it, sorted; why it was
+    /// refused otherwise.
+    pub fn chosen(
+        &self,
+        name: &str,
+        shown: fn([&str; 3]) -> String,
+    ) -> Result<Vec<String>, String> {
         let mut items = self.report["items"].as_array().unwrap().iter();
-        let item =
-            items.find(|item| item["name"] == name).unwrap_or_else(|| panic!("{name} is in the report"));
+        let item = items
+            .find(|item| item["name"] == name)
+            .unwrap_or_else(|| panic!("{name} is in the report"));
         if let Some(why) = item["reason"].as_str() {
             return Err(why.into());
         }
-        let start = self.lock.find(&format!("\n- name: {name}\n")).expect("it is in the lock") + 1;
+        let start = self
+            .lock
+            .find(&format!("\n- name: {name}\n"))
+            .expect("it is in the lock")
+            + 1;
         let set = &self.lock[start..];
         let set = set.find("\n- name: ").map_or(set, |end| &set[..end]);
         Ok(sorted(packages(set).map(shown)))

@@ -16,17 +16,25 @@ pub enum PackageStandIn {
 }
 
 impl PackageStandIn {
-    /// One for the manifests in `folder`, whose keys are put where they name them. `None` where they name no packages, or where
-    /// this machine lacks a program.
+    /// One for the manifests in `folder`, whose keys are put where they name them. `None` where
+    /// they name no packages, or where this machine lacks a program.
     pub fn new(folder: &Path) -> Option<PackageStandIn> {
-        let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let text: String = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
+        let files = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let text: String = files
+            .filter_map(|file| fs::read_to_string(file).ok())
+            .collect();
         let made = match () {
             () if text.contains("\n  - apt:") => PackageStandIn::Apt(AptUpstream::new()?),
             () if text.contains("\n  - yum:") => PackageStandIn::Yum(YumUpstream::new()?),
             () => return None,
         };
-        put_keys(folder, &text, &fs::read(made.place().path("key.asc")).unwrap());
+        put_keys(
+            folder,
+            &text,
+            &fs::read(made.place().path("key.asc")).unwrap(),
+        );
         Some(made)
     }
 
@@ -37,7 +45,8 @@ impl PackageStandIn {
         }
     }
 
-    /// Makes the repositories of all that is wanted. Returns the folder that has each below `files/HOST`.
+    /// Makes the repositories of all that is wanted. Returns the folder that has each below
+    /// `files/HOST`.
     pub fn make(&self, wanted: &Wanted) -> PathBuf {
         let asked: BTreeSet<(&str, String)> = wanted
             .packages
@@ -55,9 +64,18 @@ impl PackageStandIn {
                 let mut all = asked;
                 // what a machine has before
                 all.insert(("apt", "1".into()));
-                let text: String = all.iter().map(|(name, version)| self.deb(name, version)).collect();
+                let text: String = all
+                    .iter()
+                    .map(|(name, version)| self.deb(name, version))
+                    .collect();
                 for source in sources {
-                    apt_repository(apt, &folder(&source.url), &source.suite, &source.components, &text);
+                    apt_repository(
+                        apt,
+                        &folder(&source.url),
+                        &source.suite,
+                        &source.components,
+                        &text,
+                    );
                 }
             }
             PackageStandIn::Yum(yum) => {
@@ -89,14 +107,24 @@ impl PackageStandIn {
 
 /// Puts `key` below `folder` wherever `text` names one.
 pub fn put_keys(folder: &Path, text: &str, key: &[u8]) {
-    for path in text.split("key: ").skip(1).filter_map(|rest| rest.split(['}', ',', '\n']).next()) {
+    for path in text
+        .split("key: ")
+        .skip(1)
+        .filter_map(|rest| rest.split(['}', ',', '\n']).next())
+    {
         let path = folder.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, key).unwrap();
     }
 }
 
-fn apt_repository(apt: &AptUpstream, root: &str, suite: &str, components: &[String], packages: &str) {
+fn apt_repository(
+    apt: &AptUpstream,
+    root: &str,
+    suite: &str,
+    components: &[String],
+    packages: &str,
+) {
     let pool = apt.place.path(format!("up/r/{root}/pool"));
     if !pool.exists() {
         fs::create_dir_all(pool.parent().unwrap()).unwrap();
@@ -108,12 +136,18 @@ fn apt_repository(apt: &AptUpstream, root: &str, suite: &str, components: &[Stri
     }
     let folder = format!("{root}/dists/{suite}");
     for component in components {
-        apt.index(&format!("{folder}/{component}/binary-amd64"), "Packages", packages.as_bytes());
+        apt.index(
+            &format!("{folder}/{component}/binary-amd64"),
+            "Packages",
+            packages.as_bytes(),
+        );
     }
     let components = components.join(" ");
     apt.release(
         &folder,
-        &format!("Suite: {suite}\nCodename: {suite}\nArchitectures: amd64\nComponents: {components}\n"),
+        &format!(
+            "Suite: {suite}\nCodename: {suite}\nArchitectures: amd64\nComponents: {components}\n"
+        ),
     );
 }
 
@@ -125,7 +159,9 @@ fn named<'a>(asked: &'a str, parts: Option<(&'a str, &'a str)>) -> (&'a str, Str
 
 /// Cuts `containerd.io-2.2*` where a number begins a version.
 fn version_of(asked: &str) -> Option<(&str, &str)> {
-    let at =
-        asked.match_indices('-').find(|(at, _)| asked[at + 1..].starts_with(|c: char| c.is_ascii_digit()))?.0;
+    let at = asked
+        .match_indices('-')
+        .find(|(at, _)| asked[at + 1..].starts_with(|c: char| c.is_ascii_digit()))?
+        .0;
     Some((&asked[..at], &asked[at + 1..]))
 }

@@ -37,9 +37,14 @@ impl Server {
 
     /// Where docker-registry keeps a blob.
     pub fn blob_file(&self, digest: &str) -> PathBuf {
-        let (place, hex) =
-            (self.place.as_ref().expect("a folder of its own"), digest.trim_start_matches("sha256:"));
-        place.path(format!("registry/docker/registry/v2/blobs/sha256/{}/{hex}/data", &hex[..2]))
+        let (place, hex) = (
+            self.place.as_ref().expect("a folder of its own"),
+            digest.trim_start_matches("sha256:"),
+        );
+        place.path(format!(
+            "registry/docker/registry/v2/blobs/sha256/{}/{hex}/data",
+            &hex[..2]
+        ))
     }
 
     /// The process.
@@ -60,7 +65,10 @@ impl Server {
 
     /// How many logged requests contain `needle`, such as `"GET /v2/` or `/blobs/`.
     pub fn requests(&self, needle: &str) -> usize {
-        self.log().lines().filter(|line| line.contains("HTTP/1.1\"") && line.contains(needle)).count()
+        self.log()
+            .lines()
+            .filter(|line| line.contains("HTTP/1.1\"") && line.contains(needle))
+            .count()
     }
 }
 
@@ -71,13 +79,23 @@ pub fn own_registry() -> Server {
 
 /// A file server of our own with `root` at `/`.
 pub fn file_server(root: &Path) -> Server {
-    own(Content { folder: Some(root.to_owned()), ..Content::default() })
+    own(Content {
+        folder: Some(root.to_owned()),
+        ..Content::default()
+    })
 }
 
 fn own(content: Content) -> Server {
     let faults = Faults::new(content);
-    faults.set(Settings { no_referrers: true, ..Settings::default() });
-    Server { address: faults.address.clone(), running: Running::Own(faults), place: None }
+    faults.set(Settings {
+        no_referrers: true,
+        ..Settings::default()
+    });
+    Server {
+        address: faults.address.clone(),
+        running: Running::Own(faults),
+        place: None,
+    }
 }
 
 /// A docker-registry on a free port of loopback, empty, without authentication.
@@ -108,7 +126,11 @@ fn start_docker_registry(place: Place, address: SocketAddr, config: &Path) -> Se
     command.arg("serve").arg(config);
     let mut guard = Guard::start(command);
     guard.wait_for_http(address);
-    Server { address: address.to_string(), running: Running::Process(guard), place: Some(place) }
+    Server {
+        address: address.to_string(),
+        running: Running::Process(guard),
+        place: Some(place),
+    }
 }
 
 /// Writes a config for docker-registry into `place` and gives its path.
@@ -132,10 +154,13 @@ pub fn landfall_serve(place: &Place, args: &[&str]) -> Server {
     start_landfall(place.command(), args)
 }
 
-/// The same in a process that cannot have more than so many bytes of memory, its stacks and what it reserves included.
+/// The same in a process that cannot have more than so many bytes of memory, its stacks and what it
+/// reserves included.
 pub fn landfall_serve_within(place: &Place, bytes: u64, args: &[&str]) -> Server {
     let mut command = place.clean("prlimit");
-    command.arg(format!("--as={bytes}")).arg(env!("CARGO_BIN_EXE_landfall"));
+    command
+        .arg(format!("--as={bytes}"))
+        .arg(env!("CARGO_BIN_EXE_landfall"));
     // glibc would reserve 64 MiB for each of many threads
     command.env("MALLOC_ARENA_MAX", "2");
     start_landfall(command, args)
@@ -143,10 +168,17 @@ pub fn landfall_serve_within(place: &Place, bytes: u64, args: &[&str]) -> Server
 
 fn start_landfall(mut command: Command, args: &[&str]) -> Server {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-    command.arg("serve").args(args).args(["--listen", &address.to_string()]);
+    command
+        .arg("serve")
+        .args(args)
+        .args(["--listen", &address.to_string()]);
     let mut guard = Guard::start(command);
     guard.wait_for_http(address);
-    Server { address: address.to_string(), running: Running::Process(guard), place: None }
+    Server {
+        address: address.to_string(),
+        running: Running::Process(guard),
+        place: None,
+    }
 }
 
 /// nginx with `root` at `/`, its access log in the server's log.
@@ -160,7 +192,11 @@ pub fn nginx_with(directives: &str) -> Server {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let mut guard = Guard::start(nginx_command(&place, directives, &address.to_string()));
     guard.wait_for_http(address);
-    Server { address: address.to_string(), running: Running::Process(guard), place: Some(place) }
+    Server {
+        address: address.to_string(),
+        running: Running::Process(guard),
+        place: Some(place),
+    }
 }
 
 /// The command that starts such an nginx at `address`, with these directives for its one server.
@@ -176,17 +212,28 @@ pub fn nginx_command(place: &Place, directives: &str, address: &str) -> Command 
     );
     let config = place.write("nginx.conf", config);
     let mut command = place.clean(super::which("nginx").expect("nginx is installed"));
-    command.arg("-c").arg(config).arg("-p").arg(place.dir()).args(["-e", "stderr"]);
+    command
+        .arg("-c")
+        .arg(config)
+        .arg("-p")
+        .arg(place.dir())
+        .args(["-e", "stderr"]);
     command
 }
 
 pub fn is_root() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+    Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
 /// skopeo in a clean environment, with a policy that takes anything.
 pub fn skopeo(place: &Place) -> Command {
-    let policy = place.write("home/policy.json", r#"{"default":[{"type":"insecureAcceptAnything"}]}"#);
+    let policy = place.write(
+        "home/policy.json",
+        r#"{"default":[{"type":"insecureAcceptAnything"}]}"#,
+    );
     let mut command = place.clean("skopeo");
     command.arg("--policy").arg(policy);
     command
@@ -208,7 +255,13 @@ pub fn skopeo_push(place: &Place, layout: &Path, name: &str, to: &str) {
     ]));
 }
 
-/// The raw manifest that a registry has under `reference` (`host:port/repository:tag` or `…@digest`).
+/// The raw manifest that a registry has under `reference` (`host:port/repository:tag` or
+/// `…@digest`).
 pub fn skopeo_raw(place: &Place, reference: &str) -> Vec<u8> {
-    run(skopeo(place).args(["inspect", "--raw", "--tls-verify=false", &format!("docker://{reference}")]))
+    run(skopeo(place).args([
+        "inspect",
+        "--raw",
+        "--tls-verify=false",
+        &format!("docker://{reference}"),
+    ]))
 }

@@ -20,7 +20,11 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let made = params.self_signed(&key).unwrap();
         let pem = place.write(&format!("{name}/ca.pem"), made.pem());
-        Authority { pem, name: name.into(), issuer: Issuer::new(params, key) }
+        Authority {
+            pem,
+            name: name.into(),
+            issuer: Issuer::new(params, key),
+        }
     }
 
     /// A certificate for these names and addresses and its key, both in PEM form.
@@ -28,10 +32,15 @@ impl Authority {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let first = names.first().map_or("client", String::as_str).to_owned();
         let mut params = CertificateParams::new(names).unwrap();
-        params.distinguished_name.push(DnType::CommonName, first.as_str());
+        params
+            .distinguished_name
+            .push(DnType::CommonName, first.as_str());
         let key = KeyPair::generate().unwrap();
         let made = params.signed_by(&key, &self.issuer).unwrap();
         let path = |end: &str| format!("{}/{first}.{end}", self.name);
-        (place.write(&path("cert"), made.pem()), place.write(&path("key"), key.serialize_pem()))
+        (
+            place.write(&path("cert"), made.pem()),
+            place.write(&path("key"), key.serialize_pem()),
+        )
     }
 }

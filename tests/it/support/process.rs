@@ -18,10 +18,22 @@ pub struct Guard {
 impl Guard {
     /// Starts `command`.
     pub fn start(mut command: Command) -> Guard {
-        let name = PathBuf::from(command.get_program()).file_name().unwrap().to_string_lossy().into_owned();
-        let log = tempfile::Builder::new().prefix("log-").tempfile_in(super::scratch()).expect("a log file");
+        let name = PathBuf::from(command.get_program())
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        let log = tempfile::Builder::new()
+            .prefix("log-")
+            .tempfile_in(super::scratch())
+            .expect("a log file");
         // appended to: servers that open /dev/stdout again must not write over what is there
-        let end = || std::fs::OpenOptions::new().append(true).open(log.path()).unwrap();
+        let end = || {
+            std::fs::OpenOptions::new()
+                .append(true)
+                .open(log.path())
+                .unwrap()
+        };
         let child = command
             .stdin(Stdio::null())
             .stdout(end())
@@ -35,8 +47,8 @@ impl Guard {
         self.child.id()
     }
 
-    /// All it has said so far. The program that tests run knows a kind of item that they alone have, the note; a count of
-    /// none is left out.
+    /// All it has said so far. The program that tests run knows a kind of item that they alone
+    /// have, the note; a count of none is left out.
     pub fn log(&self) -> String {
         let log = std::fs::read(self.log.path()).unwrap_or_default();
         String::from_utf8_lossy(&log).replace(", 0 notes", "")
@@ -62,8 +74,18 @@ impl Guard {
     pub fn wait_until(&mut self, what: &str, ready: impl Fn() -> bool) {
         let end = Instant::now() + Duration::from_mins(1);
         while !ready() {
-            assert!(self.alive(), "{} ended before there was {what}:\n{}", self.name, self.log());
-            assert!(Instant::now() < end, "{}: there is not {what}:\n{}", self.name, self.log());
+            assert!(
+                self.alive(),
+                "{} ended before there was {what}:\n{}",
+                self.name,
+                self.log()
+            );
+            assert!(
+                Instant::now() < end,
+                "{}: there is not {what}:\n{}",
+                self.name,
+                self.log()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -71,7 +93,10 @@ impl Guard {
     /// Sends a signal by name, such as `INT`.
     pub fn signal(&self, signal: &str) {
         let kill = format!("kill -{signal} {}", self.pid());
-        let _ = Command::new("sh").args(["-c", &kill]).stderr(Stdio::null()).status();
+        let _ = Command::new("sh")
+            .args(["-c", &kill])
+            .stderr(Stdio::null())
+            .status();
     }
 
     /// Waits for its end and gives the exit code.

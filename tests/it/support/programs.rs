@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 /// Without optimization and tables for a debugger, a program is built in two thirds of the time.
 const QUICK: [&str; 2] = ["-gcflags=all=-N -l", "-ldflags=-s -w"];
 
-/// The program of a Go module, `PATH@VERSION`, by [`go_build`]. Where it cannot be had, the test counts as skipped and should
-/// return.
+/// The program of a Go module, `PATH@VERSION`, by [`go_build`]. Where it cannot be had, the test
+/// counts as skipped and should return.
 #[must_use]
 pub fn go_install(module: &str) -> Option<PathBuf> {
     let built = go_build(module);
@@ -33,13 +33,18 @@ pub fn go_build(module: &str) -> Result<PathBuf, String> {
     let folder = tools()?.join(format!("{name}@{version}"));
     go(&folder, name, |into| {
         let mut install = Command::new("nice");
-        install.args(["go", "install"]).args(QUICK).arg(module).env("GOBIN", into).current_dir("/");
+        install
+            .args(["go", "install"])
+            .args(QUICK)
+            .arg(module)
+            .env("GOBIN", into)
+            .current_dir("/");
         install
     })
 }
 
-/// The Go program in the folder `tests/data/NAME`, built once for its sources. Where it cannot be had, the test counts as skipped
-/// and should return.
+/// The Go program in the folder `tests/data/NAME`, built once for its sources. Where it cannot be
+/// had, the test counts as skipped and should return.
 #[must_use]
 pub fn go_program(name: &str) -> Option<PathBuf> {
     let built = go_build_here(name);
@@ -50,19 +55,33 @@ pub fn go_program(name: &str) -> Option<PathBuf> {
 }
 
 fn go_build_here(name: &str) -> Result<PathBuf, String> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
-    let all = ["main.go", "go.mod", "go.sum"].map(|file| std::fs::read(sources.join(file)).unwrap()).concat();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name);
+    let all = ["main.go", "go.mod", "go.sum"]
+        .map(|file| std::fs::read(sources.join(file)).unwrap())
+        .concat();
     let folder = tools()?.join(format!("{name}@{}", &Digest::sha256(&all).hex()[..12]));
     go(&folder, name, |into| {
         let mut build = Command::new("nice");
-        build.args(["go", "build"]).args(QUICK).arg("-o").arg(into.join(name)).arg(".").current_dir(sources);
+        build
+            .args(["go", "build"])
+            .args(QUICK)
+            .arg("-o")
+            .arg(into.join(name))
+            .arg(".")
+            .current_dir(sources);
         build
     })
 }
 
-/// The program `name` in `folder`, which the command for a folder beside it builds where it is not there. It is whole when it gets
-/// its name: another test may run it at once.
-fn go(folder: &Path, name: &str, command: impl FnOnce(&Path) -> Command) -> Result<PathBuf, String> {
+/// The program `name` in `folder`, which the command for a folder beside it builds where it is not
+/// there. It is whole when it gets its name: another test may run it at once.
+fn go(
+    folder: &Path,
+    name: &str,
+    command: impl FnOnce(&Path) -> Command,
+) -> Result<PathBuf, String> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let program = folder.join(name);
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,7 +90,8 @@ fn go(folder: &Path, name: &str, command: impl FnOnce(&Path) -> Command) -> Resu
     }
     which("go").ok_or_else(|| format!("this machine has no go to build {name}"))?;
     std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let beside = tempfile::tempdir_in(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let beside =
+        tempfile::tempdir_in(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let new = built(&mut command(beside.path()), &beside.path().join(name))?;
     std::fs::rename(&new, &program).map_err(|error| format!("{}: {error}", program.display()))?;
     Ok(program)
@@ -81,15 +101,17 @@ fn go(folder: &Path, name: &str, command: impl FnOnce(&Path) -> Command) -> Resu
 fn built(command: &mut Command, program: &Path) -> Result<PathBuf, String> {
     match command.output() {
         Ok(output) if output.status.success() && program.is_file() => Ok(program.to_owned()),
-        Ok(output) => {
-            Err(format!("go cannot build {}: {}", program.display(), String::from_utf8_lossy(&output.stderr)))
-        }
+        Ok(output) => Err(format!(
+            "go cannot build {}: {}",
+            program.display(),
+            String::from_utf8_lossy(&output.stderr)
+        )),
         Err(error) => Err(format!("go cannot build {}: {error}", program.display())),
     }
 }
 
-/// A file of an npm package, `NAME@VERSION`, which npm fetches once into the user's cache folder. Where it cannot be had, the
-/// test counts as skipped and should return.
+/// A file of an npm package, `NAME@VERSION`, which npm fetches once into the user's cache folder.
+/// Where it cannot be had, the test counts as skipped and should return.
 #[must_use]
 pub fn npm_package(package: &str, file: &str) -> Option<PathBuf> {
     let fetched = npm_install(package, file);
@@ -101,7 +123,8 @@ pub fn npm_package(package: &str, file: &str) -> Option<PathBuf> {
 
 fn npm_install(package: &str, file: &str) -> Result<PathBuf, String> {
     let (name, _) = package.rsplit_once('@').unwrap();
-    let home = std::env::var_os("HOME").ok_or_else(|| format!("there is no HOME to keep {name} in"))?;
+    let home =
+        std::env::var_os("HOME").ok_or_else(|| format!("there is no HOME to keep {name} in"))?;
     let folder = Path::new(&home).join(".cache/landfall-tools").join(package);
     let file = folder.join("node_modules").join(name).join(file);
     if file.is_file() {
@@ -109,15 +132,27 @@ fn npm_install(package: &str, file: &str) -> Result<PathBuf, String> {
     }
     which("npm").ok_or_else(|| format!("this machine has no npm to fetch {name}"))?;
     let mut npm = Command::new("npm");
-    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts", "--prefix"]);
+    npm.args([
+        "install",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+        "--no-save",
+        "--ignore-scripts",
+        "--prefix",
+    ]);
     match npm.arg(&folder).arg(package).current_dir("/").output() {
         Ok(output) if output.status.success() && file.is_file() => Ok(file),
-        Ok(output) => Err(format!("npm cannot fetch {name}: {}", String::from_utf8_lossy(&output.stderr))),
+        Ok(output) => Err(format!(
+            "npm cannot fetch {name}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        )),
         Err(error) => Err(format!("npm cannot fetch {name}: {error}")),
     }
 }
 
-/// The program at the path that this variable has. `None`, and the test counts as skipped, where it is not set.
+/// The program at the path that this variable has. `None`, and the test counts as skipped, where it
+/// is not set.
 #[must_use]
 pub fn named_by(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
@@ -127,8 +162,9 @@ pub fn named_by(variable: &str) -> Option<PathBuf> {
     path
 }
 
-/// The program of a Python package, `NAME==VERSION`, installed once into an environment of its own in the user's cache
-/// folder. Where it cannot be had, the test counts as skipped and should return.
+/// The program of a Python package, `NAME==VERSION`, installed once into an environment of its own
+/// in the user's cache folder. Where it cannot be had, the test counts as skipped and should
+/// return.
 #[must_use]
 pub fn python_tool(package: &str) -> Option<PathBuf> {
     let installed = pip_install(package);
@@ -148,11 +184,17 @@ fn pip_install(package: &str) -> Result<PathBuf, String> {
     which("python3").ok_or_else(|| format!("this machine has no python3 to run {name}"))?;
     let folder = folder.to_str().unwrap();
     let pip = format!("{folder}/bin/pip");
-    for (tool, args) in [("python3", &["-m", "venv", folder][..]), (&pip, &["-q", "install", package])] {
+    for (tool, args) in [
+        ("python3", &["-m", "venv", folder][..]),
+        (&pip, &["-q", "install", package]),
+    ] {
         let output = Command::new(tool).args(args).current_dir("/").output();
         let output = output.map_err(|error| format!("{name} cannot be installed: {error}"))?;
         if !output.status.success() {
-            return Err(format!("{name} cannot be installed: {}", String::from_utf8_lossy(&output.stderr)));
+            return Err(format!(
+                "{name} cannot be installed: {}",
+                String::from_utf8_lossy(&output.stderr)
+            ));
         }
     }
     Ok(program)

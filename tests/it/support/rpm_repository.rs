@@ -1,8 +1,10 @@
-//! Repositories of RPM packages made from a short notation, as metadata alone: nothing in them can be installed.
+//! Repositories of RPM packages made from a short notation, as metadata alone: nothing in them can
+//! be installed.
 //!
-//! A line is a package: `name version[-release] [arch]: provides x = 1; requires y; file /bin/z`. What is left out of
-//! a version is release 1, of an architecture `noarch`. A `file` stands in the primary index and in the list of all files, and
-//! a `listed` file in the list alone, as `createrepo_c` does with files outside `/etc` and folders of programs.
+//! A line is a package: `name version[-release] [arch]: provides x = 1; requires y; file /bin/z`.
+//! What is left out of a version is release 1, of an architecture `noarch`. A `file` stands in the
+//! primary index and in the list of all files, and a `listed` file in the list alone, as
+//! `createrepo_c` does with files outside `/etc` and folders of programs.
 
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
@@ -21,32 +23,47 @@ struct Line<'a> {
 }
 
 fn lines(packages: &str) -> impl Iterator<Item = Line<'_>> {
-    packages.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| {
-        let (head, relations) = line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""));
-        let mut words = head.split(' ');
-        let name = words.next().expect("a name");
-        let evr = words.next().unwrap_or("1");
-        let (epoch, evr) = evr.split_once(':').unwrap_or(("0", evr));
-        let (version, release) = evr.split_once('-').unwrap_or((evr, "1"));
-        let relations = relations.split(';').map(str::trim).filter_map(|one| one.split_once(' '));
-        Line {
-            name,
-            epoch,
-            version,
-            release,
-            arch: words.next().unwrap_or("noarch"),
-            relations: relations.collect(),
-        }
-    })
+    packages
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            let (head, relations) = line
+                .split_once(": ")
+                .unwrap_or((line.trim_end_matches(':'), ""));
+            let mut words = head.split(' ');
+            let name = words.next().expect("a name");
+            let evr = words.next().unwrap_or("1");
+            let (epoch, evr) = evr.split_once(':').unwrap_or(("0", evr));
+            let (version, release) = evr.split_once('-').unwrap_or((evr, "1"));
+            let relations = relations
+                .split(';')
+                .map(str::trim)
+                .filter_map(|one| one.split_once(' '));
+            Line {
+                name,
+                epoch,
+                version,
+                release,
+                arch: words.next().unwrap_or("noarch"),
+                relations: relations.collect(),
+            }
+        })
 }
 
 /// The digest of `bytes`, in hex.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 fn entry(relation: &str) -> String {
@@ -65,8 +82,12 @@ fn entry(relation: &str) -> String {
     let (epoch, evr) = evr.split_once(':').unwrap_or(("0", evr));
     let (version, release) = evr
         .split_once('-')
-        .map_or((evr, String::new()), |(version, release)| (version, format!(" rel=\"{release}\"")));
-    format!("<rpm:entry name=\"{name}\" flags=\"{flag}\" epoch=\"{epoch}\" ver=\"{version}\"{release}/>")
+        .map_or((evr, String::new()), |(version, release)| {
+            (version, format!(" rel=\"{release}\""))
+        });
+    format!(
+        "<rpm:entry name=\"{name}\" flags=\"{flag}\" epoch=\"{epoch}\" ver=\"{version}\"{release}/>"
+    )
 }
 
 /// The primary index of `packages`.
@@ -78,7 +99,14 @@ pub fn primary(packages: &str) -> String {
         all.len()
     );
     for line in all {
-        let Line { name, epoch, version, release, arch, relations } = line;
+        let Line {
+            name,
+            epoch,
+            version,
+            release,
+            arch,
+            relations,
+        } = line;
         let file = format!("{name}-{version}-{release}.{arch}.rpm");
         let digest = sha256(file.as_bytes());
         let _ = write!(
@@ -100,7 +128,10 @@ pub fn primary(packages: &str) -> String {
             "recommends",
             "supplements",
         ] {
-            let of_kind = relations.iter().filter(|(word, _)| *word == kind).map(|(_, relation)| *relation);
+            let of_kind = relations
+                .iter()
+                .filter(|(word, _)| *word == kind)
+                .map(|(_, relation)| *relation);
             let own = (kind == "provides").then_some(own.as_str());
             let entries: String = own.into_iter().chain(of_kind).map(entry).collect();
             if !entries.is_empty() {
@@ -120,14 +151,25 @@ fn filelists(packages: &str) -> String {
     let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
                     <filelists xmlns=\"http://linux.duke.edu/metadata/filelists\">\n"
         .to_owned();
-    for Line { name, epoch, version, release, arch, relations } in lines(packages) {
+    for Line {
+        name,
+        epoch,
+        version,
+        release,
+        arch,
+        relations,
+    } in lines(packages)
+    {
         let digest = sha256(format!("{name}-{version}-{release}.{arch}.rpm").as_bytes());
         let _ = write!(
             text,
             "<package pkgid=\"{digest}\" name=\"{name}\" arch=\"{arch}\"><version epoch=\"{epoch}\" ver=\"{version}\" \
              rel=\"{release}\"/>"
         );
-        for (_, file) in relations.iter().filter(|(word, _)| matches!(*word, "file" | "listed")) {
+        for (_, file) in relations
+            .iter()
+            .filter(|(word, _)| matches!(*word, "file" | "listed"))
+        {
             let _ = write!(text, "<file>{file}</file>");
         }
         text.push_str("</package>\n");
@@ -145,8 +187,18 @@ fn gzip(text: &str) -> Vec<u8> {
 pub fn write(folder: &Path, packages: &str) {
     let (primary, files) = (primary(packages), filelists(packages));
     let indexes = [
-        ("primary", "primary.xml.gz", gzip(&primary), primary.as_str()),
-        ("filelists", "filelists.xml.gz", gzip(&files), files.as_str()),
+        (
+            "primary",
+            "primary.xml.gz",
+            gzip(&primary),
+            primary.as_str(),
+        ),
+        (
+            "filelists",
+            "filelists.xml.gz",
+            gzip(&files),
+            files.as_str(),
+        ),
     ];
     write_indexes(folder, &indexes);
 }
@@ -156,7 +208,8 @@ pub fn write_primary(folder: &Path, text: &str) {
     write_indexes(folder, &[("primary", "primary.xml.gz", gzip(text), text)]);
 }
 
-/// Writes these indexes below `folder`, each as kind, name, packed bytes and text, and the list of them.
+/// Writes these indexes below `folder`, each as kind, name, packed bytes and text, and the list of
+/// them.
 pub fn write_indexes(folder: &Path, indexes: &[(&str, &str, Vec<u8>, &str)]) {
     let repodata = folder.join("repodata");
     std::fs::create_dir_all(&repodata).unwrap();

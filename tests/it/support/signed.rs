@@ -18,30 +18,64 @@ pub fn tag_of(descriptor: &Value, ending: &str) -> String {
 }
 
 /// Sends a manifest of the layout and everything under it, by digest or tag; gives `OCI-Subject`.
-pub fn send(images: &Images, address: &str, repository: &str, descriptor: &Value) -> Option<String> {
+pub fn send(
+    images: &Images,
+    address: &str,
+    repository: &str,
+    descriptor: &Value,
+) -> Option<String> {
     images.push(address, repository, digest(descriptor), descriptor);
     let target = format!("/v2/{repository}/manifests/{}", digest(descriptor));
     let kind = [("Content-Type", descriptor["mediaType"].as_str().unwrap())];
-    let put = http::request("PUT", address, &target, &kind, &images.bytes(digest(descriptor)));
+    let put = http::request(
+        "PUT",
+        address,
+        &target,
+        &kind,
+        &images.bytes(digest(descriptor)),
+    );
     put.header("oci-subject").map(str::to_owned)
 }
 
 /// Puts `descriptors` as the list of what refers to `subject`.
-pub fn send_list(images: &Images, address: &str, repository: &str, subject: &Value, descriptors: &[&Value]) {
-    let list = images.index(&descriptors.iter().map(|&one| one.clone()).collect::<Vec<_>>());
+pub fn send_list(
+    images: &Images,
+    address: &str,
+    repository: &str,
+    subject: &Value,
+    descriptors: &[&Value],
+) {
+    let list = images.index(
+        &descriptors
+            .iter()
+            .map(|&one| one.clone())
+            .collect::<Vec<_>>(),
+    );
     let bytes = images.bytes(digest(&list));
     http::put_manifest(address, repository, &tag_of(subject, ""), OCI_INDEX, &bytes);
 }
 
 /// The digests that a registry lists as referrers of `subject`: by its API, or else by the tag.
 pub fn listed(address: &str, repository: &str, subject: &Value) -> BTreeSet<String> {
-    let api = http::get(address, &format!("/v2/{repository}/referrers/{}", digest(subject)));
+    let api = http::get(
+        address,
+        &format!("/v2/{repository}/referrers/{}", digest(subject)),
+    );
     let list = match api.status {
         404 => http::manifest(address, repository, &tag_of(subject, "")),
         _ => api,
     };
-    let entries = if list.status == 200 { list.json()["manifests"].clone() } else { json!([]) };
-    entries.as_array().unwrap().iter().map(|entry| digest(entry).to_owned()).collect()
+    let entries = if list.status == 200 {
+        list.json()["manifests"].clone()
+    } else {
+        json!([])
+    };
+    entries
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| digest(entry).to_owned())
+        .collect()
 }
 
 /// What the upstream is.
@@ -83,20 +117,41 @@ impl Signed {
             Upstream::DockerRegistry => docker_registry(),
             Upstream::Serve => writable(&place, "upstream"),
         };
-        let image =
-            |platform: &str, seed| images.image(platform, &[images.layer(&[("a", &noise(seed, 3000))])]);
+        let image = |platform: &str, seed| {
+            images.image(platform, &[images.layer(&[("a", &noise(seed, 3000))])])
+        };
         let (amd64, arm64) = (image("linux/amd64", 1), image("linux/arm64", 2));
         let index = images.index(&[amd64.clone(), arm64]);
         let sig = images.artifact(SIMPLE, b"signature of the index", None);
-        let att = images.artifact("application/vnd.dsse.envelope.v1+json", b"attestation of amd64", None);
+        let att = images.artifact(
+            "application/vnd.dsse.envelope.v1+json",
+            b"attestation of amd64",
+            None,
+        );
         let sbom = images.artifact("application/spdx+json", b"{\"sbom\":1}", Some(&index));
-        let sbom_sig = images.artifact("application/vnd.cncf.notary.signature", b"signed sbom", Some(&sbom));
-        let parts = [b"one", b"two"].map(|content| images.artifact("application/x.part", content, None));
+        let sbom_sig = images.artifact(
+            "application/vnd.cncf.notary.signature",
+            b"signed sbom",
+            Some(&sbom),
+        );
+        let parts =
+            [b"one", b"two"].map(|content| images.artifact("application/x.part", content, None));
         let report = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "artifactType": "application/x.report",
             "manifests": parts, "annotations": {"made.by": "test"},
             "subject": {"mediaType": OCI_MANIFEST, "digest": amd64["digest"], "size": amd64["size"]}});
         let report = images.blob(OCI_INDEX, &serde_json::to_vec(&report).unwrap());
-        let signed = Signed { place, images, upstream, index, amd64, sig, att, sbom, sbom_sig, report };
+        let signed = Signed {
+            place,
+            images,
+            upstream,
+            index,
+            amd64,
+            sig,
+            att,
+            sbom,
+            sbom_sig,
+            report,
+        };
         signed.fill();
         signed
     }
@@ -115,16 +170,26 @@ impl Signed {
 
     /// The OCI referrers, each with its subject.
     pub fn referrers(&self) -> [(&Value, &Value); 3] {
-        [(&self.sbom, &self.index), (&self.sbom_sig, &self.sbom), (&self.report, &self.amd64)]
+        [
+            (&self.sbom, &self.index),
+            (&self.sbom_sig, &self.sbom),
+            (&self.report, &self.amd64),
+        ]
     }
 
     pub fn manifest(&self, body: &str) {
         let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\n";
-        self.place.write("m.yaml", format!("{head}{}", body.replace("REG", &self.upstream.address)));
+        self.place.write(
+            "m.yaml",
+            format!("{head}{}", body.replace("REG", &self.upstream.address)),
+        );
     }
 
     pub fn lock(&self, exit: i32, more: &[&str]) -> Value {
-        self.place.json(exit, &[&["lock", "-f", "m.yaml", "--store", "store"], more].concat())
+        self.place.json(
+            exit,
+            &[&["lock", "-f", "m.yaml", "--store", "store"], more].concat(),
+        )
     }
 
     /// Locks `app:v1`, pulls it and packs it as `b`.
@@ -143,17 +208,38 @@ impl Signed {
             (tag_of(&self.amd64, ".att"), &self.att),
         ] {
             let there = http::manifest(registry, repository, &tag);
-            assert_eq!(there.header("docker-content-digest"), Some(digest(top)), "{tag}");
+            assert_eq!(
+                there.header("docker-content-digest"),
+                Some(digest(top)),
+                "{tag}"
+            );
         }
-        let tops = [&self.index, &self.sig, &self.att, &self.sbom, &self.sbom_sig, &self.report];
+        let tops = [
+            &self.index,
+            &self.sig,
+            &self.att,
+            &self.sbom,
+            &self.sbom_sig,
+            &self.report,
+        ];
         for found in tops.iter().flat_map(|top| self.images.closure(top)) {
             let manifest = http::manifest(registry, repository, &found);
             let blob = || http::get(registry, &format!("/v2/{repository}/blobs/{found}"));
-            let there = if manifest.status == 200 { manifest } else { blob() };
-            assert!(there.status == 200 && there.body == self.images.bytes(&found), "{found}");
+            let there = if manifest.status == 200 {
+                manifest
+            } else {
+                blob()
+            };
+            assert!(
+                there.status == 200 && there.body == self.images.bytes(&found),
+                "{found}"
+            );
         }
         for (referrer, subject) in self.referrers() {
-            assert_eq!(listed(registry, repository, subject), BTreeSet::from([digest(referrer).to_owned()]));
+            assert_eq!(
+                listed(registry, repository, subject),
+                BTreeSet::from([digest(referrer).to_owned()])
+            );
         }
     }
 }

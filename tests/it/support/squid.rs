@@ -20,24 +20,31 @@ pub struct Squid {
 }
 
 impl Squid {
-    /// Starts squid on the host `proxy`. It lets through to the names of `allowed`, with `signed` only for
-    /// the account.
+    /// Starts squid on the host `proxy`. It lets through to the names of `allowed`, with `signed`
+    /// only for the account.
     pub fn start(network: &Network, place: &Place, allowed: &[&str], signed: bool) -> Squid {
         let names = allowed.join(" ");
-        let rules =
-            format!("acl allowed dstdomain {names}\nhttp_access allow allowed\nhttp_access deny all\n");
+        let rules = format!(
+            "acl allowed dstdomain {names}\nhttp_access allow allowed\nhttp_access deny all\n"
+        );
         Squid::with_rules(network, place, &rules, signed)
     }
 
     /// The same with these rules of access.
     pub fn with_rules(network: &Network, place: &Place, rules: &str, signed: bool) -> Squid {
         // squid gives up being root; its user must get at these files
-        let dir = tempfile::Builder::new().prefix("landfall-squid-").tempdir().unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("landfall-squid-")
+            .tempdir()
+            .unwrap();
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
         let at = dir.path().display();
-        let write = |name: &str, content: String| std::fs::write(dir.path().join(name), content).unwrap();
-        let names = ["registry", "files", "denied", "silent", "a.corp", "a.b.corp"]
-            .map(|name| format!("{SERVER} {name}.test\n"));
+        let write =
+            |name: &str, content: String| std::fs::write(dir.path().join(name), content).unwrap();
+        let names = [
+            "registry", "files", "denied", "silent", "a.corp", "a.b.corp",
+        ]
+        .map(|name| format!("{SERVER} {name}.test\n"));
         write("hosts", names.concat());
         let sign_in = if signed {
             let mut htpasswd = place.clean("htpasswd");
@@ -63,7 +70,10 @@ impl Squid {
         );
         let mut command = place.clean(which("squid").expect("squid is installed"));
         command.args(["-N", "-f"]).arg(dir.path().join("conf"));
-        Squid { guard: network.serve("proxy", &command, PROXY), dir }
+        Squid {
+            guard: network.serve("proxy", &command, PROXY),
+            dir,
+        }
     }
 
     /// Waits until the log has `part`: a tunnel stands there when it is closed.
@@ -73,11 +83,14 @@ impl Squid {
         self.guard.wait_until(part, is_there);
     }
 
-    /// One line a request: status, method, URL, and the account as it was sent or `-`. The request that found
-    /// out whether squid runs is left out.
+    /// One line a request: status, method, URL, and the account as it was sent or `-`. The request
+    /// that found out whether squid runs is left out.
     pub fn log(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.dir.path().join("access.log")).unwrap_or_default();
-        text.lines().filter(|line| line.contains(".test")).map(str::to_owned).collect()
+        text.lines()
+            .filter(|line| line.contains(".test"))
+            .map(str::to_owned)
+            .collect()
     }
 }
 

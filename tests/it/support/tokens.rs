@@ -19,8 +19,8 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Gives tokens for service `service` to `account` (`user:password`), for whatever `grants` takes of a
-    /// scope's repository and action; to others, none.
+    /// Gives tokens for service `service` to `account` (`user:password`), for whatever `grants`
+    /// takes of a scope's repository and action; to others, none.
     pub fn new(
         place: &Place,
         service: &str,
@@ -30,29 +30,65 @@ impl Tokens {
         let (certificate, key) = (place.path("tokens/cert.pem"), place.path("tokens/key.pem"));
         std::fs::create_dir_all(place.path("tokens")).unwrap();
         let mut openssl = Command::new("openssl");
-        openssl.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=tokens"]);
-        run(openssl.arg("-keyout").arg(&key).arg("-out").arg(&certificate));
+        openssl.args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=tokens",
+        ]);
+        run(openssl
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate));
         let pem = std::fs::read_to_string(&certificate).unwrap();
         let der: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
-        let (service, account) = (service.to_owned(), format!("Basic {}", STANDARD.encode(account)));
+        let (service, account) = (
+            service.to_owned(),
+            format!("Basic {}", STANDARD.encode(account)),
+        );
         let middle = Middle::new("", move |asked| {
             if asked.header("authorization") != Some(account.as_str()) {
                 return Turn::refuse(401, "UNAUTHORIZED", "wrong account");
             }
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+            let now = std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .unwrap()
+                .as_secs();
             let claims = json!({
                 "iss": "tokens", "sub": "who", "aud": service, "exp": now + 300, "nbf": now - 60, "iat": now,
                 "jti": format!("{now}"), "access": access(asked, &grants),
             });
-            let token = signed(&json!({"typ": "JWT", "alg": "RS256", "x5c": [der]}), &claims, &key);
-            Turn::Answer(200, Vec::new(), json!({"token": token, "expires_in": 300}).to_string())
+            let token = signed(
+                &json!({"typ": "JWT", "alg": "RS256", "x5c": [der]}),
+                &claims,
+                &key,
+            );
+            Turn::Answer(
+                200,
+                Vec::new(),
+                json!({"token": token, "expires_in": 300}).to_string(),
+            )
         });
-        Tokens { address: middle.address.clone(), certificate, middle }
+        Tokens {
+            address: middle.address.clone(),
+            certificate,
+            middle,
+        }
     }
 
     /// The scopes that were asked for, one line a token.
     pub fn scopes(&self) -> Vec<String> {
-        self.middle.asked().iter().map(|asked| scopes(asked).join(" ")).collect()
+        self.middle
+            .asked()
+            .iter()
+            .map(|asked| scopes(asked).join(" "))
+            .collect()
     }
 }
 
@@ -68,8 +104,13 @@ fn scopes(asked: &Asked) -> Vec<String> {
 fn access(asked: &Asked, grants: &dyn Fn(&str, &str) -> bool) -> Vec<Value> {
     let one = |scope: String| {
         let parts: Vec<&str> = scope.split(':').collect();
-        let [kind, name, actions] = parts[..] else { panic!("{scope} is no scope") };
-        let actions: Vec<&str> = actions.split(',').filter(|action| grants(name, action)).collect();
+        let [kind, name, actions] = parts[..] else {
+            panic!("{scope} is no scope")
+        };
+        let actions: Vec<&str> = actions
+            .split(',')
+            .filter(|action| grants(name, action))
+            .collect();
         json!({"type": kind, "name": name, "actions": actions})
     };
     scopes(asked).into_iter().map(one).collect()
@@ -79,9 +120,18 @@ fn signed(header: &Value, claims: &Value, key: &std::path::Path) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let text = format!("{}.{}", part(header), part(claims));
     let mut openssl = Command::new("openssl");
-    openssl.args(["dgst", "-sha256", "-sign"]).arg(key).stdin(Stdio::piped()).stdout(Stdio::piped());
+    openssl
+        .args(["dgst", "-sha256", "-sign"])
+        .arg(key)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut child = openssl.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
     let signature = child.wait_with_output().unwrap();
     assert!(signature.status.success());
     format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature.stdout))

@@ -63,7 +63,10 @@ impl World {
     pub fn new() -> World {
         let place = Place::new();
         let mut images = Images::new(place.path("layout"));
-        let base = images.layer(&[("etc/os-release", b"ID=base\n"), ("usr/lib/base", &noise(1, 300_000))]);
+        let base = images.layer(&[
+            ("etc/os-release", b"ID=base\n"),
+            ("usr/lib/base", &noise(1, 300_000)),
+        ]);
         let docker_base = images.docker_layer(&[("usr/lib/old", &noise(2, 200_000))]);
         let layer = |path: &str, seed| images.layer(&[(path, &noise(seed, 50_000))]);
 
@@ -78,8 +81,12 @@ impl World {
         ]);
         let top = images.docker_layer(&[("hyperkube", &noise(20, 400_000))]);
         let hyperkube = images.docker_image("linux/amd64", &[docker_base.clone(), top]);
-        let exporters = [("linux/amd64", 30), ("linux/arm64", 31), ("linux/arm/v7", 32)]
-            .map(|(platform, seed)| images.image(platform, &[base.clone(), layer("exporter", seed)]));
+        let exporters = [
+            ("linux/amd64", 30),
+            ("linux/arm64", 31),
+            ("linux/arm/v7", 32),
+        ]
+        .map(|(platform, seed)| images.image(platform, &[base.clone(), layer("exporter", seed)]));
         let attestation = images.attestation(&exporters[0]);
         let exporter = images.index(&[&exporters[..], &[attestation]].concat());
         let util = images.image("linux/amd64", &[base.clone(), layer("util", 40)]);
@@ -87,8 +94,14 @@ impl World {
         let artifact = images.artifact("application/vnd.example.sbom", b"{\"sbom\":true}", None);
         let nested = images.index(&[images.index(&[zstd]), artifact]);
         let calico = images.docker_list(&[
-            images.docker_image("linux/amd64", &[images.docker_layer(&[("calico", &noise(50, 90_000))])]),
-            images.docker_image("linux/arm64", &[images.docker_layer(&[("calico", &noise(51, 90_000))])]),
+            images.docker_image(
+                "linux/amd64",
+                &[images.docker_layer(&[("calico", &noise(50, 90_000))])],
+            ),
+            images.docker_image(
+                "linux/arm64",
+                &[images.docker_layer(&[("calico", &noise(51, 90_000))])],
+            ),
         ]);
 
         let upstream = |name, at, repository, tag, destination, descriptor: &Value| Upstream {
@@ -100,7 +113,14 @@ impl World {
             descriptor: descriptor.clone(),
         };
         let upstreams = vec![
-            upstream("registry.k8s.io/pause:3.10.1", At::Kubernetes, "k8s/pause", "3.10.1", "pause", &pause),
+            upstream(
+                "registry.k8s.io/pause:3.10.1",
+                At::Kubernetes,
+                "k8s/pause",
+                "3.10.1",
+                "pause",
+                &pause,
+            ),
             upstream(
                 "k8s.gcr.io/pause:3.1",
                 At::Kubernetes,
@@ -133,7 +153,14 @@ impl World {
                 "kubermatic/util",
                 &util,
             ),
-            upstream("quay.io/odd/nested:v1", At::Others, "quay/odd/nested", "v1", "odd/nested", &nested),
+            upstream(
+                "quay.io/odd/nested:v1",
+                At::Others,
+                "quay/odd/nested",
+                "v1",
+                "odd/nested",
+                &nested,
+            ),
             upstream(
                 "docker.io/calico/node:v3.8.2",
                 At::Others,
@@ -162,26 +189,44 @@ impl World {
             };
             // skopeo puts the ordinary ones there; it knows no nested indexes, no artifacts in an
             // index, and takes Docker's types only from a registry
-            let plain =
-                ["application/vnd.oci.image.index.v1+json", "application/vnd.oci.image.manifest.v1+json"];
-            let ordinary = plain.iter().any(|plain| upstream.descriptor["mediaType"] == *plain);
+            let plain = [
+                "application/vnd.oci.image.index.v1+json",
+                "application/vnd.oci.image.manifest.v1+json",
+            ];
+            let ordinary = plain
+                .iter()
+                .any(|plain| upstream.descriptor["mediaType"] == *plain);
             if ordinary && !upstream.repository.contains("nested") {
                 let name = format!("item-{count}");
                 images.tag(&name, &upstream.descriptor);
                 let to = format!("{address}/{}:{}", upstream.repository, upstream.tag);
                 peers::skopeo_push(&place, images.dir(), &name, &to);
             } else {
-                images.push(address, upstream.repository, upstream.tag, &upstream.descriptor);
+                images.push(
+                    address,
+                    upstream.repository,
+                    upstream.tag,
+                    &upstream.descriptor,
+                );
             }
         }
-        let world = World { place, images, upstreams, kubernetes, others, files, kubelet };
+        let world = World {
+            place,
+            images,
+            upstreams,
+            kubernetes,
+            others,
+            files,
+            kubelet,
+        };
         world.place.write("manifest.yaml", MANIFEST);
         world
     }
 
     /// The site: real names go to the stand-ins, and `registry` is the private registry.
     pub fn site(&self, registry: &str) -> String {
-        let (kubernetes, others, files) = (self.kubernetes.url(), self.others.url(), self.files.url());
+        let (kubernetes, others, files) =
+            (self.kubernetes.url(), self.others.url(), self.files.url());
         format!(
             "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: {registry}\n  paths:\n    \
              k8s.gcr.io: kubernetes\n    gcr.io/google_containers: kubernetes\nupstreams:\n  \
@@ -209,10 +254,20 @@ impl World {
                     At::Others => &self.others.address,
                 };
                 let raw = |address: &str, repository: &str| {
-                    peers::skopeo_raw(&self.place, &format!("{address}/{repository}:{}", upstream.tag))
+                    peers::skopeo_raw(
+                        &self.place,
+                        &format!("{address}/{repository}:{}", upstream.tag),
+                    )
                 };
-                let (there, here) = (raw(registry, upstream.destination), raw(source, upstream.repository));
-                assert!(there == here, "{}: the far side has other bytes", upstream.name);
+                let (there, here) = (
+                    raw(registry, upstream.destination),
+                    raw(source, upstream.repository),
+                );
+                assert!(
+                    there == here,
+                    "{}: the far side has other bytes",
+                    upstream.name
+                );
             }
         }
     }
@@ -223,18 +278,37 @@ impl World {
         let there = http::manifest(registry, upstream.destination, upstream.tag);
         assert_eq!(there.status, 200, "{name}: {}", there.text());
         assert_eq!(there.header("docker-content-digest"), Some(top), "{name}");
-        assert_eq!(there.header("content-type"), upstream.descriptor["mediaType"].as_str(), "{name}");
+        assert_eq!(
+            there.header("content-type"),
+            upstream.descriptor["mediaType"].as_str(),
+            "{name}"
+        );
         for digest in self.images.closure(&upstream.descriptor) {
             let manifest = http::manifest(registry, upstream.destination, &digest);
-            let blob = || http::get(registry, &format!("/v2/{}/blobs/{digest}", upstream.destination));
-            let there = if manifest.status == 200 { manifest } else { blob() };
+            let blob = || {
+                http::get(
+                    registry,
+                    &format!("/v2/{}/blobs/{digest}", upstream.destination),
+                )
+            };
+            let there = if manifest.status == 200 {
+                manifest
+            } else {
+                blob()
+            };
             assert_eq!(there.status, 200, "{name}: {digest}: {}", there.text());
-            assert!(there.body == self.images.bytes(&digest), "{name}: {digest} differs");
+            assert!(
+                there.body == self.images.bytes(&digest),
+                "{name}: {digest} differs"
+            );
         }
     }
 
     /// The digests of all blobs and manifests of all images.
     pub fn digests(&self) -> BTreeSet<String> {
-        self.upstreams.iter().flat_map(|upstream| self.images.closure(&upstream.descriptor)).collect()
+        self.upstreams
+            .iter()
+            .flat_map(|upstream| self.images.closure(&upstream.descriptor))
+            .collect()
     }
 }

@@ -1,5 +1,5 @@
-//! Repositories of yum made on the spot: packages by rpmbuild and rpmsign, indexes by `createrepo_c`. And a dnf with folders of
-//! its own.
+//! Repositories of yum made on the spot: packages by rpmbuild and rpmsign, indexes by
+//! `createrepo_c`. And a dnf with folders of its own.
 
 use super::charts::Signer;
 use super::peers::{Server, file_server};
@@ -29,7 +29,11 @@ impl YumUpstream {
         fs::create_dir_all(place.path("up/r")).unwrap();
         let signer = Signer::new(&place, "packages");
         place.write("key.asc", signer.public());
-        Some(YumUpstream { server: file_server(&place.path("up")), signer, place })
+        Some(YumUpstream {
+            server: file_server(&place.path("up")),
+            signer,
+            place,
+        })
     }
 
     /// The URL of the repositories.
@@ -37,20 +41,23 @@ impl YumUpstream {
         format!("{}/r", self.server.url())
     }
 
-    /// Builds and signs packages into `up/r/Packages`. Each is `(name, version, lines of its spec, files)`.
+    /// Builds and signs packages into `up/r/Packages`. Each is `(name, version, lines of its spec,
+    /// files)`.
     pub fn build(&self, packages: &[(&str, &str, &str, &[&str])]) {
         let mut left: Vec<_> = packages.iter().collect();
         while !left.is_empty() {
             // one run of rpmbuild makes all that differ in their names and files
             let mut seen = HashSet::new();
-            let (batch, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(|(name, _, _, files)| {
-                seen.insert(*name) && files.iter().all(|file| seen.insert(file))
-            });
+            let (batch, rest): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|(name, _, _, files)| {
+                    seen.insert(*name) && files.iter().all(|file| seen.insert(file))
+                });
             self.build_batch(&batch);
             left = rest;
         }
         let made = fs::read_dir(self.place.path("up/r/Packages")).unwrap();
-        self.signer.sign_packages(&made.map(|entry| entry.unwrap().path()).collect::<Vec<_>>());
+        self.signer
+            .sign_packages(&made.map(|entry| entry.unwrap().path()).collect::<Vec<_>>());
     }
 
     fn build_batch(&self, packages: &[&(&str, &str, &str, &[&str])]) {
@@ -80,10 +87,19 @@ impl YumUpstream {
         let path = self.place.write("build/made.spec", spec);
         let mut build = self.place.clean("rpmbuild");
         build.args(["-bb", "--quiet", "--define"]);
-        build.arg(format!("_topdir {}", self.place.path("build/top").display()));
-        build.arg("--define").arg(format!("_rpmdir {}", self.place.path("up/r/Packages").display()));
+        build.arg(format!(
+            "_topdir {}",
+            self.place.path("build/top").display()
+        ));
+        build.arg("--define").arg(format!(
+            "_rpmdir {}",
+            self.place.path("up/r/Packages").display()
+        ));
         run(build
-            .args(["--define", "_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm"])
+            .args([
+                "--define",
+                "_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm",
+            ])
             .arg(path));
     }
 
@@ -93,7 +109,8 @@ impl YumUpstream {
         self.sign();
     }
 
-    /// Indexes all packages anew, those too that were signed again within the second in which they were indexed.
+    /// Indexes all packages anew, those too that were signed again within the second in which they
+    /// were indexed.
     pub fn index_again(&self, form: &str) {
         fs::remove_dir_all(self.place.path("up/r/repodata")).unwrap();
         self.index(form);
@@ -103,7 +120,8 @@ impl YumUpstream {
     pub fn copy(&self, folder: &str) {
         let root = self.place.path(format!("up/r/{folder}"));
         fs::create_dir_all(&root).unwrap();
-        std::os::unix::fs::symlink(self.place.path("up/r/Packages"), root.join("Packages")).unwrap();
+        std::os::unix::fs::symlink(self.place.path("up/r/Packages"), root.join("Packages"))
+            .unwrap();
         run(self.createrepo("gz").args(["--revision", folder, folder]));
     }
 
@@ -117,18 +135,26 @@ impl YumUpstream {
     /// Signs `repomd.xml` as it is.
     pub fn sign(&self) {
         let repomd = self.place.read("up/r/repodata/repomd.xml");
-        self.place.write("up/r/repodata/repomd.xml.asc", self.signer.detached(&repomd));
+        self.place.write(
+            "up/r/repodata/repomd.xml.asc",
+            self.signer.detached(&repomd),
+        );
     }
 
-    /// Writes a manifest of one entry of yum, whose fields are those of the one source and `fields`.
+    /// Writes a manifest of one entry of yum, whose fields are those of the one source and
+    /// `fields`.
     pub fn wants(&self, fields: &str) {
         let url = self.url();
         let head = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n";
-        self.place.write("m.yaml", format!("{head}- yum: {{url: '{url}', key: key.asc, {fields}}}\n"));
+        self.place.write(
+            "m.yaml",
+            format!("{head}- yum: {{url: '{url}', key: key.asc, {fields}}}\n"),
+        );
     }
 
     pub fn lock(&self, exit: i32, more: &[&str]) -> Value {
-        self.place.json(exit, &[&["lock", "-f", "m.yaml"], more].concat())
+        self.place
+            .json(exit, &[&["lock", "-f", "m.yaml"], more].concat())
     }
 }
 
@@ -143,13 +169,22 @@ pub fn dnf(place: &Place, name: &str, baseurl: &str, more: &str) -> Command {
         .arg("-c")
         .arg(config)
         .arg(format!("--installroot={}", root.join("root").display()));
-    dnf.arg(format!("--setopt=cachedir={}", root.join("cache").display()));
-    dnf.args(["--noplugins", "--setopt=reposdir=/dev/null", "--forcearch=x86_64", "--releasever=9"]);
+    dnf.arg(format!(
+        "--setopt=cachedir={}",
+        root.join("cache").display()
+    ));
+    dnf.args([
+        "--noplugins",
+        "--setopt=reposdir=/dev/null",
+        "--forcearch=x86_64",
+        "--releasever=9",
+    ]);
     dnf
 }
 
-/// Runs the command line of dnf for each line of its input, which is a JSON list of a file for what it prints and the arguments.
-/// What is loaded by then is no garbage, which spares each process most of its time.
+/// Runs the command line of dnf for each line of its input, which is a JSON list of a file for what
+/// it prints and the arguments. What is loaded by then is no garbage, which spares each process
+/// most of its time.
 const DNF_EACH: &str = "
 import gc, json, os, sys
 from dnf.cli import main
@@ -166,31 +201,55 @@ for line in sys.stdin:
     os.wait()
 ";
 
-/// What each of these dnf prints. They are asked one after the other, each in a process of its own; dnf's modules are loaded once.
-/// `None` where this machine's dnf is no program of Python; the test is skipped then.
+/// What each of these dnf prints. They are asked one after the other, each in a process of its own;
+/// dnf's modules are loaded once. `None` where this machine's dnf is no program of Python; the test
+/// is skipped then.
 pub fn dnf_each(place: &Place, asked: &[Command]) -> Option<Vec<Vec<u8>>> {
     let program = fs::read(which("dnf").unwrap()).unwrap();
-    let first = String::from_utf8_lossy(program.split(|byte| *byte == b'\n').next().unwrap()).into_owned();
-    let Some(python) = first.strip_prefix("#!").filter(|line| line.contains("python")) else {
+    let first =
+        String::from_utf8_lossy(program.split(|byte| *byte == b'\n').next().unwrap()).into_owned();
+    let Some(python) = first
+        .strip_prefix("#!")
+        .filter(|line| line.contains("python"))
+    else {
         skip(&test_name(), "this machine's dnf is no program of Python");
         return None;
     };
-    let outputs: Vec<_> = (0..asked.len()).map(|at| place.path(format!("dnf-each-{at}"))).collect();
+    let outputs: Vec<_> = (0..asked.len())
+        .map(|at| place.path(format!("dnf-each-{at}")))
+        .collect();
     let lines = asked.iter().zip(&outputs).map(|(asked, output)| {
         let arguments = asked.get_args().map(|argument| argument.to_str().unwrap());
-        json!([output.to_str().unwrap()].into_iter().chain(arguments).collect::<Vec<_>>()).to_string() + "\n"
+        json!(
+            [output.to_str().unwrap()]
+                .into_iter()
+                .chain(arguments)
+                .collect::<Vec<_>>()
+        )
+        .to_string()
+            + "\n"
     });
     let asked = place.write("dnf-each", lines.collect::<String>());
     let mut each = place.clean(python.trim());
-    run(each.args(["-c", DNF_EACH]).stdin(Stdio::from(fs::File::open(asked).unwrap())));
-    Some(outputs.iter().map(|output| fs::read(output).unwrap()).collect())
+    run(each
+        .args(["-c", DNF_EACH])
+        .stdin(Stdio::from(fs::File::open(asked).unwrap())));
+    Some(
+        outputs
+            .iter()
+            .map(|output| fs::read(output).unwrap())
+            .collect(),
+    )
 }
 
-/// `name arch version` of what a dnf that was told `--assumeno` would install, sorted; nothing where it refuses.
+/// `name arch version` of what a dnf that was told `--assumeno` would install, sorted; nothing
+/// where it refuses.
 pub fn planned(output: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(output);
     let table = text.split("Skipping packages").next().unwrap();
-    let words = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let words = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
     let rows = words.filter(|words| words.len() >= 5 && words[3] == "t");
     let mut all: Vec<String> = rows.map(|words| words[..3].join(" ")).collect();
     all.sort();

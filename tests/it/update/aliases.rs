@@ -29,13 +29,22 @@ fn a_version_behind_an_alias_moves_where_its_anchor_stands() {
     );
     assert_eq!(up.place.read("m.yaml"), text.replacen("1.0.0", "1.0.1", 1));
     let lock = up.place.read("landfall.lock");
-    assert!(lock.contains("/a:1.0.1") && lock.contains("/b:1.0.1") && !lock.contains("1.0.0"), "{lock}");
+    assert!(
+        lock.contains("/a:1.0.1") && lock.contains("/b:1.0.1") && !lock.contains("1.0.0"),
+        "{lock}"
+    );
 
     // all that shares the anchor must be there
     let text = up.manifest(
         "vars:\n  plain: &release 1.0.0\n  moving: {value: *release, update: patch}\nimages: ['REG/a:${moving}', 'REG/c:${plain}']\n",
     );
     let report = up.run(0, "update", &[]);
-    assert!(report["updates"][0]["held"][0]["why"].as_str().unwrap().contains("/c:1.0.1"), "{report:#}");
+    assert!(
+        report["updates"][0]["held"][0]["why"]
+            .as_str()
+            .unwrap()
+            .contains("/c:1.0.1"),
+        "{report:#}"
+    );
     assert_eq!(up.place.read("m.yaml"), text);
 }

@@ -1,4 +1,5 @@
-//! Charts with an update policy of their own: by the index of a repository, and by the tags of a registry.
+//! Charts with an update policy of their own: by the index of a repository, and by the tags of a
+//! registry.
 
 use super::moved;
 use super::upstream::Upstream;
@@ -6,7 +7,8 @@ use crate::support::charts::{Chart, repository};
 use crate::support::images::{Images, sha256};
 use crate::support::need;
 
-/// Puts these versions of the chart `app` into two HTTP repositories and a registry; `more` stands in their Chart.yaml.
+/// Puts these versions of the chart `app` into two HTTP repositories and a registry; `more` stands
+/// in their Chart.yaml.
 fn publish(up: &Upstream, versions: &[&str], more: &str) {
     let images = Images::new(up.place.path("layout"));
     let charts: Vec<Chart> = versions
@@ -15,8 +17,13 @@ fn publish(up: &Upstream, versions: &[&str], more: &str) {
         .collect();
     repository(&up.place, "charts", "", &charts);
     for folder in ["charts", "same"] {
-        up.file(&format!("{folder}/index.yaml"), up.place.read("charts/index.yaml"));
-        charts.iter().for_each(|chart| up.file(&format!("{folder}/{}", chart.file()), chart.archive.clone()));
+        up.file(
+            &format!("{folder}/index.yaml"),
+            up.place.read("charts/index.yaml"),
+        );
+        charts.iter().for_each(|chart| {
+            up.file(&format!("{folder}/{}", chart.file()), chart.archive.clone())
+        });
     }
     for chart in &charts {
         chart.push(&images, &up.faults.address, "team/charts/app");
@@ -53,19 +60,29 @@ fn a_chart_moves_by_its_own_policy() {
         .replacen(&digest, &new, 1);
     assert_eq!(up.place.read("m.yaml"), expected);
     let lock = up.place.read("landfall.lock");
-    assert!(lock.contains("/charts/app:1.0.2") && lock.contains("team/charts/app:1.1.0"), "{lock}");
+    assert!(
+        lock.contains("/charts/app:1.0.2") && lock.contains("team/charts/app:1.1.0"),
+        "{lock}"
+    );
     assert!(!lock.contains("1.0.0"), "{lock}");
 
     // an archive that was put there again is seen, and not taken
     publish(&up, &["1.0.2", "1.1.0"], "description: again\n");
     let report = up.run(4, "update", &["--check"]);
-    let told: Vec<&str> =
-        report["notices"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
+    let told: Vec<&str> = report["notices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["kind"].as_str().unwrap())
+        .collect();
     assert_eq!(told, ["moved", "moved", "moved"], "{report:#}");
 
     up.manifest(
         "vars: {v: 1.0.2}\ncharts: [{repo: URL/charts, name: app, version: '${v}', update: patch}]\n",
     );
     let message = up.run(2, "update", &[])["error"]["message"].to_string();
-    assert!(message.contains("the version of this chart stands in a variable"), "{message}");
+    assert!(
+        message.contains("the version of this chart stands in a variable"),
+        "{message}"
+    );
 }

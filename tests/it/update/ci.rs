@@ -1,4 +1,5 @@
-//! The jobs of `docs/ci/`: their commands, taken out of the files and run in order, from a clone to a pushed branch and a bundle.
+//! The jobs of `docs/ci/`: their commands, taken out of the files and run in order, from a clone to
+//! a pushed branch and a bundle.
 
 use super::upstream::Upstream;
 use crate::support::faults::{Fault, On, What};
@@ -11,8 +12,12 @@ use std::process::Command;
 const NEEDS: [&str; 2] = ["git", "bash"];
 
 fn document(name: &str) -> (String, Value) {
-    let text =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci").join(name)).unwrap();
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("docs/ci")
+            .join(name),
+    )
+    .unwrap();
     let value = serde_yaml::from_str(&text).unwrap_or(Value::Null);
     (text, value)
 }
@@ -24,15 +29,23 @@ struct Forge {
 
 impl Forge {
     fn new() -> Forge {
-        let forge = Forge { up: Upstream::new() };
+        let forge = Forge {
+            up: Upstream::new(),
+        };
         let place = &forge.up.place;
         for tool in ["gh", "landfall"] {
             let script = match tool {
                 "gh" => "#!/bin/sh\necho \"$@\" >> \"$GH_LOG\"\n".to_owned(),
-                _ => format!("#!/bin/sh\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_landfall")),
+                _ => format!(
+                    "#!/bin/sh\nexec {} \"$@\"\n",
+                    env!("CARGO_BIN_EXE_landfall")
+                ),
             };
             place.write(&format!("bin/{tool}"), script);
-            run(place.clean("chmod").arg("+x").arg(place.path(format!("bin/{tool}"))));
+            run(place
+                .clean("chmod")
+                .arg("+x")
+                .arg(place.path(format!("bin/{tool}"))));
         }
         forge.up.put("team/app", "1.0.0", 1);
         forge.up.put("team/other", "v1", 2);
@@ -43,7 +56,10 @@ impl Forge {
             "apiVersion: landfall/v1\nkind: Manifest\nimages:\n- {ref: \"registry.test/team/app:1.0.0\", update: patch}  # ours\n- registry.test/team/other:v1\n",
         );
         place.write("work/ci/refresh.sh", document("refresh.sh").0);
-        place.write("work/.gitignore", ".store/\ndelta.bundle\nrefresh.json\nbody.md\n");
+        place.write(
+            "work/.gitignore",
+            ".store/\ndelta.bundle\nrefresh.json\nbody.md\n",
+        );
         forge.sh("landfall lock -f manifests --store ../first", "work");
         forge.sh(
             "cp landfall.lock sent.lock; git init -q -b main; git add .; git commit -qm first; \
@@ -58,16 +74,27 @@ impl Forge {
     fn command(&self, shell: &str, folder: impl AsRef<Path>) -> Command {
         let place = &self.up.place;
         let mut command = place.clean(shell);
-        let path = format!("{}:{}", place.path("bin").display(), std::env::var("PATH").unwrap_or_default());
-        command.env("PATH", path).env("GH_LOG", place.path("gh.log")).env("GIT_CONFIG_NOSYSTEM", "1");
-        command.env("LANDFALL_SITE", "site.yaml").current_dir(place.path(folder));
+        let path = format!(
+            "{}:{}",
+            place.path("bin").display(),
+            std::env::var("PATH").unwrap_or_default()
+        );
+        command
+            .env("PATH", path)
+            .env("GH_LOG", place.path("gh.log"))
+            .env("GIT_CONFIG_NOSYSTEM", "1");
+        command
+            .env("LANDFALL_SITE", "site.yaml")
+            .current_dir(place.path(folder));
         command
     }
 
     fn sh(&self, script: &str, folder: &str) {
         let mut command = self.command("bash", folder);
         for who in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{who}_NAME"), "a").env(format!("GIT_{who}_EMAIL"), "a@example.com");
+            command
+                .env(format!("GIT_{who}_NAME"), "a")
+                .env(format!("GIT_{who}_EMAIL"), "a@example.com");
         }
         run(command.args(["-ec", script]));
     }
@@ -108,15 +135,22 @@ impl Forge {
         );
     }
 
-    /// What a job is expected to do in four nights: something new, nothing, a part that fails, all of it good again. `night` runs it with a
-    /// fresh clone and says whether it was green, and where the bundle would be.
+    /// What a job is expected to do in four nights: something new, nothing, a part that fails, all
+    /// of it good again. `night` runs it with a fresh clone and says whether it was green, and
+    /// where the bundle would be.
     fn nights(&self, night: impl Fn(&Forge, &str) -> (bool, PathBuf)) {
         let (green, bundle) = night(self, "one");
         assert!(green && bundle.exists(), "the first night");
         let manifest = self.at("refresh", "manifests/apps.yaml");
-        assert!(manifest.contains("app:1.0.1\", update: patch}  # ours\n"), "{manifest}");
+        assert!(
+            manifest.contains("app:1.0.1\", update: patch}  # ours\n"),
+            "{manifest}"
+        );
         assert!(self.at("refresh", "landfall.lock").contains("app:1.0.1"));
-        assert!(self.at("main", "landfall.lock").contains("app:1.0.0"), "only a review merges");
+        assert!(
+            self.at("main", "landfall.lock").contains("app:1.0.0"),
+            "only a review merges"
+        );
         self.up.place.ok(&[
             "verify",
             "--site",
@@ -129,14 +163,20 @@ impl Forge {
         std::fs::remove_file(&bundle).unwrap();
 
         let (green, bundle) = night(self, "two");
-        assert!(green && !bundle.exists() && !self.has_branch("refresh"), "a night without news");
+        assert!(
+            green && !bundle.exists() && !self.has_branch("refresh"),
+            "a night without news"
+        );
 
         self.up.put("team/app", "1.0.2", 4);
-        self.up.faults.arm([Fault::always(On::ManifestHead, What::Status(403)).at("/team/other/")]);
+        self.up
+            .faults
+            .arm([Fault::always(On::ManifestHead, What::Status(403)).at("/team/other/")]);
         let (green, _) = night(self, "three");
         assert!(!green, "no partial run passes unnoticed");
         assert!(
-            self.at("refresh", "manifests/apps.yaml").contains("app:1.0.2"),
+            self.at("refresh", "manifests/apps.yaml")
+                .contains("app:1.0.2"),
             "what was done is there to review"
         );
         self.up.faults.arm([]);
@@ -146,25 +186,52 @@ impl Forge {
     /// The lock that the bundle was packed from.
     fn clone_lock(&self, _bundle: &Path) -> String {
         let lock = self.at("refresh", "landfall.lock");
-        self.up.place.write("refreshed.lock", lock).display().to_string()
+        self.up
+            .place
+            .write("refreshed.lock", lock)
+            .display()
+            .to_string()
     }
 }
 
 /// A clone for one night, with the store of the nights before.
 fn checkout(forge: &Forge, night: &str) -> PathBuf {
     let clone = forge.up.place.path(format!("clone-{night}"));
-    run(forge.up.place.clean("git").args(["clone", "-q"]).arg(forge.origin()).arg(&clone));
+    run(forge
+        .up
+        .place
+        .clean("git")
+        .args(["clone", "-q"])
+        .arg(forge.origin())
+        .arg(&clone));
     let cache = forge.up.place.path("cache");
     if cache.exists() {
-        run(forge.up.place.clean("cp").arg("-r").arg(cache).arg(clone.join(".store")));
+        run(forge
+            .up
+            .place
+            .clean("cp")
+            .arg("-r")
+            .arg(cache)
+            .arg(clone.join(".store")));
     }
     clone
 }
 
 /// Keeps the store for the next night.
 fn keep_store(forge: &Forge, clone: &Path) {
-    run(forge.up.place.clean("rm").arg("-rf").arg(forge.up.place.path("cache")));
-    run(forge.up.place.clean("cp").arg("-r").arg(clone.join(".store")).arg(forge.up.place.path("cache")));
+    run(forge
+        .up
+        .place
+        .clean("rm")
+        .arg("-rf")
+        .arg(forge.up.place.path("cache")));
+    run(forge
+        .up
+        .place
+        .clean("cp")
+        .arg("-r")
+        .arg(clone.join(".store"))
+        .arg(forge.up.place.path("cache")));
 }
 
 #[test]
@@ -175,9 +242,16 @@ fn the_workflow_of_github_opens_a_pull_request_and_uploads_a_bundle() {
     let (_, workflow) = document("github-actions.yaml");
     let job = &workflow["jobs"]["refresh"];
     let steps = job["steps"].as_sequence().unwrap();
-    assert!(steps.iter().all(|step| step.get("uses").is_some() != step.get("run").is_some()));
+    assert!(
+        steps
+            .iter()
+            .all(|step| step.get("uses").is_some() != step.get("run").is_some())
+    );
     let uploaded = steps.last().unwrap()["with"]["path"].as_str().unwrap();
-    assert!(uploaded.lines().any(|line| line == "delta.bundle"), "{uploaded}");
+    assert!(
+        uploaded.lines().any(|line| line == "delta.bundle"),
+        "{uploaded}"
+    );
     let forge = Forge::new();
     forge.nights(|forge, night| {
         let clone = checkout(forge, night);
@@ -189,15 +263,27 @@ fn the_workflow_of_github_opens_a_pull_request_and_uploads_a_bundle() {
             }
             let mut shell = forge.command("bash", &clone);
             for (name, value) in job["env"].as_mapping().unwrap() {
-                let value =
-                    value.as_str().unwrap().replace("${{ github.workspace }}", &clone.display().to_string());
+                let value = value
+                    .as_str()
+                    .unwrap()
+                    .replace("${{ github.workspace }}", &clone.display().to_string());
                 if !value.contains("${{") {
                     shell.env(name.as_str().unwrap(), value);
                 }
             }
-            shell.env("GITHUB_STEP_SUMMARY", forge.up.place.path(format!("summary-{night}.md")));
+            shell.env(
+                "GITHUB_STEP_SUMMARY",
+                forge.up.place.path(format!("summary-{night}.md")),
+            );
             let output = shell
-                .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"].as_str().unwrap()])
+                .args([
+                    "--noprofile",
+                    "--norc",
+                    "-eo",
+                    "pipefail",
+                    "-c",
+                    step["run"].as_str().unwrap(),
+                ])
                 .output()
                 .unwrap();
             green &= output.status.success();
@@ -207,11 +293,25 @@ fn the_workflow_of_github_opens_a_pull_request_and_uploads_a_bundle() {
     });
     let said = forge.up.place.read("gh.log");
     assert!(
-        said.starts_with("pr create --head refresh --title Refresh: newer versions --body-file body.md\n"),
+        said.starts_with(
+            "pr create --head refresh --title Refresh: newer versions --body-file body.md\n"
+        ),
         "{said}"
     );
-    assert!(forge.up.place.read("summary-one.md").contains("newer versions: 1"));
-    assert!(forge.up.place.read("summary-three.md").contains("team/other"));
+    assert!(
+        forge
+            .up
+            .place
+            .read("summary-one.md")
+            .contains("newer versions: 1")
+    );
+    assert!(
+        forge
+            .up
+            .place
+            .read("summary-three.md")
+            .contains("team/other")
+    );
 }
 
 #[test]
@@ -221,19 +321,35 @@ fn the_pipeline_of_gitlab_opens_a_merge_request_and_keeps_a_bundle() {
     }
     let (_, pipeline) = document("gitlab-ci.yaml");
     let job = &pipeline["refresh"];
-    let lines: Vec<&str> =
-        job["script"].as_sequence().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+    let lines: Vec<&str> = job["script"]
+        .as_sequence()
+        .unwrap()
+        .iter()
+        .map(|line| line.as_str().unwrap())
+        .collect();
     let script = format!("set -eo pipefail\n{}", lines.join("\n"));
-    assert!(job["artifacts"]["paths"].as_sequence().unwrap().contains(&"delta.bundle".into()));
+    assert!(
+        job["artifacts"]["paths"]
+            .as_sequence()
+            .unwrap()
+            .contains(&"delta.bundle".into())
+    );
     assert_eq!(job["artifacts"]["when"], Value::from("always"));
     Forge::new().nights(|forge, night| {
         let clone = checkout(forge, night);
         let mut shell = forge.command("bash", &clone);
         for (name, value) in job["variables"].as_mapping().unwrap() {
-            let value = value.as_str().unwrap().replace("$CI_PROJECT_DIR", &clone.display().to_string());
+            let value = value
+                .as_str()
+                .unwrap()
+                .replace("$CI_PROJECT_DIR", &clone.display().to_string());
             shell.env(name.as_str().unwrap(), value);
         }
-        let output = shell.env("REFRESH_REMOTE", forge.origin()).args(["-c", &script]).output().unwrap();
+        let output = shell
+            .env("REFRESH_REMOTE", forge.origin())
+            .args(["-c", &script])
+            .output()
+            .unwrap();
         keep_store(forge, &clone);
         (output.status.success(), clone.join("delta.bundle"))
     });
@@ -245,11 +361,17 @@ fn the_cron_job_of_kubernetes_pushes_a_branch_and_leaves_a_bundle() {
         return;
     }
     let (_, job) = document("cronjob.yaml");
-    assert_eq!((job["apiVersion"].as_str(), job["kind"].as_str()), (Some("batch/v1"), Some("CronJob")));
+    assert_eq!(
+        (job["apiVersion"].as_str(), job["kind"].as_str()),
+        (Some("batch/v1"), Some("CronJob"))
+    );
     let pod = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
     let container = &pod["containers"][0];
     let script = container["args"][0].as_str().unwrap();
-    assert_eq!(container["command"].as_sequence().unwrap(), &[Value::from("sh"), Value::from("-ec")]);
+    assert_eq!(
+        container["command"].as_sequence().unwrap(),
+        &[Value::from("sh"), Value::from("-ec")]
+    );
     Forge::new().nights(|forge, _| {
         let root = forge.up.place.path("root");
         std::fs::create_dir_all(root.join("tmp")).unwrap();
@@ -280,18 +402,45 @@ fn the_timer_of_systemd_runs_a_unit_that_pushes_a_branch_and_leaves_a_bundle() {
     }
     let (unit, _) = document("landfall-refresh.service");
     let (timer, _) = document("landfall-refresh.timer");
-    assert!(timer.contains("\nOnCalendar=") && timer.contains("\nPersistent=true\n"), "{timer}");
+    assert!(
+        timer.contains("\nOnCalendar=") && timer.contains("\nPersistent=true\n"),
+        "{timer}"
+    );
     let values = |key: &str| -> Vec<String> {
-        unit.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::to_owned).collect()
+        unit.lines()
+            .filter_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+            .map(str::to_owned)
+            .collect()
     };
     assert_eq!(values("ExecStart"), ["/bin/sh ci/refresh.sh"]);
     let forge = Forge::new();
-    let inside = |path: &str| forge.up.place.path("root").join(path.trim_start_matches('/'));
+    let inside = |path: &str| {
+        forge
+            .up
+            .place
+            .path("root")
+            .join(path.trim_start_matches('/'))
+    };
     let clone = inside(&values("WorkingDirectory")[0]);
     std::fs::create_dir_all(clone.parent().unwrap()).unwrap();
-    run(forge.up.place.clean("git").args(["clone", "-q"]).arg(forge.origin()).arg(&clone));
-    for (key, value) in [("user.name", "landfall refresh"), ("user.email", "refresh@example.com")] {
-        run(forge.up.place.clean("git").arg("-C").arg(&clone).args(["config", key, value]));
+    run(forge
+        .up
+        .place
+        .clean("git")
+        .args(["clone", "-q"])
+        .arg(forge.origin())
+        .arg(&clone));
+    for (key, value) in [
+        ("user.name", "landfall refresh"),
+        ("user.email", "refresh@example.com"),
+    ] {
+        run(forge
+            .up
+            .place
+            .clean("git")
+            .arg("-C")
+            .arg(&clone)
+            .args(["config", key, value]));
     }
     forge.nights(|forge, _| {
         let mut shell = forge.command("/bin/sh", &clone);
@@ -313,22 +462,35 @@ fn the_timer_of_systemd_runs_a_unit_that_pushes_a_branch_and_leaves_a_bundle() {
 
 #[test]
 fn workflow_and_pipeline_fit_their_published_schemas() {
-    let Some(check) = python_tool("check-jsonschema==0.39.0") else { return };
+    let Some(check) = python_tool("check-jsonschema==0.39.0") else {
+        return;
+    };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci");
     let place = Place::new();
     let fits = |schema: &str, file: &Path| {
         let mut check = place.clean(&check);
-        check.args(["--builtin-schema", schema]).arg(file).output().unwrap()
+        check
+            .args(["--builtin-schema", schema])
+            .arg(file)
+            .output()
+            .unwrap()
     };
     for (schema, file, part) in [
         ("vendor.github-workflows", "github-actions.yaml", "runs-on:"),
         ("vendor.gitlab-ci", "gitlab-ci.yaml", "script:"),
     ] {
         let good = fits(schema, &folder.join(file));
-        assert!(good.status.success(), "{file}: {}", String::from_utf8_lossy(&good.stdout));
+        assert!(
+            good.status.success(),
+            "{file}: {}",
+            String::from_utf8_lossy(&good.stdout)
+        );
         // and the schema would say so, were it otherwise
         let bad = place.write(file, document(file).0.replacen(part, "something:", 1));
-        assert!(!fits(schema, &bad).status.success(), "{file} without `{part}`");
+        assert!(
+            !fits(schema, &bad).status.success(),
+            "{file} without `{part}`"
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! Updates: versions move by their policies, where upstream has all that uses them, and no other byte changes.
+//! Updates: versions move by their policies, where upstream has all that uses them, and no other
+//! byte changes.
 
 mod aliases;
 mod charts;
@@ -15,15 +16,26 @@ use upstream::Upstream;
 /// What moved: name and new version.
 fn moved(report: &Value) -> Vec<(String, String)> {
     let moves = report["updates"].as_array().unwrap().iter();
-    let moved =
-        moves.filter_map(|one| Some((one["name"].as_str()?.to_owned(), one["to"].as_str()?.to_owned())));
+    let moved = moves.filter_map(|one| {
+        Some((
+            one["name"].as_str()?.to_owned(),
+            one["to"].as_str()?.to_owned(),
+        ))
+    });
     moved.collect()
 }
 
 #[test]
 fn versions_move_within_their_policies_and_no_other_byte_changes() {
     let up = Upstream::new();
-    for tag in ["v1.9.0", "v1.9.3", "v1.9.10", "v1.10.0", "v1.9.11-rc.1", "latest"] {
+    for tag in [
+        "v1.9.0",
+        "v1.9.3",
+        "v1.9.10",
+        "v1.10.0",
+        "v1.9.11-rc.1",
+        "latest",
+    ] {
         up.put("team/exporter", tag, 1);
     }
     for version in ["v1.33.4", "v1.33.5", "v1.34.0"] {
@@ -39,19 +51,40 @@ fn versions_move_within_their_policies_and_no_other_byte_changes() {
     up.place.ok(&up.args("lock", &[]));
     let report = up.run(0, "update", &[]);
     let exporter = up.here("REG/team/exporter");
-    assert_eq!(moved(&report), [("kubernetes".into(), "v1.33.5".into()), (exporter, "v1.9.10".into())]);
-    let expected = text.replacen("v1.33.4", "v1.33.5", 1).replacen("exporter:v1.9.0", "exporter:v1.9.10", 1);
+    assert_eq!(
+        moved(&report),
+        [
+            ("kubernetes".into(), "v1.33.5".into()),
+            (exporter, "v1.9.10".into())
+        ]
+    );
+    let expected =
+        text.replacen("v1.33.4", "v1.33.5", 1)
+            .replacen("exporter:v1.9.0", "exporter:v1.9.10", 1);
     assert_eq!(up.place.read("m.yaml"), expected);
     let lock = up.place.read("landfall.lock");
-    for name in ["team/proxy:v1.33.5", "team/exporter:v1.9.10", "v1.33.5/kubelet"] {
+    for name in [
+        "team/proxy:v1.33.5",
+        "team/exporter:v1.9.10",
+        "v1.33.5/kubelet",
+    ] {
         assert!(lock.contains(name), "{name}: {lock}");
     }
-    assert!(!lock.contains("v1.33.4") && !lock.contains("v1.9.0"), "{lock}");
+    assert!(
+        !lock.contains("v1.33.4") && !lock.contains("v1.9.0"),
+        "{lock}"
+    );
 
     // a second run has nothing to do and writes nothing
     let report = up.run(0, "update", &[]);
-    assert_eq!((moved(&report), &report["changes"]), (Vec::new(), &json!([])));
-    assert_eq!((up.place.read("m.yaml"), up.place.read("landfall.lock")), (expected, lock));
+    assert_eq!(
+        (moved(&report), &report["changes"]),
+        (Vec::new(), &json!([]))
+    );
+    assert_eq!(
+        (up.place.read("m.yaml"), up.place.read("landfall.lock")),
+        (expected, lock)
+    );
 }
 
 #[test]
@@ -73,12 +106,19 @@ fn a_variable_moves_only_where_upstream_has_everything_that_uses_it() {
     assert_eq!(moved(&report), [("v".into(), "1.0.1".into())]);
     let held = &report["updates"][0]["held"];
     let why = |at: usize| held[at]["why"].as_str().unwrap();
-    assert_eq!((held[0]["version"].as_str(), held[1]["version"].as_str()), (Some("1.0.3"), Some("1.0.2")));
-    assert!(why(0).contains("/files/1.0.3/tool") && why(1).contains("/b:1.0.2"), "{held:#}");
+    assert_eq!(
+        (held[0]["version"].as_str(), held[1]["version"].as_str()),
+        (Some("1.0.3"), Some("1.0.2"))
+    );
+    assert!(
+        why(0).contains("/files/1.0.3/tool") && why(1).contains("/b:1.0.2"),
+        "{held:#}"
+    );
 
     // one that cannot be asked for is no reason to take a lower one
     up.put("b", "1.0.2", 2);
-    up.faults.arm([Fault::always(On::ManifestHead, What::Status(500)).at("/b/manifests/1.0.2")]);
+    up.faults
+        .arm([Fault::always(On::ManifestHead, What::Status(500)).at("/b/manifests/1.0.2")]);
     let report = up.place.json(3, &up.args("update", &[]));
     assert_eq!(moved(&report), Vec::new(), "{report:#}");
     assert!(report.to_string().contains("/b:1.0.2"), "{report:#}");
@@ -97,12 +137,25 @@ fn of_many_versions_that_cannot_be_taken_only_the_newest_are_tried() {
     let report = up.run(0, "update", &[]);
     assert_eq!(moved(&report), Vec::new());
     let held = report["updates"][0]["held"].as_array().unwrap();
-    let versions: Vec<&str> = held.iter().map(|one| one["version"].as_str().unwrap()).collect();
-    let newest: Vec<String> = (0..=50).map(|less| format!("1.0.{}", 59_999 - less)).collect();
+    let versions: Vec<&str> = held
+        .iter()
+        .map(|one| one["version"].as_str().unwrap())
+        .collect();
+    let newest: Vec<String> = (0..=50)
+        .map(|less| format!("1.0.{}", 59_999 - less))
+        .collect();
     assert_eq!(versions, newest);
     let why = held.last().unwrap()["why"].as_str().unwrap();
-    assert!(why.contains("not tried, as the 50 newest cannot be taken (59949 are left)"), "{why}");
-    let tried = up.faults.seen().iter().filter(|seen| seen.path.ends_with("/tool")).count();
+    assert!(
+        why.contains("not tried, as the 50 newest cannot be taken (59949 are left)"),
+        "{why}"
+    );
+    let tried = up
+        .faults
+        .seen()
+        .iter()
+        .filter(|seen| seen.path.ends_with("/tool"))
+        .count();
     assert!(tried <= 2 * 51, "{tried} requests");
 }
 
@@ -120,16 +173,30 @@ fn check_says_4_when_something_is_newer_moved_or_gone_and_writes_nothing() {
 
     up.put("a", "1.0.1", 4);
     assert_eq!(moved(&up.run(4, "update", &["--check"])).len(), 1);
-    assert_eq!(moved(&up.run(0, "update", &["--check", "--only", "*/moving*"])).len(), 0);
-    up.faults.content(|content| content.tags.retain(|(_, tag), _| tag != "1.0.1"));
+    assert_eq!(
+        moved(&up.run(0, "update", &["--check", "--only", "*/moving*"])).len(),
+        0
+    );
+    up.faults
+        .content(|content| content.tags.retain(|(_, tag), _| tag != "1.0.1"));
 
     up.put("moving", "v1", 5);
     let report = up.run(4, "update", &["--check"]);
     let notice = &report["notices"][0];
-    assert_eq!((&notice["kind"], &notice["taken"]), (&json!("moved"), &json!(false)), "{report:#}");
-    assert!(notice["from"].is_string() && notice["to"].is_string(), "{report:#}");
+    assert_eq!(
+        (&notice["kind"], &notice["taken"]),
+        (&json!("moved"), &json!(false)),
+        "{report:#}"
+    );
+    assert!(
+        notice["from"].is_string() && notice["to"].is_string(),
+        "{report:#}"
+    );
     let message = notice["message"].as_str().unwrap();
-    assert!(message.ends_with(" now: not taken; `update: digest` takes it"), "{message}");
+    assert!(
+        message.ends_with(" now: not taken; `update: digest` takes it"),
+        "{message}"
+    );
     // a moved tag is never taken silently
     up.run(0, "update", &[]);
     assert_eq!(up.place.read("landfall.lock"), lock);
@@ -138,7 +205,10 @@ fn check_says_4_when_something_is_newer_moved_or_gone_and_writes_nothing() {
     let report = up.run(4, "update", &["--check", "--only", "*going*"]);
     assert_eq!(report["notices"][0]["kind"], "gone");
     up.run(0, "update", &[]);
-    assert_eq!((up.place.read("landfall.lock"), up.place.read("m.yaml")), (lock, text));
+    assert_eq!(
+        (up.place.read("landfall.lock"), up.place.read("m.yaml")),
+        (lock, text)
+    );
 }
 
 #[test]
@@ -157,7 +227,11 @@ fn the_digest_policy_takes_what_a_tag_moved_to() {
     let pinned = up.put("pinned", "v1", 3);
     let both = up.put("both", "1.0.1", 4);
     let report = up.run(0, "update", &[]);
-    let taken = report["notices"].as_array().unwrap().iter().filter(|one| one["taken"] == true);
+    let taken = report["notices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["taken"] == true);
     assert_eq!(taken.count(), 2, "{report:#}");
     let expected = text.replace(&format!("v1@{also}"), &format!("v1@{pinned}"));
     let expected = expected.replace("both:1.0.0", "both:1.0.1").replacen(
@@ -185,7 +259,10 @@ fn versions_come_from_texts_json_charts_tags_and_lists() {
         }
     }
     up.file("versions.txt", "1.0.0\n1.1.0\n<html>\n");
-    up.file("releases.json", r#"[{"tag_name": "v1.1.0"}, {"tag_name": "v1.0.0"}, {"tag_name": "v2.0.0"}]"#);
+    up.file(
+        "releases.json",
+        r#"[{"tag_name": "v1.1.0"}, {"tag_name": "v1.0.0"}, {"tag_name": "v2.0.0"}]"#,
+    );
     up.file("keys.json", r#"{"versions": {"1.0.0": {}, "1.1.0": {}}}"#);
     up.file(
         "charts/index.yaml",
@@ -195,7 +272,10 @@ fn versions_come_from_texts_json_charts_tags_and_lists() {
     up.file("v1.1.0/images.txt", up.here("# new\nREG/a:1.1.0\n"));
     up.place.write("lists/images.txt", up.here("REG/a:1.0.0\n"));
     let names = ["text", "json", "keys", "chart", "tags"];
-    let files: String = names.iter().map(|name| format!("- url: URL/{name}/${{{name}}}\n")).collect();
+    let files: String = names
+        .iter()
+        .map(|name| format!("- url: URL/{name}/${{{name}}}\n"))
+        .collect();
     up.manifest(&format!(
         "vars:\n  text: {{value: v1.0.0, update: minor, from: URL/versions.txt}}\n  \
          json: {{value: v1.0.0, update: minor, from: {{url: URL/releases.json, path: '[].tag_name'}}}}\n  \
@@ -206,10 +286,19 @@ fn versions_come_from_texts_json_charts_tags_and_lists() {
     ));
     up.put("b", "v1.1.0", 1);
     let report = up.run(0, "update", &[]);
-    let all: Vec<String> = moved(&report).into_iter().map(|(name, to)| format!("{name} {to}")).collect();
+    let all: Vec<String> = moved(&report)
+        .into_iter()
+        .map(|(name, to)| format!("{name} {to}"))
+        .collect();
     assert_eq!(
         all,
-        ["text v1.1.0", "json v1.1.0", "keys v1.1.0", "chart v1.1.0", "tags v1.1.0"],
+        [
+            "text v1.1.0",
+            "json v1.1.0",
+            "keys v1.1.0",
+            "chart v1.1.0",
+            "tags v1.1.0"
+        ],
         "{report:#}"
     );
     assert_eq!(
@@ -222,12 +311,18 @@ fn versions_come_from_texts_json_charts_tags_and_lists() {
     up.file("v1.1.0/images.txt", up.here("REG/a:1.1.0\nREG/a:1.0.0\n"));
     let report = up.run(0, "update", &[]);
     assert_eq!(moved(&report).len(), 1, "{report:#}");
-    assert_eq!(up.place.read("lists/images.txt"), up.here("REG/a:1.1.0\nREG/a:1.0.0\n"));
+    assert_eq!(
+        up.place.read("lists/images.txt"),
+        up.here("REG/a:1.1.0\nREG/a:1.0.0\n")
+    );
     // a page in place of a list is taken for none
     up.file("v1.1.0/images.txt", "<html>sign in</html>");
     let report = up.run(3, "update", &[]);
     assert!(report.to_string().contains("images.txt"), "{report:#}");
-    assert_eq!(up.place.read("lists/images.txt"), up.here("REG/a:1.1.0\nREG/a:1.0.0\n"));
+    assert_eq!(
+        up.place.read("lists/images.txt"),
+        up.here("REG/a:1.1.0\nREG/a:1.0.0\n")
+    );
 }
 
 #[test]
@@ -235,40 +330,73 @@ fn what_cannot_be_updated_is_a_fault_with_its_place_or_a_failing_item() {
     let up = Upstream::new();
     up.put("a", "1.0.0", 1);
     for (body, part) in [
-        ("images: [{ref: 'REG/a:1.0.0', update: sometimes}]\n", "`sometimes` is no update policy"),
-        ("images: [{ref: 'REG/a:1.0.0', update: '^v(\\d+$'}]\n", "is no regular expression"),
-        ("vars: {v: {value: 1.0.0, update: digest}}\nimages: ['REG/a:${v}']\n", "a variable has no digest"),
+        (
+            "images: [{ref: 'REG/a:1.0.0', update: sometimes}]\n",
+            "`sometimes` is no update policy",
+        ),
+        (
+            "images: [{ref: 'REG/a:1.0.0', update: '^v(\\d+$'}]\n",
+            "is no regular expression",
+        ),
+        (
+            "vars: {v: {value: 1.0.0, update: digest}}\nimages: ['REG/a:${v}']\n",
+            "a variable has no digest",
+        ),
         (
             "vars: {v: {value: 1.0.0, updat: patch}}\nimages: ['REG/a:${v}']\n",
             "the variable `v` cannot be read",
         ),
-        ("vars: {v: 1.0.0}\nimages: [{ref: 'REG/a:${v}', update: patch}]\n", "stands in a variable"),
+        (
+            "vars: {v: 1.0.0}\nimages: [{ref: 'REG/a:${v}', update: patch}]\n",
+            "stands in a variable",
+        ),
     ] {
         up.manifest(body);
         let report = up.run(2, "update", &[]);
         let message = report["error"]["message"].as_str().unwrap();
-        assert!(message.contains(part) && message.starts_with("m.yaml:"), "{body}: {message}");
+        assert!(
+            message.contains(part) && message.starts_with("m.yaml:"),
+            "{body}: {message}"
+        );
     }
     for (body, part) in [
         (
             "vars: {v: {value: 1.0.0, update: patch}}\nimages: ['REG/a:1.0.0']\nfiles: [{url: 'URL/${v}'}]\n",
             "add `from:`",
         ),
-        ("images: [{ref: 'REG/a:latest', update: patch}]\n", "has no number"),
-        ("images: [{ref: 'REG/a:1.0.0', update: '^v(\\d+)$'}]\n", "does not match"),
-        ("vars: {v: {value: 1.0.0, update: patch, from: URL/none.txt}}\nimages: ['REG/a:${v}']\n", "404"),
+        (
+            "images: [{ref: 'REG/a:latest', update: patch}]\n",
+            "has no number",
+        ),
+        (
+            "images: [{ref: 'REG/a:1.0.0', update: '^v(\\d+)$'}]\n",
+            "does not match",
+        ),
+        (
+            "vars: {v: {value: 1.0.0, update: patch, from: URL/none.txt}}\nimages: ['REG/a:${v}']\n",
+            "404",
+        ),
     ] {
         up.put("a", "latest", 1);
         up.file("1.0.0", "x");
         up.manifest(body);
         let report = up.run(3, "update", &[]);
-        assert!(report["items"].to_string().contains(part), "{part}: {report:#}");
+        assert!(
+            report["items"].to_string().contains(part),
+            "{part}: {report:#}"
+        );
     }
     // bytes that YAML writes otherwise are left alone
     up.put("a", "1.0.1", 1);
     let text = up.manifest("images: [{ref: \"REG/a:1.0\\x2e0\", update: patch}]\n");
     let report = up.run(0, "update", &[]);
-    assert!(report["updates"][0]["held"][0]["why"].as_str().unwrap().contains("escapes"), "{report:#}");
+    assert!(
+        report["updates"][0]["held"][0]["why"]
+            .as_str()
+            .unwrap()
+            .contains("escapes"),
+        "{report:#}"
+    );
     assert_eq!(up.place.read("m.yaml"), text);
 }
 
@@ -284,11 +412,26 @@ fn the_plan_is_markdown_and_annotations_where_that_is_asked_for() {
         "vars:\n  v: {value: 1.0.0, update: patch}\nimages: ['REG/a:${v}', 'REG/b:${v}', 'REG/c:1']\n",
     );
     let dry = ["--dry-run", "--progress", "none", "--output"];
-    let run = up.place.command().args(up.args("update", &dry)).arg("markdown").output().unwrap();
+    let run = up
+        .place
+        .command()
+        .args(up.args("update", &dry))
+        .arg("markdown")
+        .output()
+        .unwrap();
     let shown = String::from_utf8(run.stdout).unwrap();
-    assert!(shown.contains("<summary>newer versions: 1</summary>"), "{shown}");
-    assert!(shown.contains("| `v` | `1.0.0` | `1.0.1` | patch | m.yaml:5:14 |"), "{shown}");
-    assert!(shown.contains("held back: 1") && shown.contains("b:1.0.2"), "{shown}");
+    assert!(
+        shown.contains("<summary>newer versions: 1</summary>"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("| `v` | `1.0.0` | `1.0.1` | patch | m.yaml:5:14 |"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("held back: 1") && shown.contains("b:1.0.2"),
+        "{shown}"
+    );
     let mut github = up.place.command();
     let run = github
         .args(up.args("update", &dry))
@@ -297,9 +440,18 @@ fn the_plan_is_markdown_and_annotations_where_that_is_asked_for() {
         .output()
         .unwrap();
     let stdout = String::from_utf8(run.stdout).unwrap();
-    assert!(stdout.contains("::notice file=m.yaml,line=5,col=14,title=v::1.0.0 -> 1.0.1\n"), "{stdout}");
-    assert!(stdout.contains("::warning file=m.yaml,line=5,col=14,title=v::1.0.2 is held back: "), "{stdout}");
-    assert!(stdout.contains("::error title=image ") && stdout.contains("/c%3A1::"), "{stdout}");
+    assert!(
+        stdout.contains("::notice file=m.yaml,line=5,col=14,title=v::1.0.0 -> 1.0.1\n"),
+        "{stdout}"
+    );
+    assert!(
+        stdout.contains("::warning file=m.yaml,line=5,col=14,title=v::1.0.2 is held back: "),
+        "{stdout}"
+    );
+    assert!(
+        stdout.contains("::error title=image ") && stdout.contains("/c%3A1::"),
+        "{stdout}"
+    );
     assert!(up.place.read("summary.md").contains("newer versions: 1"));
     assert_eq!(up.place.read("m.yaml"), text, "a dry run writes nothing");
     assert!(!up.place.path("landfall.lock").exists());

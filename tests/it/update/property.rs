@@ -12,7 +12,10 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
 
@@ -29,7 +32,10 @@ fn slot(old: &str, new: &str) -> String {
 fn rendered(template: &str, new: bool) -> String {
     let mut text = String::new();
     for piece in template.split('<') {
-        match piece.split_once('>').and_then(|(slot, rest)| Some((slot.split_once('|')?, rest))) {
+        match piece
+            .split_once('>')
+            .and_then(|(slot, rest)| Some((slot.split_once('|')?, rest)))
+        {
             Some(((old, now), rest)) => text.extend([if new { now } else { old }, rest]),
             None => text += piece,
         }
@@ -47,7 +53,14 @@ fn quoted(dice: &mut Dice, text: &str) -> String {
 }
 
 fn comment(dice: &mut Dice) -> &'static str {
-    dice.one(&["", "", "  # v1.0.0 -> 1.2.3", " # { [ \" ' & *", "   ", " # ünïcode ✓"])
+    dice.one(&[
+        "",
+        "",
+        "  # v1.0.0 -> 1.2.3",
+        " # { [ \" ' & *",
+        "   ",
+        " # ünïcode ✓",
+    ])
 }
 
 /// A manifest in a random notation. `at` makes its repositories its own.
@@ -94,7 +107,11 @@ fn template(dice: &mut Dice, at: usize, digests: &[(String, String)]) -> String 
     match dice.roll(5) {
         0 => {
             let reference = quoted(dice, &reference);
-            let _ = writeln!(text, "  - {{ref: {reference}, update: minor}}{}", comment(dice));
+            let _ = writeln!(
+                text,
+                "  - {{ref: {reference}, update: minor}}{}",
+                comment(dice)
+            );
         }
         1 => {
             let reference = quoted(dice, &reference);
@@ -106,11 +123,18 @@ fn template(dice: &mut Dice, at: usize, digests: &[(String, String)]) -> String 
             );
         }
         2 => {
-            let _ =
-                writeln!(text, "  -   ref: >-\n        {reference}\n      update: minor{}", comment(dice));
+            let _ = writeln!(
+                text,
+                "  -   ref: >-\n        {reference}\n      update: minor{}",
+                comment(dice)
+            );
         }
         3 => {
-            let _ = writeln!(text, "  - ref: |-\n      {reference}\n    update: minor{}", comment(dice));
+            let _ = writeln!(
+                text,
+                "  - ref: |-\n      {reference}\n    update: minor{}",
+                comment(dice)
+            );
         }
         _ => {
             let (old, new) = &digests[at];
@@ -133,9 +157,17 @@ fn template(dice: &mut Dice, at: usize, digests: &[(String, String)]) -> String 
             }
         }
     }
-    let _ = writeln!(text, "  # - REG/r{at}/a:1.0.0\n  - REG/r{at}/a:2.0.0{}", comment(dice));
+    let _ = writeln!(
+        text,
+        "  # - REG/r{at}/a:1.0.0\n  - REG/r{at}/a:2.0.0{}",
+        comment(dice)
+    );
     text += dice.one(&["", "# the end", "...\n", "\n\n  \n"]);
-    if dice.roll(4) == 0 { text.replace('\n', "\r\n") } else { text }
+    if dice.roll(4) == 0 {
+        text.replace('\n', "\r\n")
+    } else {
+        text
+    }
 }
 
 #[test]
@@ -147,24 +179,41 @@ fn only_the_bytes_of_versions_change_in_manifests_of_any_notation() {
             for tag in ["1.0.0", "1.0.7", "1.1.0", "2.0.0"] {
                 up.put(&format!("r{at}/a"), tag, 1);
             }
-            for tag in ["v2.3.4-alpine3.20", "v2.9.0-alpine3.21", "v2.9.1", "v3.0.0-alpine3.21"] {
+            for tag in [
+                "v2.3.4-alpine3.20",
+                "v2.9.0-alpine3.21",
+                "v2.9.1",
+                "v3.0.0-alpine3.21",
+            ] {
                 up.put(&format!("r{at}/b"), tag, 1);
             }
             let name = format!("r{at}/c");
-            (up.put(&name, "1.0.0", 1), up.put(&name, "1.1.0", 2 + at as u64))
+            (
+                up.put(&name, "1.0.0", 1),
+                up.put(&name, "1.1.0", 2 + at as u64),
+            )
         })
         .collect();
     let mut dice = Dice(20_261_122);
-    let templates: Vec<String> = (0..count).map(|at| up.here(&template(&mut dice, at, &digests))).collect();
+    let templates: Vec<String> = (0..count)
+        .map(|at| up.here(&template(&mut dice, at, &digests)))
+        .collect();
     for (number, batch) in templates.chunks(BATCH).enumerate() {
         let name = |at: usize| format!("batch-{number}/{at}.yaml");
         for (at, template) in batch.iter().enumerate() {
             up.place.write(&name(at), rendered(template, false));
         }
         let folder = format!("batch-{number}");
-        let plain =
-            ["--plain-http", &up.faults.address, "--store", "store", "--lock", &format!("{folder}.lock")];
-        up.place.json(0, &[&["update", "-f", &folder], &plain[..]].concat());
+        let plain = [
+            "--plain-http",
+            &up.faults.address,
+            "--store",
+            "store",
+            "--lock",
+            &format!("{folder}.lock"),
+        ];
+        up.place
+            .json(0, &[&["update", "-f", &folder], &plain[..]].concat());
         for (at, template) in batch.iter().enumerate() {
             let (found, expected) = (up.place.read(&name(at)), rendered(template, true));
             assert_eq!(

@@ -28,11 +28,15 @@ fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
         // a lock that is held is no content
-        let is_content = !path.ends_with("home") && !path.ends_with("lock") && !path.ends_with("in-use");
+        let is_content =
+            !path.ends_with("home") && !path.ends_with("lock") && !path.ends_with("in-use");
         match path.is_dir() {
             true if is_content => all.extend(times(&path)),
             false if is_content => {
-                all.insert(path.display().to_string(), path.metadata().unwrap().modified().unwrap());
+                all.insert(
+                    path.display().to_string(),
+                    path.metadata().unwrap().modified().unwrap(),
+                );
             }
             _ => {}
         }
@@ -51,12 +55,22 @@ fn nothing_new_costs_one_request_an_image_and_writes_nothing() {
     for since in [&[][..], &["--since", "landfall.lock"], &["--since", "b1"]] {
         let out = if since.is_empty() { "b1" } else { "b2" };
         let report = up.run(0, "refresh", &[&["-o", out], since].concat());
-        assert_eq!(report["totals"]["requests"], 4, "{since:?}: {:?}", up.faults.shown());
+        assert_eq!(
+            report["totals"]["requests"],
+            4,
+            "{since:?}: {:?}",
+            up.faults.shown()
+        );
         assert_eq!((up.count(On::Manifest), up.count(On::Blob)), (0, 0));
-        assert!(report.get("bundle").is_none() && moved(&report).is_empty(), "{report:#}");
+        assert!(
+            report.get("bundle").is_none() && moved(&report).is_empty(),
+            "{report:#}"
+        );
     }
     assert_eq!(times(up.place.dir()), before);
-    let said = up.place.ok(&up.args("refresh", &["-o", "b2", "--since", "landfall.lock"]));
+    let said = up
+        .place
+        .ok(&up.args("refresh", &["-o", "b2", "--since", "landfall.lock"]));
     assert_eq!(said, "unchanged\n");
 }
 
@@ -74,7 +88,10 @@ fn what_is_new_becomes_a_delta() {
     assert_eq!(report["notices"][0]["taken"], true);
     assert_eq!(report["changes"].as_array().unwrap().len(), 5, "{report:#}");
     let omitted = report["bundle"]["omitted"].as_array().unwrap().len();
-    assert_eq!(omitted, 2, "the base layer, and the one of what did not change: {report:#}");
+    assert_eq!(
+        omitted, 2,
+        "the base layer, and the one of what did not change: {report:#}"
+    );
     up.place.ok(&["verify", "d2", "b1"]);
     // killed after the lock: another run makes the same bundle
     let made = up.place.read_bytes("d2");
@@ -94,28 +111,52 @@ fn what_fails_is_listed_with_the_day_since_when_and_the_rest_is_done() {
     let today = jiff::Zoned::now().date().to_string();
     let since = format!("(failing since {today})");
     assert!(report["items"].to_string().contains(&since), "{report:#}");
-    assert!(!up.place.path("b1").exists(), "nobody takes a partial bundle for a whole one");
+    assert!(
+        !up.place.path("b1").exists(),
+        "nobody takes a partial bundle for a whole one"
+    );
     assert!(up.place.read("landfall.lock").contains("/a:1.0.0"));
     // the store remembers the first day
     let path = up.place.path("store/.landfall/failing");
-    let remembered = std::fs::read_to_string(&path).unwrap().replace(&today, "2026-01-31");
+    let remembered = std::fs::read_to_string(&path)
+        .unwrap()
+        .replace(&today, "2026-01-31");
     std::fs::write(&path, remembered).unwrap();
     let report = up.run(3, "refresh", &["-o", "b1", "--allow-partial"]);
-    assert!(report["items"].to_string().contains("(failing since 2026-01-31)"), "{report:#}");
-    assert_eq!(report["bundle"]["partial"].as_array().unwrap().len(), 1, "{report:#}");
+    assert!(
+        report["items"]
+            .to_string()
+            .contains("(failing since 2026-01-31)"),
+        "{report:#}"
+    );
+    assert_eq!(
+        report["bundle"]["partial"].as_array().unwrap().len(),
+        1,
+        "{report:#}"
+    );
     up.place.json(4, &["verify", "b1"]);
     // it is there again
     up.put("none", "v1", 5);
     up.run(0, "refresh", &["-o", "b1"]);
     up.place.ok(&["verify", "b1"]);
     // where nothing is new, what failed is not called unchanged
-    up.faults.arm([Fault::always(On::ManifestHead, What::Status(403)).at("/none/")]);
-    let failing = up.place.command().args(up.args("refresh", &["-o", "b1"])).output().unwrap();
+    up.faults
+        .arm([Fault::always(On::ManifestHead, What::Status(403)).at("/none/")]);
+    let failing = up
+        .place
+        .command()
+        .args(up.args("refresh", &["-o", "b1"]))
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&failing.stdout).into_owned();
-    assert!(failing.status.code() == Some(3) && said.ends_with("nothing is written\n"), "{said}");
+    assert!(
+        failing.status.code() == Some(3) && said.ends_with("nothing is written\n"),
+        "{said}"
+    );
     // an upstream that fails keeps the pins, and what the store has is packed
     std::fs::remove_file(up.place.path("b1")).unwrap();
-    up.faults.arm([Fault::always(On::ManifestHead, What::Status(403)).at("/none/")]);
+    up.faults
+        .arm([Fault::always(On::ManifestHead, What::Status(403)).at("/none/")]);
     let report = up.place.json(3, &up.args("refresh", &["-o", "b1"]));
     assert!(report["bundle"]["digest"].is_string(), "{report:#}");
 }
@@ -128,13 +169,24 @@ fn a_push_of_the_same_tag_is_seen_under_a_version_policy() {
     let lock = up.place.read("landfall.lock");
     let report = up.run(0, "refresh", &["-o", "b1", "--digests"]);
     let notice = &report["notices"][0];
-    assert_eq!((&notice["kind"], &notice["taken"]), (&json!("moved"), &json!(false)), "{report:#}");
-    assert!(notice["name"].as_str().unwrap().ends_with("/a:1.0.0"), "{report:#}");
+    assert_eq!(
+        (&notice["kind"], &notice["taken"]),
+        (&json!("moved"), &json!(false)),
+        "{report:#}"
+    );
+    assert!(
+        notice["name"].as_str().unwrap().ends_with("/a:1.0.0"),
+        "{report:#}"
+    );
     assert_eq!(
         report["totals"]["requests"], 6,
         "one more for each of the two images whose tags are listed: {report:#}"
     );
-    assert_eq!(up.place.read("landfall.lock"), lock, "it is told, and not taken");
+    assert_eq!(
+        up.place.read("landfall.lock"),
+        lock,
+        "it is told, and not taken"
+    );
 }
 
 #[test]
@@ -146,7 +198,9 @@ fn the_bundle_is_split_where_that_is_asked_for() {
     assert!(!up.place.path("b1").exists());
     up.place.ok(&["verify", "b1", "--lock", "landfall.lock"]);
     // what is there is not made again
-    let said = up.place.ok(&up.args("refresh", &["-o", "b1", "--volume-size", "64KiB"]));
+    let said = up
+        .place
+        .ok(&up.args("refresh", &["-o", "b1", "--volume-size", "64KiB"]));
     assert_eq!(said, "unchanged\n");
 }
 
@@ -156,7 +210,10 @@ fn a_page_tells_what_a_refresh_did() {
     up.run(0, "refresh", &["-o", "b1"]);
     up.put("a", "1.0.1", 9);
     up.put("c", "v1", 10);
-    up.place.ok(&up.args("refresh", &["-o", "b2", "--since", "b1", "--report", "page.html"]));
+    up.place.ok(&up.args(
+        "refresh",
+        &["-o", "b2", "--since", "b1", "--report", "page.html"],
+    ));
     let page = up.place.read("page.html");
     sound(&page);
     for part in [

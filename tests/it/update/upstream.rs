@@ -13,7 +13,10 @@ pub(super) struct Upstream {
 
 impl Upstream {
     pub(super) fn new() -> Upstream {
-        Upstream { place: Place::new(), faults: Faults::new(Content::default()) }
+        Upstream {
+            place: Place::new(),
+            faults: Faults::new(Content::default()),
+        }
     }
 
     /// Puts an image with a layer of its own at a tag, and gives its digest.
@@ -22,12 +25,17 @@ impl Upstream {
     }
 
     /// The same for several platforms.
-    pub(super) fn put_platforms(&self, repository: &str, tag: &str, seed: u64, platforms: &[&str]) -> String {
+    pub(super) fn put_platforms(
+        &self,
+        repository: &str,
+        tag: &str,
+        seed: u64,
+        platforms: &[&str],
+    ) -> String {
         self.faults.content(|content| {
-            let images = platforms
-                .iter()
-                .zip(seed * 100..)
-                .map(|(platform, seed)| content.image(repository, platform, &[(7, 20_000), (seed, 9000)]));
+            let images = platforms.iter().zip(seed * 100..).map(|(platform, seed)| {
+                content.image(repository, platform, &[(7, 20_000), (seed, 9000)])
+            });
             let images: Vec<Value> = images.collect();
             let index = content.index(repository, &images);
             content.tag(repository, tag, &index);
@@ -55,7 +63,8 @@ impl Upstream {
     /// Puts a file below `/files/`.
     pub(super) fn file(&self, name: &str, bytes: impl Into<Vec<u8>>) {
         let bytes = Arc::new(bytes.into());
-        self.faults.content(|content| content.files.insert(format!("/files/{name}"), bytes));
+        self.faults
+            .content(|content| content.files.insert(format!("/files/{name}"), bytes));
     }
 
     /// Puts a file of noise, and its checksum file.
@@ -68,7 +77,8 @@ impl Upstream {
 
     /// Writes a manifest with this body; `REG` stands for the registry, `URL` for the web server.
     pub(super) fn manifest(&self, body: &str) -> String {
-        let text = format!("apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\n{body}");
+        let text =
+            format!("apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\n{body}");
         let text = self.here(&text);
         self.place.write("m.yaml", &text);
         text
@@ -88,12 +98,23 @@ impl Upstream {
 
     /// The arguments of such a run.
     pub(super) fn args<'a>(&'a self, verb: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-        let common = ["-f", "m.yaml", "--store", "store", "--plain-http", &self.faults.address];
+        let common = [
+            "-f",
+            "m.yaml",
+            "--store",
+            "store",
+            "--plain-http",
+            &self.faults.address,
+        ];
         [&[verb], &common[..], more].concat()
     }
 
     /// How many requests of a kind came since the last run began.
     pub(super) fn count(&self, on: On) -> usize {
-        self.faults.seen().iter().filter(|seen| seen.on == Some(on)).count()
+        self.faults
+            .seen()
+            .iter()
+            .filter(|seen| seen.on == Some(on))
+            .count()
     }
 }

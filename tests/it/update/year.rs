@@ -1,4 +1,5 @@
-//! A year of refreshes: an upstream changes over twelve rounds, and a far side gets each round's delta alone.
+//! A year of refreshes: an upstream changes over twelve rounds, and a far side gets each round's
+//! delta alone.
 
 use super::moved;
 use super::upstream::Upstream;
@@ -29,7 +30,9 @@ files:
 fn expected(up: &Upstream, cluster: &str, tools: &str) -> String {
     let text = MANIFEST.replacen("value: v1.0.0", &format!("value: {cluster}"), 1);
     let text = text.replacen("value: '1.0.0'", &format!("value: '{tools}'"), 1);
-    up.here(&format!("apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\n{text}"))
+    up.here(&format!(
+        "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\n{text}"
+    ))
 }
 
 /// What the far side has: the lock of what was sent.
@@ -44,36 +47,60 @@ struct Year {
 
 impl Year {
     fn cluster(&self, version: &str, seed: u64) {
-        self.up.put_platforms("cluster/server", version, seed, &["linux/amd64", "linux/arm64"]);
+        self.up.put_platforms(
+            "cluster/server",
+            version,
+            seed,
+            &["linux/amd64", "linux/arm64"],
+        );
         self.up.put("cluster/agent", version, seed + 1);
-        self.up.checked_file(&format!("{version}/installer"), seed + 2);
+        self.up
+            .checked_file(&format!("{version}/installer"), seed + 2);
         self.up.file("cluster.txt", format!("{version}\n"));
     }
 
     /// Refreshes, and brings the delta to the far side.
-    fn round(&mut self, cluster: &str, tools: &str, kill_after: Option<usize>, more: &[&str]) -> Value {
+    fn round(
+        &mut self,
+        cluster: &str,
+        tools: &str,
+        kill_after: Option<usize>,
+        more: &[&str],
+    ) -> Value {
         self.round += 1;
         let out = format!("delta-{}", self.round);
         let args = [&["-o", &out][..], &SINCE, more].concat();
         let control = kill_after.map(|after| self.killed(&args, after));
         let report = self.up.run(0, "refresh", &args);
         let what = format!("round {}: {report:#}", self.round);
-        assert_eq!(self.up.place.read("m.yaml"), expected(&self.up, cluster, tools), "{what}");
+        assert_eq!(
+            self.up.place.read("m.yaml"),
+            expected(&self.up, cluster, tools),
+            "{what}"
+        );
         assert!(report["bundle"]["digest"].is_string(), "{what}");
         if let Some(control) = control {
             for file in ["m.yaml", "landfall.lock", &out] {
                 let control = std::fs::read(control.join(file)).unwrap();
-                assert!(self.up.place.read_bytes(file) == control, "a kill changed {file}, {what}");
+                assert!(
+                    self.up.place.read_bytes(file) == control,
+                    "a kill changed {file}, {what}"
+                );
             }
         }
         self.deliver(&out);
         report
     }
 
-    /// Kills a refresh when so many bytes have come. Beside it one runs to its end, in a copy of the place.
+    /// Kills a refresh when so many bytes have come. Beside it one runs to its end, in a copy of
+    /// the place.
     fn killed(&self, args: &[&str], after: usize) -> std::path::PathBuf {
         let control = self.up.place.path(format!("control-{}", self.round));
-        copy(self.up.place.dir(), &control, &["m.yaml", "landfall.lock", "sent.lock", "store"]);
+        copy(
+            self.up.place.dir(),
+            &control,
+            &["m.yaml", "landfall.lock", "sent.lock", "store"],
+        );
         let mut whole = self.up.place.command();
         whole
             .current_dir(&control)
@@ -81,7 +108,10 @@ impl Year {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         assert!(whole.status().unwrap().success());
-        self.up.faults.set(Settings { pace: Some((2000, Duration::from_millis(5))), ..Settings::default() });
+        self.up.faults.set(Settings {
+            pace: Some((2000, Duration::from_millis(5))),
+            ..Settings::default()
+        });
         let before = self.up.faults.moved();
         let mut child = self.up.place.command();
         let mut child = child
@@ -93,7 +123,11 @@ impl Year {
         while self.up.faults.moved() - before < after && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_micros(300));
         }
-        assert!(child.try_wait().unwrap().is_none(), "round {}: it ended before it was killed", self.round);
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "round {}: it ended before it was killed",
+            self.round
+        );
         child.kill().unwrap();
         child.wait().unwrap();
         self.up.faults.set(Settings::default());
@@ -104,36 +138,82 @@ impl Year {
     fn deliver(&self, delta: &str) {
         let far = self.far.address.as_str();
         let to = ["--to", far, "--plain-http", far];
-        self.up.place.json(0, &[&["push", delta, "--move-tags"], &to[..]].concat());
+        self.up
+            .place
+            .json(0, &[&["push", delta, "--move-tags"], &to[..]].concat());
         let lock = self.up.place.read("landfall.lock");
         self.up.place.write("sent.lock", &lock);
-        self.up.place.ok(&["pull", "--store", "store", "--plain-http", &self.up.faults.address]);
-        self.up.place.ok(&["pack", "--store", "store", "-o", "full"]);
+        self.up.place.ok(&[
+            "pull",
+            "--store",
+            "store",
+            "--plain-http",
+            &self.up.faults.address,
+        ]);
+        self.up
+            .place
+            .ok(&["pack", "--store", "store", "-o", "full"]);
         self.far.arm([]);
-        let report = self.up.place.json(0, &[&["push", "full", "--recheck"], &to[..]].concat());
-        let written =
-            self.far.seen().into_iter().filter(|seen| !matches!(seen.method.as_str(), "GET" | "HEAD"));
+        let report = self
+            .up
+            .place
+            .json(0, &[&["push", "full", "--recheck"], &to[..]].concat());
+        let written = self
+            .far
+            .seen()
+            .into_iter()
+            .filter(|seen| !matches!(seen.method.as_str(), "GET" | "HEAD"));
         // every push names its lock there
         let written = written.filter(|seen| !seen.path.contains("/landfall/locks/"));
-        let written: Vec<String> = written.map(|seen| format!("{} {}", seen.method, seen.target)).collect();
-        assert_eq!(written, Vec::<String>::new(), "round {}: {report:#}", self.round);
-        assert_eq!(report["totals"]["done"], 0, "round {}: {report:#}", self.round);
+        let written: Vec<String> = written
+            .map(|seen| format!("{} {}", seen.method, seen.target))
+            .collect();
+        assert_eq!(
+            written,
+            Vec::<String>::new(),
+            "round {}: {report:#}",
+            self.round
+        );
+        assert_eq!(
+            report["totals"]["done"], 0,
+            "round {}: {report:#}",
+            self.round
+        );
     }
 
     /// A round in which nothing is new for the far side.
     fn quiet(&mut self, told: Value) {
         self.round += 1;
-        let before = (self.up.place.read("m.yaml"), self.up.place.read("landfall.lock"));
+        let before = (
+            self.up.place.read("m.yaml"),
+            self.up.place.read("landfall.lock"),
+        );
         let out = format!("delta-{}", self.round);
-        let report = self.up.run(0, "refresh", &[&["-o", &out][..], &SINCE].concat());
+        let report = self
+            .up
+            .run(0, "refresh", &[&["-o", &out][..], &SINCE].concat());
         let what = format!("round {}: {report:#}", self.round);
-        let kinds: Vec<&Value> =
-            report["notices"].as_array().unwrap().iter().map(|one| &one["kind"]).collect();
+        let kinds: Vec<&Value> = report["notices"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| &one["kind"])
+            .collect();
         assert_eq!(json!(kinds), told, "{what}");
-        assert!(!self.up.place.path(&out).exists() && report.get("bundle").is_none(), "{what}");
+        assert!(
+            !self.up.place.path(&out).exists() && report.get("bundle").is_none(),
+            "{what}"
+        );
         let moved = [On::Manifest, On::Blob, On::Referrers].map(|on| self.up.count(on));
         assert_eq!(moved, [0, 0, 0], "{what}");
-        assert_eq!((self.up.place.read("m.yaml"), self.up.place.read("landfall.lock")), before, "{what}");
+        assert_eq!(
+            (
+                self.up.place.read("m.yaml"),
+                self.up.place.read("landfall.lock")
+            ),
+            before,
+            "{what}"
+        );
     }
 }
 
@@ -149,7 +229,11 @@ fn copy(from: &Path, to: &Path, names: &[&str]) {
                     .unwrap()
                     .map(|entry| entry.unwrap().file_name().into_string().unwrap())
                     .collect();
-                copy(&from, &to, &below.iter().map(String::as_str).collect::<Vec<_>>());
+                copy(
+                    &from,
+                    &to,
+                    &below.iter().map(String::as_str).collect::<Vec<_>>(),
+                );
             }
         }
     }
@@ -157,7 +241,11 @@ fn copy(from: &Path, to: &Path, names: &[&str]) {
 
 #[test]
 fn twelve_rounds_of_deltas_leave_the_far_side_as_a_full_bundle_would() {
-    let mut year = Year { up: Upstream::new(), far: Faults::new(Content::default()), round: 0 };
+    let mut year = Year {
+        up: Upstream::new(),
+        far: Faults::new(Content::default()),
+        round: 0,
+    };
     year.cluster("v1.0.0", 10);
     year.up.put("team/tools", "1.0.0", 20);
     year.up.put("base/os", "stable", 30);
@@ -176,13 +264,15 @@ fn twelve_rounds_of_deltas_leave_the_far_side_as_a_full_bundle_would() {
     let report = year.round("v1.0.1", "1.0.0", None, &[]);
     assert_eq!(report["notices"][0]["taken"], true);
     // 5: another version, with one platform more; killed
-    year.up.put_platforms("team/tools", "1.1.0", 60, &["linux/amd64", "linux/arm64"]);
+    year.up
+        .put_platforms("team/tools", "1.1.0", 60, &["linux/amd64", "linux/arm64"]);
     year.round("v1.0.1", "1.1.0", Some(4000), &[]);
     // 6: a tag is pushed again under a pin
     year.up.put("plain/app", "v1", 41);
     year.quiet(json!(["moved"]));
     // 7: a platform comes to a tag that is meant to move; killed
-    year.up.put_platforms("base/os", "stable", 31, &["linux/amd64", "linux/arm64"]);
+    year.up
+        .put_platforms("base/os", "stable", 31, &["linux/amd64", "linux/arm64"]);
     year.round("v1.0.1", "1.1.0", Some(3000), &[]);
     // 8: the image under the pin is gone; the store has it
     year.up.remove("plain/app", "v1");
@@ -190,7 +280,14 @@ fn twelve_rounds_of_deltas_leave_the_far_side_as_a_full_bundle_would() {
     // 9: signatures come
     year.up.sign("team/tools", "1.1.0");
     let report = year.round("v1.0.1", "1.1.0", None, &["--referrers"]);
-    assert_eq!(report["changes"][0]["newReferrers"].as_array().unwrap().len(), 1, "{report:#}");
+    assert_eq!(
+        report["changes"][0]["newReferrers"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1,
+        "{report:#}"
+    );
     // 10: a version of which one part is missing is held back
     year.up.put("cluster/server", "v1.2.0", 70);
     year.up.file("cluster.txt", "v1.2.0\n");
@@ -199,7 +296,11 @@ fn twelve_rounds_of_deltas_leave_the_far_side_as_a_full_bundle_would() {
     year.cluster("v1.2.0", 70);
     year.up.put("team/tools", "2.0.0", 80);
     let report = year.round("v1.2.0", "1.1.0", Some(9000), &[]);
-    assert_eq!(moved(&report), Vec::new(), "the killed run had written the manifest");
+    assert_eq!(
+        moved(&report),
+        Vec::new(),
+        "the killed run had written the manifest"
+    );
     // 12: a version comes while another tag moves
     year.up.put("team/tools", "1.1.1", 90);
     year.up.put("base/os", "stable", 33);

@@ -1,4 +1,5 @@
-//! A plant that gets a bundle on three discs, of which one is damaged: what it is told, and how it is mended.
+//! A plant that gets a bundle on three discs, of which one is damaged: what it is told, and how it
+//! is mended.
 
 use super::site::Site;
 use crate::support::http;
@@ -7,15 +8,24 @@ use crate::support::peers::{landfall_serve, own_registry};
 use serde_json::Value;
 use std::fs;
 
-/// Three discs, `1`, `2` and `3`, with a volume of `V` each and the checksums. The layers of two images are on each.
+/// Three discs, `1`, `2` and `3`, with a volume of `V` each and the checksums. The layers of two
+/// images are on each.
 fn three_discs() -> Site {
     let site = Site::images(6, 50_000);
     let volumes = site.split("V", "130k");
     assert_eq!(volumes.len(), 3);
     for (volume, disc) in volumes.iter().zip(["1", "2", "3"]) {
         fs::create_dir(site.place.path(disc)).unwrap();
-        fs::rename(volume, site.place.path(disc).join(volume.file_name().unwrap())).unwrap();
-        fs::copy(site.place.path("V.sha256sums"), site.place.path(disc).join("V.sha256sums")).unwrap();
+        fs::rename(
+            volume,
+            site.place.path(disc).join(volume.file_name().unwrap()),
+        )
+        .unwrap();
+        fs::copy(
+            site.place.path("V.sha256sums"),
+            site.place.path(disc).join("V.sha256sums"),
+        )
+        .unwrap();
     }
     fs::remove_file(site.place.path("V.sha256sums")).unwrap();
     site
@@ -23,13 +33,15 @@ fn three_discs() -> Site {
 
 const DISCS: [&str; 3] = ["1", "2", "3"];
 const VOLUMES: [&str; 3] = ["1/V.0001", "2/V.0002", "3/V.0003"];
-const MEND: &str =
-    "copy V.0002 again; or make it again where the bundle was packed, from its store and the other volumes:";
+const MEND: &str = "copy V.0002 again; or make it again where the bundle was packed, from its store and the other volumes:";
 
 /// Changes a bit of the layer of image `app`.
 fn change_layer(bytes: &mut [u8], app: u64) {
     let part = &noise(9_000 + app, 50_000)[25_000..25_032];
-    let at = bytes.windows(part.len()).position(|window| window == part).unwrap();
+    let at = bytes
+        .windows(part.len())
+        .position(|window| window == part)
+        .unwrap();
     bytes[at] ^= 1;
 }
 
@@ -43,7 +55,9 @@ fn typed(site: &Site, message: &str) {
 }
 
 fn tags(address: &str) -> Vec<usize> {
-    (0..6).filter(|app| http::manifest(address, &format!("example/app-{app}"), "v1").status == 200).collect()
+    (0..6)
+        .filter(|app| http::manifest(address, &format!("example/app-{app}"), "v1").status == 200)
+        .collect()
 }
 
 fn message(report: &Value) -> &str {
@@ -51,7 +65,8 @@ fn message(report: &Value) -> &str {
 }
 
 #[test]
-fn a_plant_with_three_discs_of_which_one_is_damaged_is_told_what_is_lost_and_mends_it_by_the_command() {
+fn a_plant_with_three_discs_of_which_one_is_damaged_is_told_what_is_lost_and_mends_it_by_the_command()
+ {
     let site = three_discs();
     let place = &site.place;
     let with = |verb: &'static str, places: [&'static str; 3], more: &[&'static str]| {
@@ -72,14 +87,23 @@ fn a_plant_with_three_discs_of_which_one_is_damaged_is_told_what_is_lost_and_men
     let mend = |likes: &str| format!("{said}{MEND}\n  landfall pack{likes} --only-volume 2 -o 2/V");
     let by_volume = mend(" --like 1/V.0001 --like 2/V.0002 --like 3/V.0003");
     assert_eq!(site.refused(&with("verify", VOLUMES, &[])), by_volume);
-    assert_eq!(site.refused(&with("verify", DISCS, &[])), mend(" --like 1 --like 2 --like 3"));
+    assert_eq!(
+        site.refused(&with("verify", DISCS, &[])),
+        mend(" --like 1 --like 2 --like 3")
+    );
     assert_eq!(site.refused(&with("ls", VOLUMES, &[])), by_volume);
-    assert_eq!(site.refused(&with("serve", VOLUMES, &["--listen", "127.0.0.1:0"])), by_volume);
+    assert_eq!(
+        site.refused(&with("serve", VOLUMES, &["--listen", "127.0.0.1:0"])),
+        by_volume
+    );
     // nothing is pushed, or all that is whole
     let registry = own_registry();
     let address = registry.address.clone();
     let push = |exit: i32, places: [&'static str; 3], more: &[&str]| {
-        place.json(exit, &[&["push"], &places[..], &["--to", &address], more].concat())
+        place.json(
+            exit,
+            &[&["push"], &places[..], &["--to", &address], more].concat(),
+        )
     };
     assert_eq!(message(&push(4, VOLUMES, &[])), by_volume);
     assert_eq!(registry.requests("/v2/example"), 0);
@@ -91,7 +115,10 @@ fn a_plant_with_three_discs_of_which_one_is_damaged_is_told_what_is_lost_and_men
         .filter(|item| item["status"] == "missing")
         .map(|item| item["name"].as_str().unwrap())
         .collect();
-    assert_eq!(missing, ["quay.io/example/app-2:v1", "quay.io/example/app-3:v1"]);
+    assert_eq!(
+        missing,
+        ["quay.io/example/app-2:v1", "quay.io/example/app-3:v1"]
+    );
     assert_eq!(tags(&address), [0, 1, 4, 5]);
     let server = landfall_serve(place, &with("serve", VOLUMES, &["--allow-partial"])[1..]);
     assert_eq!(tags(&server.address), [0, 1, 4, 5]);
@@ -113,7 +140,10 @@ fn a_plant_with_three_discs_of_which_one_is_damaged_is_told_what_is_lost_and_men
         ),
         "{said}"
     );
-    assert!(said.contains("image quay.io/example/app-3:v1") && !said.contains("app-4"), "{said}");
+    assert!(
+        said.contains("image quay.io/example/app-3:v1") && !said.contains("app-4"),
+        "{said}"
+    );
     typed(&site, &said);
     assert_eq!(fs::read(place.path("1/V.0002")).unwrap(), good);
     place.json(0, &["verify", "1", "3"]);
@@ -130,12 +160,19 @@ fn a_byte_that_changed_is_told_with_its_volume_its_images_and_the_command_and_no
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], "1/V.0001 is damaged");
     assert!(lines[1].contains("(in V.0002)"), "{said}");
-    assert_eq!(lines[2..4], ["affected:", "  image quay.io/example/app-3:v1"], "{said}");
+    assert_eq!(
+        lines[2..4],
+        ["affected:", "  image quay.io/example/app-3:v1"],
+        "{said}"
+    );
     assert_eq!(lines[5], MEND);
 
     let registry = own_registry();
     let to = ["--to", &*registry.address, "--jobs", "1"];
-    place.json(3, &[&["push"], &VOLUMES[..], &to, &["--allow-partial"]].concat());
+    place.json(
+        3,
+        &[&["push"], &VOLUMES[..], &to, &["--allow-partial"]].concat(),
+    );
     assert_eq!(tags(&registry.address), [0, 1, 2, 4, 5]);
     let registry = own_registry();
     let push = [&["push"], &VOLUMES[..], &["--to", &registry.address]].concat();
@@ -158,18 +195,34 @@ fn damage_that_shows_in_the_middle_of_a_push_stops_what_comes_after_it() {
     change_layer(&mut bytes, 3);
     fs::write(site.place.path("B"), &bytes).unwrap();
     let told = site.refused(&["verify", "B"]);
-    let affected: Vec<&str> = told.lines().filter(|line| line.contains(" image ")).collect();
+    let affected: Vec<&str> = told
+        .lines()
+        .filter(|line| line.contains(" image "))
+        .collect();
     assert_eq!(affected, ["  image quay.io/example/app-3:v1"], "{told}");
-    assert!(told.ends_with("\ncopy it again from where it was packed"), "{told}");
+    assert!(
+        told.ends_with("\ncopy it again from where it was packed"),
+        "{told}"
+    );
     let registry = own_registry();
     let push = ["push", "B", "--to", &registry.address, "--jobs", "1"];
     let report = site.place.json(3, &push);
     let later = &report["items"][4];
-    assert!(later["reason"].as_str().unwrap().contains("--allow-partial sends what is whole"), "{report}");
+    assert!(
+        later["reason"]
+            .as_str()
+            .unwrap()
+            .contains("--allow-partial sends what is whole"),
+        "{report}"
+    );
     // one that is under way by then may stop before its tag
     let sent = tags(&registry.address);
-    assert!(sent.iter().all(|number| *number < 3), "nothing after the damage: {sent:?}");
-    site.place.json(3, &[&push[..], &["--allow-partial"]].concat());
+    assert!(
+        sent.iter().all(|number| *number < 3),
+        "nothing after the damage: {sent:?}"
+    );
+    site.place
+        .json(3, &[&push[..], &["--allow-partial"]].concat());
     assert_eq!(tags(&registry.address), [0, 1, 2, 4, 5]);
 }
 
@@ -178,13 +231,21 @@ fn a_volume_that_a_bundle_does_not_have_is_wrong_use() {
     let site = three_discs();
     let like: Vec<&str> = DISCS.iter().flat_map(|disc| ["--like", *disc]).collect();
     let beyond = |number: &'static str| {
-        let report = site.place.json(2, &[&["pack"], &like[..], &["--only-volume", number]].concat());
-        assert_eq!(message(&report), format!("1 has 3 volumes; there is no volume {number}"));
+        let report = site.place.json(
+            2,
+            &[&["pack"], &like[..], &["--only-volume", number]].concat(),
+        );
+        assert_eq!(
+            message(&report),
+            format!("1 has 3 volumes; there is no volume {number}")
+        );
     };
     beyond("7");
     beyond("4");
     // without checksums the bundle's own length says so
-    DISCS.iter().for_each(|disc| fs::remove_file(site.place.path(disc).join("V.sha256sums")).unwrap());
+    DISCS
+        .iter()
+        .for_each(|disc| fs::remove_file(site.place.path(disc).join("V.sha256sums")).unwrap());
     beyond("7");
 }
 
@@ -196,7 +257,11 @@ fn files_that_end_in_a_number_by_chance_stay_where_a_bundle_is_packed() {
     site.place.json(0, &["verify", "V"]);
     let report = site.pack("V", &["--volume-size", "40k"]);
     let removed = report["bundle"]["removed"].as_array().unwrap();
-    assert_eq!(removed.len(), long - report["bundle"]["files"].as_array().unwrap().len(), "{report}");
+    assert_eq!(
+        removed.len(),
+        long - report["bundle"]["files"].as_array().unwrap().len(),
+        "{report}"
+    );
     assert_eq!(removed.last().unwrap(), &format!("V.{long:04}"));
     site.place.json(0, &["verify", "V"]);
     assert_eq!(site.place.read("V.0131"), "the log of day 131");

@@ -13,7 +13,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 fn joined(volumes: &[PathBuf]) -> Vec<u8> {
-    volumes.iter().flat_map(|path| fs::read(path).unwrap()).collect()
+    volumes
+        .iter()
+        .flat_map(|path| fs::read(path).unwrap())
+        .collect()
 }
 
 #[test]
@@ -32,21 +35,38 @@ fn volumes_are_the_bundle_cut_at_frames() {
     assert_eq!(split["bundle"]["beside"], json!(["V.sha256sums"]));
     // tools that people have
     site.sh("cat V.0* | cmp - B.tar.zst");
-    assert_eq!(site.sh("sha256sum -c V.sha256sums"), "V.0001: OK\nV.0002: OK\n");
+    assert_eq!(
+        site.sh("sha256sum -c V.sha256sums"),
+        "V.0001: OK\nV.0002: OK\n"
+    );
     site.sh("zstd -tq V.0001 && zstd -tq V.0002");
     let listed = site.sh("cat V.0* | tar --zstd -t");
     assert!(listed.contains("landfall-contents.json"), "{listed}");
     for name in ["V", "V.0001", "V.0002", "./V", "./V.0002"] {
         let verified = site.place.json(0, &["verify", name]);
-        assert_eq!(verified["bundle"]["digest"], whole["bundle"]["digest"], "{name}");
+        assert_eq!(
+            verified["bundle"]["digest"], whole["bundle"]["digest"],
+            "{name}"
+        );
         let listed = site.place.json(0, &["ls", name]);
-        assert_eq!(listed["bundle"]["bytes"], whole["bundle"]["bytes"], "{name}");
+        assert_eq!(
+            listed["bundle"]["bytes"], whole["bundle"]["bytes"],
+            "{name}"
+        );
     }
-    site.place.ok(&["export", "files", "--bundle", "V", "-o", "out"]);
+    site.place
+        .ok(&["export", "files", "--bundle", "V", "-o", "out"]);
     for (name, bytes) in &site.files {
-        assert!(fs::read(site.place.path("out/files.example").join(name)).unwrap() == *bytes, "{name}");
+        assert!(
+            fs::read(site.place.path("out/files.example").join(name)).unwrap() == *bytes,
+            "{name}"
+        );
     }
-    let left: Vec<_> = site.names().into_iter().filter(|name| name.contains("partial")).collect();
+    let left: Vec<_> = site
+        .names()
+        .into_iter()
+        .filter(|name| name.contains("partial"))
+        .collect();
     assert_eq!(left, Vec::<String>::new());
     // where there is a file of this name, it is meant
     fs::write(site.place.path("V"), "no bundle").unwrap();
@@ -83,7 +103,12 @@ fn volumes_that_are_missing_or_damaged_are_all_named() {
     let volumes = site.split("V", "20k");
     assert!(volumes.len() > 8, "{}", volumes.len());
     let good: Vec<Vec<u8>> = volumes.iter().map(|path| fs::read(path).unwrap()).collect();
-    let restore = || volumes.iter().zip(&good).for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+    let restore = || {
+        volumes
+            .iter()
+            .zip(&good)
+            .for_each(|(path, bytes)| fs::write(path, bytes).unwrap())
+    };
     let last = volumes.len();
     let called = |number: usize| format!("V.{number:04}");
 
@@ -96,14 +121,25 @@ fn volumes_that_are_missing_or_damaged_are_all_named() {
             &["ls", "V"],
             &["push", "V", "--to", "127.0.0.1:1"],
             &["serve", "V", "--listen", "127.0.0.1:0"],
-            &["rewrite", "landfall.lock", "--bundle", "V", "--to", "127.0.0.1:1"],
+            &[
+                "rewrite",
+                "landfall.lock",
+                "--bundle",
+                "V",
+                "--to",
+                "127.0.0.1:1",
+            ],
             &["export", "files", "--bundle", "V.0002", "-o", "out"],
         ];
         for verb in verbs {
             let said = site.refused(verb);
             for number in 1..=last {
                 let missing = number == lost || number == 5;
-                assert_eq!(said.contains(&called(number)), missing, "{verb:?} {number}: {said}");
+                assert_eq!(
+                    said.contains(&called(number)),
+                    missing,
+                    "{verb:?} {number}: {said}"
+                );
             }
         }
         restore();
@@ -113,9 +149,15 @@ fn volumes_that_are_missing_or_damaged_are_all_named() {
     let other = Site::of(5000, &[9_000, 7_000, 300]);
     let foreign = other.split("V", "20k");
     let damage: [(&str, &dyn Fn(usize)); 4] = [
-        ("truncated", &|n| fs::write(&volumes[n - 1], &good[n - 1][..good[n - 1].len() / 2]).unwrap()),
-        ("longer", &|n| fs::write(&volumes[n - 1], [&good[n - 1][..], b"x"].concat()).unwrap()),
-        ("foreign", &|n| fs::write(&volumes[n - 1], fs::read(&foreign[n - 1]).unwrap()).unwrap()),
+        ("truncated", &|n| {
+            fs::write(&volumes[n - 1], &good[n - 1][..good[n - 1].len() / 2]).unwrap()
+        }),
+        ("longer", &|n| {
+            fs::write(&volumes[n - 1], [&good[n - 1][..], b"x"].concat()).unwrap()
+        }),
+        ("foreign", &|n| {
+            fs::write(&volumes[n - 1], fs::read(&foreign[n - 1]).unwrap()).unwrap()
+        }),
         ("flipped", &|n| {
             let mut bytes = good[n - 1].clone();
             let middle = bytes.len() / 2;
@@ -130,7 +172,11 @@ fn volumes_that_are_missing_or_damaged_are_all_named() {
             let said = site.refused(&["verify", "V"]);
             for number in 1..=last {
                 let bad = number == first || number == second;
-                assert_eq!(said.contains(&called(number)), bad, "{what} {first} {second} {number}: {said}");
+                assert_eq!(
+                    said.contains(&called(number)),
+                    bad,
+                    "{what} {first} {second} {number}: {said}"
+                );
             }
             restore();
         }
@@ -139,7 +185,10 @@ fn volumes_that_are_missing_or_damaged_are_all_named() {
     fs::remove_file(&volumes[1]).unwrap();
     fs::write(&volumes[5], b"").unwrap();
     let said = site.refused(&["verify", "V"]);
-    assert!(said.contains("V.0002: it is missing") && said.contains("V.0006: "), "{said}");
+    assert!(
+        said.contains("V.0002: it is missing") && said.contains("V.0006: "),
+        "{said}"
+    );
     restore();
     // without the checksums a flipped bit is still found where it is
     fs::remove_file(site.place.path("V.sha256sums")).unwrap();
@@ -162,7 +211,13 @@ fn volumes_that_are_missing_or_damaged_are_all_named() {
     // what follows the last one is not taken
     fs::copy(&volumes[0], site.place.path(called(last + 1))).unwrap();
     let said = site.refused(&["verify", "V"]);
-    assert!(said.contains(&format!("{} and what follows do not belong to it", called(last + 1))), "{said}");
+    assert!(
+        said.contains(&format!(
+            "{} and what follows do not belong to it",
+            called(last + 1)
+        )),
+        "{said}"
+    );
 }
 
 #[test]
@@ -176,7 +231,10 @@ fn every_damaged_volume_of_one_large_blob_is_named() {
         fs::write(path, bytes).unwrap();
     }
     let said = site.refused(&["verify", "V"]);
-    assert!(said.contains("(in V.0001)") && said.contains("(in V.0002)"), "{said}");
+    assert!(
+        said.contains("(in V.0001)") && said.contains("(in V.0002)"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -188,8 +246,10 @@ fn three_hundred_volumes() {
     assert!(volumes.len() >= 300, "{}", volumes.len());
     assert!(joined(&volumes) == fs::read(site.place.path("B")).unwrap());
     // with few files open at a time
-    let verified =
-        site.sh(&format!("ulimit -n 60; {} verify V --output json", env!("CARGO_BIN_EXE_landfall")));
+    let verified = site.sh(&format!(
+        "ulimit -n 60; {} verify V --output json",
+        env!("CARGO_BIN_EXE_landfall")
+    ));
     let verified: Value = serde_json::from_str(&verified).unwrap();
     assert_eq!(verified["bundle"]["digest"], whole["bundle"]["digest"]);
     fs::remove_file(&volumes[122]).unwrap();
@@ -203,37 +263,71 @@ fn too_small_a_size_is_refused_with_the_one_that_fits() {
     let site = Site::small();
     let before = site.names();
     let smallest = |size: &str| {
-        let report = site.place.json(2, &["pack", "-o", "V", "--volume-size", size]);
+        let report = site
+            .place
+            .json(2, &["pack", "-o", "V", "--volume-size", size]);
         let said = report["error"]["message"].as_str().unwrap().to_owned();
         assert_eq!(site.names(), before, "{said}");
-        said.rsplit("--volume-size ").next().unwrap().parse::<u64>().unwrap()
+        said.rsplit("--volume-size ")
+            .next()
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
     };
     // too small for the longest frame; then known from the beginning
     let longest = smallest("600");
     assert_eq!((smallest("1"), smallest("5000")), (longest, longest));
     assert_eq!(smallest(&(longest - 1).to_string()), longest);
     let volumes = site.split("V", &longest.to_string());
-    assert!(!volumes.is_empty() && volumes.iter().all(|path| path.metadata().unwrap().len() <= longest));
+    assert!(
+        !volumes.is_empty()
+            && volumes
+                .iter()
+                .all(|path| path.metadata().unwrap().len() <= longest)
+    );
     site.place.json(0, &["verify", "V"]);
     for bad in ["0", "cd", "4Q"] {
-        site.place.landfall().args(["pack", "-o", "V", "--volume-size", bad]).assert().code(2);
+        site.place
+            .landfall()
+            .args(["pack", "-o", "V", "--volume-size", bad])
+            .assert()
+            .code(2);
     }
 }
 
 #[test]
 fn more_than_999_volumes_are_refused() {
     let site = Site::wide(1100, 130_000);
-    let report = site.place.json(2, &["pack", "-o", "V", "--volume-size", "140000"]);
+    let report = site
+        .place
+        .json(2, &["pack", "-o", "V", "--volume-size", "140000"]);
     let said = report["error"]["message"].as_str().unwrap();
-    let smallest: u64 = said.rsplit("--volume-size ").next().unwrap().parse().unwrap();
+    let smallest: u64 = said
+        .rsplit("--volume-size ")
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
     assert!(said.contains("999") && smallest > 140_000, "{said}");
     assert!(site.volumes("V").is_empty());
     let volumes = site.split("V", &smallest.to_string());
     assert!((500..=999).contains(&volumes.len()), "{}", volumes.len());
     site.place.json(0, &["verify", "V"]);
-    let refused = site.place.json(2, &["pack", "-o", "W", "--volume-size", &(smallest - 1).to_string()]);
+    let refused = site.place.json(
+        2,
+        &[
+            "pack",
+            "-o",
+            "W",
+            "--volume-size",
+            &(smallest - 1).to_string(),
+        ],
+    );
     assert!(
-        refused["error"]["message"].as_str().unwrap().ends_with(&format!("--volume-size {smallest}")),
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .ends_with(&format!("--volume-size {smallest}")),
         "{refused}"
     );
 }
@@ -246,14 +340,23 @@ fn a_shorter_set_leaves_nothing_of_a_longer_one() {
     site.place.write("V.partial", "");
     site.place.write("V.partial.0001", "left over");
     site.place.write("V.partial.0700", "left over");
-    site.place.write("V.sha256sums.sig", "a signature over other checksums");
+    site.place
+        .write("V.sha256sums.sig", "a signature over other checksums");
     let volumes = site.split("V", "40k");
     assert!(volumes.len() < long && !site.names().contains(&format!("V.{long:04}")));
     site.place.json(0, &["verify", "V"]);
     assert_eq!(site.sh("sha256sum -c --quiet V.sha256sums"), "");
-    let expected: BTreeSet<String> = (1..=volumes.len()).map(|number| format!("V.{number:04}")).collect();
-    let mine = site.names().into_iter().filter(|name| name.starts_with("V."));
-    assert_eq!(mine.collect::<BTreeSet<_>>(), &expected | &BTreeSet::from(["V.sha256sums".into()]));
+    let expected: BTreeSet<String> = (1..=volumes.len())
+        .map(|number| format!("V.{number:04}"))
+        .collect();
+    let mine = site
+        .names()
+        .into_iter()
+        .filter(|name| name.starts_with("V."));
+    assert_eq!(
+        mine.collect::<BTreeSet<_>>(),
+        &expected | &BTreeSet::from(["V.sha256sums".into()])
+    );
 
     // a kill between the names: nothing that is there looks whole, and another run mends it
     fs::rename(&volumes[0], site.place.path("V.partial.0001")).unwrap();
@@ -265,10 +368,14 @@ fn a_shorter_set_leaves_nothing_of_a_longer_one() {
 
     // an unsound store leaves what was there
     let (_, bytes) = &site.files[1];
-    let blob = site.place.path("home/.cache/landfall/store").join(Digest::sha256(bytes).layout_path());
+    let blob = site
+        .place
+        .path("home/.cache/landfall/store")
+        .join(Digest::sha256(bytes).layout_path());
     fs::write(&blob, vec![b'x'; bytes.len()]).unwrap();
     let before = joined(&site.volumes("V"));
-    site.place.json(3, &["pack", "-o", "V", "--volume-size", "18k"]);
+    site.place
+        .json(3, &["pack", "-o", "V", "--volume-size", "18k"]);
     assert!(joined(&site.volumes("V")) == before);
     assert!(!site.names().iter().any(|name| name.contains("partial")));
 }
@@ -292,12 +399,22 @@ fn a_kill_at_any_moment_is_mended_by_another_run() {
             if round % 2 == 0 { "110k" } else { "60k" },
         ]);
         let mut child = pack.spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(3 + 34 * (round as u64 % 6)));
+        std::thread::sleep(std::time::Duration::from_millis(
+            3 + 34 * (round as u64 % 6),
+        ));
         let _ = child.kill();
         child.wait().unwrap();
         // what is there is a whole bundle, or is known not to be one
-        let verified = site.place.command().args(["verify", "V", "--progress", "none"]).output().unwrap();
-        assert!([0, 4].contains(&verified.status.code().unwrap()), "{verified:?}");
+        let verified = site
+            .place
+            .command()
+            .args(["verify", "V", "--progress", "none"])
+            .output()
+            .unwrap();
+        assert!(
+            [0, 4].contains(&verified.status.code().unwrap()),
+            "{verified:?}"
+        );
         let volumes = site.split("V", "60k");
         assert!(joined(&volumes) == expected, "round {round}");
         assert!(!site.names().iter().any(|name| name.contains("partial")));
@@ -317,13 +434,19 @@ fn any_volume_is_rebuilt_from_the_others_and_the_store() {
         site.pack("S", &["--volume-size", "20k", "--sign", "key"]);
         sets.push("S");
     }
-    fs::rename(site.place.path("landfall.lock"), site.place.path("the.lock")).unwrap();
+    fs::rename(
+        site.place.path("landfall.lock"),
+        site.place.path("the.lock"),
+    )
+    .unwrap();
     let index: BTreeSet<usize> = {
         // volumes that hold a part of the index are those without which it is not found
         let bytes: Vec<Vec<u8>> = volumes.iter().map(|path| fs::read(path).unwrap()).collect();
         let name = b"landfall-contents.json";
-        let begins =
-            bytes.iter().rposition(|bytes| bytes.windows(name.len()).any(|part| part == name)).unwrap();
+        let begins = bytes
+            .iter()
+            .rposition(|bytes| bytes.windows(name.len()).any(|part| part == name))
+            .unwrap();
         (begins + 1..=last).collect()
     };
     let (mut rebuilt, mut refused, mut needed) = (0, 0, BTreeSet::new());
@@ -364,8 +487,14 @@ fn any_volume_is_rebuilt_from_the_others_and_the_store() {
         }
         site.place.json(0, &["verify", set]);
     }
-    assert!(needed.len() == sets.len(), "one volume of each holds the lock: {needed:?}");
-    assert!(rebuilt > last && refused >= 2, "{rebuilt} rebuilt, {refused} refused");
+    assert!(
+        needed.len() == sets.len(),
+        "one volume of each holds the lock: {needed:?}"
+    );
+    assert!(
+        rebuilt > last && refused >= 2,
+        "{rebuilt} rebuilt, {refused} refused"
+    );
 }
 
 #[test]
@@ -381,32 +510,66 @@ fn a_volume_that_cannot_be_rebuilt_is_left_and_the_reason_told() {
     // another one is missing too
     fs::remove_file(&volumes[5]).unwrap();
     let said = site.refused(&like("3"));
-    assert!(said.contains("cannot rebuild V.0003") && said.contains("V.0006"), "{said}");
+    assert!(
+        said.contains("cannot rebuild V.0003") && said.contains("V.0006"),
+        "{said}"
+    );
     site.place.ok(&like("6"));
     // a number that the bundle does not have
     let beyond = (volumes.len() + 1).to_string();
-    let report = site.place.json(2, &["pack", "--like", "V", "--only-volume", &beyond]);
+    let report = site
+        .place
+        .json(2, &["pack", "--like", "V", "--only-volume", &beyond]);
     let said = report["error"]["message"].as_str().unwrap();
-    assert_eq!(said, format!("V has {} volumes; there is no volume {beyond}", volumes.len()));
+    assert_eq!(
+        said,
+        format!(
+            "V has {} volumes; there is no volume {beyond}",
+            volumes.len()
+        )
+    );
     // one beside it is not whole
     let whole = fs::read(&volumes[1]).unwrap();
     fs::write(&volumes[1], &whole[..whole.len() - 7]).unwrap();
     let said = site.refused(&like("3"));
-    assert!(said.contains("V.0003") && fs::read(&volumes[2]).unwrap() == good, "{said}");
+    assert!(
+        said.contains("V.0003") && fs::read(&volumes[2]).unwrap() == good,
+        "{said}"
+    );
     fs::write(&volumes[1], whole).unwrap();
     // the store has lost what is in it
-    let held: Vec<_> =
-        site.files.iter().filter(|(_, bytes)| good.windows(64).any(|part| part == &bytes[..64])).collect();
+    let held: Vec<_> = site
+        .files
+        .iter()
+        .filter(|(_, bytes)| good.windows(64).any(|part| part == &bytes[..64]))
+        .collect();
     assert!(!held.is_empty());
     for (_, bytes) in held {
-        let path = site.place.path("home/.cache/landfall/store").join(Digest::sha256(bytes).layout_path());
+        let path = site
+            .place
+            .path("home/.cache/landfall/store")
+            .join(Digest::sha256(bytes).layout_path());
         fs::remove_file(path).unwrap();
     }
     let report = site.place.json(1, &like("3"));
-    assert!(report["error"]["message"].as_str().unwrap().contains("landfall pull"), "{report}");
+    assert!(
+        report["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("landfall pull"),
+        "{report}"
+    );
     assert!(fs::read(&volumes[2]).unwrap() == good);
-    site.place.landfall().args(["pack", "--like", "V"]).assert().code(2);
-    site.place.landfall().args(["pack", "--only-volume", "3", "-o", "V"]).assert().code(2);
+    site.place
+        .landfall()
+        .args(["pack", "--like", "V"])
+        .assert()
+        .code(2);
+    site.place
+        .landfall()
+        .args(["pack", "--only-volume", "3", "-o", "V"])
+        .assert()
+        .code(2);
 }
 
 #[test]
@@ -417,7 +580,9 @@ fn the_program_goes_beside_and_changes_no_digest() {
     let site = Site::small();
     let bare = site.pack("A", &[]);
     assert!(!site.names().contains("A.sha256sums"));
-    let tool = site.place.write("tools/other-arch", "#!/bin/sh\necho it runs\n");
+    let tool = site
+        .place
+        .write("tools/other-arch", "#!/bin/sh\necho it runs\n");
     let tool = format!("--include-self={}", tool.display());
     for (name, more) in [("B", &[][..]), ("V", &["--volume-size", "40k"])] {
         let report = site.pack(name, &[&["--include-self", &tool], more].concat());
@@ -429,17 +594,30 @@ fn the_program_goes_beside_and_changes_no_digest() {
             json!(["landfall", "other-arch", documents[0], documents[1], sums])
         );
         let listed = site.sh(&format!("sha256sum -c {sums}"));
-        assert!(listed.contains("landfall: OK") && listed.contains("other-arch: OK"), "{listed}");
-        assert!(listed.contains(&format!("{name}: OK")) || listed.contains("V.0001: OK"), "{listed}");
+        assert!(
+            listed.contains("landfall: OK") && listed.contains("other-arch: OK"),
+            "{listed}"
+        );
+        assert!(
+            listed.contains(&format!("{name}: OK")) || listed.contains("V.0001: OK"),
+            "{listed}"
+        );
         assert_eq!(site.sh("./other-arch"), "it runs\n");
         let version = run(Command::new(env!("CARGO_BIN_EXE_landfall")).arg("--version"));
-        assert_eq!(run(Command::new(site.place.path("landfall")).arg("--version")), version);
+        assert_eq!(
+            run(Command::new(site.place.path("landfall")).arg("--version")),
+            version
+        );
         site.place.json(0, &["verify", name]);
     }
     // packed without it, the checksums of the bundle before would be wrong
     fs::write(site.place.path("B.sha256sums.sig"), "a signature").unwrap();
     site.pack("B", &["--level", "9"]);
-    assert!(!site.names().iter().any(|name| name.starts_with("B.")), "{:?}", site.names());
+    assert!(
+        !site.names().iter().any(|name| name.starts_with("B.")),
+        "{:?}",
+        site.names()
+    );
 
     let before = site.names();
     for (path, why) in [
@@ -449,11 +627,25 @@ fn the_program_goes_beside_and_changes_no_digest() {
     ] {
         let args = ["pack", "-o", "C", path];
         let report = site.place.json(2, &args);
-        assert!(report["error"]["message"].as_str().unwrap().contains(why), "{report}");
+        assert!(
+            report["error"]["message"].as_str().unwrap().contains(why),
+            "{report}"
+        );
     }
     let twice = site.place.json(2, &["pack", "-o", "C", &tool, &tool]);
-    assert!(twice["error"]["message"].as_str().unwrap().contains("taken"), "{twice}");
-    let own = site.place.json(2, &["pack", "-o", "tools/other-arch", &tool]);
-    assert!(own["error"]["message"].as_str().unwrap().contains("taken"), "{own}");
+    assert!(
+        twice["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("taken"),
+        "{twice}"
+    );
+    let own = site
+        .place
+        .json(2, &["pack", "-o", "tools/other-arch", &tool]);
+    assert!(
+        own["error"]["message"].as_str().unwrap().contains("taken"),
+        "{own}"
+    );
     assert_eq!(site.names(), before);
 }

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-/// A store and the lock of what is in it: an image of three layers, and files that shrink and do not.
+/// A store and the lock of what is in it: an image of three layers, and files that shrink and do
+/// not.
 pub(super) struct Site {
     pub(super) place: Place,
     pub(super) files: Vec<(String, Vec<u8>)>,
@@ -41,28 +42,41 @@ impl Site {
             OCI_CONFIG,
             br#"{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]}}"#,
         );
-        let manifest =
-            json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": layers});
+        let manifest = json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": layers});
         let top = read(&images.blob(OCI_MANIFEST, manifest.to_string().as_bytes()));
         let mut blobs: Vec<Descriptor> = layers.iter().chain([&config]).map(read).collect();
         blobs.sort();
-        let image = Image { blobs, ..Image::new("quay.io/example/app:v1".parse().unwrap(), top) };
-        let mut lock = Lock { version: 1, images: vec![image], ..Lock::default() };
+        let image = Image {
+            blobs,
+            ..Image::new("quay.io/example/app:v1".parse().unwrap(), top)
+        };
+        let mut lock = Lock {
+            version: 1,
+            images: vec![image],
+            ..Lock::default()
+        };
         let mut contents = Vec::new();
         for number in seed..seed + 40 {
             let (name, bytes) = if number % 4 == 0 {
-                (format!("plain-{number:04}"), format!("{number} is a number. ").repeat(900).into_bytes())
+                (
+                    format!("plain-{number:04}"),
+                    format!("{number} is a number. ").repeat(900).into_bytes(),
+                )
             } else {
                 (format!("dense-{number:04}.tgz"), noise(number, 6_000))
             };
             let url = format!("https://files.example/{name}");
             images.blob("application/octet-stream", &bytes);
-            lock.files.push(File::new(url, Digest::sha256(&bytes), bytes.len() as u64));
+            lock.files
+                .push(File::new(url, Digest::sha256(&bytes), bytes.len() as u64));
             contents.push((name, bytes));
         }
         lock.files.sort_by(|a, b| a.name.cmp(&b.name));
         place.write("landfall.lock", lock.to_text());
-        Site { place, files: contents }
+        Site {
+            place,
+            files: contents,
+        }
     }
 
     /// With so many images, `quay.io/example/app-0:v1` and so on, each with a layer of this size.
@@ -76,14 +90,23 @@ impl Site {
                 r#"{{"os":"linux","architecture":"amd64","number":{number},"rootfs":{{"type":"layers","diff_ids":[]}}}}"#
             );
             let config = images.blob(OCI_CONFIG, config.as_bytes());
-            let manifest =
-                json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": [layer]});
+            let manifest = json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": [layer]});
             let top = read(&images.blob(OCI_MANIFEST, manifest.to_string().as_bytes()));
             let mut blobs = vec![read(&layer), read(&config)];
             blobs.sort();
-            Image { blobs, ..Image::new(format!("quay.io/example/app-{number}:v1").parse().unwrap(), top) }
+            Image {
+                blobs,
+                ..Image::new(
+                    format!("quay.io/example/app-{number}:v1").parse().unwrap(),
+                    top,
+                )
+            }
         };
-        let lock = Lock { version: 1, images: (0..count).map(image).collect(), ..Lock::default() };
+        let lock = Lock {
+            version: 1,
+            images: (0..count).map(image).collect(),
+            ..Lock::default()
+        };
         site.place.write("landfall.lock", lock.to_text());
         site
     }
@@ -108,7 +131,9 @@ impl Site {
 
     pub(super) fn names(&self) -> BTreeSet<String> {
         let entries = fs::read_dir(self.place.dir()).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
     }
 
     /// What a refusal says.

@@ -1,4 +1,5 @@
-//! Accounts and tokens: whose refusal is whose, where a secret goes, and helpers that are not there.
+//! Accounts and tokens: whose refusal is whose, where a secret goes, and helpers that are not
+//! there.
 
 use super::{manifest, reasons};
 use crate::support::gate::Gate;
@@ -16,7 +17,11 @@ fn basic(account: &str) -> String {
 }
 
 fn challenge(challenge: &str) -> Turn {
-    Turn::Answer(401, vec![("WWW-Authenticate".into(), challenge.into())], String::new())
+    Turn::Answer(
+        401,
+        vec![("WWW-Authenticate".into(), challenge.into())],
+        String::new(),
+    )
 }
 
 fn docker_config(place: &Place, config: &Value) {
@@ -39,23 +44,33 @@ pub(super) fn registry_with(place: &Place, names: &[String]) -> Server {
 }
 
 pub(super) fn images_of(place: &Place, host: &str, names: &[String]) {
-    let lines: String = names.iter().map(|name| format!("- {host}/{name}:v1\n")).collect();
+    let lines: String = names
+        .iter()
+        .map(|name| format!("- {host}/{name}:v1\n"))
+        .collect();
     manifest(place, &format!("images:\n{lines}"));
 }
 
 pub(super) fn lock(place: &Place, exit: i32, host: &str) -> Value {
     let _ = std::fs::remove_file(place.path("landfall.lock"));
-    place.json(exit, &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host])
+    place.json(
+        exit,
+        &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host],
+    )
 }
 
-/// `registry` behind a realm at the front's own address: `token` answers there, and who has the token passes.
+/// `registry` behind a realm at the front's own address: `token` answers there, and who has the
+/// token passes.
 pub(super) fn behind_realm(
     registry: &Server,
     token: impl Fn(&Asked) -> Turn + Send + Sync + Clone + 'static,
 ) -> Middle {
     Middle::new(&registry.address, move |asked| {
         let realm = |asked: &Asked| {
-            format!("Bearer realm=\"http://{}/token\",service=\"r\"", asked.header("host").unwrap())
+            format!(
+                "Bearer realm=\"http://{}/token\",service=\"r\"",
+                asked.header("host").unwrap()
+            )
         };
         if asked.target.starts_with("/token") {
             let token = token.clone();
@@ -70,7 +85,11 @@ pub(super) fn behind_realm(
 }
 
 fn good_token() -> Turn {
-    Turn::Answer(200, Vec::new(), r#"{"access_token":"good","expires_in":300}"#.into())
+    Turn::Answer(
+        200,
+        Vec::new(),
+        r#"{"access_token":"good","expires_in":300}"#.into(),
+    )
 }
 
 #[test]
@@ -85,7 +104,9 @@ fn an_identity_token_is_exchanged_at_the_realm_and_its_refusal_is_final() {
     let seen = forms.clone();
     let front = behind_realm(&registry, move |asked| {
         let form = String::from_utf8(asked.body.clone()).unwrap();
-        seen.lock().unwrap().push(format!("{} {form}", asked.method));
+        seen.lock()
+            .unwrap()
+            .push(format!("{} {form}", asked.method));
         match form.contains("refresh_token=fresh%2Btoken") {
             true => good_token(),
             // RFC 6749, 5.2
@@ -94,14 +115,27 @@ fn an_identity_token_is_exchanged_at_the_realm_and_its_refusal_is_final() {
     });
     let host = &front.address;
     images_of(&place, host, &names);
-    docker_config(&place, &json!({"auths": {host: {"identitytoken": "fresh+token"}}}));
+    docker_config(
+        &place,
+        &json!({"auths": {host: {"identitytoken": "fresh+token"}}}),
+    );
     lock(&place, 0, host);
     place.json(0, &["pull", "--store", "s", "--plain-http", host]);
     let asked = std::mem::take(&mut *forms.lock().unwrap());
-    assert_eq!(asked.len(), 2 * names.len(), "one a repository and process: {asked:?}");
+    assert_eq!(
+        asked.len(),
+        2 * names.len(),
+        "one a repository and process: {asked:?}"
+    );
     for form in asked {
-        assert!(form.starts_with("POST grant_type=refresh_token&refresh_token=fresh%2Btoken&"), "{form}");
-        assert!(form.contains("&scope=repository%3Aapp") && form.contains("&service=r"), "{form}");
+        assert!(
+            form.starts_with("POST grant_type=refresh_token&refresh_token=fresh%2Btoken&"),
+            "{form}"
+        );
+        assert!(
+            form.contains("&scope=repository%3Aapp") && form.contains("&service=r"),
+            "{form}"
+        );
     }
     // as a helper gives it
     let helper = place.write(
@@ -110,15 +144,37 @@ fn an_identity_token_is_exchanged_at_the_realm_and_its_refusal_is_final() {
     );
     std::fs::set_permissions(&helper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     docker_config(&place, &json!({"credHelpers": {host: "idtest"}}));
-    let path = format!("{}:{}", place.path("bin").display(), std::env::var("PATH").unwrap());
+    let path = format!(
+        "{}:{}",
+        place.path("bin").display(),
+        std::env::var("PATH").unwrap()
+    );
     let _ = std::fs::remove_file(place.path("landfall.lock"));
     let mut command = place.command();
-    command.args(["lock", "-f", "m.yaml", "--store", "s2", "--plain-http", host, "--output", "json"]);
+    command.args([
+        "lock",
+        "-f",
+        "m.yaml",
+        "--store",
+        "s2",
+        "--plain-http",
+        host,
+        "--output",
+        "json",
+    ]);
     let output = command.env("PATH", path).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     for why in reasons(&report) {
-        assert!(why.contains("identity token from docker-credential-idtest was refused"), "{why}");
+        assert!(
+            why.contains("identity token from docker-credential-idtest was refused"),
+            "{why}"
+        );
         assert!(!why.contains("stale"), "{why}");
     }
     assert_eq!(forms.lock().unwrap().len(), 1, "{forms:?}");
@@ -146,7 +202,10 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
             assert!(thief.asked().is_empty(), "{status}: {:?}", thief.asked());
             let other = why.contains("redirects to another host") && why.contains(&thief.address);
             // POST is not sent on by the older three
-            assert!(other || why.contains(&format!("answered {status}")), "{status}: {why}");
+            assert!(
+                other || why.contains(&format!("answered {status}")),
+                "{status}: {why}"
+            );
         }
     }
     // without a secret there is nothing to lose, and at its own host a realm may move
@@ -157,13 +216,29 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
     docker_config(&place, &json!({}));
     images_of(&place, &open.address, &names);
     lock(&place, 0, &open.address);
-    assert!(thief.asked().iter().all(|asked| asked.header("authorization").is_none()));
-    let front = behind_realm(&registry, |asked| match asked.target.starts_with("/token/new") {
-        true if String::from_utf8_lossy(&asked.body).contains("refresh_token=secret") => good_token(),
-        true => Turn::status(401),
-        false => Turn::Answer(307, vec![("Location".into(), "/token/new".into())], String::new()),
+    assert!(
+        thief
+            .asked()
+            .iter()
+            .all(|asked| asked.header("authorization").is_none())
+    );
+    let front = behind_realm(&registry, |asked| {
+        match asked.target.starts_with("/token/new") {
+            true if String::from_utf8_lossy(&asked.body).contains("refresh_token=secret") => {
+                good_token()
+            }
+            true => Turn::status(401),
+            false => Turn::Answer(
+                307,
+                vec![("Location".into(), "/token/new".into())],
+                String::new(),
+            ),
+        }
     });
-    docker_config(&place, &json!({"auths": {&front.address: {"identitytoken": "secret"}}}));
+    docker_config(
+        &place,
+        &json!({"auths": {&front.address: {"identitytoken": "secret"}}}),
+    );
     images_of(&place, &front.address, &names);
     lock(&place, 0, &front.address);
 }
@@ -174,12 +249,15 @@ fn a_stale_account_of_a_namespace_fails_that_namespace_alone() {
         return;
     }
     let place = Place::new();
-    let names: Vec<String> =
-        (0..12).map(|n| format!("{}/app{n}", if n % 4 == 1 { "stale" } else { "fine" })).collect();
+    let names: Vec<String> = (0..12)
+        .map(|n| format!("{}/app{n}", if n % 4 == 1 { "stale" } else { "fine" }))
+        .collect();
     let registry = registry_with(&place, &names);
-    let by_basic = Middle::new(&registry.address, |asked| match asked.header("authorization") {
-        Some(header) if header == basic("good:pw") => Turn::Pass,
-        _ => challenge("Basic realm=\"r\""),
+    let by_basic = Middle::new(&registry.address, |asked| {
+        match asked.header("authorization") {
+            Some(header) if header == basic("good:pw") => Turn::Pass,
+            _ => challenge("Basic realm=\"r\""),
+        }
     });
     let by_token = behind_realm(&registry, |asked| match asked.header("authorization") {
         Some(header) if header == basic("good:pw") => good_token(),
@@ -188,20 +266,31 @@ fn a_stale_account_of_a_namespace_fails_that_namespace_alone() {
     for front in [by_basic, by_token] {
         let host = &front.address;
         let stale = format!("{host}/stale");
-        docker_config(&place, &json!({"auths": {host: auth("good:pw"), stale: auth("old:pw")}}));
+        docker_config(
+            &place,
+            &json!({"auths": {host: auth("good:pw"), stale: auth("old:pw")}}),
+        );
         images_of(&place, host, &names);
         let report = lock(&place, 3, host);
         for item in report["items"].as_array().unwrap() {
             let why = item["reason"].as_str().unwrap_or_default();
             match item["name"].as_str().unwrap().contains("/stale/") {
-                true => assert!(why.contains("account 'old'") && why.contains("was refused"), "{why}"),
+                true => assert!(
+                    why.contains("account 'old'") && why.contains("was refused"),
+                    "{why}"
+                ),
                 false => assert_eq!(item["status"], "done", "{why}"),
             }
         }
         let tried = front.asked();
-        let tried =
-            tried.iter().filter(|asked| asked.header("authorization") == Some(&basic("old:pw"))).count();
-        assert_eq!(tried, 1, "an account that was never good is tried once, so that it is not locked");
+        let tried = tried
+            .iter()
+            .filter(|asked| asked.header("authorization") == Some(&basic("old:pw")))
+            .count();
+        assert_eq!(
+            tried, 1,
+            "an account that was never good is tried once, so that it is not locked"
+        );
     }
 }
 
@@ -214,12 +303,14 @@ fn a_401_after_good_answers_is_tried_again_and_loses_nothing() {
     let names: Vec<String> = (0..30).map(|n| format!("app{n}")).collect();
     let registry = registry_with(&place, &names);
     let count = AtomicUsize::new(0);
-    let front = Middle::new(&registry.address, move |asked| match asked.header("authorization") {
-        Some(header) if header == basic("u:p") => match count.fetch_add(1, Ordering::Relaxed) {
-            20 | 100 => challenge("Basic realm=\"r\""),
-            _ => Turn::Pass,
-        },
-        _ => challenge("Basic realm=\"r\""),
+    let front = Middle::new(&registry.address, move |asked| {
+        match asked.header("authorization") {
+            Some(header) if header == basic("u:p") => match count.fetch_add(1, Ordering::Relaxed) {
+                20 | 100 => challenge("Basic realm=\"r\""),
+                _ => Turn::Pass,
+            },
+            _ => challenge("Basic realm=\"r\""),
+        }
     });
     docker_config(&place, &json!({"auths": {&front.address: auth("u:p")}}));
     images_of(&place, &front.address, &names);
@@ -227,9 +318,11 @@ fn a_401_after_good_answers_is_tried_again_and_loses_nothing() {
     place.json(0, &["pull", "--store", "s", "--plain-http", &front.address]);
     // and a token service that refuses an account once
     let count = Arc::new(AtomicUsize::new(0));
-    let front = behind_realm(&registry, move |_| match count.fetch_add(1, Ordering::Relaxed) {
-        10 => Turn::status(401),
-        _ => good_token(),
+    let front = behind_realm(&registry, move |_| {
+        match count.fetch_add(1, Ordering::Relaxed) {
+            10 => Turn::status(401),
+            _ => good_token(),
+        }
     });
     docker_config(&place, &json!({"auths": {&front.address: auth("u:p")}}));
     images_of(&place, &front.address, &names);
@@ -257,7 +350,12 @@ fn an_account_that_ends_in_mid_run_is_not_presented_for_every_image() {
     docker_config(&place, &json!({"auths": {&front.address: auth("u:p")}}));
     images_of(&place, &front.address, &names);
     let report = lock(&place, 3, &front.address);
-    assert!(reasons(&report).iter().any(|why| why.contains("account 'u'")), "{report:#}");
+    assert!(
+        reasons(&report)
+            .iter()
+            .any(|why| why.contains("account 'u'")),
+        "{report:#}"
+    );
     // those that were in flight, and a few more, one after the other
     let tried = refused.load(Ordering::Relaxed);
     assert!(tried <= 40, "presented {tried} times");
@@ -275,13 +373,17 @@ fn a_credential_helper_that_is_missing_is_told_only_where_an_account_is_needed()
     let files = file_server(&place.path("www"));
     let gate = Gate::new(&registry.address, None, usize::MAX);
     let closed = Middle::new(&registry.address, |_| challenge("Basic realm=\"r\""));
-    let helpers = [&gate.address, &files.address].map(|host| (host.clone(), json!("landfall-none")));
+    let helpers =
+        [&gate.address, &files.address].map(|host| (host.clone(), json!("landfall-none")));
     for config in [
         json!({"credsStore": "landfall-none"}),
         json!({"credHelpers": helpers.into_iter().collect::<serde_json::Map<_, _>>()}),
     ] {
         docker_config(&place, &config);
-        manifest(&place, &format!("files: [{{url: \"{}/tool.bin\"}}]\n", files.url()));
+        manifest(
+            &place,
+            &format!("files: [{{url: \"{}/tool.bin\"}}]\n", files.url()),
+        );
         lock(&place, 0, &files.address);
         images_of(&place, &registry.address, &names);
         lock(&place, 0, &registry.address);
@@ -290,23 +392,40 @@ fn a_credential_helper_that_is_missing_is_told_only_where_an_account_is_needed()
         let _ = std::fs::remove_file(place.path("landfall.lock"));
         let output = place
             .command()
-            .args(["lock", "-f", "m.yaml", "--store", "s", "--plain-http", &gate.address])
+            .args([
+                "lock",
+                "-f",
+                "m.yaml",
+                "--store",
+                "s",
+                "--plain-http",
+                &gate.address,
+            ])
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{said}");
-        assert_eq!(said.matches("docker-credential-landfall-none").count(), 1, "{said}");
+        assert_eq!(
+            said.matches("docker-credential-landfall-none").count(),
+            1,
+            "{said}"
+        );
     }
     docker_config(&place, &json!({"credsStore": "landfall-none"}));
     images_of(&place, &closed.address, &names);
     let report = lock(&place, 1, &closed.address);
     for why in reasons(&report) {
-        assert!(why.contains("wants a sign-in") && why.contains("docker-credential-landfall-none"), "{why}");
+        assert!(
+            why.contains("wants a sign-in") && why.contains("docker-credential-landfall-none"),
+            "{why}"
+        );
     }
     // "" is docker's word for the file itself, and null for nothing
-    let front = Middle::new(&registry.address, |asked| match asked.header("authorization") {
-        Some(header) if header == basic("u:p") => Turn::Pass,
-        _ => challenge("Basic realm=\"r\""),
+    let front = Middle::new(&registry.address, |asked| {
+        match asked.header("authorization") {
+            Some(header) if header == basic("u:p") => Turn::Pass,
+            _ => challenge("Basic realm=\"r\""),
+        }
     });
     let host = &front.address;
     images_of(&place, host, &names);

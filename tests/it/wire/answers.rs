@@ -1,4 +1,5 @@
-//! Odd answers: compressed on the way, with numbers beyond all bounds, of old formats, or larger than anything honest.
+//! Odd answers: compressed on the way, with numbers beyond all bounds, of old formats, or larger
+//! than anything honest.
 
 use super::{manifest, reasons};
 use crate::support::faults::Faults;
@@ -9,7 +10,8 @@ use crate::support::peers::{file_server, own_registry};
 use crate::support::{Images, Place, need};
 use serde_json::{Value, json};
 
-/// A file server with `tool.bin` and `tool.tgz`, in front of which something compresses every GET, and says so.
+/// A file server with `tool.bin` and `tool.tgz`, in front of which something compresses every GET,
+/// and says so.
 fn compressing(place: &Place) -> Middle {
     place.write("www/tool.bin", vec![b'a'; 5000]);
     let server = file_server(&place.path("www"));
@@ -19,10 +21,18 @@ fn compressing(place: &Place) -> Middle {
         let _server = &server;
         let change = |response: &mut crate::support::http::Response| {
             response.body = gzip(&response.body);
-            response.headers.retain(|(name, _)| name != "content-length");
-            response.headers.push(("Content-Encoding".into(), "gzip".into()));
+            response
+                .headers
+                .retain(|(name, _)| name != "content-length");
+            response
+                .headers
+                .push(("Content-Encoding".into(), "gzip".into()));
         };
-        if asked.method == "HEAD" { Turn::status(405) } else { Turn::Change(Box::new(change)) }
+        if asked.method == "HEAD" {
+            Turn::status(405)
+        } else {
+            Turn::Change(Box::new(change))
+        }
     })
 }
 
@@ -49,13 +59,23 @@ fn what_something_on_the_way_compressed_is_not_locked_as_the_file() {
     assert!(!place.path("landfall.lock").exists());
     // a checksum knows better than the header, whichever it is
     let right = sha256(&vec![b'a'; 5000]);
-    told(&lock(1, &format!("{{url: \"http://{front}/tool.bin\", checksum: \"{right}\"}}")));
+    told(&lock(
+        1,
+        &format!("{{url: \"http://{front}/tool.bin\", checksum: \"{right}\"}}"),
+    ));
     // so does a server that calls an archive's own form an encoding
     let packed = gzip(&vec![b'a'; 5000]);
-    lock(0, &format!("{{url: \"http://{front}/tool.bin\", checksum: \"{}\"}}", sha256(&packed)));
+    lock(
+        0,
+        &format!(
+            "{{url: \"http://{front}/tool.bin\", checksum: \"{}\"}}",
+            sha256(&packed)
+        ),
+    );
     place.json(0, &["pull", "--store", "s"]);
     // a checksum file that came compressed is none
-    let sidecar = format!("{{url: \"http://{front}/tool.bin\", checksum: \"http://{front}/tool.bin\"}}");
+    let sidecar =
+        format!("{{url: \"http://{front}/tool.bin\", checksum: \"http://{front}/tool.bin\"}}");
     let why = told(&lock(1, &sidecar));
     assert!(why.contains("its checksum file"), "{why}");
 }
@@ -67,15 +87,23 @@ fn a_quota_whose_window_is_beyond_all_years_is_a_wait_and_no_panic() {
         if !asked.is("GET", "/manifests/") {
             return Turn::status(404);
         }
-        let headers =
-            [("ratelimit-limit", "100;w=999999999999"), ("ratelimit-remaining", "0;w=999999999999")];
+        let headers = [
+            ("ratelimit-limit", "100;w=999999999999"),
+            ("ratelimit-remaining", "0;w=999999999999"),
+        ];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
         Turn::Answer(429, headers.into(), String::new())
     });
     let host = &middle.address;
     manifest(&place, &format!("images: [{host}/app:v1]\n"));
-    let report = place.json(1, &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host]);
-    assert!(reasons(&report)[0].contains("asks to come back"), "{report:#}");
+    let report = place.json(
+        1,
+        &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host],
+    );
+    assert!(
+        reasons(&report)[0].contains("asks to come back"),
+        "{report:#}"
+    );
     assert!(!place.path("landfall.lock").exists());
 }
 
@@ -83,7 +111,10 @@ fn a_quota_whose_window_is_beyond_all_years_is_a_wait_and_no_panic() {
 fn a_size_that_nothing_has_is_no_size_of_a_file() {
     let place = Place::new();
     let middle = Middle::new("", |asked| {
-        let length = ("Content-Length".to_owned(), "9223372036854775807".to_owned());
+        let length = (
+            "Content-Length".to_owned(),
+            "9223372036854775807".to_owned(),
+        );
         if asked.method == "HEAD" {
             Turn::Answer(200, vec![length], String::new())
         } else {
@@ -91,9 +122,15 @@ fn a_size_that_nothing_has_is_no_size_of_a_file() {
         }
     });
     let (url, digest) = (format!("http://{}/tool.bin", middle.address), sha256(b"x"));
-    manifest(&place, &format!("files: [{{url: \"{url}\", checksum: \"{digest}\"}}]\n"));
+    manifest(
+        &place,
+        &format!("files: [{{url: \"{url}\", checksum: \"{digest}\"}}]\n"),
+    );
     let report = place.json(1, &["lock", "-f", "m.yaml", "--store", "s"]);
-    assert!(reasons(&report)[0].contains("nothing has 9223372036854775807 bytes"), "{report:#}");
+    assert!(
+        reasons(&report)[0].contains("nothing has 9223372036854775807 bytes"),
+        "{report:#}"
+    );
     assert!(!place.path("landfall.lock").exists());
 }
 
@@ -102,17 +139,28 @@ fn a_file_server_that_hangs_up_on_head_is_asked_by_get() {
     let place = Place::new();
     place.write("www/tool.bin", "tool");
     let server = file_server(&place.path("www"));
-    let middle =
-        Middle::new(
-            &server.address,
-            |asked| {
-                if asked.method == "HEAD" { Turn::CutAt(0) } else { Turn::Pass }
-            },
-        );
+    let middle = Middle::new(&server.address, |asked| {
+        if asked.method == "HEAD" {
+            Turn::CutAt(0)
+        } else {
+            Turn::Pass
+        }
+    });
     let url = format!("http://{}/tool.bin", middle.address);
-    manifest(&place, &format!("files: [{{url: \"{url}\", checksum: \"{}\"}}]\n", sha256(b"tool")));
+    manifest(
+        &place,
+        &format!(
+            "files: [{{url: \"{url}\", checksum: \"{}\"}}]\n",
+            sha256(b"tool")
+        ),
+    );
     place.json(0, &["lock", "-f", "m.yaml", "--store", "s"]);
-    assert_eq!((middle.count("HEAD", ""), middle.count("GET", "")), (1, 1), "{:?}", middle.asked());
+    assert_eq!(
+        (middle.count("HEAD", ""), middle.count("GET", "")),
+        (1, 1),
+        "{:?}",
+        middle.asked()
+    );
     place.json(0, &["pull", "--store", "s"]);
 }
 
@@ -125,7 +173,10 @@ fn a_schema_1_manifest_is_called_by_its_name_and_not_wrong_bytes() {
     // the digest of schema 1 is that of its payload, without the signatures
     let named = sha256(b"the payload");
     let headers: Vec<(String, String)> = vec![
-        ("Content-Type".into(), "application/vnd.docker.distribution.manifest.v1+prettyjws".into()),
+        (
+            "Content-Type".into(),
+            "application/vnd.docker.distribution.manifest.v1+prettyjws".into(),
+        ),
         ("Docker-Content-Digest".into(), named.clone()),
     ];
     let middle = Middle::new("", move |asked| match asked.is("GET", "/manifests/") {
@@ -136,9 +187,15 @@ fn a_schema_1_manifest_is_called_by_its_name_and_not_wrong_bytes() {
     for reference in [":v1".to_owned(), format!("@{named}")] {
         let _ = std::fs::remove_file(place.path("landfall.lock"));
         manifest(&place, &format!("images: [\"{host}/app{reference}\"]\n"));
-        let report = place.json(1, &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host]);
+        let report = place.json(
+            1,
+            &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host],
+        );
         let why = reasons(&report)[0];
-        assert!(why.contains("Docker schema 1 manifest") && why.contains("a newer tag"), "{why}");
+        assert!(
+            why.contains("Docker schema 1 manifest") && why.contains("a newer tag"),
+            "{why}"
+        );
     }
 }
 
@@ -155,13 +212,18 @@ fn an_index_of_children_that_are_large_together_is_refused_before_they_are_fetch
         json!({"mediaType": OCI_MANIFEST, "digest": sha256(&n.to_le_bytes()), "size": size,
             "platform": {"os": "linux", "architecture": format!("a{n}")}})
     };
-    index(&mut content, "honest", &(0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>());
+    index(
+        &mut content,
+        "honest",
+        &(0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>(),
+    );
     // and one that says less of its child than the child is
     let large = vec![b' '; CHILD];
     let digest = sha256(&large);
-    content
-        .manifests
-        .insert(("app".into(), digest.clone()), (OCI_MANIFEST.into(), std::sync::Arc::new(large)));
+    content.manifests.insert(
+        ("app".into(), digest.clone()),
+        (OCI_MANIFEST.into(), std::sync::Arc::new(large)),
+    );
     let lie = json!({"mediaType": OCI_MANIFEST, "digest": digest, "size": 100});
     index(&mut content, "lying", &[lie]);
     // referrers, by the registry's own list
@@ -170,14 +232,35 @@ fn an_index_of_children_that_are_large_together_is_refused_before_they_are_fetch
     let server = Faults::new(content);
     let lock = |reference: &str| {
         let _ = std::fs::remove_file(place.path("landfall.lock"));
-        manifest(&place, &format!("images: [\"{}/{reference}\"]\n", server.address));
-        place.json(1, &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", &server.address])
+        manifest(
+            &place,
+            &format!("images: [\"{}/{reference}\"]\n", server.address),
+        );
+        place.json(
+            1,
+            &[
+                "lock",
+                "-f",
+                "m.yaml",
+                "--store",
+                "s",
+                "--plain-http",
+                &server.address,
+            ],
+        )
     };
-    server.set(Settings { no_referrers: true, ..Settings::default() });
+    server.set(Settings {
+        no_referrers: true,
+        ..Settings::default()
+    });
     let report = lock("app:honest");
     let why = reasons(&report)[0];
     assert!(why.contains("more than 33.6 MB together"), "{why}");
-    assert!(server.moved() < 100_000, "{} bytes were sent", server.moved());
+    assert!(
+        server.moved() < 100_000,
+        "{} bytes were sent",
+        server.moved()
+    );
     let report = lock("app:lying");
     let why = reasons(&report)[0];
     assert!(why.contains("larger than 100 bytes"), "{why}");
@@ -187,16 +270,38 @@ fn an_index_of_children_that_are_large_together_is_refused_before_they_are_fetch
     let list = json!({"schemaVersion": 2, "mediaType": OCI_INDEX,
         "manifests": (0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>()});
     let before = server.moved();
-    let middle = Middle::new(&server.address, move |asked| match asked.target.ends_with(&subject) {
-        true if asked.is("GET", "/referrers/") => Turn::Answer(200, Vec::new(), list.to_string()),
-        _ => Turn::Pass,
+    let middle = Middle::new(&server.address, move |asked| {
+        match asked.target.ends_with(&subject) {
+            true if asked.is("GET", "/referrers/") => {
+                Turn::Answer(200, Vec::new(), list.to_string())
+            }
+            _ => Turn::Pass,
+        }
     });
     let _ = std::fs::remove_file(place.path("landfall.lock"));
-    manifest(&place, &format!("images: [\"{}/app:v1\"]\n", middle.address));
-    let report = place.json(1, &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", &middle.address]);
+    manifest(
+        &place,
+        &format!("images: [\"{}/app:v1\"]\n", middle.address),
+    );
+    let report = place.json(
+        1,
+        &[
+            "lock",
+            "-f",
+            "m.yaml",
+            "--store",
+            "s",
+            "--plain-http",
+            &middle.address,
+        ],
+    );
     let why = reasons(&report)[0];
     assert!(why.contains("more than 33.6 MB together"), "{why}");
-    assert!(server.moved() - before < 100_000, "{} bytes were sent", server.moved() - before);
+    assert!(
+        server.moved() - before < 100_000,
+        "{} bytes were sent",
+        server.moved() - before
+    );
 }
 
 #[test]
@@ -211,8 +316,13 @@ fn a_401_for_the_list_of_tags_alone_loses_no_image() {
     images.push(&registry.address, "app", "v1", &image);
     for signed in [false, true] {
         let middle = Middle::new(&registry.address, move |asked| {
-            let basic = ("WWW-Authenticate".to_owned(), "Basic realm=\"r\"".to_owned());
-            match asked.target.contains("/tags/list") || (signed && asked.header("authorization").is_none()) {
+            let basic = (
+                "WWW-Authenticate".to_owned(),
+                "Basic realm=\"r\"".to_owned(),
+            );
+            match asked.target.contains("/tags/list")
+                || (signed && asked.header("authorization").is_none())
+            {
                 true => Turn::Answer(401, vec![basic], String::new()),
                 false => Turn::Pass,
             }
@@ -224,7 +334,18 @@ fn a_401_for_the_list_of_tags_alone_loses_no_image() {
         }
         manifest(&place, &format!("images: [{host}/app:v1]\n"));
         let _ = std::fs::remove_file(place.path("landfall.lock"));
-        place.json(0, &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", &host]);
+        place.json(
+            0,
+            &[
+                "lock",
+                "-f",
+                "m.yaml",
+                "--store",
+                "s",
+                "--plain-http",
+                &host,
+            ],
+        );
         assert!(middle.count("GET", "/tags/list") > 0);
     }
 }

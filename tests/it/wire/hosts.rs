@@ -23,7 +23,11 @@ fn a_backend_with_a_realm_of_its_own_costs_a_token_a_repository_and_no_turns() {
     let registry = registry_with(&place, &names);
     let gate = Gate::new(&registry.address, None, usize::MAX);
     // as registry.k8s.io: everything is somewhere else
-    let (behind, inside, most) = (gate.address.clone(), AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let (behind, inside, most) = (
+        gate.address.clone(),
+        AtomicUsize::new(0),
+        Arc::new(AtomicUsize::new(0)),
+    );
     let peak = most.clone();
     let front = Middle::new("", move |asked| {
         peak.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -36,10 +40,18 @@ fn a_backend_with_a_realm_of_its_own_costs_a_token_a_repository_and_no_turns() {
     let report = lock(&place, 0, &front.address);
     let seen = gate.seen();
     assert_eq!(seen.tokens.len(), names.len(), "{:?}", seen.tokens);
-    assert!(most.load(Ordering::SeqCst) >= 4, "{most:?} requests in flight");
-    // each repository meets one challenge there; later requests bring the token along. Those that the image's first
-    // request did not wait for may meet one more
-    assert!(seen.refused <= names.len() + 12, "{} refused of {}", seen.refused, report["totals"]["requests"]);
+    assert!(
+        most.load(Ordering::SeqCst) >= 4,
+        "{most:?} requests in flight"
+    );
+    // each repository meets one challenge there; later requests bring the token along. Those that
+    // the image's first request did not wait for may meet one more
+    assert!(
+        seen.refused <= names.len() + 12,
+        "{} refused of {}",
+        seen.refused,
+        report["totals"]["requests"]
+    );
     place.json(0, &["pull", "--store", "s", "--plain-http", &front.address]);
     assert_eq!(gate.seen().tokens.len(), 2 * names.len());
 }
@@ -65,7 +77,10 @@ fn tokens_of_a_backend_that_run_out_are_fetched_again() {
     let by_uses = front(&gate.address, 0);
     images_of(&place, &by_uses.address, &names);
     lock(&place, 0, &by_uses.address);
-    place.json(0, &["pull", "--store", "s", "--plain-http", &by_uses.address]);
+    place.json(
+        0,
+        &["pull", "--store", "s", "--plain-http", &by_uses.address],
+    );
     // or known to be over after a second; each request takes a part of it
     let backend = behind_realm(&registry, |_| {
         Turn::Answer(200, Vec::new(), r#"{"token":"good","expires_in":1}"#.into())
@@ -89,10 +104,27 @@ fn a_dead_registry_is_given_up_after_its_first_request_and_told_once() {
     let place = Place::new();
     let names: Vec<String> = (0..24).map(|n| format!("app{n}")).collect();
     let (registry, dead) = (registry_with(&place, &names), dead());
-    let lines = |host: &str| names.iter().map(|name| format!("- {host}/{name}:v1\n")).collect::<String>();
-    manifest(&place, &format!("images:\n{}{}", lines(&dead), lines(&registry.address)));
-    let args =
-        ["lock", "-f", "m.yaml", "--store", "s", "--plain-http", &dead, "--plain-http", &registry.address];
+    let lines = |host: &str| {
+        names
+            .iter()
+            .map(|name| format!("- {host}/{name}:v1\n"))
+            .collect::<String>()
+    };
+    manifest(
+        &place,
+        &format!("images:\n{}{}", lines(&dead), lines(&registry.address)),
+    );
+    let args = [
+        "lock",
+        "-f",
+        "m.yaml",
+        "--store",
+        "s",
+        "--plain-http",
+        &dead,
+        "--plain-http",
+        &registry.address,
+    ];
     let report = place.json(3, &args);
     let cause = format!("{dead}: given up for this run: ");
     let (mut lost, mut good) = (0, 0);
@@ -100,9 +132,14 @@ fn a_dead_registry_is_given_up_after_its_first_request_and_told_once() {
         match item["reason"].as_str() {
             None => good += 1,
             Some(why) => {
-                assert!(why.starts_with(&cause) && why.contains("the connection is refused"), "{why}");
                 assert!(
-                    why.ends_with(&format!("; `landfall doctor http://{dead}/` says what is wrong")),
+                    why.starts_with(&cause) && why.contains("the connection is refused"),
+                    "{why}"
+                );
+                assert!(
+                    why.ends_with(&format!(
+                        "; `landfall doctor http://{dead}/` says what is wrong"
+                    )),
                     "{why}"
                 );
                 lost += 1;
@@ -115,17 +152,36 @@ fn a_dead_registry_is_given_up_after_its_first_request_and_told_once() {
     let asked = hosts.iter().find(|host| host["port"] == port).unwrap();
     assert_eq!(asked["requests"], 5, "the attempts at one request");
     let recorded = place.read("landfall.lock");
-    assert_eq!(recorded.matches("upstream was not reached").count(), 24, "{recorded}");
+    assert_eq!(
+        recorded.matches("upstream was not reached").count(),
+        24,
+        "{recorded}"
+    );
 
     // for people, the items stand below the one cause
     let _ = std::fs::remove_file(place.path("landfall.lock"));
     let output = place.command().args(args).output().unwrap();
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(out.contains(&format!("missing  24 images: {cause}")), "{out}");
-    assert_eq!((out.matches("doctor").count(), err.matches("doctor").count()), (1, 1), "{out}\n{err}");
-    let listed = names.iter().filter(|name| out.contains(&format!("\n           {dead}/{name}:v1\n")));
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        out.contains(&format!("missing  24 images: {cause}")),
+        "{out}"
+    );
+    assert_eq!(
+        (out.matches("doctor").count(), err.matches("doctor").count()),
+        (1, 1),
+        "{out}\n{err}"
+    );
+    let listed = names
+        .iter()
+        .filter(|name| out.contains(&format!("\n           {dead}/{name}:v1\n")));
     assert_eq!(listed.count(), 10, "{out}");
-    assert!(out.contains("\n           … and 14 more; `--report FILE` writes all of them\n"), "{out}");
+    assert!(
+        out.contains("\n           … and 14 more; `--report FILE` writes all of them\n"),
+        "{out}"
+    );
 }
 
 #[test]
@@ -144,12 +200,18 @@ fn a_registry_that_died_since_the_lock_is_given_up_by_pull_and_push() {
     let report = place.json(1, &["pull", "--store", "empty", "--plain-http", &host]);
     assert_eq!(report["totals"]["requests"], 5, "{report:#}");
     for why in reasons(&report) {
-        assert!(why.starts_with(&format!("source: {host}: given up for this run: ")), "{why}");
+        assert!(
+            why.starts_with(&format!("source: {host}: given up for this run: ")),
+            "{why}"
+        );
     }
     place.json(0, &["pack", "--store", "s", "-o", "b"]);
     let report = place.json(1, &["push", "b", "--to", &host, "--plain-http", &host]);
     let why = report["error"]["message"].as_str().unwrap();
-    assert!(why.contains("given up for this run") && why.contains("landfall doctor"), "{why}");
+    assert!(
+        why.contains("given up for this run") && why.contains("landfall doctor"),
+        "{why}"
+    );
     assert_eq!(report["totals"]["requests"], 5, "{report:#}");
 }
 
@@ -170,15 +232,34 @@ fn a_silent_private_host_is_probed_once() {
     });
     let names: Vec<String> = (0..24).map(|n| format!("app{n}")).collect();
     images_of(&place, &host, &names);
-    let limits = Limits { connect: Duration::from_millis(300), ..quick() };
-    let client = ClientBuilder::default().without_environment().limits(limits).build().unwrap();
+    let limits = Limits {
+        connect: Duration::from_millis(300),
+        ..quick()
+    };
+    let client = ClientBuilder::default()
+        .without_environment()
+        .limits(limits)
+        .build()
+        .unwrap();
     let wanted = load_manifests(&[place.path("m.yaml")]).unwrap();
     let store = Store::open(&place.path("s")).unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let locked = runtime.block_on(client.lock(&wanted, None, Pins::Keep, &store));
     assert_eq!(taken.load(Ordering::SeqCst), 1);
-    let reasons: BTreeSet<_> = locked.items.iter().map(|item| item.reason.clone().unwrap()).collect();
+    let reasons: BTreeSet<_> = locked
+        .items
+        .iter()
+        .map(|item| item.reason.clone().unwrap())
+        .collect();
     let reasons: Vec<_> = reasons.into_iter().collect();
-    let [why] = &reasons[..] else { panic!("{reasons:?}") };
-    assert!(why.contains("no answer to TLS") && why.contains("landfall doctor"), "{why}");
+    let [why] = &reasons[..] else {
+        panic!("{reasons:?}")
+    };
+    assert!(
+        why.contains("no answer to TLS") && why.contains("landfall doctor"),
+        "{why}"
+    );
 }

@@ -18,5 +18,8 @@ fn manifest(place: &Place, sections: &str) {
 /// The reason of each item, in the order of the report; empty where there is none.
 fn reasons(report: &Value) -> Vec<&str> {
     let items = report["items"].as_array().unwrap();
-    items.iter().map(|item| item["reason"].as_str().unwrap_or_default()).collect()
+    items
+        .iter()
+        .map(|item| item["reason"].as_str().unwrap_or_default())
+        .collect()
 }

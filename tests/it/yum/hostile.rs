@@ -36,7 +36,10 @@ fn hostile_repositories_are_refused_and_not_locked() {
         (
             "signed by another key",
             Box::new(|| {
-                drop(place.write("up/r/repodata/repomd.xml.asc", other.detached(&read("repomd.xml"))));
+                drop(place.write(
+                    "up/r/repodata/repomd.xml.asc",
+                    other.detached(&read("repomd.xml")),
+                ));
             }),
             false,
             "no valid signature",
@@ -55,14 +58,22 @@ fn hostile_repositories_are_refused_and_not_locked() {
         ),
         (
             "a truncated primary index",
-            Box::new(|| drop(place.write("up/r/repodata/primary.xml.gz", &packed()[..packed().len() / 2]))),
+            Box::new(|| {
+                drop(place.write(
+                    "up/r/repodata/primary.xml.gz",
+                    &packed()[..packed().len() / 2],
+                ))
+            }),
             true,
             "its bytes are sha256:",
         ),
         (
             "a primary index that goes on",
             Box::new(|| {
-                drop(place.write("up/r/repodata/primary.xml.gz", [packed(), vec![0; 9000]].concat()));
+                drop(place.write(
+                    "up/r/repodata/primary.xml.gz",
+                    [packed(), vec![0; 9000]].concat(),
+                ));
             }),
             true,
             "bytes",
@@ -71,9 +82,16 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "a bomb",
             Box::new(|| {
                 let size = rpm_repository::primary(good).len();
-                rpm_repository::write_primary(&root, &(rpm_repository::primary(good) + &" ".repeat(8 << 20)));
+                rpm_repository::write_primary(
+                    &root,
+                    &(rpm_repository::primary(good) + &" ".repeat(8 << 20)),
+                );
                 let real = size + (8 << 20);
-                swap("repomd.xml", &format!("<open-size>{real}<"), &format!("<open-size>{size}<"));
+                swap(
+                    "repomd.xml",
+                    &format!("<open-size>{real}<"),
+                    &format!("<open-size>{size}<"),
+                );
             }),
             true,
             "unpacks to more than",
@@ -82,7 +100,11 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "an absurd size",
             Box::new(|| {
                 let open = rpm_repository::primary(good).len();
-                swap("repomd.xml", &format!("<open-size>{open}<"), "<open-size>99999999999999<");
+                swap(
+                    "repomd.xml",
+                    &format!("<open-size>{open}<"),
+                    "<open-size>99999999999999<",
+                );
             }),
             true,
             "more than",
@@ -98,13 +120,25 @@ fn hostile_repositories_are_refused_and_not_locked() {
         ),
         (
             "SHA-1 alone",
-            Box::new(|| swap("repomd.xml", "<checksum type=\"sha256\"", "<checksum type=\"sha1\"")),
+            Box::new(|| {
+                swap(
+                    "repomd.xml",
+                    "<checksum type=\"sha256\"",
+                    "<checksum type=\"sha1\"",
+                )
+            }),
             true,
             "only sha256 and sha512 are believed",
         ),
         (
             "an index outside",
-            Box::new(|| swap("repomd.xml", "href=\"repodata/primary", "href=\"../../primary")),
+            Box::new(|| {
+                swap(
+                    "repomd.xml",
+                    "href=\"repodata/primary",
+                    "href=\"../../primary",
+                )
+            }),
             true,
             "no path inside the repository",
         ),
@@ -114,8 +148,18 @@ fn hostile_repositories_are_refused_and_not_locked() {
             true,
             "landfall does not read",
         ),
-        ("a package outside", Box::new(|| primary("Packages/b-1", "../../b-1")), true, "which is refused"),
-        ("an absolute package", Box::new(|| primary("Packages/b-1", "/etc/b-1")), true, "which is refused"),
+        (
+            "a package outside",
+            Box::new(|| primary("Packages/b-1", "../../b-1")),
+            true,
+            "which is refused",
+        ),
+        (
+            "an absolute package",
+            Box::new(|| primary("Packages/b-1", "/etc/b-1")),
+            true,
+            "which is refused",
+        ),
         (
             "a package elsewhere",
             Box::new(|| {
@@ -130,7 +174,10 @@ fn hostile_repositories_are_refused_and_not_locked() {
         (
             "a package by SHA-1",
             Box::new(|| {
-                primary("<checksum type=\"sha256\" pkgid=\"YES\">", "<checksum type=\"sha\" pkgid=\"YES\">");
+                primary(
+                    "<checksum type=\"sha256\" pkgid=\"YES\">",
+                    "<checksum type=\"sha\" pkgid=\"YES\">",
+                );
             }),
             true,
             "cannot be checked",
@@ -143,13 +190,20 @@ fn hostile_repositories_are_refused_and_not_locked() {
         ),
         (
             "an index cut in its middle",
-            Box::new(|| rpm_repository::write_primary(&root, &rpm_repository::primary(good)[..700])),
+            Box::new(|| {
+                rpm_repository::write_primary(&root, &rpm_repository::primary(good)[..700])
+            }),
             true,
             "primary index",
         ),
         (
             "another document",
-            Box::new(|| drop(place.write("up/r/repodata/repomd.xml", "<html><body>log in</body></html>"))),
+            Box::new(|| {
+                drop(place.write(
+                    "up/r/repodata/repomd.xml",
+                    "<html><body>log in</body></html>",
+                ))
+            }),
             true,
             "repomd.xml",
         ),
@@ -165,7 +219,11 @@ fn hostile_repositories_are_refused_and_not_locked() {
         let (lock, store) = (format!("{number}.lock"), format!("store-{number}"));
         let why = told(&up.lock(1, &["--lock", &lock, "--store", &store]));
         assert!(why.contains(words), "{name}: {why}");
-        let text = if place.path(&lock).exists() { place.read(&lock) } else { String::new() };
+        let text = if place.path(&lock).exists() {
+            place.read(&lock)
+        } else {
+            String::new()
+        };
         assert!(!text.contains("sources:"), "{name}: {text}");
     }
 }
@@ -193,14 +251,23 @@ fn a_package_that_is_not_what_was_signed_is_refused() {
     up.lock(0, &["--refresh"]);
     for _ in 0..2 {
         let why = told(&place.json(1, &["pull"]));
-        assert!(why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"), "{why}");
+        assert!(
+            why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"),
+            "{why}"
+        );
     }
     // what was refused stays in the store, and is packed by nobody, nor straight into a bundle
     let why = told(&place.json(3, &["pack", "-o", "b"]));
-    assert!(why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"), "{why}");
+    assert!(
+        why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"),
+        "{why}"
+    );
     for _ in 0..2 {
         let why = told(&place.json(1, &["pull", "--bundle", "b"]));
-        assert!(why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"), "{why}");
+        assert!(
+            why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"),
+            "{why}"
+        );
         assert!(!place.path("b").exists());
         let left = place.landfall().args(["ls", "b.partial"]).output().unwrap();
         assert!(!left.status.success(), "what was refused is no bundle");

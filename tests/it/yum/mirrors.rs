@@ -1,4 +1,5 @@
-//! Where the metadata of a repository of yum comes from: metalinks, lists of mirrors, and older copies.
+//! Where the metadata of a repository of yum comes from: metalinks, lists of mirrors, and older
+//! copies.
 
 use crate::support::apt::locked;
 use crate::support::charts::told;
@@ -20,21 +21,37 @@ fn a_metalink_says_which_repomd_is_the_right_one() {
     };
     let digest = rpm_repository::sha256(&place.read_bytes("up/r/repodata/repomd.xml"));
     place.write("up/metalink", metalink(&digest));
-    up.wants(&format!("metalink: '{}/metalink', install: [a], base: none", up.server.url()));
+    up.wants(&format!(
+        "metalink: '{}/metalink', install: [a], base: none",
+        up.server.url()
+    ));
     up.lock(0, &[]);
     let lock = place.read("landfall.lock");
-    assert!(!lock.contains("/mirror") && !lock.contains("/metalink"), "{lock}");
-    assert_eq!(up.server.requests("GET /mirror/"), 0, "its own URL comes first");
+    assert!(
+        !lock.contains("/mirror") && !lock.contains("/metalink"),
+        "{lock}"
+    );
+    assert_eq!(
+        up.server.requests("GET /mirror/"),
+        0,
+        "its own URL comes first"
+    );
     place.write("up/metalink", metalink(&"0".repeat(64)));
     let why = told(&up.lock(1, &["--refresh", "--lock", "other.lock"]));
-    assert!(why.contains("none of its digests is that of repomd.xml"), "{why}");
+    assert!(
+        why.contains("none of its digests is that of repomd.xml"),
+        "{why}"
+    );
     // its mirror has what the metalink means
     rpm_repository::write(&place.path("up/mirror"), "a 2");
     let newer = rpm_repository::sha256(&place.read_bytes("up/mirror/repodata/repomd.xml"));
     place.write("up/metalink", metalink(&newer));
     up.lock(0, &["--refresh"]);
     let lock = place.read("landfall.lock");
-    assert!(locked(&lock) == ["a 2-1"] && !lock.contains("/mirror"), "{lock}");
+    assert!(
+        locked(&lock) == ["a 2-1"] && !lock.contains("/mirror"),
+        "{lock}"
+    );
 }
 
 #[test]
@@ -44,7 +61,8 @@ fn the_next_mirror_is_taken_where_one_fails() {
     rpm_repository::write(&place.path("up/r"), "a");
     up.sign();
     let base = up.server.url();
-    let mirrors = format!("# a list\n{base}/$releasever/os\nrsync://h/r\n{base}/empty/\n{base}/r/\n");
+    let mirrors =
+        format!("# a list\n{base}/$releasever/os\nrsync://h/r\n{base}/empty/\n{base}/r/\n");
     place.write("up/mirrors", mirrors);
     let manifest = |url: &str| {
         let entry = |name: &str| {
@@ -59,16 +77,32 @@ fn the_next_mirror_is_taken_where_one_fails() {
     up.lock(0, &[]);
     let lock = place.read("landfall.lock");
     assert_eq!(locked(&lock), ["a 1-1", "a 1-1"]);
-    assert!(!lock.contains("/mirrors") && !lock.contains("/r/"), "{lock}");
+    assert!(
+        !lock.contains("/mirrors") && !lock.contains("/r/"),
+        "{lock}"
+    );
     assert!(lock.contains(&format!("  - url: {base}/gone\n")), "{lock}");
-    assert_eq!(up.server.requests("GET /mirrors "), 1, "the list is asked for once");
-    let asked = |folder: &str| up.server.requests(&format!("GET /{folder}/repodata/repomd.xml "));
-    assert!(asked("gone") == asked("empty") && asked("empty") == asked("r"), "in their order");
+    assert_eq!(
+        up.server.requests("GET /mirrors "),
+        1,
+        "the list is asked for once"
+    );
+    let asked = |folder: &str| {
+        up.server
+            .requests(&format!("GET /{folder}/repodata/repomd.xml "))
+    };
+    assert!(
+        asked("gone") == asked("empty") && asked("empty") == asked("r"),
+        "in their order"
+    );
 
     // an index that a mirror has changed is taken from the next
     std::fs::create_dir_all(place.path("up/gone/repodata")).unwrap();
     for file in ["repomd.xml", "repomd.xml.asc"] {
-        place.write(&format!("up/gone/repodata/{file}"), place.read_bytes(&format!("up/r/repodata/{file}")));
+        place.write(
+            &format!("up/gone/repodata/{file}"),
+            place.read_bytes(&format!("up/r/repodata/{file}")),
+        );
     }
     place.write("up/gone/repodata/primary.xml.gz", "other bytes");
     up.lock(0, &["--lock", "again.lock", "--store", "again"]);
@@ -78,14 +112,22 @@ fn the_next_mirror_is_taken_where_one_fails() {
     std::fs::remove_dir_all(place.path("up/gone")).unwrap();
     std::fs::remove_file(place.path("up/r/repodata/repomd.xml.asc")).unwrap();
     let why = told(&up.lock(1, &["--lock", "no.lock"]));
-    assert!(why.contains("it is not signed, and no metalink has its digest"), "{why}");
+    assert!(
+        why.contains("it is not signed, and no metalink has its digest"),
+        "{why}"
+    );
 
     // what only dnf fills in
     manifest(&format!("{base}/$releasever/os"));
-    let output = place.landfall().args(["lock", "-f", "m.yaml"]).output().unwrap();
+    let output = place
+        .landfall()
+        .args(["lock", "-f", "m.yaml"])
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        output.status.code() == Some(2) && said.contains("`$releasever` is a variable of the machines"),
+        output.status.code() == Some(2)
+            && said.contains("`$releasever` is a variable of the machines"),
         "{said}"
     );
 }
@@ -97,21 +139,30 @@ fn an_older_repomd_is_not_taken_for_a_newer_one() {
     let write = |packages: &str, time: &str| {
         rpm_repository::write(&place.path("up/r"), packages);
         // a revision need not be a number
-        let text = place.read("up/r/repodata/repomd.xml").replace("<revision>1<", "<revision>9.4 beta<");
-        place
-            .write("up/r/repodata/repomd.xml", text.replace("<timestamp>1<", &format!("<timestamp>{time}<")));
+        let text = place
+            .read("up/r/repodata/repomd.xml")
+            .replace("<revision>1<", "<revision>9.4 beta<");
+        place.write(
+            "up/r/repodata/repomd.xml",
+            text.replace("<timestamp>1<", &format!("<timestamp>{time}<")),
+        );
         up.sign();
     };
     up.wants("install: [a], base: none");
     write("a 2", "1700000100");
     up.lock(0, &[]);
     let lock = place.read("landfall.lock");
-    assert!(lock.contains("    date: \"2023-11-14T22:15:00Z\"\n"), "{lock}");
+    assert!(
+        lock.contains("    date: \"2023-11-14T22:15:00Z\"\n"),
+        "{lock}"
+    );
     // rightly signed, and older
     write("a 1", "1700000000.5");
     let why = told(&up.lock(1, &["--refresh"]));
     assert!(
-        why.contains("repomd.xml is of 2023-11-14T22:13:20Z, older than the lock's of 2023-11-14T22:15:00Z"),
+        why.contains(
+            "repomd.xml is of 2023-11-14T22:13:20Z, older than the lock's of 2023-11-14T22:15:00Z"
+        ),
         "{why}"
     );
     // as new, with its signature taken away

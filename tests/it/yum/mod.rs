@@ -1,4 +1,5 @@
-//! Packages of yum: from a signed repository to a lock, a bundle, a registry, a server and a folder, and from there to dnf.
+//! Packages of yum: from a signed repository to a lock, a bundle, a registry, a server and a
+//! folder, and from there to dnf.
 
 mod hostile;
 mod mirrors;
@@ -61,15 +62,27 @@ fn packages_go_all_the_way_and_dnf_installs_them_in_a_closed_network() {
     up.lock(0, &[]);
     let lock = place.read("landfall.lock");
     assert_eq!(locked(&lock), ALL, "{lock}");
-    assert!(lock.contains(&format!("- name: yum:{}\n", up.url())), "{lock}");
-    assert!(lock.contains("repodata/repomd.xml.asc") && lock.contains("filelists.xml.gz"), "{lock}");
+    assert!(
+        lock.contains(&format!("- name: yum:{}\n", up.url())),
+        "{lock}"
+    );
+    assert!(
+        lock.contains("repodata/repomd.xml.asc") && lock.contains("filelists.xml.gz"),
+        "{lock}"
+    );
 
     // what is unchanged is asked for by nobody, and what `--refresh` asks for has not moved
     let before = up.server.requests("\"");
     up.lock(0, &[]);
     assert_eq!(up.server.requests("\""), before);
     let refreshed = up.lock(0, &["--refresh"]);
-    assert_eq!((refreshed["totals"]["present"].as_u64(), place.read("landfall.lock")), (Some(1), lock));
+    assert_eq!(
+        (
+            refreshed["totals"]["present"].as_u64(),
+            place.read("landfall.lock")
+        ),
+        (Some(1), lock)
+    );
 
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
@@ -83,9 +96,21 @@ fn packages_go_all_the_way_and_dnf_installs_them_in_a_closed_network() {
     for arguments in [vec!["b"], vec!["--from", there.address.as_str()]] {
         let server = landfall_serve(place, &arguments);
         let get = |at: &str| request("GET", &server.address, at, &[], b"");
-        assert_eq!(get(&format!("/yum/{host}/r/Packages/app-2-1.noarch.rpm")).body, bytes);
-        assert_eq!(get(&format!("/yum/{host}/r/Packages/other-1-1.noarch.rpm")).status, 404);
-        let own = request("GET", &server.address, "/r/repodata/repomd.xml", &[("Host", &host)], b"");
+        assert_eq!(
+            get(&format!("/yum/{host}/r/Packages/app-2-1.noarch.rpm")).body,
+            bytes
+        );
+        assert_eq!(
+            get(&format!("/yum/{host}/r/Packages/other-1-1.noarch.rpm")).status,
+            404
+        );
+        let own = request(
+            "GET",
+            &server.address,
+            "/r/repodata/repomd.xml",
+            &[("Host", &host)],
+            b"",
+        );
         assert_eq!(own.body, place.read_bytes("up/r/repodata/repomd.xml"));
     }
 
@@ -93,11 +118,16 @@ fn packages_go_all_the_way_and_dnf_installs_them_in_a_closed_network() {
     place.ok(&["export", "yum", "--bundle", "b", "-o", "out"]);
     let folder = format!("file://{}", place.path(format!("out/{host}/r")).display());
     let mut from_folder = dnf(place, "folder", &folder, "gpgcheck=0\n");
-    let plan = from_folder.args(["--assumeno", "install", "app"]).output().unwrap();
+    let plan = from_folder
+        .args(["--assumeno", "install", "app"])
+        .output()
+        .unwrap();
     assert_eq!(planned(&plan.stdout).len(), ALL.len(), "{plan:?}");
 
     // dnf itself, where nothing but the server can be reached, with all signatures checked
-    let Some(network) = Network::new() else { return };
+    let Some(network) = Network::new() else {
+        return;
+    };
     let mut serve = place.command();
     serve.args(["serve", "b", "--listen", REGISTRY]);
     let _server = network.serve("registry", &serve, REGISTRY);
@@ -106,29 +136,51 @@ fn packages_go_all_the_way_and_dnf_installs_them_in_a_closed_network() {
         "site.yaml",
         format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: '{REGISTRY}', plainHTTP: true}}\nfiles: 'http://{REGISTRY}/yum'\n"),
     );
-    place.ok(&["render", "yum", "--site", "site.yaml", "-o", "etc-of-node", "--set", "others=off"]);
+    place.ok(&[
+        "render",
+        "yum",
+        "--site",
+        "site.yaml",
+        "-o",
+        "etc-of-node",
+        "--set",
+        "others=off",
+    ]);
     let conf = place.read("etc-of-node/etc/dnf/dnf.conf");
     assert!(
-        conf.contains("reposdir=/etc/landfall/yum.repos.d\n") && conf.contains("install_weak_deps=True\n"),
+        conf.contains("reposdir=/etc/landfall/yum.repos.d\n")
+            && conf.contains("install_weak_deps=True\n"),
         "{conf}"
     );
     let repositories = place.path("etc-of-node/etc/landfall/yum.repos.d");
-    let file = std::fs::read_dir(&repositories).unwrap().next().unwrap().unwrap().path();
+    let file = std::fs::read_dir(&repositories)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("gpgcheck=1\nrepo_gpgcheck=1\n"), "{text}");
     let keys = format!("gpgkey=file://{}/etc/", place.path("etc-of-node").display());
     std::fs::write(&file, text.replace("gpgkey=file:///etc/", &keys)).unwrap();
     let mut install = dnf(place, "node", "file:///nowhere", "enabled=0\n");
-    install.arg(format!("--setopt=reposdir={}", repositories.display())).args([
-        "--assumeyes",
-        "install",
-        "app",
-    ]);
+    install
+        .arg(format!("--setopt=reposdir={}", repositories.display()))
+        .args(["--assumeyes", "install", "app"]);
     run(&mut network.on("node", &install));
-    for file in
-        ["app/app", "libapp/lib", "data/table", "mta/b", "extra/extra", "addon/addon", "plugin/plugin"]
-    {
-        assert!(place.path(format!("node/root/usr/share/{file}")).exists(), "{file}");
+    for file in [
+        "app/app",
+        "libapp/lib",
+        "data/table",
+        "mta/b",
+        "extra/extra",
+        "addon/addon",
+        "plugin/plugin",
+    ] {
+        assert!(
+            place.path(format!("node/root/usr/share/{file}")).exists(),
+            "{file}"
+        );
     }
 }
 
@@ -168,11 +220,16 @@ fn the_choice_is_that_of_dnf() {
         let (head, _) = &cases[number];
         let folder = format!("file://{}", place.path(format!("up/{number}")).display());
         let mut ask = dnf(&place, &format!("dnf-{number}"), &folder, "gpgcheck=0\n");
-        ask.arg(format!("--setopt=install_weak_deps={}", !head.contains(&"no-weak")));
+        ask.arg(format!(
+            "--setopt=install_weak_deps={}",
+            !head.contains(&"no-weak")
+        ));
         ask.args(["--assumeno", "install"]).args(head[1].split(' '));
         ask
     };
-    let Some(answers) = dnf_each(&place, &(0..cases.len()).map(ask).collect::<Vec<_>>()) else { return };
+    let Some(answers) = dnf_each(&place, &(0..cases.len()).map(ask).collect::<Vec<_>>()) else {
+        return;
+    };
     let mut differences = Vec::new();
     for (number, ((head, _), answer)) in cases.iter().zip(&answers).enumerate() {
         let shown = |[name, version, arch]: [&str; 3]| [name, arch, version].join(" ");
@@ -191,7 +248,11 @@ fn the_choice_is_that_of_dnf() {
     );
     // the program says the same as its modules
     for number in [0, cases.len() / 2, cases.len() - 1] {
-        assert_eq!(planned(&ask(number).output().unwrap().stdout), planned(&answers[number]), "{number}");
+        assert_eq!(
+            planned(&ask(number).output().unwrap().stdout),
+            planned(&answers[number]),
+            "{number}"
+        );
     }
 }
 
@@ -199,35 +260,60 @@ fn the_choice_is_that_of_dnf() {
 fn what_machines_have_decides_what_is_carried() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
-    // by the list of a real database, in the form that the page names; a key that it checks by is in it too
+    // by the list of a real database, in the form that the page names; a key that it checks by is
+    // in it too
     let page = include_str!("../../../docs/packages.md");
-    let query = page.split("rpm -qa --qf '").nth(1).unwrap().split('\'').next().unwrap();
+    let query = page
+        .split("rpm -qa --qf '")
+        .nth(1)
+        .unwrap()
+        .split('\'')
+        .next()
+        .unwrap();
     up.wants("install: [lang, tool], base: none");
     let mut install = dnf(place, "node", &format!("{}/", up.url()), "gpgcheck=0\n");
     run(install.args(["--assumeyes", "install", "tool", "libapp"]));
     let rpm = |arguments: &[&str]| {
         let mut rpm = place.clean("rpm");
-        run(rpm.arg("--root").arg(place.path("node/root")).args(arguments))
+        run(rpm
+            .arg("--root")
+            .arg(place.path("node/root"))
+            .args(arguments))
     };
     rpm(&["--import", &place.path("key.asc").display().to_string()]);
     let rpms = rpm(&["-qa", "--qf", query]);
     place.write("node.rpms", &rpms);
     let text = String::from_utf8_lossy(&rpms);
-    assert!(text.contains("provides libapp.so.1()(64bit) = 1.2") && text.contains("gpg-pubkey"), "{text}");
+    assert!(
+        text.contains("provides libapp.so.1()(64bit) = 1.2") && text.contains("gpg-pubkey"),
+        "{text}"
+    );
     up.wants("install: [app], weak: false, base: {rpms: node.rpms}");
     up.lock(0, &[]);
-    assert_eq!(locked(&place.read("landfall.lock")), ["app 2-1", "data 1-1", "mta-b 1-1", "plugin 1-1"]);
+    assert_eq!(
+        locked(&place.read("landfall.lock")),
+        ["app 2-1", "data 1-1", "mta-b 1-1", "plugin 1-1"]
+    );
 
     a_node_is_tried_in_thought(&up, &String::from_utf8_lossy(&rpm(&["-qa"])));
 
     // a plain list, and two kinds of machines
-    place.write("plain.rpms", "tool-1-1.noarch\nlang-1-1.noarch\nlibapp-1.2-1.noarch\n");
+    place.write(
+        "plain.rpms",
+        "tool-1-1.noarch\nlang-1-1.noarch\nlibapp-1.2-1.noarch\n",
+    );
     up.wants("install: [app], weak: false, base: [{rpms: plain.rpms}, none]");
-    let report = place.landfall().args(["lock", "-f", "m.yaml", "--lock", "two.lock"]).output().unwrap();
+    let report = place
+        .landfall()
+        .args(["lock", "-f", "m.yaml", "--lock", "two.lock"])
+        .output()
+        .unwrap();
     assert!(report.status.success(), "{report:?}");
     let said = String::from_utf8_lossy(&report.stderr).into_owned();
     assert!(
-        said.contains("only a machine that has the base `none` takes lang 1-1, libapp 1.2-1, tool 1-1"),
+        said.contains(
+            "only a machine that has the base `none` takes lang 1-1, libapp 1.2-1, tool 1-1"
+        ),
         "{said}"
     );
     assert_eq!(locked(&place.read("two.lock")).len(), 7);
@@ -251,42 +337,84 @@ fn what_machines_have_decides_what_is_carried() {
     // and with one it is refused, with the chain
     up.wants("install: [vendor], base: none");
     let why = told(&up.lock(1, &["--lock", "none.lock"]));
-    assert!(why.contains("vendor-1-1.noarch requires gone-file, which no source offers"), "{why}");
+    assert!(
+        why.contains("vendor-1-1.noarch requires gone-file, which no source offers"),
+        "{why}"
+    );
 }
 
-/// `doctor packages` with the node's list `node.rpms`, by which `landfall.lock` was made, and with other nodes.
+/// `doctor packages` with the node's list `node.rpms`, by which `landfall.lock` was made, and with
+/// other nodes.
 fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
     let place = &up.place;
     place.ok(&["pull"]);
     let doctor = |exit: i32, list: &str| place.json(exit, &["doctor", "packages", "--rpms", list]);
     let with = |report: &Value, status: &str| -> Vec<String> {
-        let items = report["items"].as_array().unwrap().iter().filter(|item| item["status"] == status);
-        items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+        let items = report["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|item| item["status"] == status);
+        items
+            .map(|item| item["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     let own = doctor(0, "node.rpms");
-    assert_eq!(with(&own, "present"), ["app 2-1", "data 1-1", "mta-b 1-1", "plugin 1-1"], "{own}");
+    assert_eq!(
+        with(&own, "present"),
+        ["app 2-1", "data 1-1", "mta-b 1-1", "plugin 1-1"],
+        "{own}"
+    );
     assert_eq!(own["replaced"], serde_json::json!([]));
     // one that has less asks for more, and of another an older version gives way
-    place.write("bare.rpms", "package libapp 0:1.1-1 noarch\npackage lang 0:1-1 noarch\nprovides other\n");
+    place.write(
+        "bare.rpms",
+        "package libapp 0:1.1-1 noarch\npackage lang 0:1-1 noarch\nprovides other\n",
+    );
     let bare = doctor(4, "bare.rpms");
-    assert_eq!(with(&bare, "missing"), ["libapp 1.2-1", "tool 1-1"], "{bare}");
-    assert_eq!(bare["replaced"], serde_json::json!(["libapp 1.1-1 → 1.2-1"]));
+    assert_eq!(
+        with(&bare, "missing"),
+        ["libapp 1.2-1", "tool 1-1"],
+        "{bare}"
+    );
+    assert_eq!(
+        bare["replaced"],
+        serde_json::json!(["libapp 1.1-1 → 1.2-1"])
+    );
     let conflicting = "package old 0:1-1 noarch\nconflicts app\n";
     place.write("conflicting.rpms", conflicting);
     let why = told(&doctor(4, "conflicting.rpms"));
-    assert!(why.contains("old-1-1.noarch of the base conflicts with app"), "{why}");
+    assert!(
+        why.contains("old-1-1.noarch of the base conflicts with app"),
+        "{why}"
+    );
     // the plain list knows packages of the sources by their names
     place.write("plain.rpms", plain);
     assert_eq!(with(&doctor(0, "plain.rpms"), "present").len(), 4);
 
     // a list that is none, or of another kind of node
-    place.write("status", "Package: dpkg\nStatus: install ok installed\nVersion: 1\n\n");
+    place.write(
+        "status",
+        "Package: dpkg\nStatus: install ok installed\nVersion: 1\n\n",
+    );
     place.write("wrong.rpms", "ii  bash  5.1\n");
     for (flag, file, words) in [
-        ("--rpms", "status", "status is a status file of dpkg; give it by --status"),
+        (
+            "--rpms",
+            "status",
+            "status is a status file of dpkg; give it by --status",
+        ),
         ("--rpms", "wrong.rpms", "line 1 is 'ii  bash  5.1'"),
-        ("--status", "node.rpms", "node.rpms is a list of RPM packages; give it by --rpms"),
-        ("--status", "status", "the lock names no packages of apt, and this is a status file of dpkg"),
+        (
+            "--status",
+            "node.rpms",
+            "node.rpms is a list of RPM packages; give it by --rpms",
+        ),
+        (
+            "--status",
+            "status",
+            "the lock names no packages of apt, and this is a status file of dpkg",
+        ),
     ] {
         let why = told(&place.json(2, &["doctor", "packages", flag, file]));
         assert!(why.contains(words), "{why}");
@@ -316,52 +444,109 @@ fn streams_of_modules_are_seen_as_dnf_sees_them() {
     let primary = rpm_repository::primary(packages);
     let packed = |text: &str| zstd::encode_all(text.as_bytes(), 3).unwrap();
     let indexes = [
-        ("primary", "primary.xml.zst", packed(&primary), primary.as_str()),
-        ("modules", "modules.yaml.zst", packed(&modules), modules.as_str()),
+        (
+            "primary",
+            "primary.xml.zst",
+            packed(&primary),
+            primary.as_str(),
+        ),
+        (
+            "modules",
+            "modules.yaml.zst",
+            packed(&modules),
+            modules.as_str(),
+        ),
     ];
     rpm_repository::write_indexes(&place.path("up/r"), &indexes);
     up.wants("install: [app, plain], base: none");
     up.lock(0, &[]);
-    assert_eq!(locked(&place.read("landfall.lock")), ["app 1-1", "lib 1-1", "plain 1-1"]);
+    assert_eq!(
+        locked(&place.read("landfall.lock")),
+        ["app 1-1", "lib 1-1", "plain 1-1"]
+    );
     let folder = format!("file://{}", place.path("up/r").display());
     let mut ask = dnf(place, "dnf", &folder, "gpgcheck=0\nmodule_hotfixes=0\n");
     let output = ask
-        .args(["--setopt=module_platform_id=platform:el9", "--assumeno", "install", "app", "plain"])
+        .args([
+            "--setopt=module_platform_id=platform:el9",
+            "--assumeno",
+            "install",
+            "app",
+            "plain",
+        ])
         .output()
         .unwrap();
     let theirs = planned(&output.stdout);
-    assert_eq!(theirs, ["app noarch 1-1", "lib noarch 1-1", "plain noarch 1-1"], "{output:?}");
+    assert_eq!(
+        theirs,
+        ["app noarch 1-1", "lib noarch 1-1", "plain noarch 1-1"],
+        "{output:?}"
+    );
     // where the site signs what is carried alone, streams are known still
     up.wants("install: [app, plain], base: none, index: trimmed");
     up.lock(0, &[]);
-    place.write("site.asc", include_bytes!("../../data/packages/site-key.asc"));
+    place.write(
+        "site.asc",
+        include_bytes!("../../data/packages/site-key.asc"),
+    );
     // none of the packages is there
-    place.json(3, &["export", "yum", "-o", "out", "--packages-key", "site.asc"]);
-    let folder = format!("file://{}", place.path(format!("out/{}/r", up.server.address)).display());
+    place.json(
+        3,
+        &["export", "yum", "-o", "out", "--packages-key", "site.asc"],
+    );
+    let folder = format!(
+        "file://{}",
+        place.path(format!("out/{}/r", up.server.address)).display()
+    );
     let mut ask = dnf(place, "trimmed", &folder, "gpgcheck=0\nmodule_hotfixes=0\n");
-    let arguments = ["--setopt=module_platform_id=platform:el9", "--assumeno", "install", "app", "plain"];
+    let arguments = [
+        "--setopt=module_platform_id=platform:el9",
+        "--assumeno",
+        "install",
+        "app",
+        "plain",
+    ];
     let output = ask.args(arguments).output().unwrap();
     assert_eq!(planned(&output.stdout), theirs, "{output:?}");
     let modules = format!("out/{}/r/repodata/modules.yaml.zst", up.server.address);
-    assert_eq!(place.read_bytes(&modules), place.read_bytes("up/r/repodata/modules.yaml.zst"));
-    let by_stream =
-        "is offered by only-2-1.noarch of the module stream app:2, which is not the default of its module";
+    assert_eq!(
+        place.read_bytes(&modules),
+        place.read_bytes("up/r/repodata/modules.yaml.zst")
+    );
+    let by_stream = "is offered by only-2-1.noarch of the module stream app:2, which is not the default of its module";
     for (word, reason) in [
         ("only", format!("only {by_stream}")),
         ("only-2", format!("only-2 {by_stream}")),
         ("user", format!("perl(Only) >= 1 {by_stream}")),
-        ("app-2", "app-2 is offered by app-2-1.noarch of the module stream app:2".into()),
+        (
+            "app-2",
+            "app-2 is offered by app-2-1.noarch of the module stream app:2".into(),
+        ),
         ("'@app:2'", "the stream of a module".into()),
     ] {
         up.wants(&format!("install: [{word}], base: none"));
-        let output = place.landfall().args(["lock", "-f", "m.yaml", "--lock", "no.lock"]).output().unwrap();
+        let output = place
+            .landfall()
+            .args(["lock", "-f", "m.yaml", "--lock", "no.lock"])
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        assert!(!output.status.success() && said.contains(&reason), "{word}: {said}");
+        assert!(
+            !output.status.success() && said.contains(&reason),
+            "{word}: {said}"
+        );
     }
     // a name that only begins like that of a hidden package says nothing of streams
     up.wants("install: [other], base: none");
-    let output = place.landfall().args(["lock", "-f", "m.yaml", "--lock", "no.lock"]).output().unwrap();
+    let output = place
+        .landfall()
+        .args(["lock", "-f", "m.yaml", "--lock", "no.lock"])
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert!(said.contains("requires only-more, which no source offers"), "{said}");
+    assert!(
+        said.contains("requires only-more, which no source offers"),
+        "{said}"
+    );
     assert!(!said.contains("module stream"), "{said}");
 }

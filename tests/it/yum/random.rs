@@ -1,6 +1,8 @@
-//! The choice of packages beside dnf's on random repositories, for machines with nothing and for machines with packages.
+//! The choice of packages beside dnf's on random repositories, for machines with nothing and for
+//! machines with packages.
 //!
-//! `LANDFALL_YUM_SEEDS=1000..1300` compares the repositories of these seeds in place of the few of every run.
+//! `LANDFALL_YUM_SEEDS=1000..1300` compares the repositories of these seeds in place of the few of
+//! every run.
 
 use crate::support::charts::Signer;
 use crate::support::dice::Dice;
@@ -17,10 +19,19 @@ const SEEDS: Range<u64> = 90_000..90_060;
 
 const CAPABILITIES: [&str; 5] = ["cap(a)", "cap(b)", "cap(c)", "libd.so.1()(64bit)", "cap(e)"];
 /// Files that the primary index names.
-const PROGRAMS: [&str; 4] = ["/usr/bin/one", "/usr/bin/two", "/usr/sbin/three", "/etc/four"];
+const PROGRAMS: [&str; 4] = [
+    "/usr/bin/one",
+    "/usr/bin/two",
+    "/usr/sbin/three",
+    "/etc/four",
+];
 /// Files that only the list of all files names.
-const LISTED: [&str; 4] =
-    ["/usr/share/one", "/usr/share/doc/two", "/usr/lib/three", "/opt/four with a space"];
+const LISTED: [&str; 4] = [
+    "/usr/share/one",
+    "/usr/share/doc/two",
+    "/usr/lib/three",
+    "/opt/four with a space",
+];
 
 /// A repository, what a machine has, and what is installed.
 struct Case {
@@ -93,7 +104,11 @@ impl Author {
             4 | 5 => format!("({a} if {b})"),
             6 => format!("({a} if {b} else {c})"),
             7 => format!("({a} and ({b} or {c}))"),
-            _ => format!("({} with {})", self.dice.pick(&CAPABILITIES), self.dice.pick(&CAPABILITIES)),
+            _ => format!(
+                "({} with {})",
+                self.dice.pick(&CAPABILITIES),
+                self.dice.pick(&CAPABILITIES)
+            ),
         }
     }
 
@@ -102,9 +117,12 @@ impl Author {
         for _ in 0..self.dice.pick(&[0, 0, 1, 1, 2]) {
             said.push(format!("requires {}", self.dependency(15)));
         }
-        for (kind, percent, rich) in
-            [("recommends", 40, 40), ("supplements", 18, 40), ("suggests", 15, 15), ("enhances", 10, 15)]
-        {
+        for (kind, percent, rich) in [
+            ("recommends", 40, 40),
+            ("supplements", 18, 40),
+            ("suggests", 15, 15),
+            ("enhances", 10, 15),
+        ] {
             if self.is(percent) {
                 said.push(format!("{kind} {}", self.dependency(rich)));
             }
@@ -122,7 +140,11 @@ impl Author {
         }
         if self.is(40) {
             let capability = self.dice.pick(&CAPABILITIES);
-            let version = if self.is(50) { format!(" = {}", self.version()) } else { String::new() };
+            let version = if self.is(50) {
+                format!(" = {}", self.version())
+            } else {
+                String::new()
+            };
             said.push(format!("provides {capability}{version}"));
         }
         if self.is(25) {
@@ -148,7 +170,13 @@ impl Author {
             files.push(self.dice.pick(&[PROGRAMS, LISTED].concat()[..7]).to_owned());
         }
         let release = self.dice.pick(&[0, 0, 5]);
-        BasePackage { name: self.named(number), version: self.version(), release, lines, files }
+        BasePackage {
+            name: self.named(number),
+            version: self.version(),
+            release,
+            lines,
+            files,
+        }
     }
 
     fn install(&mut self) -> String {
@@ -165,11 +193,17 @@ impl Author {
 }
 
 fn case(seed: u64) -> Case {
-    let mut author = Author { dice: Dice(seed), prefix: format!("r{seed}"), names: 0 };
+    let mut author = Author {
+        dice: Dice(seed),
+        prefix: format!("r{seed}"),
+        names: 0,
+    };
     author.names = 6 + author.dice.roll(18);
     let mut packages = String::new();
     for number in 0..author.names {
-        let versions = author.dice.pick(&[vec![1], vec![2], vec![1, 2], vec![1, 2, 3], vec![3]]);
+        let versions = author
+            .dice
+            .pick(&[vec![1], vec![2], vec![1, 2], vec![1, 2, 3], vec![3]]);
         for version in versions {
             packages += &author.package(number, version);
         }
@@ -182,11 +216,18 @@ fn case(seed: u64) -> Case {
             }
         }
     }
-    let mut install: Vec<String> = (0..author.dice.pick(&[1, 1, 2, 3])).map(|_| author.install()).collect();
+    let mut install: Vec<String> = (0..author.dice.pick(&[1, 1, 2, 3]))
+        .map(|_| author.install())
+        .collect();
     install.sort();
     install.dedup();
     let weak = author.is(90);
-    Case { packages, base, install, weak }
+    Case {
+        packages,
+        base,
+        install,
+        weak,
+    }
 }
 
 /// Builds the packages that machines have, all at once, into `base-rpms`.
@@ -196,7 +237,14 @@ fn build_bases(place: &Place, cases: &BTreeMap<u64, Case>) {
         "Name: made\nVersion: 1\nRelease: 1\nSummary: t\nLicense: MIT\nBuildArch: noarch\nAutoReqProv: no\n\
                     %description\nt\n"
             .to_owned();
-    for BasePackage { name, version, release, lines, .. } in &all {
+    for BasePackage {
+        name,
+        version,
+        release,
+        lines,
+        ..
+    } in &all
+    {
         let _ = write!(
             spec,
             "%package -n {name}\nVersion: {version}\nRelease: {release}\nSummary: t\nAutoReqProv: no\n{lines}%description -n {name}\nt\n"
@@ -204,21 +252,35 @@ fn build_bases(place: &Place, cases: &BTreeMap<u64, Case>) {
     }
     spec += "%install\n";
     for file in PROGRAMS.iter().chain(&LISTED[..3]) {
-        let _ = writeln!(spec, "mkdir -p %{{buildroot}}$(dirname {file})\necho f > %{{buildroot}}{file}");
+        let _ = writeln!(
+            spec,
+            "mkdir -p %{{buildroot}}$(dirname {file})\necho f > %{{buildroot}}{file}"
+        );
     }
     for BasePackage { name, files, .. } in &all {
         let _ = writeln!(spec, "%files -n {name}\n{}", files.join("\n"));
     }
     let path = place.write("base/made.spec", spec);
     let mut build = place.clean("rpmbuild");
-    build.args(["-bb", "--quiet", "--define", "_unpackaged_files_terminate_build 0", "--define"]);
+    build.args([
+        "-bb",
+        "--quiet",
+        "--define",
+        "_unpackaged_files_terminate_build 0",
+        "--define",
+    ]);
     build.arg(format!("_topdir {}", place.path("base/top").display()));
-    build.arg("--define").arg(format!("_rpmdir {}", place.path("base-rpms").display()));
-    build.args(["--define", "_build_name_fmt %%{NAME}.rpm"]).arg(path);
+    build
+        .arg("--define")
+        .arg(format!("_rpmdir {}", place.path("base-rpms").display()));
+    build
+        .args(["--define", "_build_name_fmt %%{NAME}.rpm"])
+        .arg(path);
     run(&mut build);
 }
 
-/// What dnf answers: `name arch version` of each package that it would install, sorted; its error otherwise.
+/// What dnf answers: `name arch version` of each package that it would install, sorted; its error
+/// otherwise.
 fn answer(output: &[u8]) -> Result<Vec<String>, String> {
     let text = String::from_utf8_lossy(output);
     if let Some(error) = text.find("Error: ") {
@@ -233,10 +295,15 @@ fn the_choice_is_that_of_dnf_on_random_repositories() {
         return;
     }
     let seeds = std::env::var("LANDFALL_YUM_SEEDS").ok().map(|range| {
-        let (first, end) = range.split_once("..").expect("LANDFALL_YUM_SEEDS is FIRST..END");
+        let (first, end) = range
+            .split_once("..")
+            .expect("LANDFALL_YUM_SEEDS is FIRST..END");
         first.parse().expect("a seed")..end.parse().expect("a seed")
     });
-    let cases: BTreeMap<u64, Case> = seeds.unwrap_or(SEEDS).map(|seed| (seed, case(seed))).collect();
+    let cases: BTreeMap<u64, Case> = seeds
+        .unwrap_or(SEEDS)
+        .map(|seed| (seed, case(seed)))
+        .collect();
     let place = Place::new();
     let signer = Signer::new(&place, "packages");
     place.write("key.asc", signer.public());
@@ -245,15 +312,32 @@ fn the_choice_is_that_of_dnf_on_random_repositories() {
     let server = file_server(&place.path("up"));
     // the form in which the page asks for what a node has
     let page = include_str!("../../../docs/packages.md");
-    let query = page.split("rpm -qa --qf '").nth(1).unwrap().split('\'').next().unwrap();
+    let query = page
+        .split("rpm -qa --qf '")
+        .nth(1)
+        .unwrap()
+        .split('\'')
+        .next()
+        .unwrap();
     let mut manifest = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n".to_owned();
-    for (seed, Case { packages, base, install, weak }) in &cases {
+    for (
+        seed,
+        Case {
+            packages,
+            base,
+            install,
+            weak,
+        },
+    ) in &cases
+    {
         rpm_repository::write(&place.path(format!("up/{seed}")), packages);
         let base = match base.is_empty() {
             true => "none".to_owned(),
             false => {
                 let root = place.path(format!("dnf-{seed}/root"));
-                let rpms = base.iter().map(|one| place.path(format!("base-rpms/{}.rpm", one.name)));
+                let rpms = base
+                    .iter()
+                    .map(|one| place.path(format!("base-rpms/{}.rpm", one.name)));
                 let mut rpm = place.clean("rpm");
                 rpm.arg("--root").arg(&root).args([
                     "-i",
@@ -285,16 +369,30 @@ fn the_choice_is_that_of_dnf_on_random_repositories() {
         ask.args(["--assumeno", "install"]).args(&case.install);
         ask
     };
-    let Some(answers) = dnf_each(&place, &cases.iter().map(ask).collect::<Vec<_>>()) else { return };
+    let Some(answers) = dnf_each(&place, &cases.iter().map(ask).collect::<Vec<_>>()) else {
+        return;
+    };
     let (mut differences, mut refused) = (Vec::new(), 0);
-    for ((seed, case), answer) in cases.iter().zip(answers.iter().map(|output| self::answer(output))) {
+    for ((seed, case), answer) in cases
+        .iter()
+        .zip(answers.iter().map(|output| self::answer(output)))
+    {
         let shown = |[name, version, arch]: [&str; 3]| [name, arch, version].join(" ");
         let ours = ours.chosen(&format!("yum:s{seed}"), shown);
         refused += usize::from(answer.is_err());
         if ours.as_ref().ok() != answer.as_ref().ok() {
             let base = case.base.iter().map(|one| {
-                let BasePackage { name, version, release, lines, files } = one;
-                format!("    {name}-{version}-{release} {} {files:?}\n", lines.replace('\n', "; "))
+                let BasePackage {
+                    name,
+                    version,
+                    release,
+                    lines,
+                    files,
+                } = one;
+                format!(
+                    "    {name}-{version}-{release} {} {files:?}\n",
+                    lines.replace('\n', "; ")
+                )
             });
             differences.push(format!(
                 "{seed}: install {:?}, weak {}, base\n{}{}  landfall {ours:?}\n  dnf {answer:?}\n",
@@ -306,7 +404,10 @@ fn the_choice_is_that_of_dnf_on_random_repositories() {
         }
     }
     let (all, equal) = (cases.len(), cases.len() - differences.len());
-    println!("{equal} of {all} are equal; dnf refuses {refused}\n{}", differences.join("\n"));
+    println!(
+        "{equal} of {all} are equal; dnf refuses {refused}\n{}",
+        differences.join("\n")
+    );
     // both refuse what cannot be installed, and most can
     assert!(refused * 2 < all, "{refused} of {all} cannot be installed");
     assert!(equal * 100 >= all * 98, "{equal} of {all} are equal");

@@ -36,9 +36,9 @@ pub enum Start {
 }
 
 impl DirectBundle {
-    /// Begins the bundle of `plan` at `out`, or resumes what an earlier run left in `OUT.partial`. What `store` has is
-    /// not fetched, nor what an earlier bundle at `out` or an unfinished one for another lock has. `signer` signs the
-    /// bundle at the end.
+    /// Begins the bundle of `plan` at `out`, or resumes what an earlier run left in `OUT.partial`.
+    /// What `store` has is not fetched, nor what an earlier bundle at `out` or an unfinished one
+    /// for another lock has. `signer` signs the bundle at the end.
     ///
     /// # Errors
     /// When another process writes it, there is not enough room, or the files cannot be made.
@@ -52,7 +52,10 @@ impl DirectBundle {
     ) -> Result<Start, Error> {
         let (path, mut file) = claim(out)?;
         let work = work_folder(&path);
-        let failed = |source| Error::Write { path: path.clone(), source };
+        let failed = |source| Error::Write {
+            path: path.clone(),
+            source,
+        };
         let index = IndexBuilder::new(&plan, options);
         index.check_size(out, &Limits::default())?;
         let mut contents = index.contents;
@@ -61,15 +64,25 @@ impl DirectBundle {
             && out.is_file()
             && same(old.contents(), &contents)
             && let keys = signing_keys(old)
-            && signer.as_ref().is_none_or(|signer| keys.contains(signer.key()))
+            && signer
+                .as_ref()
+                .is_none_or(|signer| keys.contains(signer.key()))
             && verify(old, progress).is_ok()
         {
-            fs::remove_file(&path).and_then(|()| clear_work(&path)).map_err(failed)?;
-            return Ok(Start::Complete(PackedBundle::one_file(old.digest(), old.bytes(), out), keys));
+            fs::remove_file(&path)
+                .and_then(|()| clear_work(&path))
+                .map_err(failed)?;
+            return Ok(Start::Complete(
+                PackedBundle::one_file(old.digest(), old.bytes(), out),
+                keys,
+            ));
         }
         fs::create_dir_all(&work).map_err(failed)?;
         let journal_path = work.join("journal");
-        let of = format!("landfall {} level {} lock {}", contents.landfall, options.level, plan.fingerprint);
+        let of = format!(
+            "landfall {} level {} lock {}",
+            contents.landfall, options.level, plan.fingerprint
+        );
         match journal::read(&journal_path).map_err(failed)? {
             Some((first, _)) if first == of => {}
             Some(_) => {
@@ -78,10 +91,17 @@ impl DirectBundle {
             }
             None => file.set_len(0).map_err(failed)?,
         }
-        let compressed = plan.entries.iter().position(|entry| entry.form == Form::Compressed);
+        let compressed = plan
+            .entries
+            .iter()
+            .position(|entry| entry.form == Form::Compressed);
         let compressed = compressed.unwrap_or(plan.entries.len());
         let (starts, end) = layout(&plan, compressed);
-        contents.entries.iter_mut().zip(starts).for_each(|(entry, start)| entry.offset = start);
+        contents
+            .entries
+            .iter_mut()
+            .zip(starts)
+            .for_each(|(entry, start)| entry.offset = start);
         let blobs = plan.entries.iter().enumerate().skip(FRONT_LEN);
         let mut untrimmed: HashMap<Digest, Vec<usize>> = HashMap::new();
         for (place, entry) in blobs.clone() {
@@ -93,15 +113,21 @@ impl DirectBundle {
             options,
             out: out.into(),
             journal: Journal::open(&journal_path, &of).map_err(failed)?,
-            spool: Disk::open(&work.join("spool")).map_err(|error| failed(io::Error::other(error)))?,
+            spool: Disk::open(&work.join("spool"))
+                .map_err(|error| failed(io::Error::other(error)))?,
             store,
             old,
             reuse: Reuse::open(&work),
             compressed,
-            places: blobs.map(|(place, entry)| (entry.descriptor.digest.clone(), place)).collect(),
+            places: blobs
+                .map(|(place, entry)| (entry.descriptor.digest.clone(), place))
+                .collect(),
             untrimmed,
             stored: Mutex::default(),
-            compressed_entries: Mutex::new(CompressedEntries { frames: Vec::new(), end }),
+            compressed_entries: Mutex::new(CompressedEntries {
+                frames: Vec::new(),
+                end,
+            }),
             arrivals: Default::default(),
             contents,
             plan,
@@ -125,7 +151,14 @@ fn signing_keys(bundle: &Bundle) -> Vec<PublicKey> {
 fn same(one: &Contents, empty: &Contents) -> bool {
     let of = |of: &Contents| {
         let serial = (of.series.clone(), of.serial);
-        (of.landfall.clone(), of.options, of.requires.clone(), of.locks.clone(), of.partial.clone(), serial)
+        (
+            of.landfall.clone(),
+            of.options,
+            of.requires.clone(),
+            of.locks.clone(),
+            of.partial.clone(),
+            serial,
+        )
     };
     of(one) == of(empty)
 }
@@ -135,9 +168,16 @@ impl State {
     /// largest compressed entry is both in the spool and in the file.
     fn check_room(&self) -> Result<(), Error> {
         let compressed = &self.plan.entries[self.compressed..];
-        let largest = compressed.iter().map(|entry| entry.descriptor.size).max().unwrap_or(0);
+        let largest = compressed
+            .iter()
+            .map(|entry| entry.descriptor.size)
+            .max()
+            .unwrap_or(0);
         let taken = self.file.metadata().map_or(0, |data| data.blocks() * 512)
             + self.reuse.as_ref().map_or(0, Reuse::taken);
-        room((self.plan.needed_bytes() + largest).saturating_sub(taken), &self.out)
+        room(
+            (self.plan.needed_bytes() + largest).saturating_sub(taken),
+            &self.out,
+        )
     }
 }

@@ -1,5 +1,5 @@
-//! What must be compressed in a direct bundle: entry after entry, each as soon as its content and those before it are
-//! there. The spool's copy is removed once the entry is on disk.
+//! What must be compressed in a direct bundle: entry after entry, each as soon as its content and
+//! those before it are there. The spool's copy is removed once the entry is on disk.
 
 use super::state::{Arrivals, DirectBundle, State};
 use crate::error::Error;
@@ -22,14 +22,17 @@ const DEPTH: usize = 4;
 const FLUSH: u64 = 16 << 20;
 
 impl DirectBundle {
-    /// Writes the compressed entries, in their order, as their content arrives. Returns when all are written, or
-    /// after [`DirectBundle::close`] when it gets no further.
+    /// Writes the compressed entries, in their order, as their content arrives. Returns when all
+    /// are written, or after [`DirectBundle::close`] when it gets no further.
     ///
     /// # Errors
     /// When content that arrived cannot be read, or the file cannot be written.
     pub fn compress(&self) -> Result<(), Error> {
         let state = &*self.0;
-        let failed = |source| Error::Write { path: state.path.clone(), source };
+        let failed = |source| Error::Write {
+            path: state.path.clone(),
+            source,
+        };
         let (first, end) = {
             let written = state.compressed_entries();
             (state.compressed + written.frames.len(), written.end)
@@ -44,25 +47,38 @@ impl DirectBundle {
             path: &state.path,
             progress: &Silent,
         };
-        let result = entries.append(first..state.plan.entries.len(), &mut out, |place, offset, frames| {
-            let end = offset + frames.iter().map(|frame| u64::from(frame.0)).sum::<u64>();
-            let mut written = state.compressed_entries();
-            batch.push((&state.plan.entries[place].descriptor.digest, (offset, end)));
-            written.frames.push(frames);
-            written.end = end;
-            drop(written);
-            if end - flushed >= FLUSH {
-                flushed = end;
-                state.unspool(&mut batch)?;
-            }
-            Ok(())
-        });
+        let result = entries.append(
+            first..state.plan.entries.len(),
+            &mut out,
+            |place, offset, frames| {
+                let end = offset + frames.iter().map(|frame| u64::from(frame.0)).sum::<u64>();
+                let mut written = state.compressed_entries();
+                batch.push((&state.plan.entries[place].descriptor.digest, (offset, end)));
+                written.frames.push(frames);
+                written.end = end;
+                drop(written);
+                if end - flushed >= FLUSH {
+                    flushed = end;
+                    state.unspool(&mut batch)?;
+                }
+                Ok(())
+            },
+        );
         let result = match result {
             // nothing more arrives; the pull says what is missing
-            Err(Error::Content { source: ContentError::Missing { .. }, .. }) => Ok(()),
-            Err(Error::Content { source: ContentError::Damaged { digest }, item }) => {
+            Err(Error::Content {
+                source: ContentError::Missing { .. },
+                ..
+            }) => Ok(()),
+            Err(Error::Content {
+                source: ContentError::Damaged { digest },
+                item,
+            }) => {
                 state.distrust(&digest);
-                Err(Error::Content { source: ContentError::Damaged { digest }, item })
+                Err(Error::Content {
+                    source: ContentError::Damaged { digest },
+                    item,
+                })
             }
             other => other,
         };
@@ -82,9 +98,13 @@ impl BlobRead for Arriving<'_> {
         let (arrivals, arrived) = &(self.0).0.arrivals;
         let waiting = |state: &mut Arrivals| !state.closed && !state.here.contains(digest);
         let arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
-        let arrivals = arrived.wait_while(arrivals, waiting).unwrap_or_else(PoisonError::into_inner);
+        let arrivals = arrived
+            .wait_while(arrivals, waiting)
+            .unwrap_or_else(PoisonError::into_inner);
         if !arrivals.here.contains(digest) {
-            return Err(ContentError::Missing { digest: digest.clone() });
+            return Err(ContentError::Missing {
+                digest: digest.clone(),
+            });
         }
         drop(arrivals);
         self.0.open(digest, offset)
@@ -92,8 +112,8 @@ impl BlobRead for Arriving<'_> {
 }
 
 impl State {
-    /// Syncs the written entries to disk, records them, and removes the spool's copies, but those that a
-    /// trimmed index is still made from.
+    /// Syncs the written entries to disk, records them, and removes the spool's copies, but those
+    /// that a trimmed index is still made from.
     fn unspool(&self, batch: &mut Vec<(&Digest, ByteRange)>) -> io::Result<()> {
         if batch.is_empty() {
             return Ok(());
@@ -109,12 +129,17 @@ impl State {
         Ok(())
     }
 
-    /// Recovers the compressed entries of an earlier run, as far as they are sound and follow one another.
+    /// Recovers the compressed entries of an earlier run, as far as they are sound and follow one
+    /// another.
     pub(super) fn recover(&self) {
         let mut written = self.compressed_entries();
         for entry in &self.contents.entries[self.compressed..] {
-            let place = self.journal.packed_at(&entry.digest).filter(|place| place.0 == written.end);
-            let Some((place, frames)) = place.and_then(|at| Some((at, packed(&self.file, entry, at)?)))
+            let place = self
+                .journal
+                .packed_at(&entry.digest)
+                .filter(|place| place.0 == written.end);
+            let Some((place, frames)) =
+                place.and_then(|at| Some((at, packed(&self.file, entry, at)?)))
             else {
                 break;
             };

@@ -1,4 +1,5 @@
-//! Finishing a direct bundle: what stands around its stored blobs, the contents index, and then its name.
+//! Finishing a direct bundle: what stands around its stored blobs, the contents index, and then its
+//! name.
 
 use super::state::{DirectBundle, State};
 use crate::error::Error;
@@ -35,10 +36,15 @@ impl DirectBundle {
     /// When content is missing, or the file cannot be written.
     pub fn complete(&self) -> Result<Whole, Error> {
         let state = &*self.0;
-        let failed = |source| Error::Write { path: state.out.clone(), source };
+        let failed = |source| Error::Write {
+            path: state.out.clone(),
+            source,
+        };
         let missing = |entry: &PlannedEntry| Error::Content {
             item: entry.item.clone(),
-            source: ContentError::Missing { digest: entry.descriptor.digest.clone() },
+            source: ContentError::Missing {
+                digest: entry.descriptor.digest.clone(),
+            },
         };
         let stored = state.stored.lock().unwrap_or_else(PoisonError::into_inner);
         let compressed = state.compressed_entries();
@@ -46,9 +52,16 @@ impl DirectBundle {
         let mut end = 0;
         for (place, planned) in state.plan.entries.iter().enumerate() {
             let mut frames = match place.checked_sub(state.compressed) {
-                Some(place) => compressed.frames.get(place).cloned().ok_or_else(|| missing(planned))?,
+                Some(place) => compressed
+                    .frames
+                    .get(place)
+                    .cloned()
+                    .ok_or_else(|| missing(planned))?,
                 None if matches!(planned.content, ContentSource::Bytes(_)) => Vec::new(),
-                None => stored.get(&place).cloned().ok_or_else(|| missing(planned))?,
+                None => stored
+                    .get(&place)
+                    .cloned()
+                    .ok_or_else(|| missing(planned))?,
             };
             if place < state.compressed {
                 state.surround(planned, end, &mut frames).map_err(failed)?;
@@ -60,11 +73,23 @@ impl DirectBundle {
         let mut out = VolumeWriter::file(state.file.clone(), end, None);
         let signer = state.signer.as_deref();
         let digest = index.finish(&mut out, &state.out, |index| {
-            signer.map(|signer| sign_index(signer, index, &state.out)).into_iter().collect()
+            signer
+                .map(|signer| sign_index(signer, index, &state.out))
+                .into_iter()
+                .collect()
         })?;
-        state.file.set_len(out.end).and_then(|()| state.file.sync_all()).map_err(failed)?;
+        state
+            .file
+            .set_len(out.end)
+            .and_then(|()| state.file.sync_all())
+            .map_err(failed)?;
         let packed = PackedBundle::one_file(&digest, out.end, &state.out);
-        Ok(Whole { state: self.0.clone(), packed, entries, has_name: false })
+        Ok(Whole {
+            state: self.0.clone(),
+            packed,
+            entries,
+            has_name: false,
+        })
     }
 }
 
@@ -84,7 +109,10 @@ impl Whole {
     pub fn publish(mut self) -> Result<PackedBundle, Error> {
         self.has_name = true;
         let state = &*self.state;
-        let failed = |source| Error::Write { path: state.out.clone(), source };
+        let failed = |source| Error::Write {
+            path: state.out.clone(),
+            source,
+        };
         publish(&state.path, &state.out, &[], &[], None).map_err(failed)?;
         clear_work(&state.path).map_err(failed)?;
         Ok(self.packed.clone())
@@ -94,16 +122,22 @@ impl Whole {
 impl Drop for Whole {
     fn drop(&mut self) {
         if !self.has_name {
-            // nobody takes it for a bundle without its index and signature; the next run writes them again
+            // nobody takes it for a bundle without its index and signature; the next run writes
+            // them again
             let _ = self.state.file.set_len(self.entries);
         }
     }
 }
 
 impl State {
-    /// Writes the tar header and the padding of a stored entry at `at`, and its content where that follows from
-    /// the plan. `frames` has the frames of other content, and then all.
-    fn surround(&self, entry: &PlannedEntry, mut at: u64, frames: &mut Vec<Frame>) -> io::Result<()> {
+    /// Writes the tar header and the padding of a stored entry at `at`, and its content where that
+    /// follows from the plan. `frames` has the frames of other content, and then all.
+    fn surround(
+        &self,
+        entry: &PlannedEntry,
+        mut at: u64,
+        frames: &mut Vec<Frame>,
+    ) -> io::Result<()> {
         let size = entry.descriptor.size;
         let mut all = Vec::with_capacity(frames.len() + 2);
         let put = |content: &[u8], at: &mut u64, all: &mut Vec<Frame>| {
@@ -115,7 +149,9 @@ impl State {
         };
         put(&header::encode(&entry.name, size), &mut at, &mut all)?;
         if let ContentSource::Bytes(bytes) = &entry.content {
-            bytes.chunks(CHUNK).try_for_each(|chunk| put(chunk, &mut at, &mut all))?;
+            bytes
+                .chunks(CHUNK)
+                .try_for_each(|chunk| put(chunk, &mut at, &mut all))?;
         }
         at += frames.iter().map(|frame| u64::from(frame.0)).sum::<u64>();
         all.append(frames);

@@ -1,5 +1,5 @@
-//! The journal of a direct bundle: what of it is in its file by now. Lines are appended; what they say is checked
-//! before it counts.
+//! The journal of a direct bundle: what of it is in its file by now. Lines are appended; what they
+//! say is checked before it counts.
 
 use landfall_content::{ByteRange, merged};
 use landfall_model::Digest;
@@ -14,7 +14,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// - `DIGEST has FROM TO`: these bytes of a stored blob are there;
 /// - `DIGEST lost`: none are, whatever was said before;
 /// - `DIGEST whole OFFSET SIZE`: all are, in frames that begin at this offset of the file;
-/// - `DIGEST packed FROM TO`: its entry, header and padding too, lies compressed at these offsets of the file.
+/// - `DIGEST packed FROM TO`: its entry, header and padding too, lies compressed at these offsets
+///   of the file.
 #[derive(Debug)]
 pub(super) struct Journal(Mutex<State>);
 
@@ -64,15 +65,20 @@ impl Known {
     }
 }
 
-/// Reads the journal at `path`: the bundle that it is of, and what it says. `None` where there is none.
+/// Reads the journal at `path`: the bundle that it is of, and what it says. `None` where there is
+/// none.
 pub(super) fn read(path: &Path) -> io::Result<Option<(String, Known)>> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
     // a line without its end was cut off by a crash
-    let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-    let Some(first) = lines.next() else { return Ok(None) };
+    let mut lines = text
+        .split_inclusive('\n')
+        .filter_map(|line| line.strip_suffix('\n'));
+    let Some(first) = lines.next() else {
+        return Ok(None);
+    };
     let mut known = Known::default();
     for line in lines {
         // a line that says nothing costs a fetch, no more
@@ -84,7 +90,9 @@ pub(super) fn read(path: &Path) -> io::Result<Option<(String, Known)>> {
 impl Journal {
     /// Opens the journal of the bundle `of` at `path`, or begins it.
     pub(super) fn open(path: &Path, of: &str) -> io::Result<Journal> {
-        let known = read(path)?.filter(|(first, _)| first == of).map(|(_, known)| known);
+        let known = read(path)?
+            .filter(|(first, _)| first == of)
+            .map(|(_, known)| known);
         let mut file = match known {
             Some(_) => File::options().append(true).open(path)?,
             None => {
@@ -95,7 +103,10 @@ impl Journal {
         if fs::read(path)?.last() != Some(&b'\n') {
             file.write_all(b"\n")?;
         }
-        Ok(Journal(Mutex::new(State { file, known: known.unwrap_or_default() })))
+        Ok(Journal(Mutex::new(State {
+            file,
+            known: known.unwrap_or_default(),
+        })))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -124,9 +135,16 @@ impl Journal {
         self.add(&format!("{digest} packed {from} {to}"))
     }
 
-    /// How many bytes of a stored blob are there from its beginning on, and which ranges after these.
+    /// How many bytes of a stored blob are there from its beginning on, and which ranges after
+    /// these.
     pub(super) fn there(&self, digest: &Digest) -> (u64, Vec<ByteRange>) {
-        let mut ranges = self.state().known.there.get(digest).cloned().unwrap_or_default();
+        let mut ranges = self
+            .state()
+            .known
+            .there
+            .get(digest)
+            .cloned()
+            .unwrap_or_default();
         match ranges.first() {
             Some(&(0, to)) => {
                 ranges.remove(0);
@@ -165,10 +183,16 @@ mod tests {
         fs::write(&path, format!("{whole}{b} has 0 9")).unwrap();
         let journal = Journal::open(&path, "one").unwrap();
         assert_eq!(journal.there(&a), (20, vec![(40, 60)]));
-        assert_eq!((journal.there(&b), journal.packed_at(&b)), ((0, vec![]), Some((100, 200))));
+        assert_eq!(
+            (journal.there(&b), journal.packed_at(&b)),
+            ((0, vec![]), Some((100, 200)))
+        );
         journal.has(&b, (0, 3)).unwrap();
         let (_, known) = read(&path).unwrap().unwrap();
-        assert_eq!((&known.there[&b], known.whole[&a]), (&vec![(0, 9)], (512, 60)));
+        assert_eq!(
+            (&known.there[&b], known.whole[&a]),
+            (&vec![(0, 9)], (512, 60))
+        );
         // of another bundle it says nothing
         assert_eq!(Journal::open(&path, "two").unwrap().there(&a), (0, vec![]));
     }

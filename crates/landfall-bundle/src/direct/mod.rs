@@ -1,9 +1,9 @@
 //! A bundle straight from upstream, with no second copy of a stored blob.
 //!
-//! The lock alone says where stored blobs lie, so they go to their places in `OUT.partial` while they arrive, in any
-//! order ([`sink`], [`partial_blob`]). What must be compressed comes after them, and passes through a spool
-//! ([`compress`]). [`journal`] and spool lie in `OUT.partial.work`. The file is the one that
-//! [`write()`](crate::write()) makes from a store.
+//! The lock alone says where stored blobs lie, so they go to their places in `OUT.partial` while
+//! they arrive, in any order ([`sink`], [`partial_blob`]). What must be compressed comes after
+//! them, and passes through a spool ([`compress`]). [`journal`] and spool lie in
+//! `OUT.partial.work`. The file is the one that [`write()`](crate::write()) makes from a store.
 
 mod begin;
 mod compress;

@@ -1,5 +1,5 @@
-//! A stored blob on its way into a direct bundle. Its bytes go to their final places in any order; a frame is closed
-//! when all bytes up to its end are there.
+//! A stored blob on its way into a direct bundle. Its bytes go to their final places in any order;
+//! a frame is closed when all bytes up to its end are there.
 
 use super::state::State as Bundle;
 use crate::format::hash::Frame;
@@ -30,14 +30,27 @@ struct State {
 
 impl State {
     fn new(size: u64) -> State {
-        State { stream: FrameStream::new(size), frames: Vec::new(), kept: false }
+        State {
+            stream: FrameStream::new(size),
+            frames: Vec::new(),
+            kept: false,
+        }
     }
 }
 
 impl StoredPartialBlob {
-    pub(super) fn new(bundle: Arc<Bundle>, descriptor: &Descriptor, start: u64) -> StoredPartialBlob {
+    pub(super) fn new(
+        bundle: Arc<Bundle>,
+        descriptor: &Descriptor,
+        start: u64,
+    ) -> StoredPartialBlob {
         let state = Mutex::new(State::new(descriptor.size));
-        StoredPartialBlob { bundle, descriptor: descriptor.clone(), start, state }
+        StoredPartialBlob {
+            bundle,
+            descriptor: descriptor.clone(),
+            start,
+            state,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -52,7 +65,11 @@ impl StoredPartialBlob {
 
 impl fmt::Debug for StoredPartialBlob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StoredPartialBlob({} at {})", self.descriptor.digest, self.start)
+        write!(
+            f,
+            "StoredPartialBlob({} at {})",
+            self.descriptor.digest, self.start
+        )
     }
 }
 
@@ -60,14 +77,20 @@ impl PartialBlob for StoredPartialBlob {
     fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), WriteError> {
         for (place, run) in runs(at, buffer.len()) {
             let piece = &mut buffer[run];
-            self.bundle.file.read_exact_at(piece, self.start + place).map_err(self.failed())?;
+            self.bundle
+                .file
+                .read_exact_at(piece, self.start + place)
+                .map_err(self.failed())?;
         }
         Ok(())
     }
 
     fn write(&self, bytes: &[u8], at: u64) -> Result<(), WriteError> {
         for (place, run) in runs(at, bytes.len()) {
-            self.bundle.file.write_all_at(&bytes[run], self.start + place).map_err(self.failed())?;
+            self.bundle
+                .file
+                .write_all_at(&bytes[run], self.start + place)
+                .map_err(self.failed())?;
         }
         Ok(())
     }
@@ -77,10 +100,15 @@ impl PartialBlob for StoredPartialBlob {
         let closed = state.stream.push(bytes);
         for frame in &closed {
             for (at, around) in &frame.around {
-                self.bundle.file.write_all_at(around, self.start + at).map_err(self.failed())?;
+                self.bundle
+                    .file
+                    .write_all_at(around, self.start + at)
+                    .map_err(self.failed())?;
             }
         }
-        state.frames.extend(closed.iter().map(|closed| closed.frame));
+        state
+            .frames
+            .extend(closed.iter().map(|closed| closed.frame));
         if !closed.is_empty() {
             self.record((0, state.stream.at())).map_err(self.failed())?;
         }
@@ -93,15 +121,22 @@ impl PartialBlob for StoredPartialBlob {
 
     fn clear(&self) -> Result<(), WriteError> {
         *self.state() = State::new(self.descriptor.size);
-        self.bundle.journal.lost(&self.descriptor.digest).map_err(self.failed())
+        self.bundle
+            .journal
+            .lost(&self.descriptor.digest)
+            .map_err(self.failed())
     }
 
     fn keep(&self) -> Result<(), WriteError> {
         let Descriptor { digest, size, .. } = &self.descriptor;
         let mut state = self.state();
         state.kept = true;
-        self.bundle.arrived(digest, std::mem::take(&mut state.frames));
-        self.bundle.journal.whole(digest, self.start, *size).map_err(self.failed())
+        self.bundle
+            .arrived(digest, std::mem::take(&mut state.frames));
+        self.bundle
+            .journal
+            .whole(digest, self.start, *size)
+            .map_err(self.failed())
     }
 }
 

@@ -1,5 +1,5 @@
-//! Reusing an unfinished bundle of another lock under the same name: its complete stored blobs are not fetched
-//! again. Each copy is removed when the blob is in the new file.
+//! Reusing an unfinished bundle of another lock under the same name: its complete stored blobs are
+//! not fetched again. Each copy is removed when the blob is in the new file.
 
 use super::journal;
 use crate::format::stored::{StoredReader, stored_len};
@@ -13,7 +13,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The file that was set aside, and where its complete blobs are: offset of the first frame, and size.
+/// The file that was set aside, and where its complete blobs are: offset of the first frame, and
+/// size.
 #[derive(Debug)]
 pub(super) struct Reuse {
     file: Arc<File>,
@@ -33,8 +34,15 @@ impl Reuse {
     /// Opens what was set aside, if there is something.
     pub(super) fn open(work: &Path) -> Option<Reuse> {
         let (_, known) = journal::read(&work.join("previous.journal")).ok()??;
-        let file = File::options().read(true).write(true).open(work.join("previous")).ok()?;
-        Some(Reuse { file: file.into(), whole: known.whole })
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .open(work.join("previous"))
+            .ok()?;
+        Some(Reuse {
+            file: file.into(),
+            whole: known.whole,
+        })
     }
 
     /// Bytes that it takes on disk.
@@ -58,8 +66,15 @@ impl BlobRead for Reuse {
 
     /// Opens content that is not checked here, but where it is written to.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let missing = || ContentError::Missing { digest: digest.clone() };
+        let missing = || ContentError::Missing {
+            digest: digest.clone(),
+        };
         let &(start, size) = self.whole.get(digest).ok_or_else(missing)?;
-        Ok(Box::new(StoredReader { source: self.file.clone(), start, at: offset, size }))
+        Ok(Box::new(StoredReader {
+            source: self.file.clone(),
+            start,
+            at: offset,
+            size,
+        }))
     }
 }

@@ -1,4 +1,5 @@
-//! A direct bundle as the sink of a pull: content is written to it, and what is here already is read from it.
+//! A direct bundle as the sink of a pull: content is written to it, and what is here already is
+//! read from it.
 
 use super::partial_blob::StoredPartialBlob;
 use super::state::{DirectBundle, State};
@@ -6,7 +7,8 @@ use crate::format::header;
 use crate::format::stored::{stored_len, stored_place};
 use crate::plan::planned_entry::ContentSource;
 use landfall_content::{
-    BlobRead, ByteRange, ContentError, Entry, IdleSlots, Local, LocalSink, Sink, Store, WriteError, Writer,
+    BlobRead, ByteRange, ContentError, Entry, IdleSlots, Local, LocalSink, Sink, Store, WriteError,
+    Writer,
 };
 use landfall_model::{Descriptor, Digest, Limits};
 use std::io::Read;
@@ -16,22 +18,32 @@ impl State {
     /// Where this content is here.
     fn near(&self, digest: &Digest) -> Option<&dyn BlobRead> {
         let size = self.plan.entries[*self.places.get(digest)?].descriptor.size;
-        let disk = self.disks().find(|disk| disk.has(digest, size).unwrap_or(false));
+        let disk = self
+            .disks()
+            .find(|disk| disk.has(digest, size).unwrap_or(false));
         let others = self.old.iter().map(|old| old as &dyn BlobRead);
         let mut others = others.chain(self.reuse.iter().map(|reuse| reuse as &dyn BlobRead));
-        let other = || others.find(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)));
+        let other =
+            || others.find(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)));
         disk.map(|disk| disk as &dyn BlobRead).or_else(other)
     }
 }
 
 impl BlobRead for DirectBundle {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        self.0.near(digest).map_or(Ok(None), |blobs| blobs.stat(digest))
+        self.0
+            .near(digest)
+            .map_or(Ok(None), |blobs| blobs.stat(digest))
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let missing = || ContentError::Missing { digest: digest.clone() };
-        self.0.near(digest).ok_or_else(missing)?.open(digest, offset)
+        let missing = || ContentError::Missing {
+            digest: digest.clone(),
+        };
+        self.0
+            .near(digest)
+            .ok_or_else(missing)?
+            .open(digest, offset)
     }
 }
 
@@ -42,17 +54,23 @@ impl Store for DirectBundle {
         if rehash {
             state.distrust(digest);
         }
-        let Some(&place) = state.places.get(digest) else { return Ok(false) };
+        let Some(&place) = state.places.get(digest) else {
+            return Ok(false);
+        };
         let planned = &state.plan.entries[place];
         if !matches!(planned.content, ContentSource::Store) {
             return Ok(true);
         }
-        // whether a stored blob is there is known only once its bytes are hashed; where it is taken from is hashed now
+        // whether a stored blob is there is known only once its bytes are hashed; where it is taken
+        // from is hashed now
         if place < state.compressed {
-            state.disks().try_for_each(|disk| disk.has(digest, *size).map(drop))?;
+            state
+                .disks()
+                .try_for_each(|disk| disk.has(digest, *size).map(drop))?;
             return Ok(false);
         }
-        let written = |place: usize| place < state.compressed + state.compressed_entries().frames.len();
+        let written =
+            |place: usize| place < state.compressed + state.compressed_entries().frames.len();
         let trimmed = state.untrimmed.get(digest).into_iter().flatten();
         if trimmed.chain([&place]).all(|&place| written(place)) {
             return Ok(true);
@@ -67,9 +85,15 @@ impl Store for DirectBundle {
     }
 
     fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool {
-        let Some(&place) = self.0.places.get(&descriptor.digest) else { return false };
+        let Some(&place) = self.0.places.get(&descriptor.digest) else {
+            return false;
+        };
         let is_taken = matches!(self.0.plan.entries[place].content, ContentSource::Store);
-        (is_taken || rehash) && self.0.disks().any(|disk| disk.must_hash(descriptor, rehash))
+        (is_taken || rehash)
+            && self
+                .0
+                .disks()
+                .any(|disk| disk.must_hash(descriptor, rehash))
     }
 
     fn take(&self, _: &Descriptor, _: &[u8]) -> Result<(), WriteError> {
@@ -82,7 +106,8 @@ impl Store for DirectBundle {
     }
 
     fn rank(&self, descriptor: &Descriptor) -> u64 {
-        // what must be compressed comes first, in its order: it stays in the spool until those before it are there
+        // what must be compressed comes first, in its order: it stays in the spool until those
+        // before it are there
         match self.0.places.get(&descriptor.digest) {
             Some(&place) if place >= self.0.compressed => place as u64,
             _ => u64::MAX - descriptor.size,
@@ -91,7 +116,13 @@ impl Store for DirectBundle {
 
     fn settled(&self, descriptor: &Descriptor) {
         let digest = descriptor.digest.clone();
-        self.0.arrivals.0.lock().unwrap_or_else(PoisonError::into_inner).here.insert(digest);
+        self.0
+            .arrivals
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .here
+            .insert(digest);
         self.0.arrivals.1.notify_all();
     }
 
@@ -107,7 +138,10 @@ impl LocalSink for DirectBundle {
         keep_ranges: bool,
     ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
         let state = &self.0;
-        let Some(entry) = state.places.get(&descriptor.digest).filter(|place| **place < state.compressed)
+        let Some(entry) = state
+            .places
+            .get(&descriptor.digest)
+            .filter(|place| **place < state.compressed)
         else {
             return state.spool.begin(descriptor, keep_ranges);
         };
@@ -115,7 +149,10 @@ impl LocalSink for DirectBundle {
         let start = entry.offset + stored_len(header::encoded_len(&entry.name) as u64);
         let length = state.file.metadata().map_or(0, |data| data.len());
         let (begin, apart) = state.journal.there(&descriptor.digest);
-        let mut writer = Writer::new(StoredPartialBlob::new(state.clone(), descriptor, start), descriptor);
+        let mut writer = Writer::new(
+            StoredPartialBlob::new(state.clone(), descriptor, start),
+            descriptor,
+        );
         // a file that was cut short lacks what its journal says
         let reach = apart.last().map_or(begin, |last| last.1);
         if reach > descriptor.size || reach > 0 && start + stored_place(reach - 1).0 >= length {

@@ -73,20 +73,30 @@ impl std::fmt::Debug for State {
 impl DirectBundle {
     /// Ends the arrivals, so that [`DirectBundle::compress`] may end.
     pub fn close(&self) {
-        self.0.arrivals.0.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.0
+            .arrivals
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .closed = true;
         self.0.arrivals.1.notify_all();
     }
 }
 
 impl State {
     pub(super) fn compressed_entries(&self) -> MutexGuard<'_, CompressedEntries> {
-        self.compressed_entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.compressed_entries
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that a stored blob is there, in these frames.
     pub(super) fn arrived(&self, digest: &Digest, frames: Vec<Frame>) {
         if let Some(&place) = self.places.get(digest) {
-            self.stored.lock().unwrap_or_else(PoisonError::into_inner).insert(place, frames);
+            self.stored
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(place, frames);
         }
         if let Some(reuse) = &self.reuse {
             reuse.drop_copy(digest);
@@ -102,7 +112,8 @@ impl State {
     pub(super) fn distrust(&self, digest: &Digest) {
         if let Some(&place) = self.places.get(digest) {
             let size = self.plan.entries[place].descriptor.size;
-            self.disks().for_each(|disk| drop(disk.rehash(digest, size)));
+            self.disks()
+                .for_each(|disk| drop(disk.rehash(digest, size)));
         }
     }
 }

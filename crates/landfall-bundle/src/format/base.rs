@@ -37,7 +37,9 @@ impl fmt::Display for BaseName {
         match self {
             BaseName::Bundle { digest, lock } => write!(f, "bundle {digest} (lock {lock})"),
             BaseName::Lock { lock } => write!(f, "a bundle of lock {lock}"),
-            BaseName::Receipt { lock, registry, .. } => write!(f, "what {registry} has of lock {lock}"),
+            BaseName::Receipt { lock, registry, .. } => {
+                write!(f, "what {registry} has of lock {lock}")
+            }
         }
     }
 }

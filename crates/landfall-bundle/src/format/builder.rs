@@ -1,18 +1,22 @@
-//! The builder of one frame. Content of a stored frame is read right where its raw blocks stand, so that it is not
-//! copied once more.
+//! The builder of one frame. Content of a stored frame is read right where its raw blocks stand, so
+//! that it is not copied once more.
 
 use super::buffers::Buffers;
 use super::form::Form;
-use super::stored::{BLOCK, BLOCK_HEAD, CHECKSUM, HEAD, block_header, checksum, head, stored_place};
+use super::stored::{
+    BLOCK, BLOCK_HEAD, CHECKSUM, HEAD, block_header, checksum, head, stored_place,
+};
 use std::io::{self, Read};
 use xxhash_rust::xxh64::Xxh64;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::CParameter;
 
-/// What zstd writes itself for a frame with checksum and without content size: magic, descriptor, window.
+/// What zstd writes itself for a frame with checksum and without content size: magic, descriptor,
+/// window.
 const ZSTD_HEAD: usize = 6;
 
-/// The content of one frame, at most [`super::stored::CHUNK`] bytes; of a stored one, the frame itself.
+/// The content of one frame, at most [`super::stored::CHUNK`] bytes; of a stored one, the frame
+/// itself.
 pub(crate) struct FrameBuilder {
     form: Form,
     size: usize,
@@ -20,7 +24,8 @@ pub(crate) struct FrameBuilder {
 }
 
 impl FrameBuilder {
-    /// A builder for `size` bytes of content, which are still to come. It uses the buffer `bytes`, whatever is in it.
+    /// A builder for `size` bytes of content, which are still to come. It uses the buffer `bytes`,
+    /// whatever is in it.
     pub(crate) fn new(form: Form, size: usize, mut bytes: Vec<u8>) -> FrameBuilder {
         let length = match form {
             Form::Stored => HEAD + size.div_ceil(BLOCK) * BLOCK_HEAD + size + CHECKSUM,
@@ -47,7 +52,11 @@ impl FrameBuilder {
     ///
     /// # Errors
     /// Those of `source`; `UnexpectedEof` where it ends too early.
-    pub(crate) fn fill(&mut self, source: &mut dyn Read, mut seen: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(crate) fn fill(
+        &mut self,
+        source: &mut dyn Read,
+        mut seen: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
         for from in (0..self.size).step_by(BLOCK) {
             let block = self.block(from);
             source.read_exact(block)?;
@@ -102,9 +111,9 @@ impl FrameBuilder {
     }
 }
 
-/// A frame of compressed blocks. Every frame has a context of its own, so its bytes depend on content,
-/// level and zstd's version alone. zstd leaves out the window where it writes a content size that
-/// fits into it; so its header goes without a size and is replaced by ours.
+/// A frame of compressed blocks. Every frame has a context of its own, so its bytes depend on
+/// content, level and zstd's version alone. zstd leaves out the window where it writes a content
+/// size that fits into it; so its header goes without a size and is replaced by ours.
 pub(super) fn compressed(level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
     let mut compressor = Compressor::new(level)?;
     compressor.set_parameter(CParameter::WindowLog(20))?;

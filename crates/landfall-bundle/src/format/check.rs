@@ -1,4 +1,5 @@
-//! What can be checked of a contents index without reading a frame: names, places, lengths, and the bases of a delta.
+//! What can be checked of a contents index without reading a frame: names, places, lengths, and the
+//! bases of a delta.
 
 use super::base::BaseName;
 use super::contents::Contents;
@@ -15,8 +16,8 @@ use landfall_model::is_repository;
 use std::collections::HashSet;
 
 impl Contents {
-    /// Checks that the entries are those of a bundle and lie in the file without a gap, up to this index, which begins
-    /// at `index_at`.
+    /// Checks that the entries are those of a bundle and lie in the file without a gap, up to this
+    /// index, which begins at `index_at`.
     pub fn check(&self, index_at: u64) -> Result<(), Damage> {
         let damage = |why: &str| Damage::new(CONTENTS, index_at, why);
         let named = |name: &str| self.entries.iter().any(|entry| entry.name == name);
@@ -36,21 +37,39 @@ impl Contents {
                 return Err(damage("it is there twice"));
             }
             if (entry.offset, entry.frame) != (end, frame) {
-                return Err(damage(&format!("it must begin at byte {end}, with frame {frame}")));
+                return Err(damage(&format!(
+                    "it must begin at byte {end}, with frame {frame}"
+                )));
             }
-            let next = if entry.has_length() { end.checked_add(entry.length) } else { None };
-            end = next.ok_or_else(|| damage("the contents index gives it a length that cannot be"))?;
+            let next = if entry.has_length() {
+                end.checked_add(entry.length)
+            } else {
+                None
+            };
+            end =
+                next.ok_or_else(|| damage("the contents index gives it a length that cannot be"))?;
             frame += TarEntry::frame_count(entry.size);
         }
-        let FrameTable { offset, size, hashes } = &self.frames;
+        let FrameTable {
+            offset,
+            size,
+            hashes,
+        } = &self.frames;
         if (*offset, Some(*size)) != (end, frame.checked_mul(ROW as u64)) {
-            return Err(damage("the frame table does not have its place, or a row for each frame"));
+            return Err(damage(
+                "the frame table does not have its place, or a row for each frame",
+            ));
         }
         if hashes.len() as u64 != FrameTable::frame_count(*size) {
-            return Err(damage("it lists too few or too many hashes of the frame table"));
+            return Err(damage(
+                "it lists too few or too many hashes of the frame table",
+            ));
         }
         // the index's own header is one stored frame of one tar block
-        let next = self.frames.end().and_then(|end| end.checked_add(stored_len(header::BLOCK as u64)));
+        let next = self
+            .frames
+            .end()
+            .and_then(|end| end.checked_add(stored_len(header::BLOCK as u64)));
         if next != Some(index_at) {
             return Err(damage("it does not stand right after the frame table"));
         }
@@ -58,11 +77,14 @@ impl Contents {
     }
 }
 
-/// Whether an entry that is no blob may have this name: those of the layout, and names of landfall's own, which later
-/// releases may add to and a reader ignores.
+/// Whether an entry that is no blob may have this name: those of the layout, and names of
+/// landfall's own, which later releases may add to and a reader ignores.
 fn is_own_name(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
-    let own = name.strip_prefix("landfall-").or_else(|| name.strip_prefix("landfall."));
+    let is_plain =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    let own = name
+        .strip_prefix("landfall-")
+        .or_else(|| name.strip_prefix("landfall."));
     let is_known = [FRAMES, CONTENTS].contains(&name);
     LAYOUT.contains(&name)
         || !is_known && name.len() <= 100 && own.is_some_and(|rest| rest.bytes().all(is_plain))
@@ -90,7 +112,13 @@ impl TarEntry {
 
 /// Checks what an index says of its bases.
 fn check_bases(contents: &Contents) -> Result<(), String> {
-    let Contents { requires, bases, omitted, entries, .. } = contents;
+    let Contents {
+        requires,
+        bases,
+        omitted,
+        entries,
+        ..
+    } = contents;
     if requires.iter().any(|word| word == DELTA) == omitted.is_empty()
         || bases.is_empty() != omitted.is_empty()
     {
@@ -110,7 +138,10 @@ fn check_bases(contents: &Contents) -> Result<(), String> {
         BaseName::Receipt { repositories, .. } => Some(repositories.values()),
         BaseName::Bundle { .. } | BaseName::Lock { .. } => None,
     });
-    match named.flatten().find(|repository| !is_repository(repository)) {
+    match named
+        .flatten()
+        .find(|repository| !is_repository(repository))
+    {
         Some(bad) => Err(format!("'{bad}' is no repository")),
         None => Ok(()),
     }

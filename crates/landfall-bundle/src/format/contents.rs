@@ -1,4 +1,5 @@
-//! The contents index: every entry of the bundle, and where the frame table is that has the hash of every frame.
+//! The contents index: every entry of the bundle, and where the frame table is that has the hash of
+//! every frame.
 
 use super::base::BaseName;
 use super::entry::TarEntry;
@@ -41,7 +42,8 @@ pub struct Contents {
     pub entries: Vec<TarEntry>,
 }
 
-/// A bundle's place among bundles of the same purpose. A site that took a later one refuses an earlier one.
+/// A bundle's place among bundles of the same purpose. A site that took a later one refuses an
+/// earlier one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Serial {
     /// The name that the bundles of a series share.

@@ -20,11 +20,20 @@ pub struct Damage {
 
 impl Damage {
     pub fn new(entry: impl Into<String>, offset: u64, why: impl Into<String>) -> Damage {
-        Damage { entry: entry.into(), offset, volume: None, why: why.into(), is_unread: false }
+        Damage {
+            entry: entry.into(),
+            offset,
+            volume: None,
+            why: why.into(),
+            is_unread: false,
+        }
     }
 
     pub fn unread(entry: impl Into<String>, offset: u64, error: &io::Error) -> Damage {
-        Damage { is_unread: true, ..Damage::new(entry, offset, format!("cannot be read: {error}")) }
+        Damage {
+            is_unread: true,
+            ..Damage::new(entry, offset, format!("cannot be read: {error}"))
+        }
     }
 }
 

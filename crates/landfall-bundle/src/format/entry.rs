@@ -24,8 +24,9 @@ pub struct TarEntry {
     pub form: Form,
     /// File offset of its first frame.
     pub offset: u64,
-    /// File bytes of all its frames: one with the tar header, one for each MiB of content begun, and one with the
-    /// padding to 512 bytes where there is some. The first and the last of these are stored.
+    /// File bytes of all its frames: one with the tar header, one for each MiB of content begun,
+    /// and one with the padding to 512 bytes where there is some. The first and the last of these
+    /// are stored.
     pub length: u64,
     /// The row of the frame table that its first frame has; those of the others follow.
     pub frame: u64,
@@ -58,7 +59,11 @@ impl TarEntry {
 
     /// The form of the frame at `index`.
     pub fn form_of(&self, index: usize) -> Form {
-        if self.is_content(index) { self.form } else { Form::Stored }
+        if self.is_content(index) {
+            self.form
+        } else {
+            Form::Stored
+        }
     }
 
     /// Whether the frame at `index` holds a piece of the content.
@@ -86,11 +91,20 @@ impl TarEntry {
         self.offset + stored_len(header::encoded_len(&self.name) as u64)
     }
 
-    /// The frame at `index`, if it can be what rows of the frame table say: it has this hash, and lies `from` here `to`
-    /// there.
-    pub fn frame(&self, index: usize, from: u64, to: u64, hash: Hash) -> Result<EntryFrame, String> {
+    /// The frame at `index`, if it can be what rows of the frame table say: it has this hash, and
+    /// lies `from` here `to` there.
+    pub fn frame(
+        &self,
+        index: usize,
+        from: u64,
+        to: u64,
+        hash: Hash,
+    ) -> Result<EntryFrame, String> {
         let is_inside = self.offset <= from && from < to && to <= self.end();
-        let (is_first, is_last) = (index == 0, index as u64 + 1 == TarEntry::frame_count(self.size));
+        let (is_first, is_last) = (
+            index == 0,
+            index as u64 + 1 == TarEntry::frame_count(self.size),
+        );
         let length = to.saturating_sub(from);
         let has_length = match self.form_of(index) {
             Form::Stored => length == stored_len(self.content_len(index) as u64),
@@ -98,8 +112,15 @@ impl TarEntry {
         };
         let ends = is_first == (from == self.offset) && is_last == (to == self.end());
         match is_inside && has_length && ends {
-            true => Ok(EntryFrame { index, offset: from, length: length as usize, hash }),
-            false => Err(format!("the frame table gives frame {index} a place that cannot be")),
+            true => Ok(EntryFrame {
+                index,
+                offset: from,
+                length: length as usize,
+                hash,
+            }),
+            false => Err(format!(
+                "the frame table gives frame {index} a place that cannot be"
+            )),
         }
     }
 
@@ -113,11 +134,15 @@ impl TarEntry {
 
     /// The content of `frame`, if the frame's own checksum is right.
     pub fn decoded(&self, frame: &EntryFrame, bytes: &[u8]) -> Result<Vec<u8>, String> {
-        frame::decode(self.form_of(frame.index), bytes, self.content_len(frame.index))
+        frame::decode(
+            self.form_of(frame.index),
+            bytes,
+            self.content_len(frame.index),
+        )
     }
 
-    /// Returns the content of the frame at `index` if it is what must stand there, as far as that follows from name
-    /// and size: the tar header and the padding.
+    /// Returns the content of the frame at `index` if it is what must stand there, as far as that
+    /// follows from name and size: the tar header and the padding.
     pub fn check_content(&self, index: usize, content: Vec<u8>) -> Result<Vec<u8>, String> {
         if index == 0 && content != header::encode(&self.name, self.size) {
             return Err("its tar header is not what the contents index says".into());

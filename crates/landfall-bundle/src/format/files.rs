@@ -1,5 +1,5 @@
-//! Names of the files that a bundle `B` is made of and that stand beside it: volumes `B.0001` … `B.0999`, the
-//! checksums `B.sha256sums`, the signature over these, and unfinished files.
+//! Names of the files that a bundle `B` is made of and that stand beside it: volumes `B.0001` …
+//! `B.0999`, the checksums `B.sha256sums`, the signature over these, and unfinished files.
 
 use std::path::{Path, PathBuf};
 
@@ -20,14 +20,18 @@ pub(crate) fn volume_path(base: &Path, number: usize) -> PathBuf {
 
 /// The last part of a path, for messages.
 pub(crate) fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or(path.as_os_str())
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// The bundle that a file is a volume of by its name, and its number.
 pub(crate) fn split(path: &Path) -> Option<(PathBuf, usize)> {
     let digits = path.extension()?.to_str()?;
     let number: usize = digits.parse().ok()?;
-    let plain = digits.len() == 4 && (1..=MAX_VOLUMES).contains(&number) && !digits.starts_with('+');
+    let plain =
+        digits.len() == 4 && (1..=MAX_VOLUMES).contains(&number) && !digits.starts_with('+');
     plain.then(|| (path.with_extension(""), number))
 }
 
@@ -37,13 +41,14 @@ pub(crate) fn number_of(base: &Path, path: &Path) -> Option<usize> {
     (of.file_name() == base.file_name()).then_some(number)
 }
 
-/// Where the checksums of the files of the bundle `base` stand: those of its volumes, or its own, and those
-/// of the programs beside it.
+/// Where the checksums of the files of the bundle `base` stand: those of its volumes, or its own,
+/// and those of the programs beside it.
 pub(crate) fn checksums_path(base: &Path) -> PathBuf {
     suffixed(base, ".sha256sums")
 }
 
-/// What the names of the documents beside a bundle add to its own: what to do with it, and the manual pages.
+/// What the names of the documents beside a bundle add to its own: what to do with it, and the
+/// manual pages.
 pub(crate) const DOCUMENTS: [&str; 2] = [".README.txt", ".man.tar"];
 
 /// Where the signature over these checksums stands.

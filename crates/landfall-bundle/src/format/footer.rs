@@ -1,11 +1,13 @@
-//! The footer: the last bytes of a bundle, of fixed length. It says where the contents index and the signatures are.
+//! The footer: the last bytes of a bundle, of fixed length. It says where the contents index and
+//! the signatures are.
 
 use super::hash::Hash;
 use super::header;
 use super::stored::stored_len;
 use landfall_model::Digest;
 
-/// Magic number of the footer's skippable frame, and of the one with the signatures (RFC 8878, 3.1.2).
+/// Magic number of the footer's skippable frame, and of the one with the signatures (RFC 8878,
+/// 3.1.2).
 pub(super) const SKIPPABLE: [u8; 4] = 0x184d_2a5c_u32.to_le_bytes();
 /// What stands before the content of a skippable frame: magic number, and length in four bytes.
 pub(super) const SKIPPABLE_HEAD: usize = 8;
@@ -29,7 +31,8 @@ pub struct Footer {
     pub size: u64,
     /// SHA-256 of these bytes: the bundle digest.
     pub sha256: Digest,
-    /// File bytes of the signatures' frame, which ends where the footer begins; 0 where there is none.
+    /// File bytes of the signatures' frame, which ends where the footer begins; 0 where there is
+    /// none.
     pub signed: u64,
     /// SHA-256 of that frame.
     pub signatures: Hash,
@@ -42,7 +45,15 @@ pub(super) fn skippable(content: &[u8]) -> Vec<u8> {
 
 impl Footer {
     fn text(&self) -> String {
-        let Footer { offset, length, frames, size, sha256, signed, signatures } = self;
+        let Footer {
+            offset,
+            length,
+            frames,
+            size,
+            sha256,
+            signed,
+            signatures,
+        } = self;
         let sha256 = sha256.hex();
         format!(
             "landfall bundle 1\noffset {offset:020}\nlength {length:020}\nframes {frames}\nsize   {size:020}\n\
@@ -55,10 +66,15 @@ impl Footer {
         skippable(self.text().as_bytes())
     }
 
-    /// Reads it from the last bytes of a bundle; `None` where they are not exactly as [`Footer::to_bytes`] makes them.
+    /// Reads it from the last bytes of a bundle; `None` where they are not exactly as
+    /// [`Footer::to_bytes`] makes them.
     pub fn parse(bytes: &[u8]) -> Option<Footer> {
         let text = std::str::from_utf8(bytes.get(SKIPPABLE_HEAD..)?).ok()?;
-        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim_start);
+        let field = |name: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name))
+                .map(str::trim_start)
+        };
         let number = |name| field(name)?.parse().ok();
         let footer = Footer {
             offset: number("offset ")?,
@@ -72,15 +88,19 @@ impl Footer {
         (footer.to_bytes() == bytes).then_some(footer)
     }
 
-    /// Where the tar ends: after the contents index, its padding, and the two blocks of zeros. The signatures follow.
+    /// Where the tar ends: after the contents index, its padding, and the two blocks of zeros. The
+    /// signatures follow.
     pub fn tar_end(&self) -> Option<u64> {
-        let after = stored_len(header::padding(self.size) as u64) + stored_len(header::END.len() as u64);
+        let after =
+            stored_len(header::padding(self.size) as u64) + stored_len(header::END.len() as u64);
         self.offset.checked_add(self.length)?.checked_add(after)
     }
 
     /// How long the bundle is.
     pub fn bundle_len(&self) -> Option<u64> {
-        self.tar_end()?.checked_add(self.signed)?.checked_add(LEN as u64)
+        self.tar_end()?
+            .checked_add(self.signed)?
+            .checked_add(LEN as u64)
     }
 }
 

@@ -1,5 +1,5 @@
-//! The form of content: stored or compressed. Media type and name decide it, never a trial, so that the place of
-//! every stored blob follows from the lock.
+//! The form of content: stored or compressed. Media type and name decide it, never a trial, so that
+//! the place of every stored blob follows from the lock.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,14 +13,27 @@ pub enum Form {
     Compressed,
 }
 
-/// Last words of media types whose content does not shrink: `…tar+gzip`, `…tar.gzip`, `application/x-xz`.
-const TYPES: [&str; 12] =
-    ["gzip", "gz", "tgz", "zstd", "zst", "xz", "bzip2", "zip", "lzma", "lz4", "br", "encrypted"];
+/// Last words of media types whose content does not shrink: `…tar+gzip`, `…tar.gzip`,
+/// `application/x-xz`.
+const TYPES: [&str; 12] = [
+    "gzip",
+    "gz",
+    "tgz",
+    "zstd",
+    "zst",
+    "xz",
+    "bzip2",
+    "zip",
+    "lzma",
+    "lz4",
+    "br",
+    "encrypted",
+];
 
 /// Ends of file names whose content does not shrink.
 const NAMES: [&str; 24] = [
-    ".gz", ".tgz", ".zst", ".tzst", ".xz", ".txz", ".bz2", ".tbz2", ".tbz", ".lzma", ".lz", ".lz4", ".br",
-    ".zip", ".7z", ".rar", ".jar", ".whl", ".deb", ".rpm", ".apk", ".drpm", ".gpg", ".age",
+    ".gz", ".tgz", ".zst", ".tzst", ".xz", ".txz", ".bz2", ".tbz2", ".tbz", ".lzma", ".lz", ".lz4",
+    ".br", ".zip", ".7z", ".rar", ".jar", ".whl", ".deb", ".rpm", ".apk", ".drpm", ".gpg", ".age",
 ];
 
 impl Form {
@@ -28,10 +41,19 @@ impl Form {
     pub fn of(media_type: &str, url: Option<&str>) -> Form {
         let kind = media_type.split(';').next().unwrap_or(media_type).trim();
         let word = kind.rsplit(['+', '.', '-', '/']).next().unwrap_or(kind);
-        let path = url.map(|url| url.split(['?', '#']).next().unwrap_or(url).to_ascii_lowercase());
+        let path = url.map(|url| {
+            url.split(['?', '#'])
+                .next()
+                .unwrap_or(url)
+                .to_ascii_lowercase()
+        });
         let dense = TYPES.iter().any(|known| word.eq_ignore_ascii_case(known))
             || path.is_some_and(|path| NAMES.iter().any(|end| path.ends_with(end)));
-        if dense { Form::Stored } else { Form::Compressed }
+        if dense {
+            Form::Stored
+        } else {
+            Form::Compressed
+        }
     }
 }
 
@@ -62,10 +84,18 @@ mod tests {
             assert_eq!(Form::of(compressed, None), Form::Compressed, "{compressed}");
         }
         let octets = "application/octet-stream";
-        for url in ["https://h/a.tar.gz", "https://h/A.TGZ?x=1#y", "https://h/p_1_amd64.deb"] {
+        for url in [
+            "https://h/a.tar.gz",
+            "https://h/A.TGZ?x=1#y",
+            "https://h/p_1_amd64.deb",
+        ] {
             assert_eq!(Form::of(octets, Some(url)), Form::Stored, "{url}");
         }
-        for url in ["https://h/kubelet", "https://h/a.tgz.sha256", "https://h/?f=a.tgz"] {
+        for url in [
+            "https://h/kubelet",
+            "https://h/a.tgz.sha256",
+            "https://h/?f=a.tgz",
+        ] {
             assert_eq!(Form::of(octets, Some(url)), Form::Compressed, "{url}");
         }
     }

@@ -1,5 +1,5 @@
-//! zstd frames (RFC 8878) of at most 1 MiB of content. All begin alike: never single-segment, window
-//! 1 MiB, content size in four bytes, XXH64 checksum at the end.
+//! zstd frames (RFC 8878) of at most 1 MiB of content. All begin alike: never single-segment,
+//! window 1 MiB, content size in four bytes, XXH64 checksum at the end.
 
 use super::builder::{FrameBuilder, compressed};
 use super::form::Form;
@@ -8,7 +8,8 @@ use std::io;
 use zstd::bulk::Decompressor;
 use zstd::zstd_safe::find_frame_compressed_size;
 
-/// No frame is longer than this: content that does not shrink, and the block headers that zstd may add.
+/// No frame is longer than this: content that does not shrink, and the block headers that zstd may
+/// add.
 pub(crate) const MAX_FRAME: usize = CHUNK + CHUNK / 128;
 
 /// One frame of `content`, which is not longer than [`CHUNK`].
@@ -55,12 +56,24 @@ mod tests {
     use super::*;
 
     fn noise(len: usize) -> Vec<u8> {
-        (0..len as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+        (0..len as u64)
+            .map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
+            .collect()
     }
 
     #[test]
     fn both_forms_read_back_and_are_ordinary_zstd() {
-        for len in [1, 2, 511, 512, BLOCK - 1, BLOCK, BLOCK + 1, CHUNK - 1, CHUNK] {
+        for len in [
+            1,
+            2,
+            511,
+            512,
+            BLOCK - 1,
+            BLOCK,
+            BLOCK + 1,
+            CHUNK - 1,
+            CHUNK,
+        ] {
             for content in [noise(len), vec![b'x'; len]] {
                 for form in [Form::Stored, Form::Compressed] {
                     let frame = encode(form, 3, &content).unwrap();

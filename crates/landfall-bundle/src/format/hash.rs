@@ -52,7 +52,9 @@ impl FromStr for Hash {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Hash, Self::Err> {
-        unhex(text).map(Hash).ok_or("a hash has 64 lower-case hex digits")
+        unhex(text)
+            .map(Hash)
+            .ok_or("a hash has 64 lower-case hex digits")
     }
 }
 

@@ -1,5 +1,5 @@
-//! Tar headers: POSIX ustar with fixed metadata, a PAX path for names over 100 bytes, a base-256 size
-//! from 8 GiB up. Go's archive/tar, GNU tar and Python's tarfile read both.
+//! Tar headers: POSIX ustar with fixed metadata, a PAX path for names over 100 bytes, a base-256
+//! size from 8 GiB up. Go's archive/tar, GNU tar and Python's tarfile read both.
 
 use tar::{EntryType, Header};
 
@@ -17,13 +17,21 @@ pub fn encode(name: &str, size: u64) -> Vec<u8> {
         out.extend(record.as_bytes());
         out.resize(out.len() + padding(record.len() as u64), 0);
     }
-    out.extend(block(&name.as_bytes()[..name.len().min(100)], size, EntryType::Regular));
+    out.extend(block(
+        &name.as_bytes()[..name.len().min(100)],
+        size,
+        EntryType::Regular,
+    ));
     out
 }
 
 /// Length of [`encode`]'s result for `name`.
 pub fn encoded_len(name: &str) -> usize {
-    if name.len() > 100 { 2 * BLOCK + pax_path(name).len().next_multiple_of(BLOCK) } else { BLOCK }
+    if name.len() > 100 {
+        2 * BLOCK + pax_path(name).len().next_multiple_of(BLOCK)
+    } else {
+        BLOCK
+    }
 }
 
 fn block(name: &[u8], size: u64, kind: EntryType) -> [u8; BLOCK] {
@@ -60,14 +68,25 @@ mod tests {
     #[test]
     fn names_and_sizes_read_back() {
         let long = format!("blobs/sha512/{}", "a".repeat(128));
-        for (name, size) in [("oci-layout", 0), (long.as_str(), 5), ("big", 9 << 30), (&long, 1 << 40)] {
+        for (name, size) in [
+            ("oci-layout", 0),
+            (long.as_str(), 5),
+            ("big", 9 << 30),
+            (&long, 1 << 40),
+        ] {
             let bytes = encode(name, size);
             assert_eq!((bytes.len(), bytes.len() % BLOCK), (encoded_len(name), 0));
             let mut archive = tar::Archive::new(bytes.chain(std::io::repeat(0)));
             let entry = archive.entries().unwrap().next().unwrap().unwrap();
             assert_eq!(entry.path_bytes(), name.as_bytes());
             assert_eq!(entry.size(), size);
-            assert_eq!((entry.header().mtime().unwrap(), entry.header().mode().unwrap()), (0, 0o644));
+            assert_eq!(
+                (
+                    entry.header().mtime().unwrap(),
+                    entry.header().mode().unwrap()
+                ),
+                (0, 0o644)
+            );
         }
     }
 
@@ -75,7 +94,10 @@ mod tests {
     fn a_pax_record_counts_itself() {
         for len in 80..120 {
             let record = pax_path(&"n".repeat(len));
-            assert!(record.starts_with(&format!("{} path=", record.len())), "{record}");
+            assert!(
+                record.starts_with(&format!("{} path=", record.len())),
+                "{record}"
+            );
         }
     }
 }

@@ -29,6 +29,10 @@ impl fmt::Display for Loss {
                 "affected: not known, as the lock or the contents index cannot be read without what is lost",
             )?,
         }
-        if self.mend.is_empty() { Ok(()) } else { write!(f, "\n{}", self.mend) }
+        if self.mend.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "\n{}", self.mend)
+        }
     }
 }

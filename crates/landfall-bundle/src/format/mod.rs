@@ -1,9 +1,11 @@
-//! The format: the bytes of a bundle, without any file. `docs/bundle-format.md` draws it byte by byte.
+//! The format: the bytes of a bundle, without any file. `docs/bundle-format.md` draws it byte by
+//! byte.
 //!
-//! From the inside out: [`stored`] (raw blocks), [`frame`] (zstd frames, made in a [`builder`] or from a
-//! [`stream`]), [`header`] (tar headers), [`form`] (stored or compressed), [`entry`] (one entry of the tar),
-//! [`frame_table`] (the hash of every frame), [`contents`] (the contents index, and its [`check`]), [`base`] (the bases of a
-//! delta), [`signatures`] and [`footer`] (what follows the tar), [`files`] (names of its files) and [`volume_size`].
+//! From the inside out: [`stored`] (raw blocks), [`frame`] (zstd frames, made in a [`builder`] or
+//! from a [`stream`]), [`header`] (tar headers), [`form`] (stored or compressed), [`entry`] (one
+//! entry of the tar), [`frame_table`] (the hash of every frame), [`contents`] (the contents index,
+//! and its [`check`]), [`base`] (the bases of a delta), [`signatures`] and [`footer`] (what follows
+//! the tar), [`files`] (names of its files) and [`volume_size`].
 
 pub(crate) mod base;
 pub(crate) mod buffers;

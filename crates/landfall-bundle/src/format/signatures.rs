@@ -1,5 +1,5 @@
-//! The signatures of a bundle: texts over the contents index, one after the other, in a skippable frame before the
-//! footer. So the bundle digest is the same with and without them.
+//! The signatures of a bundle: texts over the contents index, one after the other, in a skippable
+//! frame before the footer. So the bundle digest is the same with and without them.
 
 use super::footer::{SKIPPABLE, SKIPPABLE_HEAD, skippable};
 
@@ -7,10 +7,14 @@ use super::footer::{SKIPPABLE, SKIPPABLE_HEAD, skippable};
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 
-/// The frame with these signatures; nothing where there are none. A newline stands before the first, so that tools for
-/// text find it at the beginning of a line.
+/// The frame with these signatures; nothing where there are none. A newline stands before the
+/// first, so that tools for text find it at the beginning of a line.
 pub(crate) fn to_frame(texts: &[String]) -> Vec<u8> {
-    if texts.is_empty() { Vec::new() } else { skippable(format!("\n{}", texts.concat()).as_bytes()) }
+    if texts.is_empty() {
+        Vec::new()
+    } else {
+        skippable(format!("\n{}", texts.concat()).as_bytes())
+    }
 }
 
 /// The signatures in a frame that [`to_frame`] makes; `None` where it is another one.
@@ -18,10 +22,16 @@ pub(crate) fn parse(frame: &[u8]) -> Option<Vec<String>> {
     if frame.is_empty() {
         return Some(Vec::new());
     }
-    let text = frame.strip_prefix(&SKIPPABLE)?.get(SKIPPABLE_HEAD - SKIPPABLE.len()..)?;
+    let text = frame
+        .strip_prefix(&SKIPPABLE)?
+        .get(SKIPPABLE_HEAD - SKIPPABLE.len()..)?;
     let mut texts: Vec<String> = Vec::new();
     let mut is_open = false;
-    for line in std::str::from_utf8(text).ok()?.strip_prefix('\n')?.split_inclusive('\n') {
+    for line in std::str::from_utf8(text)
+        .ok()?
+        .strip_prefix('\n')?
+        .split_inclusive('\n')
+    {
         if !is_open {
             is_open = line.starts_with(BEGIN);
             texts.push(String::new());
@@ -29,7 +39,8 @@ pub(crate) fn parse(frame: &[u8]) -> Option<Vec<String>> {
         texts.last_mut()?.push_str(line);
         is_open &= !line.starts_with(END);
     }
-    let whole = |text: &String| text.starts_with(BEGIN) && text.contains(END) && text.ends_with('\n');
+    let whole =
+        |text: &String| text.starts_with(BEGIN) && text.contains(END) && text.ends_with('\n');
     (!is_open && texts.iter().all(whole) && to_frame(&texts) == frame).then_some(texts)
 }
 
@@ -40,7 +51,11 @@ mod tests {
     #[test]
     fn a_list_reads_back_and_nothing_else_does() {
         let text = |word: &str| format!("-----BEGIN {word}-----\nabc\ndef\n-----END {word}-----\n");
-        for texts in [vec![], vec![text("A")], vec![text("A"), text("B"), text("A")]] {
+        for texts in [
+            vec![],
+            vec![text("A")],
+            vec![text("A"), text("B"), text("A")],
+        ] {
             let frame = to_frame(&texts);
             assert_eq!(parse(&frame), Some(texts), "{frame:?}");
         }

@@ -1,5 +1,6 @@
-//! Stored frames: zstd frames of raw blocks (RFC 8878). Where a byte of content lies in them follows from its
-//! offset alone, so content is written to its place and read from there without decoding.
+//! Stored frames: zstd frames of raw blocks (RFC 8878). Where a byte of content lies in them
+//! follows from its offset alone, so content is written to its place and read from there without
+//! decoding.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -12,7 +13,8 @@ pub(crate) const CHUNK: usize = 1 << 20;
 pub(crate) const BLOCK: usize = 128 << 10;
 /// Length of a raw block's header.
 pub(crate) const BLOCK_HEAD: usize = 3;
-/// How every frame begins. Magic number; descriptor 0x84 (content size in 4 bytes, checksum); window 2^20 (§3.1.1.1).
+/// How every frame begins. Magic number; descriptor 0x84 (content size in 4 bytes, checksum);
+/// window 2^20 (§3.1.1.1).
 pub(crate) const PREFIX: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50];
 /// Length of the frame header: the prefix and the content size.
 pub(crate) const HEAD: usize = PREFIX.len() + 4;
@@ -32,7 +34,8 @@ pub(crate) fn head(content: usize) -> [u8; HEAD] {
 pub(crate) fn block_header(content: usize, from: usize) -> [u8; BLOCK_HEAD] {
     let block = BLOCK.min(content - from);
     // Last_Block in bit 0, Block_Type 0 (raw) in bits 1 and 2, Block_Size above
-    let [low, middle, high, _] = ((block as u32) << 3 | u32::from(from + block == content)).to_le_bytes();
+    let [low, middle, high, _] =
+        ((block as u32) << 3 | u32::from(from + block == content)).to_le_bytes();
     [low, middle, high]
 }
 
@@ -51,17 +54,18 @@ pub(crate) fn stored_len(content: u64) -> u64 {
     content / CHUNK as u64 * one(CHUNK as u64) + if rest > 0 { one(rest) } else { 0 }
 }
 
-/// Where a byte of content lies in stored frames that follow one another, and how many bytes of its raw
-/// block there are from there on.
+/// Where a byte of content lies in stored frames that follow one another, and how many bytes of its
+/// raw block there are from there on.
 pub(crate) fn stored_place(content: u64) -> (u64, usize) {
     let (frame, inside) = (content / CHUNK as u64, content % CHUNK as u64);
     let block = inside / BLOCK as u64;
-    let at = frame * stored_len(CHUNK as u64) + HEAD as u64 + BLOCK_HEAD as u64 * (block + 1) + inside;
+    let at =
+        frame * stored_len(CHUNK as u64) + HEAD as u64 + BLOCK_HEAD as u64 * (block + 1) + inside;
     (at, BLOCK - (inside % BLOCK as u64) as usize)
 }
 
-/// Cuts `length` bytes of content from `at` on into the runs that lie together in stored frames: the place of
-/// each, and which of the bytes it has.
+/// Cuts `length` bytes of content from `at` on into the runs that lie together in stored frames:
+/// the place of each, and which of the bytes it has.
 pub(crate) fn runs(at: u64, length: usize) -> impl Iterator<Item = (u64, Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -72,7 +76,8 @@ pub(crate) fn runs(at: u64, length: usize) -> impl Iterator<Item = (u64, Range<u
     })
 }
 
-/// The content of the stored frame `frame`, which must hold `size` bytes; `None` where it is another frame.
+/// The content of the stored frame `frame`, which must hold `size` bytes; `None` where it is
+/// another frame.
 pub(super) fn decode(frame: &[u8], size: usize) -> Option<Vec<u8>> {
     let (blocks, sum) = frame.split_last_chunk::<CHECKSUM>()?;
     let (mut content, mut hasher, mut end) = (Vec::with_capacity(size), Xxh64::new(0), HEAD);
@@ -116,7 +121,10 @@ impl<T> StoredReader<T> {
     /// Where the bytes that are read next lie in the source, and how many lie there together.
     pub(crate) fn next_run(&self) -> (u64, usize) {
         let (place, run) = stored_place(self.at);
-        (self.start + place, self.size.saturating_sub(self.at).min(run as u64) as usize)
+        (
+            self.start + place,
+            self.size.saturating_sub(self.at).min(run as u64) as usize,
+        )
     }
 }
 
@@ -147,7 +155,9 @@ mod tests {
 
     #[test]
     fn bytes_of_stored_content_lie_where_they_are_said_to() {
-        let content: Vec<u8> = (0..2 * CHUNK + BLOCK + 5).map(|n| ((n * 31) >> 7) as u8).collect();
+        let content: Vec<u8> = (0..2 * CHUNK + BLOCK + 5)
+            .map(|n| ((n * 31) >> 7) as u8)
+            .collect();
         let file: Vec<u8> = content.chunks(CHUNK).flat_map(stored).collect();
         for from in [0, 1, BLOCK + 7, CHUNK, content.len()] {
             let mut read = vec![0; content.len() - from];
@@ -157,13 +167,24 @@ mod tests {
             }
             assert!(read == content[from..], "{from}");
             let (source, size) = (Bytes(file.clone()), content.len() as u64);
-            let mut reader = StoredReader { source, start: 0, at: from as u64, size };
+            let mut reader = StoredReader {
+                source,
+                start: 0,
+                at: from as u64,
+                size,
+            };
             let mut read = Vec::new();
             reader.read_to_end(&mut read).unwrap();
             assert!(read == content[from..], "{from}");
         }
-        assert_eq!(stored_place(BLOCK as u64 + 7), (HEAD as u64 + 6 + BLOCK as u64 + 7, BLOCK - 7));
-        assert_eq!(stored_len(CHUNK as u64 + 1), stored_len(CHUNK as u64) + stored_len(1));
+        assert_eq!(
+            stored_place(BLOCK as u64 + 7),
+            (HEAD as u64 + 6 + BLOCK as u64 + 7, BLOCK - 7)
+        );
+        assert_eq!(
+            stored_len(CHUNK as u64 + 1),
+            stored_len(CHUNK as u64) + stored_len(1)
+        );
         assert_eq!(stored_len(0), 0);
     }
 }

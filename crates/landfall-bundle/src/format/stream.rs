@@ -1,13 +1,13 @@
-//! A stream of content that becomes stored frames. The content itself goes elsewhere; the stream knows what must
-//! stand around it, and the hash of each frame.
+//! A stream of content that becomes stored frames. The content itself goes elsewhere; the stream
+//! knows what must stand around it, and the hash of each frame.
 
 use super::hash::{Frame, Hash};
 use super::stored::{BLOCK, CHUNK, block_header, checksum, head, stored_len, stored_place};
 use sha2::{Digest as _, Sha256};
 use xxhash_rust::xxh64::Xxh64;
 
-/// Stored frames of content that comes in pieces of any length: their hashes, and what stands around the
-/// content.
+/// Stored frames of content that comes in pieces of any length: their hashes, and what stands
+/// around the content.
 pub(crate) struct FrameStream {
     size: u64,
     at: u64,
@@ -25,7 +25,12 @@ pub(crate) struct ClosedFrame {
 impl FrameStream {
     /// For content of `size` bytes.
     pub(crate) fn new(size: u64) -> FrameStream {
-        FrameStream { size, at: 0, checksum: Xxh64::new(0), hash: Sha256::new() }
+        FrameStream {
+            size,
+            at: 0,
+            checksum: Xxh64::new(0),
+            hash: Sha256::new(),
+        }
     }
 
     /// How many bytes have come.
@@ -46,7 +51,10 @@ impl FrameStream {
             if inside.is_multiple_of(BLOCK) {
                 self.hash.update(block_header(content, inside));
             }
-            let run = bytes.len().min(BLOCK - inside % BLOCK).min(content - inside);
+            let run = bytes
+                .len()
+                .min(BLOCK - inside % BLOCK)
+                .min(content - inside);
             let (piece, rest) = bytes.split_at(run);
             self.hash.update(piece);
             self.checksum.update(piece);
@@ -70,11 +78,19 @@ impl FrameStream {
                 before.extend(head(content));
             }
             before.extend(block_header(content, from));
-            (stored_place(begin + from as u64).0 - before.len() as u64, before)
+            (
+                stored_place(begin + from as u64).0 - before.len() as u64,
+                before,
+            )
         });
         let length = stored_len(content as u64);
-        let around = blocks.chain([(at + length - 4, checksum.to_vec())]).collect();
-        ClosedFrame { frame: Frame(length as u32, Hash(self.hash.finalize_reset().into())), around }
+        let around = blocks
+            .chain([(at + length - 4, checksum.to_vec())])
+            .collect();
+        ClosedFrame {
+            frame: Frame(length as u32, Hash(self.hash.finalize_reset().into())),
+            around,
+        }
     }
 }
 
@@ -85,12 +101,22 @@ mod tests {
     use super::*;
 
     fn noise(len: usize) -> Vec<u8> {
-        (0..len as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+        (0..len as u64)
+            .map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
+            .collect()
     }
 
     #[test]
     fn content_that_comes_in_pieces_makes_the_same_frames() {
-        for len in [0, 1, BLOCK, BLOCK + 1, CHUNK, CHUNK + 1, 2 * CHUNK + BLOCK + 5] {
+        for len in [
+            0,
+            1,
+            BLOCK,
+            BLOCK + 1,
+            CHUNK,
+            CHUNK + 1,
+            2 * CHUNK + BLOCK + 5,
+        ] {
             let content = noise(len);
             let wanted: Vec<u8> = content.chunks(CHUNK).flat_map(stored).collect();
             let hashes: Vec<Frame> = content
@@ -112,7 +138,10 @@ mod tests {
                     file[*at as usize..*at as usize + bytes.len()].copy_from_slice(bytes);
                 }
                 assert!(file == wanted, "{len} in {step}");
-                assert_eq!(closed.iter().map(|closed| closed.frame).collect::<Vec<_>>(), hashes);
+                assert_eq!(
+                    closed.iter().map(|closed| closed.frame).collect::<Vec<_>>(),
+                    hashes
+                );
             }
         }
     }

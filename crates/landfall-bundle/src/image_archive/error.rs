@@ -26,12 +26,19 @@ pub struct Unfit(BTreeMap<&'static str, Vec<String>>);
 impl Unfit {
     /// Adds an image: what is in its way, and what it has.
     pub(super) fn add(&mut self, why: &'static str, name: &str, what: &str) {
-        self.0.entry(why).or_default().push(format!("{name}: {what}"));
+        self.0
+            .entry(why)
+            .or_default()
+            .push(format!("{name}: {what}"));
     }
 
     /// All of them as an error, if there are any.
     pub(super) fn refuse(self) -> Result<(), ArchiveError> {
-        if self.0.is_empty() { Ok(()) } else { Err(ArchiveError::Unfit(self)) }
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(ArchiveError::Unfit(self))
+        }
     }
 }
 
@@ -39,7 +46,9 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (why, images)) in self.0.iter().enumerate() {
             write!(f, "{}{why}:", if at == 0 { "" } else { "\n" })?;
-            images.iter().try_for_each(|image| write!(f, "\n  {image}"))?;
+            images
+                .iter()
+                .try_for_each(|image| write!(f, "\n  {image}"))?;
         }
         Ok(())
     }

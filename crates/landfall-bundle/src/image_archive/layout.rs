@@ -5,8 +5,8 @@ use landfall_model::{Descriptor, media_type};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// `index.json`, sorted by name. containerd and what is built on it take the name from the first annotation, podman and
-/// skopeo from the second; some of them fall back to the other.
+/// `index.json`, sorted by name. containerd and what is built on it take the name from the first
+/// annotation, podman and skopeo from the second; some of them fall back to the other.
 pub(super) fn index(images: &[ArchivedImage]) -> Vec<u8> {
     let mut names: BTreeMap<&str, &Descriptor> = BTreeMap::new();
     for image in images {
@@ -21,6 +21,7 @@ pub(super) fn index(images: &[ArchivedImage]) -> Vec<u8> {
         })
     });
     let manifests: Vec<_> = manifests.collect();
-    let index = json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": manifests});
+    let index =
+        json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": manifests});
     index.to_string().into_bytes()
 }

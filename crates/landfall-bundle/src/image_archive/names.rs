@@ -8,19 +8,28 @@ use std::collections::BTreeSet;
 pub(super) struct Names {
     /// `repository:tag`, sorted.
     pub tags: BTreeSet<String>,
-    /// `repository@digest`, with the digest of the lock: so a reference with a digest asks a node that has it already.
+    /// `repository@digest`, with the digest of the lock: so a reference with a digest asks a node
+    /// that has it already.
     pub digests: BTreeSet<String>,
 }
 
 /// The names of `image`: at its own registry, and at its destinations where there is a `mapping`.
 pub(super) fn names(image: &Image, mapping: Option<&Mapping>) -> Names {
-    let there = mapping.map(|mapping| image.destinations(mapping)).unwrap_or_default();
+    let there = mapping
+        .map(|mapping| image.destinations(mapping))
+        .unwrap_or_default();
     let mut repositories = vec![image.name.name()];
     repositories.extend(there.iter().map(ToString::to_string));
     let tag = image.destination_tag();
     Names {
-        tags: repositories.iter().map(|repository| format!("{repository}:{tag}")).collect(),
-        digests: repositories.iter().map(|repository| format!("{repository}@{}", image.digest)).collect(),
+        tags: repositories
+            .iter()
+            .map(|repository| format!("{repository}:{tag}"))
+            .collect(),
+        digests: repositories
+            .iter()
+            .map(|repository| format!("{repository}@{}", image.digest))
+            .collect(),
     }
 }
 
@@ -32,7 +41,11 @@ mod tests {
     #[test]
     fn an_image_has_its_own_names_and_those_at_all_destinations() {
         let digest = Digest::sha256(b"top");
-        let top = Descriptor { digest: digest.clone(), size: 3, media_type: "t".into() };
+        let top = Descriptor {
+            digest: digest.clone(),
+            size: 3,
+            media_type: "t".into(),
+        };
         let image = Image::new("registry.k8s.io/pause:3.10".parse().unwrap(), top.clone());
         let mapping = Mapping::to("172.20.0.2:5000/pre".parse().unwrap());
         let names_of = |image: &Image, mapping| {
@@ -50,6 +63,9 @@ mod tests {
         );
         let bare = Image::new(format!("quay.io/a/b@{digest}").parse().unwrap(), top);
         let tag = format!("quay.io/a/b:digest-{}", digest.short(12));
-        assert_eq!(names_of(&bare, None), [tag, format!("quay.io/a/b@{digest}")]);
+        assert_eq!(
+            names_of(&bare, None),
+            [tag, format!("quay.io/a/b@{digest}")]
+        );
     }
 }

@@ -73,7 +73,11 @@ impl Archive {
     ///
     /// # Errors
     /// All images that the format cannot hold, or that are not for the platforms.
-    pub fn plan(lock: &Lock, blobs: &dyn BlobRead, asked: &Asked<'_>) -> Result<Archive, ArchiveError> {
+    pub fn plan(
+        lock: &Lock,
+        blobs: &dyn BlobRead,
+        asked: &Asked<'_>,
+    ) -> Result<Archive, ArchiveError> {
         let mut archive = Archive {
             images: Vec::new(),
             lost: Vec::new(),
@@ -87,17 +91,38 @@ impl Archive {
             let (name, digest) = (image.name.to_string(), image.digest.clone());
             let Names { tags, digests } = names(image, asked.mapping);
             match planned(image, blobs, asked, &tags) {
-                Ok(Planned { selection: Selection { top, trimmed, parts }, docker }) => {
+                Ok(Planned {
+                    selection:
+                        Selection {
+                            top,
+                            trimmed,
+                            parts,
+                        },
+                    docker,
+                }) => {
                     let own = trimmed.as_ref().map_or(0, |bytes| bytes.len() as u64);
                     let bytes = own + parts.iter().map(|part| part.size).sum::<u64>();
                     if let Some(bytes) = trimmed {
-                        let trim = Trim { name: name.clone(), from: digest.clone(), to: top.digest.clone() };
+                        let trim = Trim {
+                            name: name.clone(),
+                            from: digest.clone(),
+                            to: top.digest.clone(),
+                        };
                         archive.trimmed.push(trim);
                         indexes.insert(top.digest.clone(), bytes);
                     }
-                    archive.blobs.extend(parts.into_iter().map(|part| (part.digest, part.size)));
+                    archive
+                        .blobs
+                        .extend(parts.into_iter().map(|part| (part.digest, part.size)));
                     let names = tags.into_iter().chain(digests).collect();
-                    archive.images.push(ArchivedImage { name, digest, names, bytes, top, docker });
+                    archive.images.push(ArchivedImage {
+                        name,
+                        digest,
+                        names,
+                        bytes,
+                        top,
+                        docker,
+                    });
                 }
                 Err(Unplanned::Unfit(why, what)) => unfit.add(why, &name, &what),
                 Err(Unplanned::Lost(status, reason)) => archive.lost.push(Item {
@@ -112,15 +137,26 @@ impl Archive {
             }
         }
         unfit.refuse()?;
-        archive.computed.push((LAYOUT_FILE.into(), OCI_LAYOUT.into()));
-        archive.computed.push((INDEX_FILE.into(), layout::index(&archive.images)));
+        archive
+            .computed
+            .push((LAYOUT_FILE.into(), OCI_LAYOUT.into()));
+        archive
+            .computed
+            .push((INDEX_FILE.into(), layout::index(&archive.images)));
         if asked.format == Format::Docker {
-            let saved: Vec<&Saved> =
-                archive.images.iter().filter_map(|image| image.docker.as_ref()).collect();
-            archive.computed.push((docker::MANIFEST_FILE.into(), docker::manifest(&saved)));
+            let saved: Vec<&Saved> = archive
+                .images
+                .iter()
+                .filter_map(|image| image.docker.as_ref())
+                .collect();
+            archive
+                .computed
+                .push((docker::MANIFEST_FILE.into(), docker::manifest(&saved)));
         }
         indexes.retain(|digest, _| !archive.blobs.contains_key(digest));
-        let indexes = indexes.into_iter().map(|(digest, bytes)| (digest.layout_path(), bytes));
+        let indexes = indexes
+            .into_iter()
+            .map(|(digest, bytes)| (digest.layout_path(), bytes));
         archive.computed.extend(indexes);
         Ok(archive)
     }
@@ -134,7 +170,10 @@ fn planned(
     tags: &BTreeSet<String>,
 ) -> Result<Planned, Unplanned> {
     let planned = match asked.format {
-        Format::Oci => Planned { selection: image.select(blobs, asked.platforms)?, docker: None },
+        Format::Oci => Planned {
+            selection: image.select(blobs, asked.platforms)?,
+            docker: None,
+        },
         Format::Docker => {
             let one = image.select_one(blobs, asked.platforms.first())?;
             if let Some(kind) = docker::strange_layer(&one) {
@@ -148,14 +187,29 @@ fn planned(
                     parts.push(layer);
                 }
             }
-            Planned { selection: Selection { top: one.manifest, trimmed: None, parts }, docker }
+            Planned {
+                selection: Selection {
+                    top: one.manifest,
+                    trimmed: None,
+                    parts,
+                },
+                docker,
+            }
         }
     };
     for Descriptor { digest, size, .. } in &planned.selection.parts {
         match blobs.stat(digest) {
             Ok(Some(found)) if found == *size => {}
-            Ok(Some(_)) => return Err(lost(ContentError::Damaged { digest: digest.clone() })),
-            Ok(None) => return Err(lost(ContentError::Missing { digest: digest.clone() })),
+            Ok(Some(_)) => {
+                return Err(lost(ContentError::Damaged {
+                    digest: digest.clone(),
+                }));
+            }
+            Ok(None) => {
+                return Err(lost(ContentError::Missing {
+                    digest: digest.clone(),
+                }));
+            }
             Err(error) => return Err(lost(error)),
         }
     }
@@ -163,7 +217,11 @@ fn planned(
 }
 
 fn lost(error: ContentError) -> Unplanned {
-    let status = if matches!(error, ContentError::Missing { .. }) { Status::Missing } else { Status::Failed };
+    let status = if matches!(error, ContentError::Missing { .. }) {
+        Status::Missing
+    } else {
+        Status::Failed
+    };
     Unplanned::Lost(status, error.to_string())
 }
 
@@ -173,9 +231,10 @@ impl From<SelectionError> for Unplanned {
             SelectionError::Read(ReadError::Content(error)) => lost(error),
             SelectionError::Read(ReadError::TooLarge(_) | ReadError::Manifest { .. })
             | SelectionError::Trimmed(_) => Unplanned::Lost(Status::Failed, error.to_string()),
-            SelectionError::Lacks(lacks) => {
-                Unplanned::Unfit("these images are not for all that --platform asks for", lacks.to_string())
-            }
+            SelectionError::Lacks(lacks) => Unplanned::Unfit(
+                "these images are not for all that --platform asks for",
+                lacks.to_string(),
+            ),
             SelectionError::Several(platforms) => Unplanned::Unfit(
                 "a docker archive holds one platform of each image; choose it with --platform, or take --format oci",
                 platforms.join(", "),

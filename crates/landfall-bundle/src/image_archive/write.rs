@@ -9,8 +9,14 @@ use std::io::Write;
 impl Archive {
     /// Size of the archive in bytes.
     pub fn size(&self) -> u64 {
-        let computed = self.computed.iter().map(|(name, bytes)| member(name, bytes.len() as u64));
-        let blobs = self.blobs.iter().map(|(digest, size)| member(&digest.layout_path(), *size));
+        let computed = self
+            .computed
+            .iter()
+            .map(|(name, bytes)| member(name, bytes.len() as u64));
+        let blobs = self
+            .blobs
+            .iter()
+            .map(|(digest, size)| member(&digest.layout_path(), *size));
         computed.chain(blobs).sum::<u64>() + END.len() as u64
     }
 
@@ -19,8 +25,8 @@ impl Archive {
         self.blobs.values().sum()
     }
 
-    /// Writes the archive to `out`, from the same content that it was planned from. Each blob is checked on the way; a wrong
-    /// one leaves an archive without an end.
+    /// Writes the archive to `out`, from the same content that it was planned from. Each blob is
+    /// checked on the way; a wrong one leaves an archive without an end.
     ///
     /// # Errors
     /// When content cannot be read or is damaged, and when `out` fails.
@@ -32,11 +38,19 @@ impl Archive {
     ) -> Result<(), ArchiveError> {
         let zeros = |size| &END[..padding(size)];
         for (name, bytes) in &self.computed {
-            let parts = [&encode(name, bytes.len() as u64), &bytes[..], zeros(bytes.len() as u64)];
-            parts.into_iter().try_for_each(|part| out.write_all(part)).map_err(ArchiveError::Write)?;
+            let parts = [
+                &encode(name, bytes.len() as u64),
+                &bytes[..],
+                zeros(bytes.len() as u64),
+            ];
+            parts
+                .into_iter()
+                .try_for_each(|part| out.write_all(part))
+                .map_err(ArchiveError::Write)?;
         }
         for (digest, size) in &self.blobs {
-            out.write_all(&encode(&digest.layout_path(), *size)).map_err(ArchiveError::Write)?;
+            out.write_all(&encode(&digest.layout_path(), *size))
+                .map_err(ArchiveError::Write)?;
             let copied = copy_checked(blobs, digest, *size, |piece| {
                 progress.bytes(piece.len() as u64);
                 out.write_all(piece)
@@ -47,7 +61,9 @@ impl Archive {
             })?;
             out.write_all(zeros(*size)).map_err(ArchiveError::Write)?;
         }
-        out.write_all(&END).and_then(|()| out.flush()).map_err(ArchiveError::Write)
+        out.write_all(&END)
+            .and_then(|()| out.flush())
+            .map_err(ArchiveError::Write)
     }
 }
 

@@ -16,29 +16,58 @@ pub struct Base {
 }
 
 impl Base {
-    /// A bundle with this digest and index: its receiver has what is in it, and what it leaves out itself.
+    /// A bundle with this digest and index: its receiver has what is in it, and what it leaves out
+    /// itself.
     pub fn bundle(digest: Digest, contents: &Contents) -> Base {
-        let inside = contents.entries.iter().map(|entry| (entry.digest.clone(), Some(entry.size)));
-        let outside = contents.omitted.iter().map(|blob| (blob.digest.clone(), Some(blob.size)));
+        let inside = contents
+            .entries
+            .iter()
+            .map(|entry| (entry.digest.clone(), Some(entry.size)));
+        let outside = contents
+            .omitted
+            .iter()
+            .map(|blob| (blob.digest.clone(), Some(blob.size)));
         let lock = contents.locks[0].fingerprint.clone();
-        Base { name: BaseName::Bundle { digest, lock }, had: inside.chain(outside).collect() }
+        Base {
+            name: BaseName::Bundle { digest, lock },
+            had: inside.chain(outside).collect(),
+        }
     }
 
     /// A lock: its receiver has all that it names.
     pub fn lock(lock: &Lock) -> Base {
         let parts = lock.entries().into_iter().flat_map(|entry| entry.parts);
-        let had = parts.map(|part| (part.descriptor.digest, Some(part.descriptor.size))).collect();
-        Base { name: BaseName::Lock { lock: lock.fingerprint() }, had }
+        let had = parts
+            .map(|part| (part.descriptor.digest, Some(part.descriptor.size)))
+            .collect();
+        Base {
+            name: BaseName::Lock {
+                lock: lock.fingerprint(),
+            },
+            had,
+        }
     }
 
     /// A push: `registry` has these blobs of `lock`, each in a repository.
     pub fn receipt(lock: Digest, registry: String, repositories: BTreeMap<Digest, String>) -> Base {
-        let had = repositories.keys().map(|digest| (digest.clone(), None)).collect();
-        Base { name: BaseName::Receipt { lock, registry, repositories }, had }
+        let had = repositories
+            .keys()
+            .map(|digest| (digest.clone(), None))
+            .collect();
+        Base {
+            name: BaseName::Receipt {
+                lock,
+                registry,
+                repositories,
+            },
+            had,
+        }
     }
 
     fn has(&self, blob: &Descriptor) -> bool {
-        self.had.get(&blob.digest).is_some_and(|size| size.is_none_or(|size| size == blob.size))
+        self.had
+            .get(&blob.digest)
+            .is_some_and(|size| size.is_none_or(|size| size == blob.size))
     }
 
     /// The name that it has in a bundle which leaves out `omitted`.
@@ -65,15 +94,19 @@ pub(crate) fn names(bases: &[Base], omitted: &[Descriptor]) -> Vec<BaseName> {
     names
 }
 
-/// The digests of an entry that are in every delta: all but layers and the contents of files. Where `blobs` lacks a
-/// manifest, its layers are not known as layers, so they are kept.
+/// The digests of an entry that are in every delta: all but layers and the contents of files. Where
+/// `blobs` lacks a manifest, its layers are not known as layers, so they are kept.
 ///
 /// # Errors
 /// When a manifest cannot be read.
 pub(crate) fn kept(entry: &Entry, blobs: &dyn BlobRead) -> Result<HashSet<Digest>, ContentError> {
     let (mut kept, mut layers) = (HashSet::new(), HashSet::new());
     for part in &entry.parts {
-        let Descriptor { digest, size, media_type: kind } = &part.descriptor;
+        let Descriptor {
+            digest,
+            size,
+            media_type: kind,
+        } = &part.descriptor;
         if part.is_manifest() || !part.is_stored() {
             kept.insert(digest.clone());
         }
@@ -81,9 +114,17 @@ pub(crate) fn kept(entry: &Entry, blobs: &dyn BlobRead) -> Result<HashSet<Digest
             Origin::Url(_) | Origin::Urls(_) => {
                 layers.insert(digest.clone());
             }
-            Origin::Manifest { .. } if !media_type::is_index(kind) && blobs.stat(digest)? == Some(*size) => {
-                if let Ok((Manifest::Image { config, layers: own, .. }, _)) =
-                    Manifest::parse(&blobs.read(&part.descriptor)?, None)
+            Origin::Manifest { .. }
+                if !media_type::is_index(kind) && blobs.stat(digest)? == Some(*size) =>
+            {
+                if let Ok((
+                    Manifest::Image {
+                        config,
+                        layers: own,
+                        ..
+                    },
+                    _,
+                )) = Manifest::parse(&blobs.read(&part.descriptor)?, None)
                 {
                     kept.insert(config.digest);
                     layers.extend(own.into_iter().map(|layer| layer.digest));

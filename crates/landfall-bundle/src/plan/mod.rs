@@ -1,4 +1,5 @@
-//! Planning: what goes into a bundle, in which order; and what a delta leaves out because its bases have it.
+//! Planning: what goes into a bundle, in which order; and what a delta leaves out because its bases
+//! have it.
 
 pub(crate) mod base;
 pub(crate) mod pack_plan;

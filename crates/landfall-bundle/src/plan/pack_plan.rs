@@ -1,4 +1,5 @@
-//! The plan: what goes into a bundle, in which order. It follows from the lock, and from what is missing.
+//! The plan: what goes into a bundle, in which order. It follows from the lock, and from what is
+//! missing.
 
 use super::base::{self, Base};
 use super::planned_entry::{PlannedEntry, blob_entries, front_entry};
@@ -37,17 +38,21 @@ pub struct PackPlan {
 }
 
 impl PackPlan {
-    /// Plans the bundle of `lock` from what `blobs` has. An item whose absence was accepted is missing only after
-    /// the date of that.
+    /// Plans the bundle of `lock` from what `blobs` has. An item whose absence was accepted is
+    /// missing only after the date of that.
     ///
     /// # Errors
     /// When `blobs` cannot be asked.
-    pub fn new(lock: &Lock, blobs: &dyn BlobRead, today: jiff::civil::Date) -> Result<PackPlan, Error> {
+    pub fn new(
+        lock: &Lock,
+        blobs: &dyn BlobRead,
+        today: jiff::civil::Date,
+    ) -> Result<PackPlan, Error> {
         PackPlan::since(lock, blobs, &[], today)
     }
 
-    /// Plans a delta: layers and files that every base has are left out, and `blobs` need not have them. A set of packages of
-    /// which one is not signed by a key of its source is missing.
+    /// Plans a delta: layers and files that every base has are left out, and `blobs` need not have
+    /// them. A set of packages of which one is not signed by a key of its source is missing.
     ///
     /// # Errors
     /// As [`PackPlan::new`]; and when a manifest cannot be read.
@@ -63,9 +68,15 @@ impl PackPlan {
         for item in lock.items() {
             let entry = item.entry();
             let mut absent = Vec::new();
-            let failed = |source| Error::Content { item: entry.name.clone(), source };
-            let kept =
-                if bases.is_empty() { HashSet::new() } else { base::kept(&entry, blobs).map_err(failed)? };
+            let failed = |source| Error::Content {
+                item: entry.name.clone(),
+                source,
+            };
+            let kept = if bases.is_empty() {
+                HashSet::new()
+            } else {
+                base::kept(&entry, blobs).map_err(failed)?
+            };
             for part in entry.parts.iter().filter(|part| part.is_stored()) {
                 let Descriptor { digest, size, .. } = &part.descriptor;
                 if !kept.contains(digest) && base::all_have(bases, &part.descriptor) {
@@ -87,8 +98,11 @@ impl PackPlan {
             };
             // packages are signed one by one, and what `pull` refused is in the store
             let is_signed_apart = absent.is_empty() && entry.kind == Kind::Package;
-            let refused =
-                if is_signed_apart { item.contradictions(blobs, SignatureTime::Now) } else { Vec::new() };
+            let refused = if is_signed_apart {
+                item.contradictions(blobs, SignatureTime::Now)
+            } else {
+                Vec::new()
+            };
             let reason = match (absent.first(), refused.first()) {
                 (Some(first), _) => format!("the store lacks {first}{}", more(&absent)),
                 (None, Some(first)) => format!("{first}{}", more(&refused)),
@@ -97,8 +111,15 @@ impl PackPlan {
                     continue;
                 }
             };
-            let item = ItemName { kind: entry.kind, name: entry.name };
-            missing.push(MissingItem { item, digest: Some(entry.digest), reason });
+            let item = ItemName {
+                kind: entry.kind,
+                name: entry.name,
+            };
+            missing.push(MissingItem {
+                item,
+                digest: Some(entry.digest),
+                reason,
+            });
         }
         let mut plan = PackPlan::less(lock, missing, today);
         plan.leave_out(|blob| !all_kept.contains(&blob.digest) && base::all_have(bases, blob));
@@ -108,43 +129,79 @@ impl PackPlan {
         Ok(plan)
     }
 
-    /// Plans the bundle of `lock` as if everything that it names were there. What the lock itself lacks is missing, as
-    /// in [`PackPlan::new`].
+    /// Plans the bundle of `lock` as if everything that it names were there. What the lock itself
+    /// lacks is missing, as in [`PackPlan::new`].
     pub fn wanted(lock: &Lock, today: jiff::civil::Date) -> PackPlan {
         PackPlan::less(lock, Vec::new(), today)
     }
 
     fn less(lock: &Lock, mut missing: Vec<MissingItem>, today: jiff::civil::Date) -> PackPlan {
-        let name = |kind: Kind, name: &String| ItemName { kind, name: name.clone() };
+        let name = |kind: Kind, name: &String| ItemName {
+            kind,
+            name: name.clone(),
+        };
         missing.extend(lock.unresolved.iter().map(|item| MissingItem {
             item: name(item.kind, &item.name),
             digest: None,
             reason: format!("it could not be locked: {}", item.cause),
         }));
-        let past = |until: &str| until.parse::<jiff::civil::Date>().is_ok_and(|until| today <= until);
-        missing.extend(lock.missing.iter().filter(|item| !past(&item.until)).map(|item| MissingItem {
-            item: name(item.kind, &item.name),
-            digest: None,
-            reason: format!("its absence was accepted until {} ({})", item.until, item.reason),
-        }));
+        let past = |until: &str| {
+            until
+                .parse::<jiff::civil::Date>()
+                .is_ok_and(|until| today <= until)
+        };
+        missing.extend(
+            lock.missing
+                .iter()
+                .filter(|item| !past(&item.until))
+                .map(|item| MissingItem {
+                    item: name(item.kind, &item.name),
+                    digest: None,
+                    reason: format!(
+                        "its absence was accepted until {} ({})",
+                        item.until, item.reason
+                    ),
+                }),
+        );
         missing.sort_by(|a, b| a.item.cmp(&b.item));
         let without = missing.iter().map(|missing| missing.item.clone()).collect();
-        PackPlan { missing, ..PackPlan::without(lock, &without) }
+        PackPlan {
+            missing,
+            ..PackPlan::without(lock, &without)
+        }
     }
 
     /// Plans the bundle with the index `packed` once more, from the lock that it was packed from.
     pub fn again(lock: &Lock, packed: &Contents) -> PackPlan {
         let mut plan = PackPlan::without(lock, &packed.partial.iter().cloned().collect());
-        plan.leave_out(|blob| packed.omitted.binary_search_by(|out| out.digest.cmp(&blob.digest)).is_ok());
+        plan.leave_out(|blob| {
+            packed
+                .omitted
+                .binary_search_by(|out| out.digest.cmp(&blob.digest))
+                .is_ok()
+        });
         let serial = packed.series.clone().zip(packed.serial);
         let serial = serial.map(|(series, number)| Serial { series, number });
-        PackPlan { bases: packed.bases.clone(), serial, ..plan }
+        PackPlan {
+            bases: packed.bases.clone(),
+            serial,
+            ..plan
+        }
     }
 
     /// The plan of a bundle of `lock` that lacks exactly `without`.
     pub fn without(lock: &Lock, without: &BTreeSet<ItemName>) -> PackPlan {
-        let mut items: Vec<(usize, Item)> = lock.each_entry().map(|entry| entry.item()).enumerate().collect();
-        items.retain(|(_, item)| !without.contains(&ItemName { kind: item.kind, name: item.name.clone() }));
+        let mut items: Vec<(usize, Item)> = lock
+            .each_entry()
+            .map(|entry| entry.item())
+            .enumerate()
+            .collect();
+        items.retain(|(_, item)| {
+            !without.contains(&ItemName {
+                kind: item.kind,
+                name: item.name.clone(),
+            })
+        });
         items.sort_by(|(_, a), (_, b)| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
         let parts = || items.iter().map(|(at, _)| lock.entry(*at));
         let mut layout = LayoutIndex::default();
@@ -153,12 +210,21 @@ impl PackPlan {
         text.shrink_to_fit();
         let fingerprint = Digest::sha256(text.as_bytes());
         let front = [
-            (LAYOUT[0], "application/vnd.oci.layout.header.v1+json", OCI_LAYOUT.to_vec()),
+            (
+                LAYOUT[0],
+                "application/vnd.oci.layout.header.v1+json",
+                OCI_LAYOUT.to_vec(),
+            ),
             (LAYOUT[1], media_type::OCI_INDEX, layout.to_bytes()),
-            (LOCK, "application/vnd.landfall.lock.v1+yaml", text.into_bytes()),
+            (
+                LOCK,
+                "application/vnd.landfall.lock.v1+yaml",
+                text.into_bytes(),
+            ),
         ];
-        let mut entries: Vec<PlannedEntry> =
-            front.map(|(name, kind, bytes)| front_entry(name, kind, bytes)).into();
+        let mut entries: Vec<PlannedEntry> = front
+            .map(|(name, kind, bytes)| front_entry(name, kind, bytes))
+            .into();
         let mut blobs = blob_entries(parts());
         blobs.sort_by_key(|entry| entry.form != Form::Stored);
         entries.extend(blobs);
@@ -177,7 +243,9 @@ impl PackPlan {
     /// Leaves out the blobs that `is_had`.
     fn leave_out(&mut self, is_had: impl Fn(&Descriptor) -> bool) {
         let blobs = self.entries.split_off(FRONT_LEN);
-        let (out, within): (Vec<_>, Vec<_>) = blobs.into_iter().partition(|entry| is_had(&entry.descriptor));
+        let (out, within): (Vec<_>, Vec<_>) = blobs
+            .into_iter()
+            .partition(|entry| is_had(&entry.descriptor));
         self.entries.extend(within);
         self.omitted = out.into_iter().map(|entry| entry.descriptor).collect();
         self.omitted.sort_by(|a, b| a.digest.cmp(&b.digest));
@@ -187,7 +255,8 @@ impl PackPlan {
     pub fn held(&self, lock: &Lock) -> impl Iterator<Item = Entry> {
         let named = |missing: &MissingItem| (missing.item.kind, missing.item.name.clone());
         let missing: HashSet<_> = self.missing.iter().map(named).collect();
-        lock.each_entry().filter(move |entry| !missing.contains(&(entry.kind, entry.name.clone())))
+        lock.each_entry()
+            .filter(move |entry| !missing.contains(&(entry.kind, entry.name.clone())))
     }
 
     /// Refuses a bundle that would be partial.
@@ -198,18 +267,26 @@ impl PackPlan {
         if self.missing.is_empty() {
             Ok(())
         } else {
-            Err(Error::Incomplete { missing: self.missing.clone() })
+            Err(Error::Incomplete {
+                missing: self.missing.clone(),
+            })
         }
     }
 
     /// Size in bytes of all blobs, each once.
     pub fn content_bytes(&self) -> u64 {
-        self.entries[FRONT_LEN..].iter().map(|entry| entry.descriptor.size).sum()
+        self.entries[FRONT_LEN..]
+            .iter()
+            .map(|entry| entry.descriptor.size)
+            .sum()
     }
 
     /// Bytes that the stored blobs take in the file, without their headers.
     pub fn stored_bytes(&self) -> u64 {
-        let stored = self.entries.iter().filter(|entry| entry.form == Form::Stored);
+        let stored = self
+            .entries
+            .iter()
+            .filter(|entry| entry.form == Form::Stored);
         stored.map(|entry| stored_len(entry.descriptor.size)).sum()
     }
 

@@ -32,13 +32,19 @@ pub enum ContentSource {
     /// The store, by its digest.
     Store,
     /// The index `of` in the store, less the manifests that are not in `keep`.
-    Trimmed { of: Descriptor, keep: BTreeSet<Digest> },
+    Trimmed {
+        of: Descriptor,
+        keep: BTreeSet<Digest>,
+    },
 }
 
 fn content(origin: &Origin) -> ContentSource {
     match origin {
         Origin::Computed(bytes) => ContentSource::Bytes(bytes.clone()),
-        Origin::Trimmed { of, keep } => ContentSource::Trimmed { of: of.clone(), keep: keep.clone() },
+        Origin::Trimmed { of, keep } => ContentSource::Trimmed {
+            of: of.clone(),
+            keep: keep.clone(),
+        },
         Origin::Manifest { .. }
         | Origin::Blob { .. }
         | Origin::Foreign { .. }
@@ -49,14 +55,23 @@ fn content(origin: &Origin) -> ContentSource {
 
 /// An entry before the blobs, whose content follows from the lock.
 pub(super) fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntry {
-    let descriptor =
-        Descriptor { digest: Digest::sha256(&bytes), size: bytes.len() as u64, media_type: kind.into() };
+    let descriptor = Descriptor {
+        digest: Digest::sha256(&bytes),
+        size: bytes.len() as u64,
+        media_type: kind.into(),
+    };
     let (name, item) = (name.to_owned(), name.to_owned());
-    PlannedEntry { name, descriptor, form: Form::Stored, content: ContentSource::Bytes(bytes), item }
+    PlannedEntry {
+        name,
+        descriptor,
+        form: Form::Stored,
+        content: ContentSource::Bytes(bytes),
+        item,
+    }
 }
 
-/// Every blob once, in the order in which the items first need them. Where several parts are one blob,
-/// it is stored if one of them says so, and has the first of their media types by name.
+/// Every blob once, in the order in which the items first need them. Where several parts are one
+/// blob, it is stored if one of them says so, and has the first of their media types by name.
 pub(super) fn blob_entries(items: impl Iterator<Item = Entry>) -> Vec<PlannedEntry> {
     let mut entries: Vec<PlannedEntry> = Vec::new();
     let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
@@ -69,7 +84,10 @@ pub(super) fn blob_entries(items: impl Iterator<Item = Entry>) -> Vec<PlannedEnt
                 entry.form = form;
             }
             if part.descriptor.media_type < entry.descriptor.media_type {
-                entry.descriptor.media_type.clone_from(&part.descriptor.media_type);
+                entry
+                    .descriptor
+                    .media_type
+                    .clone_from(&part.descriptor.media_type);
             }
             if matches!(entry.content, ContentSource::Store) {
                 entry.content = content(&part.origin);

@@ -20,39 +20,81 @@ pub struct Unopened {
     pub rest: Option<Bundle>,
 }
 
-/// Compares the volumes at `places` with the checksums beside them, after opening them has failed with `error`. Returns an
-/// error that names all volumes that are missing, cut short, damaged or of another bundle, and what that means; or
-/// `error` itself where that says no more.
+/// Compares the volumes at `places` with the checksums beside them, after opening them has failed
+/// with `error`. Returns an error that names all volumes that are missing, cut short, damaged or of
+/// another bundle, and what that means; or `error` itself where that says no more.
 pub fn name_bad_volumes(error: Error, places: &[PathBuf], progress: &dyn Progress) -> Unopened {
     let as_it_is = |error| Unopened { error, rest: None };
-    let (Error::Damaged { .. } | Error::Missing { .. }) = error else { return as_it_is(error) };
-    let Ok(Some(set)) = VolumeSet::of(places) else { return as_it_is(error) };
+    let (Error::Damaged { .. } | Error::Missing { .. }) = error else {
+        return as_it_is(error);
+    };
+    let Ok(Some(set)) = VolumeSet::of(places) else {
+        return as_it_is(error);
+    };
     let damaged = damaged(&set, progress);
     let missing = set.missing();
-    let numbers: BTreeSet<usize> = damaged.keys().copied().chain(missing.iter().copied()).collect();
-    let Some(first) = numbers.first() else { return as_it_is(error) };
-    let rest = if numbers.len() == 1 { open_rest(places, *first) } else { None };
+    let numbers: BTreeSet<usize> = damaged
+        .keys()
+        .copied()
+        .chain(missing.iter().copied())
+        .collect();
+    let Some(first) = numbers.first() else {
+        return as_it_is(error);
+    };
+    let rest = if numbers.len() == 1 {
+        open_rest(places, *first)
+    } else {
+        None
+    };
     let (has_index, has_lock) = match &rest {
         Some(_) => (true, true),
         None => {
-            let cannot = |why: &str| Error::Volume { volume: set.name(*first), why: why.into() };
-            (numbers.len() == 1 && open_without(places, *first, &cannot).is_ok(), false)
+            let cannot = |why: &str| Error::Volume {
+                volume: set.name(*first),
+                why: why.into(),
+            };
+            (
+                numbers.len() == 1 && open_without(places, *first, &cannot).is_ok(),
+                false,
+            )
         }
     };
-    let mend = Bad { set: &set, places, numbers: &numbers, has_index, has_lock }.mend();
+    let mend = Bad {
+        set: &set,
+        places,
+        numbers: &numbers,
+        has_index,
+        has_lock,
+    }
+    .mend();
     let (rest, items) = rest.unzip();
-    let (path, loss) = (set.base.clone(), Some(Loss { items, has_rest: rest.is_some(), mend }));
+    let (path, loss) = (
+        set.base.clone(),
+        Some(Loss {
+            items,
+            has_rest: rest.is_some(),
+            mend,
+        }),
+    );
     let error = match damaged.is_empty() {
         true => {
             let volumes = missing.into_iter().map(|number| set.name(number)).collect();
-            Error::Missing { path, volumes, loss }
+            Error::Missing {
+                path,
+                volumes,
+                loss,
+            }
         }
         false => {
             let bad = numbers.iter().map(|number| {
                 let why = damaged.get(number).map_or("it is missing", String::as_str);
                 format!("{}: {why}", set.name(*number))
             });
-            Error::Volumes { path, bad: bad.collect(), loss }
+            Error::Volumes {
+                path,
+                bad: bad.collect(),
+                loss,
+            }
         }
     };
     Unopened { error, rest }
@@ -64,7 +106,9 @@ fn damaged(set: &VolumeSet, progress: &dyn Progress) -> BTreeMap<usize, String> 
     let sums = file_name(&checksums_path(&set.base));
     let mut damaged = BTreeMap::new();
     for (number, path) in set.found() {
-        let Some(sum) = set.sums.get(number) else { continue };
+        let Some(sum) = set.sums.get(number) else {
+            continue;
+        };
         let why = match hash_file(path) {
             Ok(found) if found == *sum => None,
             Ok(_) => Some(format!("it does not have the SHA-256 that {sums} gives it")),

@@ -1,32 +1,39 @@
 //! Reading a bundle by offset. Nothing is ever extracted to a path that the bundle names.
 //!
-//! A bundle comes from the other side of a gap, so whoever made or carried it may be hostile. The attacks, and the
-//! defence against each:
+//! A bundle comes from the other side of a gap, so whoever made or carried it may be hostile. The
+//! attacks, and the defence against each:
 //!
-//! - **Changed, swapped or truncated bytes.** Every frame's hash is checked before the frame is decoded,
-//!   and so before a byte of it is handed out. The hash is of the frame as it lies in the file: not one
-//!   bit of it is free. The hashes stand in the frame table, those of the table's frames in the index, and the index's
-//!   own in the footer: it is the bundle digest.
-//! - **An index that lies.** Then every frame may fit it. A blob that is read from its beginning is hashed
-//!   on the way, and its last piece is not handed out if its digest is wrong. The index does not show who packed
-//!   the bundle; that needs the digest, the lock's fingerprint or a signature.
-//! - **Volumes** that are missing, or of another bundle. Whatever the files, they are read as one run of bytes
-//!   under the same checks. The checksums beside them are not trusted: they only help to name the bad one.
-//! - **Names**: absolute, `..`, links, devices, duplicates, names that other tools trip over. Only the names of the
-//!   layout, `blobs/ALGORITHM/HEX`, and plain names that begin with `landfall` may stand in the index, once each. The
-//!   tar headers are never used here; `verify` compares each with the one that must be there.
-//! - **Offsets and lengths** that overlap, leave gaps for smuggled bytes, overflow, or reach behind the
-//!   end. Entries must lie one after the other from byte 0 to the index, stored frames have the one
-//!   length that follows from the size, and the file must end where the index says.
-//! - **Bombs.** A frame declares at most 1 MiB of content, and the decoder stops there. Nothing is allocated
-//!   by a declared length before the file has shown as many bytes; the index has a bound ([`Limits`]).
-//! - **The frames' own sizes.** Readers trust the index and the frame table; `verify` compares them.
-//! - **A lock that is not the one the blobs were packed for.** Its fingerprint is in the index; `verify`
-//!   plans the bundle again from the lock and compares, and compares the lock with what the manifests say.
-//! - **Signatures** that are missing, swapped, of another key, or for another purpose. Each is over the whole index,
-//!   and says nothing until [`Bundle::signed_by`] has compared it with the keys that are allowed.
+//! - **Changed, swapped or truncated bytes.** Every frame's hash is checked before the frame is
+//!   decoded, and so before a byte of it is handed out. The hash is of the frame as it lies in the
+//!   file: not one bit of it is free. The hashes stand in the frame table, those of the table's
+//!   frames in the index, and the index's own in the footer: it is the bundle digest.
+//! - **An index that lies.** Then every frame may fit it. A blob that is read from its beginning is
+//!   hashed on the way, and its last piece is not handed out if its digest is wrong. The index does
+//!   not show who packed the bundle; that needs the digest, the lock's fingerprint or a signature.
+//! - **Volumes** that are missing, or of another bundle. Whatever the files, they are read as one
+//!   run of bytes under the same checks. The checksums beside them are not trusted: they only help
+//!   to name the bad one.
+//! - **Names**: absolute, `..`, links, devices, duplicates, names that other tools trip over. Only
+//!   the names of the layout, `blobs/ALGORITHM/HEX`, and plain names that begin with `landfall` may
+//!   stand in the index, once each. The tar headers are never used here; `verify` compares each
+//!   with the one that must be there.
+//! - **Offsets and lengths** that overlap, leave gaps for smuggled bytes, overflow, or reach behind
+//!   the end. Entries must lie one after the other from byte 0 to the index, stored frames have the
+//!   one length that follows from the size, and the file must end where the index says.
+//! - **Bombs.** A frame declares at most 1 MiB of content, and the decoder stops there. Nothing is
+//!   allocated by a declared length before the file has shown as many bytes; the index has a bound
+//!   ([`Limits`]).
+//! - **The frames' own sizes.** Readers trust the index and the frame table; `verify` compares
+//!   them.
+//! - **A lock that is not the one the blobs were packed for.** Its fingerprint is in the index;
+//!   `verify` plans the bundle again from the lock and compares, and compares the lock with what
+//!   the manifests say.
+//! - **Signatures** that are missing, swapped, of another key, or for another purpose. Each is over
+//!   the whole index, and says nothing until [`Bundle::signed_by`] has compared it with the keys
+//!   that are allowed.
 //! - **An older bundle** that was good once. Its serial is in the index, under the signatures.
-//! - **Newer formats** that would be misread. Their version or `requires` names what this release lacks.
+//! - **Newer formats** that would be misread. Their version or `requires` names what this release
+//!   lacks.
 
 use super::blob_reader::BlobReader;
 use super::entry_reader::EntryReader;
@@ -54,19 +61,19 @@ use std::sync::Arc;
 pub struct Bundle(pub Arc<OpenBundle>);
 
 impl Bundle {
-    /// Opens the bundle at `path`: reads its footer, its contents index and its signatures, and nothing else. The
-    /// signatures are not checked. `path` is the file; or where it is split, its name without a number, or any one
-    /// of its volumes.
+    /// Opens the bundle at `path`: reads its footer, its contents index and its signatures, and
+    /// nothing else. The signatures are not checked. `path` is the file; or where it is split, its
+    /// name without a number, or any one of its volumes.
     ///
     /// # Errors
-    /// When it cannot be read, volumes are missing, it is no bundle, it is damaged in these parts, its length is wrong,
-    /// or it needs a newer landfall.
+    /// When it cannot be read, volumes are missing, it is no bundle, it is damaged in these parts,
+    /// its length is wrong, or it needs a newer landfall.
     pub fn open(path: &Path) -> Result<Bundle, Error> {
         Bundle::open_at(&[path.into()])
     }
 
-    /// As [`Bundle::open`], for a bundle of which the volumes may lie in several folders: any volume, or the folder, of
-    /// each of these. It takes the name of the first.
+    /// As [`Bundle::open`], for a bundle of which the volumes may lie in several folders: any
+    /// volume, or the folder, of each of these. It takes the name of the first.
     ///
     /// # Errors
     /// As [`Bundle::open`].
@@ -74,7 +81,8 @@ impl Bundle {
         Bundle::of(places, VolumeReader::open(places)?)
     }
 
-    /// Opens a bundle that is an object: by one request for its end, and another one where the index is large.
+    /// Opens a bundle that is an object: by one request for its end, and another one where the
+    /// index is large.
     ///
     /// # Errors
     /// As [`Bundle::open`].
@@ -85,15 +93,23 @@ impl Bundle {
     fn of(places: &[PathBuf], volumes: VolumeReader) -> Result<Bundle, Error> {
         let path = places.first().map_or(Path::new(""), PathBuf::as_path);
         let damaged = |damage: Damage| {
-            // until the index is known, a volume that is cut short looks like damage in those after it
+            // until the index is known, a volume that is cut short looks like damage in those after
+            // it
             let hint = match volumes.volume(0) {
                 Some(_) => {
                     "; if a volume was cut short or is another bundle's, `landfall verify` tells which"
                 }
                 None => "",
             };
-            let damage = Damage { why: format!("{}{hint}", damage.why), ..volumes.place(damage) };
-            Error::Damaged { path: path.into(), damage: vec![damage], loss: None }
+            let damage = Damage {
+                why: format!("{}{hint}", damage.why),
+                ..volumes.place(damage)
+            };
+            Error::Damaged {
+                path: path.into(),
+                damage: vec![damage],
+                loss: None,
+            }
         };
         let footer = read_footer(&volumes).map_err(damaged)?;
         let index = Index::read(path, &volumes, footer, damaged)?;
@@ -125,7 +141,8 @@ impl Bundle {
         &self.0.partial
     }
 
-    /// The bases of a delta, each of which has all that it leaves out. Empty where the bundle is no delta.
+    /// The bases of a delta, each of which has all that it leaves out. Empty where the bundle is no
+    /// delta.
     pub fn bases(&self) -> &[BaseName] {
         &self.contents().bases
     }
@@ -170,21 +187,29 @@ impl Bundle {
         Base::bundle(self.digest().clone(), self.contents())
     }
 
-    /// The lock inside, without the items that the bundle lacks: these are among its unresolved ones.
+    /// The lock inside, without the items that the bundle lacks: these are among its unresolved
+    /// ones.
     ///
     /// # Errors
     /// As [`Bundle::lock`].
     pub fn held(&self) -> Result<Lock, Error> {
         let mut lock = self.lock()?;
-        let lacks =
-            |kind, name: &str| self.partial().iter().any(|item| item.kind == kind && item.name == name);
+        let lacks = |kind, name: &str| {
+            self.partial()
+                .iter()
+                .any(|item| item.kind == kind && item.name == name)
+        };
         lock.retain(|item| !lacks(item.kind(), &item.name()));
         for ItemName { kind, name } in self.partial() {
             let told = lock.unresolved.iter().map(|lost| (lost.kind, &lost.name));
             let mut told = told.chain(lock.missing.iter().map(|lost| (lost.kind, &lost.name)));
             if !told.any(|lost| lost == (*kind, name)) {
                 let cause = "the bundle lacks it".into();
-                lock.unresolved.push(Unresolved { kind: *kind, name: name.clone(), cause });
+                lock.unresolved.push(Unresolved {
+                    kind: *kind,
+                    name: name.clone(),
+                    cause,
+                });
             }
         }
         Ok(lock)
@@ -195,10 +220,20 @@ impl Bundle {
     /// # Errors
     /// When it cannot be read, or is not the one that the index names.
     pub fn lock(&self) -> Result<Lock, Error> {
-        let OpenBundle { index: Index { contents, footer, .. }, path, volumes, .. } = &*self.0;
+        let OpenBundle {
+            index: Index {
+                contents, footer, ..
+            },
+            path,
+            volumes,
+            ..
+        } = &*self.0;
         let none = || Damage::new(CONTENTS, footer.offset, "it has no lock");
-        let error =
-            |damage| Error::Damaged { path: path.clone(), damage: vec![volumes.place(damage)], loss: None };
+        let error = |damage| Error::Damaged {
+            path: path.clone(),
+            damage: vec![volumes.place(damage)],
+            loss: None,
+        };
         let place = contents.lock_place().ok_or_else(|| error(none()))?;
         let entry = &contents.entries[place];
         let damaged = |why: String| error(Damage::new(&entry.name, entry.offset, why));
@@ -208,10 +243,12 @@ impl Bundle {
             .take(limit)
             .read_to_string(&mut text)
             .map_err(|error| damaged(error.to_string()))?;
-        // before it is parsed: who changed the lock must have made the index too. What counts are the bytes that were
-        // carried; a later release may write the same lock otherwise
+        // before it is parsed: who changed the lock must have made the index too. What counts are
+        // the bytes that were carried; a later release may write the same lock otherwise
         if Digest::sha256(text.as_bytes()) != *self.fingerprint() {
-            return Err(damaged("it is not the lock that the contents index names".into()));
+            return Err(damaged(
+                "it is not the lock that the contents index names".into(),
+            ));
         }
         Lock::parse(&format!("{}:{}", path.display(), entry.name), &text)
             .map_err(|error| damaged(error.to_string()))
@@ -222,7 +259,11 @@ impl Bundle {
     /// # Errors
     /// As [`Bundle::lock`].
     pub fn entries(&self) -> Result<Vec<Entry>, Error> {
-        let lost: BTreeSet<_> = self.partial().iter().map(|item| (item.kind, &item.name)).collect();
+        let lost: BTreeSet<_> = self
+            .partial()
+            .iter()
+            .map(|item| (item.kind, &item.name))
+            .collect();
         let mut entries = self.lock()?.entries();
         entries.retain(|entry| !lost.contains(&(entry.kind, &entry.name)));
         Ok(entries)
@@ -232,20 +273,32 @@ impl Bundle {
 impl Bundle {
     /// The place of a blob that lies in files as it is.
     fn stored_in_file(&self, digest: &Digest) -> Option<usize> {
-        let place = self.0.place(digest).filter(|_| !self.0.volumes.is_remote())?;
+        let place = self
+            .0
+            .place(digest)
+            .filter(|_| !self.0.volumes.is_remote())?;
         (self.0.entry(place).form == Form::Stored).then_some(place)
     }
 }
 
 impl BlobRead for Bundle {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        Ok(self.0.place(digest).map(|place| self.contents().entries[place].size))
+        Ok(self
+            .0
+            .place(digest)
+            .map(|place| self.contents().entries[place].size))
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let missing = || ContentError::Missing { digest: digest.clone() };
+        let missing = || ContentError::Missing {
+            digest: digest.clone(),
+        };
         let place = self.0.place(digest).ok_or_else(missing)?;
-        Ok(Box::new(EntryReader::new(Arc::clone(&self.0), place, offset)))
+        Ok(Box::new(EntryReader::new(
+            Arc::clone(&self.0),
+            place,
+            offset,
+        )))
     }
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
@@ -258,14 +311,25 @@ impl BlobRead for Bundle {
     }
 
     fn looks(&self, digest: &Digest) -> Result<Vec<Look>, ContentError> {
-        let missing = || ContentError::Missing { digest: digest.clone() };
+        let missing = || ContentError::Missing {
+            digest: digest.clone(),
+        };
         let entry = self.0.entry(self.0.place(digest).ok_or_else(missing)?);
         let looks = self.0.volumes.looks(entry.offset, entry.length);
-        looks.map_err(|source| ContentError::Read { digest: digest.clone(), source })
+        looks.map_err(|source| ContentError::Read {
+            digest: digest.clone(),
+            source,
+        })
     }
 
-    fn open_known(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let missing = || ContentError::Missing { digest: digest.clone() };
+    fn open_known(
+        &self,
+        digest: &Digest,
+        offset: u64,
+    ) -> Result<Box<dyn Read + Send>, ContentError> {
+        let missing = || ContentError::Missing {
+            digest: digest.clone(),
+        };
         let place = self.0.place(digest).ok_or_else(missing)?;
         Ok(match self.0.entry(place).form {
             Form::Stored if !self.0.volumes.is_remote() => {

@@ -1,4 +1,5 @@
-//! `B.sha256sums`: what `sha256sum -c` checks, so that a disc can be checked without landfall. Read here.
+//! `B.sha256sums`: what `sha256sum -c` checks, so that a disc can be checked without landfall. Read
+//! here.
 
 use crate::format::files::{checksums_path, number_of};
 use landfall_content::folder_of;
@@ -10,22 +11,31 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The checksums that stand beside `base`, as far as they are of its own files: hex by path. Empty where
-/// there is no such file or it cannot be read.
+/// The checksums that stand beside `base`, as far as they are of its own files: hex by path. Empty
+/// where there is no such file or it cannot be read.
 pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
     let mut text = Vec::new();
     let limit = Limits::default().document_bytes as u64;
-    let read = open_input(checksums_path(base)).and_then(|file| file.take(limit).read_to_end(&mut text));
+    let read =
+        open_input(checksums_path(base)).and_then(|file| file.take(limit).read_to_end(&mut text));
     let mut found = Vec::new();
     if read.is_ok() {
         let own = base.file_name().unwrap_or_default();
         for of in text.split(|byte| *byte == b'\n') {
             let is_sum = |hex: &&[u8]| hex.len() == 64 && hex.iter().all(u8::is_ascii_hexdigit);
-            let Some((hex, path)) = of.split_first_chunk::<64>().filter(|(hex, _)| is_sum(&&hex[..])) else {
+            let Some((hex, path)) = of
+                .split_first_chunk::<64>()
+                .filter(|(hex, _)| is_sum(&&hex[..]))
+            else {
                 continue;
             };
             // text or binary mode, which is the same here
-            let Some(path) = path.strip_prefix(b"  ").or_else(|| path.strip_prefix(b" *")) else { continue };
+            let Some(path) = path
+                .strip_prefix(b"  ")
+                .or_else(|| path.strip_prefix(b" *"))
+            else {
+                continue;
+            };
             let path = folder_of(base).join(OsStr::from_bytes(path));
             let is_own = path.parent() == Some(folder_of(base))
                 && (path.file_name() == Some(own) || number_of(base, &path).is_some());
@@ -37,10 +47,12 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// Whether the checksums beside `base` have the file at `path` as it is: it was written with the bundle, and nobody has
-/// changed it.
+/// Whether the checksums beside `base` have the file at `path` as it is: it was written with the
+/// bundle, and nobody has changed it.
 pub(crate) fn has(base: &Path, path: &Path) -> bool {
-    let Ok(hex) = hash_file(path) else { return false };
+    let Ok(hex) = hash_file(path) else {
+        return false;
+    };
     let name = path.file_name().unwrap_or_default();
     let line = [hex.as_bytes(), b"  ", name.as_bytes()].concat();
     let text = read_input(checksums_path(base)).unwrap_or_default();
@@ -49,7 +61,10 @@ pub(crate) fn has(base: &Path, path: &Path) -> bool {
 
 /// The checksums of the volumes of `base` that stand beside it: hex by number.
 pub(crate) fn of_volumes(base: &Path) -> BTreeMap<usize, String> {
-    read(base).into_iter().filter_map(|(path, sum)| Some((number_of(base, &path)?, sum))).collect()
+    read(base)
+        .into_iter()
+        .filter_map(|(path, sum)| Some((number_of(base, &path)?, sum)))
+        .collect()
 }
 
 /// The SHA-256 of a file, in hex.

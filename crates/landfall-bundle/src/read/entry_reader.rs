@@ -1,4 +1,5 @@
-//! Reading one entry of a bundle frame by frame. Each frame is checked before a byte of it is handed out.
+//! Reading one entry of a bundle frame by frame. Each frame is checked before a byte of it is
+//! handed out.
 
 use super::open_bundle::{FrameContent, OpenBundle};
 use super::stretch::Stretch;
@@ -46,7 +47,11 @@ impl EntryReader {
     /// The same of an entry that has its digest: of a frame, only the checksum is compared.
     pub(super) fn of_known(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> EntryReader {
         let reader = EntryReader::new(bundle, place, offset);
-        EntryReader { hasher: None, content: TarEntry::decoded, ..reader }
+        EntryReader {
+            hasher: None,
+            content: TarEntry::decoded,
+            ..reader
+        }
     }
 
     fn load(&mut self) -> io::Result<()> {
@@ -69,11 +74,15 @@ impl EntryReader {
                 hasher.update(&content);
             }
             self.piece = io::Cursor::new(content);
-            self.piece.set_position(std::mem::take(&mut self.skip) as u64);
+            self.piece
+                .set_position(std::mem::take(&mut self.skip) as u64);
             self.next += 1;
         }
         if !entry.is_content(self.next)
-            && self.hasher.take().is_some_and(|hasher| hasher.finish() != entry.digest)
+            && self
+                .hasher
+                .take()
+                .is_some_and(|hasher| hasher.finish() != entry.digest)
         {
             self.piece = io::Cursor::default();
             let why = format!("its content does not have the digest {}", entry.digest);

@@ -1,5 +1,5 @@
-//! Reading rows of the frame table where they are needed. Each piece of the table is checked when it is read, and the
-//! last few are kept.
+//! Reading rows of the frame table where they are needed. Each piece of the table is checked when
+//! it is read, and the last few are kept.
 
 use super::volume_reader::VolumeReader;
 use crate::format::damage::Damage;
@@ -12,7 +12,8 @@ use crate::format::stored::{CHUNK, stored_len};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many pieces of the table are kept. Each is at most 1 MiB, and about 25 GiB of content have their rows in it.
+/// How many pieces of the table are kept. Each is at most 1 MiB, and about 25 GiB of content have
+/// their rows in it.
 const KEPT: usize = 4;
 
 /// The rows of a bundle's frame table. Any number of threads may read.
@@ -25,7 +26,10 @@ pub struct FrameRows {
 impl FrameRows {
     /// The rows of this table.
     pub fn new(table: FrameTable) -> FrameRows {
-        FrameRows { table, kept: Mutex::default() }
+        FrameRows {
+            table,
+            kept: Mutex::default(),
+        }
     }
 
     /// Offset and hash of the frame with this number.
@@ -43,7 +47,11 @@ impl FrameRows {
             let bytes = piece.get(from..).unwrap_or_default();
             let count = bytes.len().min(ROW - filled);
             if count == 0 {
-                return Err(Damage::new(FRAMES, self.table.offset, "it has no row for a frame"));
+                return Err(Damage::new(
+                    FRAMES,
+                    self.table.offset,
+                    "it has no row for a frame",
+                ));
             }
             row[filled..filled + count].copy_from_slice(&bytes[..count]);
             filled += count;
@@ -64,7 +72,8 @@ impl FrameRows {
         Ok(piece)
     }
 
-    /// The content of one frame of the table's entry: its tar header, a piece of the table, or the padding.
+    /// The content of one frame of the table's entry: its tar header, a piece of the table, or the
+    /// padding.
     ///
     /// # Errors
     /// When it is damaged.
@@ -75,7 +84,9 @@ impl FrameRows {
         let bytes = volumes.bytes_at(frame.offset, stored_len(frame.content as u64) as usize);
         let bytes = bytes.map_err(|error| Damage::unread(FRAMES, frame.offset, &error))?;
         if Hash::of(&bytes) != frame.hash {
-            return Err(damage("its bytes do not have the hash that the contents index gives them".into()));
+            return Err(damage(
+                "its bytes do not have the hash that the contents index gives them".into(),
+            ));
         }
         frame::decode(Form::Stored, &bytes, frame.content).map_err(damage)
     }

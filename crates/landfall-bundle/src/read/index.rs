@@ -30,19 +30,22 @@ pub struct Index {
 /// When there is none, or it is of a bundle with another length.
 pub(crate) fn read_footer(volumes: &VolumeReader) -> Result<Footer, Damage> {
     let length = volumes.length();
-    let damage = |why: String| Damage::new("footer", length.saturating_sub(footer::LEN as u64), why);
+    let damage =
+        |why: String| Damage::new("footer", length.saturating_sub(footer::LEN as u64), why);
     let surplus = || volumes.ends().find(|(end, _)| whole_before(volumes, *end));
     match footer_before(volumes, length)? {
         Some(footer) if footer.bundle_len() == Some(length) => Ok(footer),
         found => Err(match (surplus(), found) {
             (Some((end, next)), _) => {
-                let why = format!("the bundle ends here; {next} and what follows do not belong to it");
+                let why =
+                    format!("the bundle ends here; {next} and what follows do not belong to it");
                 Damage::new("footer", end, why)
             }
-            (None, Some(_)) => damage(format!("it is of a bundle with another length than {length} bytes")),
+            (None, Some(_)) => damage(format!(
+                "it is of a bundle with another length than {length} bytes"
+            )),
             (None, None) => {
-                let why =
-                    "the file does not end as bundles do; this is no landfall bundle, or not all of one";
+                let why = "the file does not end as bundles do; this is no landfall bundle, or not all of one";
                 damage(why.into())
             }
         }),
@@ -67,7 +70,8 @@ fn whole_before(volumes: &VolumeReader, end: u64) -> bool {
 }
 
 impl Index {
-    /// Reads the index of the bundle at `path` which `footer` points at; `damaged` makes an error of what is wrong.
+    /// Reads the index of the bundle at `path` which `footer` points at; `damaged` makes an error
+    /// of what is wrong.
     pub fn read(
         path: &Path,
         volumes: &VolumeReader,
@@ -75,11 +79,17 @@ impl Index {
         damaged: impl Fn(Damage) -> Error,
     ) -> Result<Index, Error> {
         let bytes = read_index(volumes, &footer).map_err(&damaged)?;
-        let contents = parse(path, &bytes, |why| damaged(Damage::new(CONTENTS, footer.offset, why)))?;
+        let contents = parse(path, &bytes, |why| {
+            damaged(Damage::new(CONTENTS, footer.offset, why))
+        })?;
         drop(bytes);
         contents.check(footer.offset).map_err(&damaged)?;
         let signatures = read_signatures(volumes, &footer).map_err(&damaged)?;
-        Ok(Index { contents, footer, signatures })
+        Ok(Index {
+            contents,
+            footer,
+            signatures,
+        })
     }
 }
 
@@ -89,16 +99,22 @@ pub(crate) fn read_index(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<
     // an honest index is shorter than what it lists: each entry has a header of 512 bytes
     let limit = (Limits::default().contents_bytes as u64).min((4 << 20) + volumes.length());
     if footer.size > limit || footer.length > limit {
-        return Err(damage(format!("it is longer than the {limit} bytes that landfall reads")));
+        return Err(damage(format!(
+            "it is longer than the {limit} bytes that landfall reads"
+        )));
     }
     let frames = volumes.bytes_at(footer.offset, footer.length as usize);
     let frames = frames.map_err(|error| Damage::unread(CONTENTS, footer.offset, &error))?;
     if Hash::of(&frames) != footer.frames {
-        return Err(damage("its bytes do not have the hash that the footer gives them".into()));
+        return Err(damage(
+            "its bytes do not have the hash that the footer gives them".into(),
+        ));
     }
     let index = decode(&frames, footer.size).map_err(damage)?;
     if !footer.sha256.matches(&index) {
-        return Err(damage("it does not have the hash that the footer gives it".into()));
+        return Err(damage(
+            "it does not have the hash that the footer gives it".into(),
+        ));
     }
     Ok(index)
 }
@@ -112,7 +128,11 @@ fn decode(frames: &[u8], size: u64) -> Result<Vec<u8>, String> {
         index.extend(frame::decode(Form::Compressed, first, content)?);
         rest = others;
     }
-    if rest.is_empty() { Ok(index) } else { Err("it ends late".into()) }
+    if rest.is_empty() {
+        Ok(index)
+    } else {
+        Err("it ends late".into())
+    }
 }
 
 /// Reads the signatures.
@@ -121,12 +141,16 @@ fn read_signatures(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<String
     let damage = |why: String| Damage::new("signatures", at, why);
     let limit = Limits::default().signatures_bytes;
     if footer.signed > limit {
-        return Err(damage(format!("they are longer than the {limit} bytes that landfall reads")));
+        return Err(damage(format!(
+            "they are longer than the {limit} bytes that landfall reads"
+        )));
     }
     let frame = volumes.bytes_at(at, footer.signed as usize);
     let frame = frame.map_err(|error| Damage::unread("signatures", at, &error))?;
     if Hash::of(&frame) != footer.signatures {
-        return Err(damage("their bytes do not have the hash that the footer gives them".into()));
+        return Err(damage(
+            "their bytes do not have the hash that the footer gives them".into(),
+        ));
     }
     signatures::parse(&frame).ok_or_else(|| damage("they are no list of signatures".into()))
 }
@@ -139,16 +163,29 @@ fn parse(path: &Path, index: &[u8], damaged: impl Fn(String) -> Error) -> Result
         #[serde(default)]
         requires: Vec<String>,
     }
-    let newer = |what| Err(Error::Newer { path: path.into(), what });
+    let newer = |what| {
+        Err(Error::Newer {
+            path: path.into(),
+            what,
+        })
+    };
     let head: Head = serde_json::from_slice(index).map_err(|error| damaged(error.to_string()))?;
     if head.version != 1 {
-        return newer(format!("its format has version {}, this one reads version 1", head.version));
+        return newer(format!(
+            "its format has version {}, this one reads version 1",
+            head.version
+        ));
     }
-    let unknown: Vec<String> = head.requires.into_iter().filter(|word| word != DELTA).collect();
+    let unknown: Vec<String> = head
+        .requires
+        .into_iter()
+        .filter(|word| word != DELTA)
+        .collect();
     if !unknown.is_empty() {
         return newer(format!("it uses {}", unknown.join(", ")));
     }
-    let mut contents: Contents = serde_json::from_slice(index).map_err(|error| damaged(error.to_string()))?;
+    let mut contents: Contents =
+        serde_json::from_slice(index).map_err(|error| damaged(error.to_string()))?;
     contents.entries.shrink_to_fit();
     if contents.locks.len() > 1 {
         return newer(format!("it has {} locks", contents.locks.len()));

@@ -6,13 +6,32 @@ use crate::format::names::ItemName;
 use landfall_model::Digest;
 use std::collections::HashSet;
 
-/// The items in the bundle that need an entry of which `is_lost` says so. `None` where the lock cannot be read.
-pub(super) fn lost_items(bundle: &Bundle, is_lost: impl Fn(&TarEntry) -> bool) -> Option<Vec<ItemName>> {
+/// The items in the bundle that need an entry of which `is_lost` says so. `None` where the lock
+/// cannot be read.
+pub(super) fn lost_items(
+    bundle: &Bundle,
+    is_lost: impl Fn(&TarEntry) -> bool,
+) -> Option<Vec<ItemName>> {
     let entries = bundle.entries().ok()?;
-    let lost = bundle.contents().entries.iter().filter(|entry| entry.is_blob() && is_lost(entry));
+    let lost = bundle
+        .contents()
+        .entries
+        .iter()
+        .filter(|entry| entry.is_blob() && is_lost(entry));
     let lost: HashSet<&Digest> = lost.map(|entry| &entry.digest).collect();
     let needs = |digest: &Digest| lost.contains(digest);
-    let affected =
-        entries.into_iter().filter(|entry| entry.parts.iter().any(|part| needs(&part.descriptor.digest)));
-    Some(affected.map(|entry| ItemName { kind: entry.kind, name: entry.name }).collect())
+    let affected = entries.into_iter().filter(|entry| {
+        entry
+            .parts
+            .iter()
+            .any(|part| needs(&part.descriptor.digest))
+    });
+    Some(
+        affected
+            .map(|entry| ItemName {
+                kind: entry.kind,
+                name: entry.name,
+            })
+            .collect(),
+    )
 }

@@ -25,8 +25,15 @@ pub(super) struct Bad<'a> {
 impl Bad<'_> {
     /// What mends the volumes.
     pub(super) fn mend(&self) -> String {
-        let names: Vec<String> = self.numbers.iter().map(|number| self.set.name(*number)).collect();
-        let (names, one) = (names.join(" and "), self.numbers.first().filter(|_| self.numbers.len() == 1));
+        let names: Vec<String> = self
+            .numbers
+            .iter()
+            .map(|number| self.set.name(*number))
+            .collect();
+        let (names, one) = (
+            names.join(" and "),
+            self.numbers.first().filter(|_| self.numbers.len() == 1),
+        );
         match one {
             Some(number) if self.has_index => format!(
                 "copy {names} again; or make it again where the bundle was packed, from its store and the other volumes:\n  {}",
@@ -51,8 +58,11 @@ impl Bad<'_> {
         // beside the first one where nothing else is said
         let folder = self.set.found().get(&number).map(|path| folder_of(path));
         if let Some(folder) = folder.filter(|folder| *folder != folder_of(&self.set.base)) {
-            let _ =
-                write!(command, " -o {}", word(&folder.join(self.set.base.file_name().unwrap_or_default())));
+            let _ = write!(
+                command,
+                " -o {}",
+                word(&folder.join(self.set.base.file_name().unwrap_or_default()))
+            );
         }
         command
     }

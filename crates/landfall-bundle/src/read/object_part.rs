@@ -1,5 +1,5 @@
-//! A part of a bundle that is an object. Its end is kept in memory; of what lies before, little pieces are read together with
-//! what lies around them, as those that belong together lie together.
+//! A part of a bundle that is an object. Its end is kept in memory; of what lies before, little
+//! pieces are read together with what lies around them, as those that belong together lie together.
 
 use crate::format::stored::ReadAt;
 use landfall_content::{Look, RangeRead, RangeReader};
@@ -8,7 +8,8 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How much of the end is read when it is opened, in bytes: of most bundles that is the index, and the frame table before it.
+/// How much of the end is read when it is opened, in bytes: of most bundles that is the index, and
+/// the frame table before it.
 const END: u64 = 1 << 20;
 /// What is asked for at once where a little is read, in bytes.
 const WINDOW: u64 = 1 << 20;
@@ -31,7 +32,11 @@ impl ObjectPart {
     pub(super) fn open(object: Arc<dyn RangeRead>) -> io::Result<ObjectPart> {
         let size = object.size();
         let end = read(&object, size - size.min(END)..size)?;
-        Ok(ObjectPart { object, end, windows: Mutex::default() })
+        Ok(ObjectPart {
+            object,
+            end,
+            windows: Mutex::default(),
+        })
     }
 
     /// How it looks.

@@ -23,7 +23,8 @@ pub struct OpenBundle {
     pub rows: FrameRows,
     /// Of frames that were checked before, by the places of their entries.
     pub(super) checks: RecentChecks<usize>,
-    /// Items that the bundle says of itself that it lacks, and those that were in a volume which is lost.
+    /// Items that the bundle says of itself that it lacks, and those that were in a volume which is
+    /// lost.
     pub partial: Vec<ItemName>,
     /// The places of all blobs, by digest.
     blobs: Vec<usize>,
@@ -36,12 +37,23 @@ impl OpenBundle {
     /// The bundle at `places` with this index.
     pub fn new(places: &[PathBuf], volumes: VolumeReader, index: Index) -> OpenBundle {
         let entries = &index.contents.entries;
-        let mut blobs: Vec<usize> = (0..entries.len()).filter(|place| entries[*place].is_blob()).collect();
+        let mut blobs: Vec<usize> = (0..entries.len())
+            .filter(|place| entries[*place].is_blob())
+            .collect();
         blobs.sort_by(|a, b| entries[*a].digest.cmp(&entries[*b].digest));
         let rows = FrameRows::new(index.contents.frames.clone());
         let partial = index.contents.partial.clone();
         let (path, places) = (places.first().cloned().unwrap_or_default(), places.to_vec());
-        OpenBundle { path, places, volumes, index, rows, checks: RecentChecks::default(), partial, blobs }
+        OpenBundle {
+            path,
+            places,
+            volumes,
+            index,
+            rows,
+            checks: RecentChecks::default(),
+            partial,
+            blobs,
+        }
     }
 
     /// The entry at this place.
@@ -61,7 +73,9 @@ impl OpenBundle {
             true => self.rows.row(&self.volumes, number + 1)?.0,
             false => entry.end(),
         };
-        entry.frame(index, from, to, hash).map_err(|why| Damage::new(&entry.name, entry.offset, why))
+        entry
+            .frame(index, from, to, hash)
+            .map_err(|why| Damage::new(&entry.name, entry.offset, why))
     }
 
     /// The content of such a frame, of which these bytes were read, as `content` checks it.
@@ -83,7 +97,9 @@ impl OpenBundle {
     /// The place of a blob among the entries.
     pub fn place(&self, digest: &Digest) -> Option<usize> {
         let entries = &self.index.contents.entries;
-        let found = self.blobs.binary_search_by(|place| entries[*place].digest.cmp(digest));
+        let found = self
+            .blobs
+            .binary_search_by(|place| entries[*place].digest.cmp(digest));
         found.ok().map(|at| self.blobs[at])
     }
 }

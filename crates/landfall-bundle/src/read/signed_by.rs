@@ -34,11 +34,12 @@ impl Bundle {
         self.signatures().iter().map(key).collect()
     }
 
-    /// All of `allowed` who signed the bundle, each key once, at the time `now`. Signatures of others count for nothing.
+    /// All of `allowed` who signed the bundle, each key once, at the time `now`. Signatures of
+    /// others count for nothing.
     ///
     /// # Errors
-    /// When fewer than `at_least` different principals signed it: it is not signed, or by keys that are not allowed, or
-    /// the signatures are over other content.
+    /// When fewer than `at_least` different principals signed it: it is not signed, or by keys that
+    /// are not allowed, or the signatures are over other content.
     pub fn signed_by(
         &self,
         allowed: &AllowedSigners,
@@ -49,12 +50,14 @@ impl Bundle {
         if self.signatures().is_empty() {
             return Err(Error::NotSigned { path: path() });
         }
-        let index = read_index(&self.0.volumes, &self.0.index.footer).map_err(|damage| Error::Damaged {
-            path: path(),
-            damage: vec![self.0.volumes.place(damage)],
-            loss: None,
-        })?;
-        let (mut signers, mut refused): (Vec<SignedBy>, Vec<sign::Error>) = (Vec::new(), Vec::new());
+        let index =
+            read_index(&self.0.volumes, &self.0.index.footer).map_err(|damage| Error::Damaged {
+                path: path(),
+                damage: vec![self.0.volumes.place(damage)],
+                loss: None,
+            })?;
+        let (mut signers, mut refused): (Vec<SignedBy>, Vec<sign::Error>) =
+            (Vec::new(), Vec::new());
         for text in self.signatures() {
             match check(text, &index, allowed, now) {
                 Ok(by) if signers.iter().any(|other| other.key == by.key) => {}
@@ -68,12 +71,22 @@ impl Bundle {
             return Ok(signers);
         }
         match refused.pop() {
-            Some(source) if at_least == 1 && refused.is_empty() => {
-                Err(Error::Signature { path: path(), source: source.into() })
-            }
+            Some(source) if at_least == 1 && refused.is_empty() => Err(Error::Signature {
+                path: path(),
+                source: source.into(),
+            }),
             last => {
-                let refused = refused.iter().chain(&last).map(ToString::to_string).collect();
-                Err(Error::Signers { path: path(), at_least, count, refused })
+                let refused = refused
+                    .iter()
+                    .chain(&last)
+                    .map(ToString::to_string)
+                    .collect();
+                Err(Error::Signers {
+                    path: path(),
+                    at_least,
+                    count,
+                    refused,
+                })
             }
         }
     }
@@ -90,5 +103,8 @@ fn check(
     signature.check(NAMESPACE, message)?;
     let key = signature.key();
     let principals = allowed.principals(key, NAMESPACE, now)?.to_owned();
-    Ok(SignedBy { principals, key: key.clone() })
+    Ok(SignedBy {
+        principals,
+        key: key.clone(),
+    })
 }

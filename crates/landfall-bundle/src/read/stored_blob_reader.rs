@@ -1,6 +1,6 @@
-//! Reading a stored blob of which the digest was checked already: straight from its raw blocks, from any offset. The
-//! checksum of each frame is compared before a byte of the frame is handed out, as disks decay, unless that was done a
-//! moment ago.
+//! Reading a stored blob of which the digest was checked already: straight from its raw blocks,
+//! from any offset. The checksum of each frame is compared before a byte of the frame is handed
+//! out, as disks decay, unless that was done a moment ago.
 
 use super::open_bundle::OpenBundle;
 use crate::format::damage::Damage;
@@ -12,7 +12,8 @@ use std::iter;
 use std::sync::Arc;
 use xxhash_rust::xxh64::Xxh64;
 
-/// Reads a stored blob that has its digest. It holds no frame: one is read for its checksum, and then once more.
+/// Reads a stored blob that has its digest. It holds no frame: one is read for its checksum, and
+/// then once more.
 pub(super) struct StoredBlobReader {
     content: StoredReader<Arc<OpenBundle>>,
     place: usize,
@@ -25,8 +26,17 @@ impl StoredBlobReader {
     pub(super) fn new(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> StoredBlobReader {
         let entry = bundle.entry(place);
         let (start, size) = (entry.content_offset(), entry.size);
-        let content = StoredReader { source: bundle, start, at: offset.min(size), size };
-        StoredBlobReader { content, place, checked: 0 }
+        let content = StoredReader {
+            source: bundle,
+            start,
+            at: offset.min(size),
+            size,
+        };
+        StoredBlobReader {
+            content,
+            place,
+            checked: 0,
+        }
     }
 
     /// What is left, as runs of the bundle's files.
@@ -42,7 +52,8 @@ impl StoredBlobReader {
         }))
     }
 
-    /// Compares the checksum of the frame that has the byte that is read next, where that was not done.
+    /// Compares the checksum of the frame that has the byte that is read next, where that was not
+    /// done.
     fn check(&mut self) -> io::Result<()> {
         if self.content.at < self.checked || self.content.at >= self.content.size {
             return Ok(());
@@ -57,10 +68,20 @@ impl StoredBlobReader {
 
     /// Reads a frame once: hands its content to `each`, and compares its checksum.
     fn each_of_frame(&self, number: u64, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-        let StoredReader { source: bundle, start, size, .. } = &self.content;
+        let StoredReader {
+            source: bundle,
+            start,
+            size,
+            ..
+        } = &self.content;
         let chunk = CHUNK as u64;
         let (from, to) = (number * chunk, *size.min(&((number + 1) * chunk)));
-        let mut blocks = StoredReader { source: bundle.clone(), start: *start, at: from, size: to };
+        let mut blocks = StoredReader {
+            source: bundle.clone(),
+            start: *start,
+            at: from,
+            size: to,
+        };
         let (mut hasher, mut block) = (Xxh64::new(0), vec![0; BLOCK / 2]);
         loop {
             match blocks.read(&mut block)? {
@@ -75,8 +96,14 @@ impl StoredBlobReader {
         let sum = frame + stored_len(to - from) - CHECKSUM as u64;
         if bundle.volumes.bytes_at(sum, CHECKSUM)? != checksum(&hasher) {
             let why = "its bytes do not have the checksum of their frame";
-            let damage = bundle.volumes.place(Damage::new(&bundle.entry(self.place).name, frame, why));
-            return Err(io::Error::new(io::ErrorKind::InvalidData, damage.to_string()));
+            let damage =
+                bundle
+                    .volumes
+                    .place(Damage::new(&bundle.entry(self.place).name, frame, why));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                damage.to_string(),
+            ));
         }
         bundle.checks.add(self.place, number as usize);
         Ok(())
@@ -96,7 +123,10 @@ impl StoredBlobReader {
 impl Read for StoredBlobReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.check()?;
-        let left = self.checked.saturating_sub(self.content.at).min(buffer.len() as u64) as usize;
+        let left = self
+            .checked
+            .saturating_sub(self.content.at)
+            .min(buffer.len() as u64) as usize;
         self.content.read(&mut buffer[..left])
     }
 }
@@ -119,17 +149,33 @@ mod tests {
         let digest = Digest::sha256(&content);
         let read = |bundle: &Bundle, offset: usize| {
             let mut bytes = Vec::new();
-            let result = bundle.open_known(&digest, offset as u64).unwrap().read_to_end(&mut bytes);
+            let result = bundle
+                .open_known(&digest, offset as u64)
+                .unwrap()
+                .read_to_end(&mut bytes);
             (bytes, result.map_err(|error| error.kind()))
         };
-        for offset in [0, 1, CHUNK - 1, CHUNK, 2 * CHUNK, content.len() - 1, content.len()] {
+        for offset in [
+            0,
+            1,
+            CHUNK - 1,
+            CHUNK,
+            2 * CHUNK,
+            content.len() - 1,
+            content.len(),
+        ] {
             let (bytes, result) = read(&bundle, offset);
             assert!(bytes == content[offset..] && result.is_ok(), "{offset}");
         }
         let file = std::fs::read(&packed.path).unwrap();
         let part = &content[CHUNK + 1000..CHUNK + 1032];
         let at = file.windows(32).position(|bytes| bytes == part).unwrap();
-        std::fs::File::options().write(true).open(&packed.path).unwrap().write_at(b"!", at as u64).unwrap();
+        std::fs::File::options()
+            .write(true)
+            .open(&packed.path)
+            .unwrap()
+            .write_at(b"!", at as u64)
+            .unwrap();
         let bundle = Bundle::open(&packed.path).unwrap();
         let (bytes, result) = read(&bundle, 0);
         assert_eq!((bytes.len(), result), (CHUNK, Err(ErrorKind::InvalidData)));

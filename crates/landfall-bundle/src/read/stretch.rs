@@ -1,5 +1,6 @@
-//! A stretch of a bundle's bytes that is read from its beginning to its end: an entry, or all of it. Of files each read goes
-//! to its place; of an object one request brings the whole stretch, in order.
+//! A stretch of a bundle's bytes that is read from its beginning to its end: an entry, or all of
+//! it. Of files each read goes to its place; of an object one request brings the whole stretch, in
+//! order.
 
 use super::open_bundle::OpenBundle;
 use crate::format::stored::ReadAt;
@@ -29,7 +30,11 @@ struct Answer {
 impl Stretch {
     /// The bytes up to `end`.
     pub(super) fn new(bundle: Arc<OpenBundle>, end: u64) -> Stretch {
-        Stretch { bundle, end, answer: Mutex::default() }
+        Stretch {
+            bundle,
+            end,
+            answer: Mutex::default(),
+        }
     }
 
     /// `length` bytes from `at` on.
@@ -99,8 +104,8 @@ mod tests {
             assert!(bytes == content[offset..], "{offset}");
             assert!(asked.len() <= 1, "{offset}: {asked:?}");
         }
-        for (bytes, asked) in
-            [bundle.open(&digest, 0), bundle.open_whole(&digest)].map(|reader| read(reader.unwrap()))
+        for (bytes, asked) in [bundle.open(&digest, 0), bundle.open_whole(&digest)]
+            .map(|reader| read(reader.unwrap()))
         {
             assert!(bytes == content);
             assert_eq!(asked.len(), 1, "{asked:?}");
@@ -110,21 +115,36 @@ mod tests {
         object.asked();
         verify(&bundle, &Silent).unwrap();
         let asked = object.asked();
-        assert_eq!(asked.len(), 2, "the entries, and a window with manifests and lock: {asked:?}");
+        assert_eq!(
+            asked.len(),
+            2,
+            "the entries, and a window with manifests and lock: {asked:?}"
+        );
     }
 
     #[test]
     fn answers_that_break_off_are_resumed_and_what_replaces_the_object_is_told() {
         let (content, file) = stored();
         let digest = Digest::sha256(&content);
-        let object = Arc::new(InMemory { cut: 300_000, ..InMemory::of(&file) });
+        let object = Arc::new(InMemory {
+            cut: 300_000,
+            ..InMemory::of(&file)
+        });
         let bundle = opened(&object);
         verify(&bundle, &Silent).unwrap();
-        assert_eq!(bundle.looks(&digest).unwrap(), opened(&object).looks(&digest).unwrap());
+        assert_eq!(
+            bundle.looks(&digest).unwrap(),
+            opened(&object).looks(&digest).unwrap()
+        );
         let mut reader = bundle.open(&digest, 0).unwrap();
         *object.replaced.lock().unwrap() = true;
         let error = reader.read(&mut [0; 10]).unwrap_err();
-        assert!(error.to_string().contains("cannot be read: it was replaced"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("cannot be read: it was replaced"),
+            "{error}"
+        );
         assert_eq!(error.kind(), ErrorKind::Other, "it is not damaged");
     }
 
@@ -137,8 +157,15 @@ mod tests {
         let bundle = opened(&Arc::new(InMemory::of(&file)));
         let mut bytes = Vec::new();
         let digest = Digest::sha256(&content);
-        let error = bundle.open_known(&digest, 0).unwrap().read_to_end(&mut bytes).unwrap_err();
-        assert_eq!((bytes.len(), error.kind()), (1 << 20, ErrorKind::InvalidData));
+        let error = bundle
+            .open_known(&digest, 0)
+            .unwrap()
+            .read_to_end(&mut bytes)
+            .unwrap_err();
+        assert_eq!(
+            (bytes.len(), error.kind()),
+            (1 << 20, ErrorKind::InvalidData)
+        );
         assert!(verify(&bundle, &Silent).is_err());
     }
 }

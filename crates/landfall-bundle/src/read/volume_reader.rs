@@ -1,5 +1,6 @@
-//! The reader of a bundle's bytes, which lie in one file, in volumes `B.0001` … `B.0999` that, joined, are that
-//! file, or in an object that is read by ranges. Other readers see one run of bytes; only messages name a volume.
+//! The reader of a bundle's bytes, which lie in one file, in volumes `B.0001` … `B.0999` that,
+//! joined, are that file, or in an object that is read by ranges. Other readers see one run of
+//! bytes; only messages name a volume.
 
 use super::object_part::{LITTLE, ObjectPart};
 use super::volume_set::VolumeSet;
@@ -53,12 +54,21 @@ impl VolumeReader {
     /// When a file cannot be read, or volumes are missing; all of them are named.
     pub fn open(places: &[PathBuf]) -> Result<VolumeReader, Error> {
         let path = || places.first().cloned().unwrap_or_default();
-        let set = VolumeSet::of(places).map_err(|source| Error::Open { path: path(), source })?;
-        let Some(set) = set else { return VolumeReader::over(vec![path()], false) };
+        let set = VolumeSet::of(places).map_err(|source| Error::Open {
+            path: path(),
+            source,
+        })?;
+        let Some(set) = set else {
+            return VolumeReader::over(vec![path()], false);
+        };
         let missing = set.missing();
         if !missing.is_empty() {
             let volumes = missing.into_iter().map(|number| set.name(number)).collect();
-            return Err(Error::Missing { path: path(), volumes, loss: None });
+            return Err(Error::Missing {
+                path: path(),
+                volumes,
+                loss: None,
+            });
         }
         VolumeReader::over(set.found().values().cloned().collect(), true)
     }
@@ -77,14 +87,26 @@ impl VolumeReader {
                     Err(io::Error::other("it is no plain file"))
                 }
             });
-            let (file, length) = file.map_err(|source| Error::Open { path: path.clone(), source })?;
+            let (file, length) = file.map_err(|source| Error::Open {
+                path: path.clone(),
+                source,
+            })?;
             if open.len() < MAX_OPEN {
                 open.push_back((parts.len(), Arc::new(file)));
             }
-            parts.push(Part { path, start, length, medium: Medium::File });
+            parts.push(Part {
+                path,
+                start,
+                length,
+                medium: Medium::File,
+            });
             start += length;
         }
-        Ok(VolumeReader { parts, are_volumes, open: Mutex::new(open) })
+        Ok(VolumeReader {
+            parts,
+            are_volumes,
+            open: Mutex::new(open),
+        })
     }
 
     /// Reads an object. Its end is read at once, as footer and index stand there.
@@ -93,21 +115,40 @@ impl VolumeReader {
     /// When it cannot be read.
     pub fn of_object(object: Arc<dyn RangeRead>) -> Result<VolumeReader, Error> {
         let (path, length) = (PathBuf::from(object.url()), object.size());
-        let part = ObjectPart::open(object).map_err(|source| Error::Open { path: path.clone(), source })?;
-        let part = Part { path, start: 0, length, medium: Medium::Object(part) };
-        Ok(VolumeReader { parts: vec![part], are_volumes: false, open: Mutex::default() })
+        let part = ObjectPart::open(object).map_err(|source| Error::Open {
+            path: path.clone(),
+            source,
+        })?;
+        let part = Part {
+            path,
+            start: 0,
+            length,
+            medium: Medium::Object(part),
+        };
+        Ok(VolumeReader {
+            parts: vec![part],
+            are_volumes: false,
+            open: Mutex::default(),
+        })
     }
 
     /// Whether its bytes come by requests, so that they are better read in long stretches.
     pub fn is_remote(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part.medium, Medium::Object(_)))
+        self.parts
+            .iter()
+            .any(|part| matches!(part.medium, Medium::Object(_)))
     }
 
-    /// Reads `range` in order, up to the end of the object that has the first byte of it, which is returned too; `None`
-    /// where that is better read as it is needed: of files, and of what is short or in memory.
+    /// Reads `range` in order, up to the end of the object that has the first byte of it, which is
+    /// returned too; `None` where that is better read as it is needed: of files, and of what is
+    /// short or in memory.
     pub fn reader(&self, range: Range<u64>) -> Option<(u64, RangeReader)> {
-        let Part { start, length, medium: Medium::Object(object), .. } =
-            self.parts.get(self.part_at(range.start))?
+        let Part {
+            start,
+            length,
+            medium: Medium::Object(object),
+            ..
+        } = self.parts.get(self.part_at(range.start))?
         else {
             return None;
         };
@@ -116,23 +157,42 @@ impl VolumeReader {
         is_long.then(|| (end, object.reader(range.start - start..end - start)))
     }
 
-    /// The same files with a gap of `length` bytes before the one at `index`: a volume that is lost.
+    /// The same files with a gap of `length` bytes before the one at `index`: a volume that is
+    /// lost.
     pub fn with_gap(mut self, index: usize, length: u64) -> VolumeReader {
         let start = self.start(index);
-        self.open.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
-        self.parts[index..].iter_mut().for_each(|part| part.start += length);
-        self.parts.insert(index, Part { path: PathBuf::new(), start, length, medium: Medium::Lost });
+        self.open
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+        self.parts[index..]
+            .iter_mut()
+            .for_each(|part| part.start += length);
+        self.parts.insert(
+            index,
+            Part {
+                path: PathBuf::new(),
+                start,
+                length,
+                medium: Medium::Lost,
+            },
+        );
         self
     }
 
     /// Where the file at `index` begins, or the end where there is none.
     pub fn start(&self, index: usize) -> u64 {
-        self.parts.get(index).map_or(self.length(), |part| part.start)
+        self.parts
+            .get(index)
+            .map_or(self.length(), |part| part.start)
     }
 
     /// The last file, and where it begins.
     pub fn last(&self) -> (PathBuf, u64) {
-        self.parts.last().map(|part| (part.path.clone(), part.start)).unwrap_or_default()
+        self.parts
+            .last()
+            .map(|part| (part.path.clone(), part.start))
+            .unwrap_or_default()
     }
 
     /// How many bytes there are.
@@ -147,10 +207,15 @@ impl VolumeReader {
         Ok(bytes)
     }
 
-    /// The bytes from `at` on as a run of the file that has them: `length` of them, or as many as it has.
+    /// The bytes from `at` on as a run of the file that has them: `length` of them, or as many as
+    /// it has.
     pub fn run(&self, at: u64, length: usize) -> io::Result<FileRun> {
         let (index, part, left) = self.place_of(at)?;
-        Ok(FileRun { file: self.file(index)?, at: at - part.start, length: left.min(length as u64) })
+        Ok(FileRun {
+            file: self.file(index)?,
+            at: at - part.start,
+            length: left.min(length as u64),
+        })
     }
 
     /// How the files look that have these `length` bytes from `at` on.
@@ -165,7 +230,10 @@ impl VolumeReader {
 
     /// The name of the volume that has the byte at `at`; `None` where the bundle is one file.
     pub fn volume(&self, at: u64) -> Option<String> {
-        let part = self.parts.get(self.part_at(at)).filter(|_| self.are_volumes)?;
+        let part = self
+            .parts
+            .get(self.part_at(at))
+            .filter(|_| self.are_volumes)?;
         Some(file_name(&part.path))
     }
 
@@ -176,26 +244,36 @@ impl VolumeReader {
 
     /// Where each volume but the last one ends, and the name of the one after it.
     pub fn ends(&self) -> impl Iterator<Item = (u64, String)> + '_ {
-        self.parts.iter().skip(1).map(|part| (part.start, file_name(&part.path)))
+        self.parts
+            .iter()
+            .skip(1)
+            .map(|part| (part.start, file_name(&part.path)))
     }
 
     /// The damage with the volume that it is in.
     pub fn place(&self, damage: Damage) -> Damage {
-        Damage { volume: self.volume(damage.offset), ..damage }
+        Damage {
+            volume: self.volume(damage.offset),
+            ..damage
+        }
     }
 
     /// The part that has the byte at `at`, with its place, and how many bytes it has from there on.
     fn place_of(&self, at: u64) -> io::Result<(usize, &Part, u64)> {
         let index = self.part_at(at);
         let part = self.parts.get(index).ok_or(io::ErrorKind::UnexpectedEof)?;
-        let left = (part.start + part.length).checked_sub(at).filter(|left| *left > 0);
+        let left = (part.start + part.length)
+            .checked_sub(at)
+            .filter(|left| *left > 0);
         Ok((index, part, left.ok_or(io::ErrorKind::UnexpectedEof)?))
     }
 
     /// The part that has the byte at `at`, or the last one.
     fn part_at(&self, at: u64) -> usize {
         // an empty part begins where the next one does
-        self.parts.partition_point(|part| part.start <= at).saturating_sub(1)
+        self.parts
+            .partition_point(|part| part.start <= at)
+            .saturating_sub(1)
     }
 
     fn file(&self, index: usize) -> io::Result<Arc<File>> {
@@ -228,9 +306,9 @@ impl ReadAt for VolumeReader {
             let (now, later) = buffer.split_at_mut(left.min(buffer.len() as u64) as usize);
             let read = match &part.medium {
                 Medium::Object(object) => object.read_exact_at(now, at - part.start),
-                Medium::File | Medium::Lost => {
-                    self.file(index).and_then(|file| FileExt::read_exact_at(&*file, now, at - part.start))
-                }
+                Medium::File | Medium::Lost => self
+                    .file(index)
+                    .and_then(|file| FileExt::read_exact_at(&*file, now, at - part.start)),
             };
             read.map_err(|error| match self.volume(at) {
                 Some(volume) => io::Error::new(error.kind(), format!("{volume}: {error}")),
@@ -260,19 +338,37 @@ mod tests {
         let base = dir.path().join("B");
         let bytes: Vec<u8> = (0..200u8).collect();
         // more than are held open, and an empty one
-        let paths: Vec<PathBuf> = (0..=20).map(|number| volume_path(&base, number + 1)).collect();
+        let paths: Vec<PathBuf> = (0..=20)
+            .map(|number| volume_path(&base, number + 1))
+            .collect();
         for (path, piece) in paths.iter().zip(bytes.chunks(10).chain([&[][..]])) {
             std::fs::write(path, piece).unwrap();
         }
         let medium = VolumeReader::open(std::slice::from_ref(&base)).unwrap();
         assert_eq!(medium.length(), 200);
-        for (at, length) in [(0, 200), (0, 0), (9, 2), (10, 10), (195, 5), (55, 100), (3, 1)] {
-            assert_eq!(medium.bytes_at(at, length).unwrap(), bytes[at as usize..][..length]);
+        for (at, length) in [
+            (0, 200),
+            (0, 0),
+            (9, 2),
+            (10, 10),
+            (195, 5),
+            (55, 100),
+            (3, 1),
+        ] {
+            assert_eq!(
+                medium.bytes_at(at, length).unwrap(),
+                bytes[at as usize..][..length]
+            );
         }
         let past = medium.bytes_at(195, 6).unwrap_err();
         assert_eq!(past.kind(), io::ErrorKind::UnexpectedEof);
         assert_eq!(medium.volume(39).as_deref(), Some("B.0004"));
         assert_eq!(medium.volume(40).as_deref(), Some("B.0005"));
-        assert_eq!(VolumeReader::over(vec![paths[0].clone()], false).unwrap().volume(3), None);
+        assert_eq!(
+            VolumeReader::over(vec![paths[0].clone()], false)
+                .unwrap()
+                .volume(3),
+            None
+        );
     }
 }

@@ -26,13 +26,16 @@ pub(crate) struct VolumeSet {
 }
 
 impl VolumeSet {
-    /// The volumes that `places` mean. The first place is the name of the bundle where no file has it, any one volume, or
-    /// a folder with volumes of one bundle; the others are further volumes of it, or folders with such. `None` where
-    /// the first place means a file.
+    /// The volumes that `places` mean. The first place is the name of the bundle where no file has
+    /// it, any one volume, or a folder with volumes of one bundle; the others are further volumes
+    /// of it, or folders with such. `None` where the first place means a file.
     pub(crate) fn of(places: &[PathBuf]) -> io::Result<Option<VolumeSet>> {
-        let Some((first, more)) = places.split_first() else { return Ok(None) };
+        let Some((first, more)) = places.split_first() else {
+            return Ok(None);
+        };
         let (base, named) = match split(first) {
-            // a file may end in such a number by chance; then it begins as bundles do, and volume 2 does not
+            // a file may end in such a number by chance; then it begins as bundles do, and volume 2
+            // does not
             Some((base, number)) if number == 1 || !begins_bundle(first) => (base, number),
             _ if first.is_dir() => match only_bundle(first)? {
                 Some(base) => (base, 0),
@@ -52,16 +55,30 @@ impl VolumeSet {
         let mut found = BTreeMap::new();
         for base in &bases {
             for number in numbers(base)? {
-                found.entry(number).or_insert_with(|| volume_path(base, number));
+                found
+                    .entry(number)
+                    .or_insert_with(|| volume_path(base, number));
             }
         }
-        let sums = bases.iter().map(|base| checksums::of_volumes(base)).find(|sums| !sums.is_empty());
+        let sums = bases
+            .iter()
+            .map(|base| checksums::of_volumes(base))
+            .find(|sums| !sums.is_empty());
         let sums = sums.unwrap_or_default();
         let listed = sums.last_key_value().map_or(0, |(last, _)| *last);
         // a file of somebody may end in such a number, too
         found.retain(|number, path| listed == 0 || *number <= listed || begins_volume(path));
-        let last = found.last_key_value().map_or(0, |(last, _)| *last).max(listed).max(number);
-        Ok(VolumeSet { base: base.into(), found, sums, last })
+        let last = found
+            .last_key_value()
+            .map_or(0, |(last, _)| *last)
+            .max(listed)
+            .max(number);
+        Ok(VolumeSet {
+            base: base.into(),
+            found,
+            sums,
+            last,
+        })
     }
 
     /// The same without volume `number`, which there must be.
@@ -73,7 +90,9 @@ impl VolumeSet {
 
     /// The numbers of those that are missing.
     pub(crate) fn missing(&self) -> Vec<usize> {
-        (1..=self.last).filter(|number| !self.found.contains_key(number)).collect()
+        (1..=self.last)
+            .filter(|number| !self.found.contains_key(number))
+            .collect()
     }
 
     /// The name of a volume.
@@ -92,17 +111,22 @@ pub fn is_split(places: &[PathBuf]) -> bool {
     matches!(VolumeSet::of(places), Ok(Some(_)))
 }
 
-/// The places of the bundle `first`: itself, and those of `others`, which are taken out, that have further volumes of it. So
-/// people name each disc, or each volume.
+/// The places of the bundle `first`: itself, and those of `others`, which are taken out, that have
+/// further volumes of it. So people name each disc, or each volume.
 pub fn places_of(first: PathBuf, others: &mut Vec<PathBuf>) -> Vec<PathBuf> {
     let mut places = vec![first];
     others.retain(|other| {
-        let Ok(Some(set)) = VolumeSet::of(&places) else { return true };
+        let Ok(Some(set)) = VolumeSet::of(&places) else {
+            return true;
+        };
         let base = in_folder(&set.base, other);
         let is_of_it = other.is_dir() || split(other).is_some_and(|(named, _)| named == base);
         let new = numbers(&base).unwrap_or_default();
-        let adds =
-            |number: &usize| set.found.get(number).is_none_or(|path| *path == volume_path(&base, *number));
+        let adds = |number: &usize| {
+            set.found
+                .get(number)
+                .is_none_or(|path| *path == volume_path(&base, *number))
+        };
         let is_more = is_of_it && !new.is_empty() && new.iter().all(adds);
         if is_more {
             places.push(other.clone());
@@ -114,7 +138,11 @@ pub fn places_of(first: PathBuf, others: &mut Vec<PathBuf>) -> Vec<PathBuf> {
 
 /// The name of the bundle `base` in the folder that `place` is, or lies in.
 fn in_folder(base: &Path, place: &Path) -> PathBuf {
-    let folder = if place.is_dir() { place } else { folder_of(place) };
+    let folder = if place.is_dir() {
+        place
+    } else {
+        folder_of(place)
+    };
     folder.join(base.file_name().unwrap_or_default())
 }
 
@@ -124,7 +152,11 @@ fn only_bundle(folder: &Path) -> io::Result<Option<PathBuf>> {
     for entry in fs::read_dir(folder)? {
         bases.extend(split(&entry?.path()).map(|(base, _)| base));
     }
-    Ok(if bases.len() == 1 { bases.pop_first() } else { None })
+    Ok(if bases.len() == 1 {
+        bases.pop_first()
+    } else {
+        None
+    })
 }
 
 /// The numbers of the volumes of `base` that are there.
@@ -139,14 +171,17 @@ pub(crate) fn numbers(base: &Path) -> io::Result<BTreeSet<usize>> {
 /// Whether a file begins as every volume does that landfall writes.
 pub(crate) fn begins_volume(path: &Path) -> bool {
     let mut first = [0; PREFIX.len()];
-    open_input(path).and_then(|mut file| file.read_exact(&mut first)).is_ok_and(|()| first == PREFIX)
+    open_input(path)
+        .and_then(|mut file| file.read_exact(&mut first))
+        .is_ok_and(|()| first == PREFIX)
 }
 
 /// Whether a file begins with the first frame of a bundle.
 fn begins_bundle(path: &Path) -> bool {
     let first = frame::stored(&header::encode(LAYOUT[0], OCI_LAYOUT.len() as u64));
     let mut found = Vec::new();
-    let read = open_input(path).and_then(|file| file.take(first.len() as u64).read_to_end(&mut found));
+    let read =
+        open_input(path).and_then(|file| file.take(first.len() as u64).read_to_end(&mut found));
     read.is_ok() && found == first
 }
 
@@ -159,7 +194,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let first = frame::stored(&header::encode("oci-layout", 30));
-        for name in ["B.0001", "B.0003", "B.0000", "B.1000", "B.00x1", "B.001", "B.0001.partial", "C.0004"] {
+        for name in [
+            "B.0001",
+            "B.0003",
+            "B.0000",
+            "B.1000",
+            "B.00x1",
+            "B.001",
+            "B.0001.partial",
+            "C.0004",
+        ] {
             fs::write(at(name), b"x").unwrap();
         }
         fs::write(at("date.0131"), &first).unwrap();
@@ -168,10 +212,18 @@ mod tests {
             Some((file_name(&volumes.base), volumes.last, volumes.missing()))
         };
         let two = || Some(("B".to_owned(), 3, vec![2]));
-        assert_eq!((meant("B"), meant("B.0001"), meant("B.0003")), (two(), two(), two()));
+        assert_eq!(
+            (meant("B"), meant("B.0001"), meant("B.0003")),
+            (two(), two(), two())
+        );
         assert_eq!(meant("B.0005").unwrap().2, [2, 4, 5]);
         assert_eq!(
-            (meant("B.1000"), meant("B.0000"), meant("date.0131"), meant("D")),
+            (
+                meant("B.1000"),
+                meant("B.0000"),
+                meant("date.0131"),
+                meant("D")
+            ),
             (None, None, None, None)
         );
         assert_eq!(meant("C").unwrap().2, [1, 2, 3]);
@@ -222,12 +274,21 @@ mod tests {
         let base = dir.path().join("app");
         fs::write(volume_path(&base, 1), PREFIX).unwrap();
         fs::write(volume_path(&base, 131), "a log").unwrap();
-        let last = || VolumeSet::of(std::slice::from_ref(&base)).unwrap().unwrap().last;
+        let last = || {
+            VolumeSet::of(std::slice::from_ref(&base))
+                .unwrap()
+                .unwrap()
+                .last
+        };
         assert_eq!(last(), 131);
         let sums = format!("{}  app.0001\n", "0".repeat(64));
         fs::write(dir.path().join("app.sha256sums"), sums).unwrap();
         assert_eq!(last(), 1);
         fs::write(volume_path(&base, 131), PREFIX).unwrap();
-        assert_eq!(last(), 131, "of a set that is longer than its checksums say");
+        assert_eq!(
+            last(),
+            131,
+            "of a set that is longer than its checksums say"
+        );
     }
 }

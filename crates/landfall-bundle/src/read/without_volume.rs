@@ -19,28 +19,43 @@ const NO_INDEX: &str = "the contents index lies in it, or in a volume that is da
                         was there; pack the bundle again with the same lock, --level and --volume-size, which gives \
                         the same bytes";
 
-/// Opens the split bundle at `places` without volume `number`: what was in it cannot be read. Returns also which part of
-/// the bundle that is; `cannot` makes an error of the reason why it cannot be found out.
+/// Opens the split bundle at `places` without volume `number`: what was in it cannot be read.
+/// Returns also which part of the bundle that is; `cannot` makes an error of the reason why it
+/// cannot be found out.
 pub(crate) fn open_without(
     places: &[PathBuf],
     number: usize,
     cannot: &dyn Fn(&str) -> Error,
 ) -> Result<(Bundle, Range<u64>), Error> {
     let path = places.first().cloned().unwrap_or_default();
-    let set = VolumeSet::of(places).map_err(|source| Error::Open { path: path.clone(), source })?;
+    let set = VolumeSet::of(places).map_err(|source| Error::Open {
+        path: path.clone(),
+        source,
+    })?;
     let set = set.ok_or_else(|| cannot("no other volume is there"))?;
     let (is_beyond, is_listed) = (number > set.last, !set.sums.is_empty());
-    let no_volume = |count| Error::NoVolume { path: path.clone(), number, count };
+    let no_volume = |count| Error::NoVolume {
+        path: path.clone(),
+        number,
+        count,
+    };
     if is_beyond && is_listed {
         return Err(no_volume(set.last));
     }
     let set = set.without(number);
-    let missing: Vec<String> =
-        set.missing().into_iter().filter(|other| *other != number).map(|other| set.name(other)).collect();
+    let missing: Vec<String> = set
+        .missing()
+        .into_iter()
+        .filter(|other| *other != number)
+        .map(|other| set.name(other))
+        .collect();
     let others = VolumeReader::over(set.found().values().cloned().collect(), true)?;
     // where the last one is lost, this is no footer
     let footer = footer_before(&others, others.length()).ok().flatten();
-    let length = footer.as_ref().and_then(Footer::bundle_len).unwrap_or_default();
+    let length = footer
+        .as_ref()
+        .and_then(Footer::bundle_len)
+        .unwrap_or_default();
     if is_beyond && length == others.length() {
         return Err(no_volume(set.found().len()));
     }
@@ -50,18 +65,25 @@ pub(crate) fn open_without(
     }
     let footer = footer.ok_or_else(|| cannot(NO_INDEX))?;
     let gap = length.checked_sub(others.length()).filter(|gap| *gap > 0);
-    let gap =
-        gap.ok_or_else(|| cannot("the other volumes hold the whole bundle, or are not of one bundle"))?;
+    let gap = gap.ok_or_else(|| {
+        cannot("the other volumes hold the whole bundle, or are not of one bundle")
+    })?;
     let start = others.start(number - 1);
     let volumes = others.with_gap(number - 1, gap);
     let index = Index::read(&path, &volumes, footer, |_: Damage| cannot(NO_INDEX))?;
-    Ok((Bundle(Arc::new(OpenBundle::new(places, volumes, index))), start..start + gap))
+    Ok((
+        Bundle(Arc::new(OpenBundle::new(places, volumes, index))),
+        start..start + gap,
+    ))
 }
 
-/// What is left of the split bundle at `places` without volume `number`: it says that it lacks the items which need what was
-/// in that, and which these are. `None` where that cannot be told.
+/// What is left of the split bundle at `places` without volume `number`: it says that it lacks the
+/// items which need what was in that, and which these are. `None` where that cannot be told.
 pub(super) fn open_rest(places: &[PathBuf], number: usize) -> Option<(Bundle, Vec<ItemName>)> {
-    let cannot = |why: &str| Error::Volume { volume: number.to_string(), why: why.into() };
+    let cannot = |why: &str| Error::Volume {
+        volume: number.to_string(),
+        why: why.into(),
+    };
     let (bundle, lost) = open_without(places, number, &cannot).ok()?;
     // who reads an item needs no tar headers
     let is_lost = |entry: &TarEntry| entry.content_offset() < lost.end && entry.end() > lost.start;

@@ -9,8 +9,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// What a package URL encodes: all but letters, digits and these (purl-spec, "Character encoding").
-const ENCODED: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'/');
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':')
+    .remove(b'/');
 
 /// The same within a version, where a colon is encoded.
 const IN_VERSION: &AsciiSet = &ENCODED.add(b':').add(b'/');
@@ -44,7 +49,12 @@ pub(super) fn component(entry: &Entry, known: &Known<'_>) -> Value {
     match known.image {
         Some(image) => {
             component["name"] = json!(image.name());
-            component["version"] = json!(image.tag.clone().unwrap_or_else(|| entry.digest.to_string()));
+            component["version"] = json!(
+                image
+                    .tag
+                    .clone()
+                    .unwrap_or_else(|| entry.digest.to_string())
+            );
             component["purl"] = json!(purl_of_image(image, &entry.digest));
         }
         None if entry.kind == Kind::Package => component["name"] = json!(entry.name),
@@ -71,15 +81,23 @@ pub(super) fn property(name: &str, value: String) -> Value {
     json!({"name": format!("landfall:{name}"), "value": value})
 }
 
-/// The licences of a component. Images and packages may write anything here, so they are a name and no expression.
+/// The licences of a component. Images and packages may write anything here, so they are a name and
+/// no expression.
 pub(super) fn license(name: &str) -> Value {
     json!([{"license": {"name": name}}])
 }
 
 fn properties(entry: &Entry, known: &Known<'_>) -> Vec<Value> {
-    let mut properties =
-        vec![property("kind", entry.kind.to_string()), property("bytes", entry.size().to_string())];
-    properties.extend(known.platforms.iter().map(|platform| property("platform", platform.clone())));
+    let mut properties = vec![
+        property("kind", entry.kind.to_string()),
+        property("bytes", entry.size().to_string()),
+    ];
+    properties.extend(
+        known
+            .platforms
+            .iter()
+            .map(|platform| property("platform", platform.clone())),
+    );
     properties
 }
 
@@ -110,9 +128,17 @@ pub(super) fn hash(digest: &Digest) -> Value {
 
 /// `pkg:oci/…`: the last component of the repository, and where the rest of it is.
 fn purl_of_image(image: &ImageRef, digest: &Digest) -> String {
-    let name = image.repository.rsplit('/').next().unwrap_or(&image.repository);
+    let name = image
+        .repository
+        .rsplit('/')
+        .next()
+        .unwrap_or(&image.repository);
     let encoded = |text: &str| utf8_percent_encode(text, ENCODED).to_string();
-    let tag = image.tag.as_deref().map(|tag| format!("&tag={}", encoded(tag))).unwrap_or_default();
+    let tag = image
+        .tag
+        .as_deref()
+        .map(|tag| format!("&tag={}", encoded(tag)))
+        .unwrap_or_default();
     format!(
         "pkg:oci/{}@{}?repository_url={}{tag}",
         utf8_percent_encode(&name.to_ascii_lowercase(), IN_VERSION),
@@ -123,8 +149,16 @@ fn purl_of_image(image: &ImageRef, digest: &Digest) -> String {
 
 /// `pkg:generic/…`: the last component of the URL, and the URL.
 fn purl_of_file(url: &str, digest: &Digest) -> String {
-    let path = url.split(['?', '#']).next().unwrap_or(url).trim_end_matches('/');
-    let name = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("file");
+    let path = url
+        .split(['?', '#'])
+        .next()
+        .unwrap_or(url)
+        .trim_end_matches('/');
+    let name = path
+        .rsplit('/')
+        .next()
+        .filter(|name| !name.is_empty())
+        .unwrap_or("file");
     format!(
         "pkg:generic/{}?checksum={digest}&download_url={}",
         utf8_percent_encode(name, IN_VERSION),
@@ -142,10 +176,14 @@ mod tests {
         let hex = digest.hex();
         let image: ImageRef = "localhost:5000/team/app_x:v1".parse().unwrap();
         let purl = purl_of_image(&image, &digest);
-        let head = format!("pkg:oci/app_x@sha256%3A{hex}?repository_url=localhost:5000/team/app_x&tag=v1");
+        let head =
+            format!("pkg:oci/app_x@sha256%3A{hex}?repository_url=localhost:5000/team/app_x&tag=v1");
         assert_eq!(purl, head);
         let purl = purl_of_file("https://h.test/a b/v1.2+k/tool?x=1&y", &digest);
         let url = "https://h.test/a%20b/v1.2%2Bk/tool%3Fx%3D1%26y";
-        assert_eq!(purl, format!("pkg:generic/tool?checksum=sha256:{hex}&download_url={url}"));
+        assert_eq!(
+            purl,
+            format!("pkg:generic/tool?checksum=sha256:{hex}&download_url={url}")
+        );
     }
 }

@@ -25,8 +25,8 @@ pub struct Subject<'a> {
     pub time: Option<String>,
 }
 
-/// The document about `lock`, of which `blobs` has the content; and what is linked in it, by the item's name. `licences` says
-/// what an item says of itself.
+/// The document about `lock`, of which `blobs` has the content; and what is linked in it, by the
+/// item's name. `licences` says what an item says of itself.
 ///
 /// # Errors
 /// When the metadata of a carried repository of packages cannot be read.
@@ -46,7 +46,9 @@ pub fn cyclonedx(
         let mut refs = BTreeSet::new();
         for described in set.describe(blobs, limits)? {
             let package = package_ref(&described);
-            packages.entry(package.clone()).or_insert_with(|| package_component(&described));
+            packages
+                .entry(package.clone())
+                .or_insert_with(|| package_component(&described));
             refs.insert(package);
         }
         sets.push(json!({"ref": set.name, "dependsOn": refs}));
@@ -57,7 +59,11 @@ pub fn cyclonedx(
         let known = Known {
             image: item.reference(),
             platforms: item.platforms().unwrap_or_default(),
-            licences: if entry.kind == Kind::Image { licences(&entry) } else { None },
+            licences: if entry.kind == Kind::Image {
+                licences(&entry)
+            } else {
+                None
+            },
             linked: &own,
         };
         components.push(component(&entry, &known));
@@ -65,7 +71,10 @@ pub fn cyclonedx(
     }
     // kind after kind is the lock's order; names decide here
     components.sort_by(|a, b| a["bom-ref"].as_str().cmp(&b["bom-ref"].as_str()));
-    let names: Vec<&Value> = components.iter().map(|component| &component["bom-ref"]).collect();
+    let names: Vec<&Value> = components
+        .iter()
+        .map(|component| &component["bom-ref"])
+        .collect();
     let mut dependencies = vec![json!({"ref": subject.digest, "dependsOn": names})];
     dependencies.append(&mut sets);
     components.extend(packages.into_values());

@@ -1,5 +1,5 @@
-//! What refers to an image, and how it is named from outside: a CycloneDX document by its BOM-Link, an SPDX document by its
-//! namespace, anything else by its place in a registry.
+//! What refers to an image, and how it is named from outside: a CycloneDX document by its BOM-Link,
+//! an SPDX document by its namespace, anything else by its place in a registry.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -39,7 +39,11 @@ impl ReferrerKind {
 pub fn attached_kind(referrer: &AttachedReferrer, blobs: Option<&dyn BlobRead>) -> ReferrerKind {
     let of_type = || {
         let bytes = blobs?.read(&referrer.descriptor).ok()?;
-        Some(referring(&bytes, &referrer.descriptor)?.entry["artifactType"].as_str()?.to_owned())
+        Some(
+            referring(&bytes, &referrer.descriptor)?.entry["artifactType"]
+                .as_str()?
+                .to_owned(),
+        )
     };
     let words = referrer.tag.clone().or_else(of_type).unwrap_or_default();
     let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
@@ -69,16 +73,24 @@ pub struct Linked {
     pub said: Option<String>,
 }
 
-/// The documents that refer to `entry`, whose place is `registry/repository`, as far as `blobs` has them.
+/// The documents that refer to `entry`, whose place is `registry/repository`, as far as `blobs` has
+/// them.
 pub fn linked(entry: &Entry, place: &str, blobs: &dyn BlobRead) -> Vec<Linked> {
     let mut all = Vec::new();
     for referrer in &entry.referrers {
-        let Ok(bytes) = blobs.read(&referrer.descriptor) else { continue };
-        let Ok((Manifest::Image { layers, .. }, _)) = Manifest::parse(&bytes, None) else { continue };
+        let Ok(bytes) = blobs.read(&referrer.descriptor) else {
+            continue;
+        };
+        let Ok((Manifest::Image { layers, .. }, _)) = Manifest::parse(&bytes, None) else {
+            continue;
+        };
         let kind = attached_kind(referrer, Some(blobs));
         for blob in layers {
             let document = match blob.size <= LARGEST && kind != ReferrerKind::Signature {
-                true => blobs.read(&blob).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+                true => blobs
+                    .read(&blob)
+                    .ok()
+                    .and_then(|bytes| serde_json::from_slice(&bytes).ok()),
                 false => None,
             };
             let named = document.as_ref().and_then(named);
@@ -95,7 +107,9 @@ pub fn linked(entry: &Entry, place: &str, blobs: &dyn BlobRead) -> Vec<Linked> {
             });
         }
     }
-    all.sort_by(|a, b| (a.kind, &a.blob.digest, &a.manifest).cmp(&(b.kind, &b.blob.digest, &b.manifest)));
+    all.sort_by(|a, b| {
+        (a.kind, &a.blob.digest, &a.manifest).cmp(&(b.kind, &b.blob.digest, &b.manifest))
+    });
     all.dedup_by(|a, b| (a.kind, &a.blob.digest) == (b.kind, &b.blob.digest));
     all
 }
@@ -118,7 +132,11 @@ fn named(document: &Value) -> Option<Named> {
         let inner = sbom(&document["predicate"]);
         let is_sbom = inner.is_some() || kind.contains("spdx") || kind.contains("cyclonedx");
         let url = inner.and_then(|inner| inner.url);
-        return Some(Named { is_sbom, url, said: Some(kind.to_owned()) });
+        return Some(Named {
+            is_sbom,
+            url,
+            said: Some(kind.to_owned()),
+        });
     }
     sbom(document)
 }
@@ -127,15 +145,26 @@ fn sbom(document: &Value) -> Option<Named> {
     let text = |key: &str| document[key].as_str();
     if text("bomFormat") == Some("CycloneDX") {
         let uuid = text("serialNumber").and_then(|serial| serial.strip_prefix("urn:uuid:"));
-        let uuid = uuid.filter(|uuid| uuid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-'));
+        let uuid = uuid.filter(|uuid| {
+            uuid.bytes()
+                .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+        });
         let version = document["version"].as_u64().unwrap_or(1);
         let said = format!("CycloneDX {}", text("specVersion").unwrap_or_default());
         let url = uuid.map(|uuid| format!("urn:cdx:{uuid}/{version}"));
-        return Some(Named { is_sbom: true, url, said: Some(said.trim_end().to_owned()) });
+        return Some(Named {
+            is_sbom: true,
+            url,
+            said: Some(said.trim_end().to_owned()),
+        });
     }
     let version = text("spdxVersion")?;
     let url = text("documentNamespace").filter(|url| url::Url::parse(url).is_ok());
-    Some(Named { is_sbom: true, url: url.map(str::to_owned), said: Some(version.to_owned()) })
+    Some(Named {
+        is_sbom: true,
+        url: url.map(str::to_owned),
+        said: Some(version.to_owned()),
+    })
 }
 
 #[cfg(test)]
@@ -150,19 +179,32 @@ mod tests {
         let spdx = json!({"spdxVersion": "SPDX-2.3", "documentNamespace": "https://q.test/app-1"});
         let statement = json!({"predicateType": "https://spdx.dev/Document", "predicate": spdx});
         let envelope = json!({"payloadType": "application/vnd.in-toto+json", "payload": STANDARD.encode(statement.to_string())});
-        let url =
-            |document: &Value| named(document).map(|named| (named.is_sbom, named.url.unwrap_or_default()));
-        assert_eq!(url(&cyclonedx).unwrap(), (true, "urn:cdx:3e671687-395b-41f5-a30f-a58921a69b79/3".into()));
+        let url = |document: &Value| {
+            named(document).map(|named| (named.is_sbom, named.url.unwrap_or_default()))
+        };
+        assert_eq!(
+            url(&cyclonedx).unwrap(),
+            (
+                true,
+                "urn:cdx:3e671687-395b-41f5-a30f-a58921a69b79/3".into()
+            )
+        );
         for document in [&spdx, &statement, &envelope] {
-            assert_eq!(url(document).unwrap(), (true, "https://q.test/app-1".into()));
+            assert_eq!(
+                url(document).unwrap(),
+                (true, "https://q.test/app-1".into())
+            );
         }
-        let provenance = json!({"predicateType": "https://slsa.dev/provenance/v1", "predicate": {}});
+        let provenance =
+            json!({"predicateType": "https://slsa.dev/provenance/v1", "predicate": {}});
         assert_eq!(url(&provenance).unwrap(), (false, String::new()));
         // hostile ones name nothing
         let nested = json!({"payload": STANDARD.encode(envelope.to_string())});
         let bad = json!({"bomFormat": "CycloneDX", "serialNumber": "urn:uuid:../../x"});
         assert!(
-            url(&nested).is_none() && url(&json!([1])).is_none() && url(&json!({"payload": "?"})).is_none()
+            url(&nested).is_none()
+                && url(&json!([1])).is_none()
+                && url(&json!({"payload": "?"})).is_none()
         );
         assert_eq!(url(&bad).unwrap(), (true, String::new()));
         let local = json!({"spdxVersion": "SPDX-2.3", "documentNamespace": "not a url"});

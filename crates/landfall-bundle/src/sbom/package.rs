@@ -5,8 +5,14 @@ use landfall_item::PackageDescription;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-/// What the components of a package URL encode: all but letters, digits, these and the colon (ECMA-427, 5.4).
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
+/// What the components of a package URL encode: all but letters, digits, these and the colon
+/// (ECMA-427, 5.4).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':');
 
 /// The `bom-ref` of a package: its URL and its digest, as a repository may replace a file.
 pub(super) fn package_ref(described: &PackageDescription<'_>) -> String {
@@ -35,38 +41,51 @@ pub(super) fn package_component(described: &PackageDescription<'_>) -> Value {
     component
 }
 
-/// `pkg:deb/…` or `pkg:rpm/…` (purl-spec, types `deb` and `rpm`). The repository stands in it too, since neither type has a
-/// default repository.
+/// `pkg:deb/…` or `pkg:rpm/…` (purl-spec, types `deb` and `rpm`). The repository stands in it too,
+/// since neither type has a default repository.
 fn purl(described: &PackageDescription<'_>) -> String {
     let encoded = |text: &str| utf8_percent_encode(text, ENCODED).to_string();
     let package = described.package;
     // the version of an RPM package has no epoch in a package URL; that of Debian's packages has it
-    let epoch = package.version.split_once(':').filter(|_| !described.is_deb);
-    let (epoch, version) = epoch.map_or((None, &*package.version), |(epoch, rest)| (Some(epoch), rest));
+    let epoch = package
+        .version
+        .split_once(':')
+        .filter(|_| !described.is_deb);
+    let (epoch, version) = epoch.map_or((None, &*package.version), |(epoch, rest)| {
+        (Some(epoch), rest)
+    });
     let qualifiers = [
         ("arch", Some(&*package.arch)),
         ("distro", described.distro.as_deref()),
         ("epoch", epoch),
         ("repository_url", Some(described.repository)),
     ];
-    let qualifiers =
-        qualifiers.iter().filter_map(|(key, value)| Some(format!("{key}={}", encoded((*value)?))));
+    let qualifiers = qualifiers
+        .iter()
+        .filter_map(|(key, value)| Some(format!("{key}={}", encoded((*value)?))));
     format!(
         "pkg:{}/{}/{}@{}?{}",
         if described.is_deb { "deb" } else { "rpm" },
-        encoded(&namespace(described.vendor.as_deref(), described.repository)),
+        encoded(&namespace(
+            described.vendor.as_deref(),
+            described.repository
+        )),
         encoded(&package.name),
         encoded(version),
         qualifiers.collect::<Vec<_>>().join("&")
     )
 }
 
-/// The vendor as a namespace: `debian`, `redhat`, `rocky`. Where the repository names no vendor, or a URL as such, its host.
+/// The vendor as a namespace: `debian`, `redhat`, `rocky`. Where the repository names no vendor, or
+/// a URL as such, its host.
 fn namespace(vendor: Option<&str>, repository: &str) -> String {
     let vendor = vendor.unwrap_or_default().to_ascii_lowercase();
     let first = match vendor.starts_with("red hat") {
         true => "redhat",
-        false => vendor.split([' ', ',', '<', '(']).next().unwrap_or_default(),
+        false => vendor
+            .split([' ', ',', '<', '('])
+            .next()
+            .unwrap_or_default(),
     };
     let is_name = !first.is_empty()
         && first
@@ -75,8 +94,13 @@ fn namespace(vendor: Option<&str>, repository: &str) -> String {
     match is_name {
         true => first.to_owned(),
         false => {
-            let rest = repository.split_once("://").map_or(repository, |(_, rest)| rest);
-            rest.split(['/', ':']).next().unwrap_or(rest).to_ascii_lowercase()
+            let rest = repository
+                .split_once("://")
+                .map_or(repository, |(_, rest)| rest);
+            rest.split(['/', ':'])
+                .next()
+                .unwrap_or(rest)
+                .to_ascii_lowercase()
         }
     }
 }
@@ -87,7 +111,12 @@ mod tests {
     use landfall_item::LockedPackage;
     use landfall_model::Digest;
 
-    fn purl_of(is_deb: bool, [name, version, arch]: [&str; 3], vendor: &str, distro: Option<&str>) -> String {
+    fn purl_of(
+        is_deb: bool,
+        [name, version, arch]: [&str; 3],
+        vendor: &str,
+        distro: Option<&str>,
+    ) -> String {
         let package = LockedPackage {
             digest: Digest::sha256(b"x"),
             size: 1,
@@ -112,22 +141,45 @@ mod tests {
         let at = "repository_url=https:%2F%2Fh.test:8443%2Fa%20b";
         let cases = [
             (
-                purl_of(true, ["attr", "1:2.4.47-2+b1", "amd64"], "Debian", Some("bookworm")),
+                purl_of(
+                    true,
+                    ["attr", "1:2.4.47-2+b1", "amd64"],
+                    "Debian",
+                    Some("bookworm"),
+                ),
                 format!("pkg:deb/debian/attr@1:2.4.47-2%2Bb1?arch=amd64&distro=bookworm&{at}"),
             ),
             (
-                purl_of(false, ["curl", "7.50.3-1.fc25", "i686"], "Fedora Project", None),
+                purl_of(
+                    false,
+                    ["curl", "7.50.3-1.fc25", "i686"],
+                    "Fedora Project",
+                    None,
+                ),
                 format!("pkg:rpm/fedora/curl@7.50.3-1.fc25?arch=i686&{at}"),
             ),
             (
-                purl_of(false, ["libstdc++", "1:11^git-2~x", "x86_64"], "Red Hat, Inc.", None),
+                purl_of(
+                    false,
+                    ["libstdc++", "1:11^git-2~x", "x86_64"],
+                    "Red Hat, Inc.",
+                    None,
+                ),
                 format!("pkg:rpm/redhat/libstdc%2B%2B@11%5Egit-2~x?arch=x86_64&epoch=1&{at}"),
             ),
             (
-                purl_of(false, ["kubelet", "1.33-1", "noarch"], "obs://build.test/isv:k", None),
+                purl_of(
+                    false,
+                    ["kubelet", "1.33-1", "noarch"],
+                    "obs://build.test/isv:k",
+                    None,
+                ),
                 format!("pkg:rpm/h.test/kubelet@1.33-1?arch=noarch&{at}"),
             ),
-            (purl_of(true, ["a", "1", "all"], "", None), format!("pkg:deb/h.test/a@1?arch=all&{at}")),
+            (
+                purl_of(true, ["a", "1", "all"], "", None),
+                format!("pkg:deb/h.test/a@1?arch=all&{at}"),
+            ),
         ];
         for (made, expected) in cases {
             assert_eq!(made, expected);

@@ -1,5 +1,5 @@
-//! Bundles: whatever bytes come, nothing is allocated beyond its bound, and no content is handed out under a wrong
-//! digest.
+//! Bundles: whatever bytes come, nothing is allocated beyond its bound, and no content is handed
+//! out under a wrong digest.
 
 #![allow(clippy::unwrap_used, reason = "a target panics on what it finds")]
 
@@ -22,7 +22,8 @@ pub fn reader(bytes: &[u8]) {
     read_all(file.path());
 }
 
-/// Reads `bytes` as a footer, and as a list of signatures; what is one is written back as the same bytes.
+/// Reads `bytes` as a footer, and as a list of signatures; what is one is written back as the same
+/// bytes.
 pub fn footer(bytes: &[u8]) {
     if let Some(footer) = Footer::parse(bytes) {
         assert_eq!(footer.to_bytes(), bytes);
@@ -33,13 +34,19 @@ pub fn footer(bytes: &[u8]) {
     }
 }
 
-/// Reads `bytes` as the contents index of a bundle that is good in all else, with a frame table and a footer that fit.
+/// Reads `bytes` as the contents index of a bundle that is good in all else, with a frame table and
+/// a footer that fit.
 pub fn index(bytes: &[u8]) {
-    let Ok(contents) = serde_json::from_slice::<Contents>(bytes) else { return };
+    let Ok(contents) = serde_json::from_slice::<Contents>(bytes) else {
+        return;
+    };
     let again: Contents = serde_json::from_slice(&contents.to_bytes().unwrap()).unwrap();
     assert_eq!(again, contents);
     // what cannot be written by anybody need not be read
-    let frames = contents.entries.iter().map(|entry| TarEntry::frame_count(entry.size));
+    let frames = contents
+        .entries
+        .iter()
+        .map(|entry| TarEntry::frame_count(entry.size));
     if contents.entries.is_empty() || contents.locks.is_empty() || frames.sum::<u64>() > 1 << 16 {
         return;
     }
@@ -52,11 +59,21 @@ pub fn index(bytes: &[u8]) {
 
 /// Opens it; reads every blob, and verifies.
 fn read_all(path: &Path) {
-    let Ok(bundle) = Bundle::open(path) else { return };
+    let Ok(bundle) = Bundle::open(path) else {
+        return;
+    };
     assert!(bundle.bytes() <= fs::metadata(path).unwrap().len());
     let mut all_good = true;
-    for entry in bundle.contents().entries.iter().filter(|entry| entry.is_blob()) {
-        for reader in [bundle.open(&entry.digest, 0), bundle.open_whole(&entry.digest)] {
+    for entry in bundle
+        .contents()
+        .entries
+        .iter()
+        .filter(|entry| entry.is_blob())
+    {
+        for reader in [
+            bundle.open(&entry.digest, 0),
+            bundle.open_whole(&entry.digest),
+        ] {
             let mut content = Vec::new();
             match reader.unwrap().read_to_end(&mut content) {
                 Ok(_) => assert!(entry.digest.matches(&content), "{}", entry.name),
@@ -64,11 +81,17 @@ fn read_all(path: &Path) {
             }
         }
         let mut rest = Vec::new();
-        let _ = bundle.open(&entry.digest, entry.size / 2).unwrap().read_to_end(&mut rest);
+        let _ = bundle
+            .open(&entry.digest, entry.size / 2)
+            .unwrap()
+            .read_to_end(&mut rest);
         assert!(rest.len() as u64 <= entry.size - entry.size / 2);
     }
     let _ = bundle.lock();
-    assert!(verify(&bundle, &Silent).is_err() || all_good, "verified, and not readable");
+    assert!(
+        verify(&bundle, &Silent).is_err() || all_good,
+        "verified, and not readable"
+    );
 }
 
 /// A good bundle, its footer and its contents index.
@@ -76,5 +99,9 @@ pub fn seeds() -> [Vec<u8>; 3] {
     let packed: Packed = packed();
     let bundle = Bundle::open(&packed.path).unwrap();
     let footer = bundle.0.index.footer.to_bytes();
-    [fs::read(&packed.path).unwrap(), footer, bundle.contents().to_bytes().unwrap()]
+    [
+        fs::read(&packed.path).unwrap(),
+        footer,
+        bundle.contents().to_bytes().unwrap(),
+    ]
 }

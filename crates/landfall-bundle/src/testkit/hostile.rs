@@ -1,5 +1,5 @@
-//! Bundles of somebody who lies about more than the index: tar headers, frame table, footer, sizes. Each is
-//! refused, and no content of it is handed out.
+//! Bundles of somebody who lies about more than the index: tar headers, frame table, footer, sizes.
+//! Each is refused, and no content of it is handed out.
 
 use super::sample::{Packed, packed};
 use crate::Bundle;
@@ -17,7 +17,12 @@ use tar::{EntryType, Header};
 
 impl Packed {
     fn write_at(&self, bytes: &[u8], at: u64) {
-        fs::File::options().write(true).open(&self.path).unwrap().write_all_at(bytes, at).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(&self.path)
+            .unwrap()
+            .write_all_at(bytes, at)
+            .unwrap();
     }
 
     /// Puts a footer where the good one was.
@@ -45,7 +50,11 @@ fn edges(bundle: &Bundle, bytes: &[u8]) -> Vec<usize> {
         }
     }
     let listed = (bundle.contents().frames.size / ROW as u64) as usize;
-    assert!(edges.len() > listed + 6 && at == bytes.len(), "{} of {listed}", edges.len());
+    assert!(
+        edges.len() > listed + 6 && at == bytes.len(),
+        "{} of {listed}",
+        edges.len()
+    );
     edges
 }
 
@@ -93,7 +102,15 @@ fn links_devices_and_names_that_lead_elsewhere_are_refused() {
         EntryType::GNULongName,
         EntryType::GNUSparse,
     ];
-    let names = ["/etc/passwd", "../../etc/passwd", "blobs/../../x", "./oci-layout", "", "C:\\x", "a\nb"];
+    let names = [
+        "/etc/passwd",
+        "../../etc/passwd",
+        "blobs/../../x",
+        "./oci-layout",
+        "",
+        "C:\\x",
+        "a\nb",
+    ];
     let lies = kinds.map(|kind| (None, kind)).into_iter();
     let lies = lies.chain(names.map(|name| (Some(name), EntryType::Regular)));
     for (name, kind) in lies.chain([(None, EntryType::Regular)]) {
@@ -139,10 +156,16 @@ fn a_footer_that_lies_is_refused() {
     }
     // an index elsewhere that fits the footer: with a gap before it
     let packed = packed();
-    let (bundle, bytes) = (Bundle::open(&packed.path).unwrap(), fs::read(&packed.path).unwrap());
+    let (bundle, bytes) = (
+        Bundle::open(&packed.path).unwrap(),
+        fs::read(&packed.path).unwrap(),
+    );
     let footer = bundle.0.index.footer.clone();
     let at = footer.offset as usize;
-    let moved = Footer { offset: footer.offset + 100, ..footer };
+    let moved = Footer {
+        offset: footer.offset + 100,
+        ..footer
+    };
     let end = bytes.len() - footer::LEN;
     let gap = [&bytes[..at], &[0; 100], &bytes[at..end], &moved.to_bytes()].concat();
     fs::write(&packed.path, gap).unwrap();
@@ -157,7 +180,11 @@ fn bytes_between_the_parts_of_the_end_are_refused() {
     let (tar_end, end) = (footer.tar_end().unwrap() as usize, bytes.len());
     for at in [footer.offset as usize - 1, tar_end - 1, tar_end, end] {
         let packed = packed();
-        fs::write(&packed.path, [&bytes[..at], b"smuggled", &bytes[at..]].concat()).unwrap();
+        fs::write(
+            &packed.path,
+            [&bytes[..at], b"smuggled", &bytes[at..]].concat(),
+        )
+        .unwrap();
         assert!(Bundle::open(&packed.path).is_err(), "at {at}");
     }
 }
@@ -176,7 +203,10 @@ fn sizes_that_cannot_be_allocate_nothing() {
 fn plant(packed: &Packed, bomb: &[u8]) {
     let (mut contents, mut rows) = packed.opened();
     let last = contents.entries.last_mut().unwrap();
-    assert_eq!((last.form, TarEntry::frame_count(last.size)), (Form::Compressed, 3));
+    assert_eq!(
+        (last.form, TarEntry::frame_count(last.size)),
+        (Form::Compressed, 3)
+    );
     let content = &mut rows[last.frame as usize + 1];
     content.1 = Hash::of(bomb);
     let at = content.0;
@@ -190,19 +220,43 @@ fn plant(packed: &Packed, bomb: &[u8]) {
 
 #[test]
 fn bombs_are_not_blown_up() {
-    let size = Bundle::open(&packed().path).unwrap().contents().entries.last().unwrap().size as u32;
-    let head = |declared: u32| [&[0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50][..], &declared.to_le_bytes()].concat();
+    let size = Bundle::open(&packed().path)
+        .unwrap()
+        .contents()
+        .entries
+        .last()
+        .unwrap()
+        .size as u32;
+    let head = |declared: u32| {
+        [
+            &[0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50][..],
+            &declared.to_le_bytes(),
+        ]
+        .concat()
+    };
     // an RLE block of 128 KiB is four bytes (RFC 8878, 3.1.1.2.2): a whole GiB in 32 KiB
-    let rle = |last: bool| ((128u32 << 10) << 3 | 1 << 1 | u32::from(last)).to_le_bytes()[..3].to_vec();
+    let rle =
+        |last: bool| ((128u32 << 10) << 3 | 1 << 1 | u32::from(last)).to_le_bytes()[..3].to_vec();
     let block = [rle(false), vec![0]].concat();
-    let bomb =
-        |declared| [head(declared), block.repeat(8191), [rle(true), vec![0]].concat(), vec![0; 4]].concat();
+    let bomb = |declared| {
+        [
+            head(declared),
+            block.repeat(8191),
+            [rle(true), vec![0]].concat(),
+            vec![0; 4],
+        ]
+        .concat()
+    };
     for (what, frame) in [
         ("says the right size", bomb(size)),
         ("says a GiB", bomb(1 << 30)),
         (
             "two frames",
-            [frame::encode(Form::Compressed, 3, &vec![0; size as usize]).unwrap(), bomb(size)].concat(),
+            [
+                frame::encode(Form::Compressed, 3, &vec![0; size as usize]).unwrap(),
+                bomb(size),
+            ]
+            .concat(),
         ),
         ("no end", [head(size), block.repeat(8191)].concat()),
         ("nothing", head(size)),
@@ -213,8 +267,19 @@ fn bombs_are_not_blown_up() {
         let bundle = Bundle::open(&packed.path).unwrap();
         let digest = bundle.contents().entries.last().unwrap().digest.clone();
         let mut read = Vec::new();
-        assert!(bundle.open(&digest, 0).unwrap().read_to_end(&mut read).is_err(), "{what}");
-        assert!(read.len() <= size as usize, "{what}: {} bytes came", read.len());
+        assert!(
+            bundle
+                .open(&digest, 0)
+                .unwrap()
+                .read_to_end(&mut read)
+                .is_err(),
+            "{what}"
+        );
+        assert!(
+            read.len() <= size as usize,
+            "{what}: {} bytes came",
+            read.len()
+        );
     }
     // an index that is one
     let packed = packed();
@@ -230,6 +295,10 @@ fn bombs_are_not_blown_up() {
         ..footer.clone()
     };
     let before = &bytes[..footer.offset as usize];
-    fs::write(&packed.path, [before, &frames, after, &lie.to_bytes()].concat()).unwrap();
+    fs::write(
+        &packed.path,
+        [before, &frames, after, &lie.to_bytes()].concat(),
+    )
+    .unwrap();
     packed.assert_refused("landfall-contents.json");
 }

@@ -37,7 +37,11 @@ impl Memory {
     pub(super) fn put(&mut self, bytes: &[u8], kind: &str) -> Descriptor {
         let digest = Digest::sha256(bytes);
         self.blobs.insert(digest.clone(), bytes.into());
-        Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() }
+        Descriptor {
+            digest,
+            size: bytes.len() as u64,
+            media_type: kind.into(),
+        }
     }
 }
 
@@ -48,7 +52,12 @@ impl BlobRead for Memory {
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let bytes = self.blobs.get(digest).ok_or_else(|| ContentError::Missing { digest: digest.clone() })?;
+        let bytes = self
+            .blobs
+            .get(digest)
+            .ok_or_else(|| ContentError::Missing {
+                digest: digest.clone(),
+            })?;
         Ok(Box::new(Cursor::new(bytes[offset as usize..].to_vec())))
     }
 }
@@ -56,14 +65,29 @@ impl BlobRead for Memory {
 /// One image of one platform, and one file.
 pub(super) fn sample() -> (Memory, Lock) {
     let mut memory = Memory::default();
-    let layer = memory.put(&b"layer".repeat(300), "application/vnd.oci.image.layer.v1.tar+gzip");
+    let layer = memory.put(
+        &b"layer".repeat(300),
+        "application/vnd.oci.image.layer.v1.tar+gzip",
+    );
     let config = memory.put(br#"{"os":"linux"}"#, media_type::OCI_CONFIG);
-    let manifest = serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
+    let manifest =
+        serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
     let top = memory.put(manifest.as_bytes(), media_type::OCI_MANIFEST);
     let file = memory.put(&b"plain file ".repeat(100), media_type::OCTETS);
-    let image = Image { blobs: vec![config, layer], ..Image::new("h.example/app:1".parse().unwrap(), top) };
+    let image = Image {
+        blobs: vec![config, layer],
+        ..Image::new("h.example/app:1".parse().unwrap(), top)
+    };
     let file = File::new("https://h.example/tool", file.digest, file.size);
-    (memory, Lock { version: 1, images: vec![image], files: vec![file], ..Lock::default() })
+    (
+        memory,
+        Lock {
+            version: 1,
+            images: vec![image],
+            files: vec![file],
+            ..Lock::default()
+        },
+    )
 }
 
 pub(super) fn today() -> jiff::civil::Date {
@@ -102,24 +126,39 @@ pub fn noise(len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// A bundle with the lock of an image `h.example/app:1` that has the layer `honest`, which is the file `layer.tgz` too,
-/// and with `lie` in its place, which has the same size: in frames and an index that fit it.
+/// A bundle with the lock of an image `h.example/app:1` that has the layer `honest`, which is the
+/// file `layer.tgz` too, and with `lie` in its place, which has the same size: in frames and an
+/// index that fit it.
 pub fn lying(honest: &[u8], lie: &[u8]) -> (Packed, Lock) {
     let (mut memory, mut lock) = sample();
     let layer = memory.put(honest, "application/vnd.oci.image.layer.v1.tar+gzip");
     let config = lock.images[0].blobs[0].clone();
-    let manifest = serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
+    let manifest =
+        serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
     let top = memory.put(manifest.as_bytes(), media_type::OCI_MANIFEST);
     let digest = layer.digest.clone();
-    lock.files = vec![File::new("https://h.example/layer.tgz", layer.digest.clone(), layer.size)];
-    lock.images[0] =
-        Image { blobs: vec![config, layer], ..Image::new("h.example/app:1".parse().unwrap(), top) };
+    lock.files = vec![File::new(
+        "https://h.example/layer.tgz",
+        layer.digest.clone(),
+        layer.size,
+    )];
+    lock.images[0] = Image {
+        blobs: vec![config, layer],
+        ..Image::new("h.example/app:1".parse().unwrap(), top)
+    };
     let packed = packed_from(&memory, &lock);
     packed.reseal(|contents, rows| {
-        let entry = contents.entries.iter().find(|entry| entry.digest == digest).unwrap();
+        let entry = contents
+            .entries
+            .iter()
+            .find(|entry| entry.digest == digest)
+            .unwrap();
         assert_eq!(entry.form, Form::Stored);
         let file = fs::File::options().write(true).open(&packed.path).unwrap();
-        for (row, chunk) in rows[entry.frame as usize + 1..].iter_mut().zip(lie.chunks(CHUNK)) {
+        for (row, chunk) in rows[entry.frame as usize + 1..]
+            .iter_mut()
+            .zip(lie.chunks(CHUNK))
+        {
             let frame = frame::stored(chunk);
             file.write_all_at(&frame, row.0).unwrap();
             row.1 = Hash::of(&frame);
@@ -156,8 +195,8 @@ impl Packed {
         (contents, rows.collect())
     }
 
-    /// Ends the file at `end` with a frame table of these rows, this index, these signatures, and a footer. Unless it is
-    /// a lie, what the index says of the table is made right.
+    /// Ends the file at `end` with a frame table of these rows, this index, these signatures, and a
+    /// footer. Unless it is a lie, what the index says of the table is made right.
     pub(super) fn seal(
         &self,
         mut contents: Contents,
@@ -168,22 +207,40 @@ impl Packed {
     ) {
         let file = fs::File::options().write(true).open(&self.path).unwrap();
         file.set_len(end).unwrap();
-        let table: Vec<u8> =
-            rows.iter().flat_map(|(offset, hash)| frame_table::row(*offset, *hash)).collect();
-        let frames: Vec<Vec<u8>> = frame_table::pieces(&table).map(|piece| frame::stored(&piece)).collect();
+        let table: Vec<u8> = rows
+            .iter()
+            .flat_map(|(offset, hash)| frame_table::row(*offset, *hash))
+            .collect();
+        let frames: Vec<Vec<u8>> = frame_table::pieces(&table)
+            .map(|piece| frame::stored(&piece))
+            .collect();
         if !is_lie {
             let hashes = frames.iter().map(|frame| Hash::of(frame)).collect();
-            contents.frames = FrameTable { offset: end, size: table.len() as u64, hashes };
+            contents.frames = FrameTable {
+                offset: end,
+                size: table.len() as u64,
+                hashes,
+            };
         }
         let index = contents.to_bytes().unwrap();
         let size = index.len() as u64;
-        let mut bytes = [frames.concat(), frame::stored(&header::encode(CONTENTS, size))].concat();
+        let mut bytes = [
+            frames.concat(),
+            frame::stored(&header::encode(CONTENTS, size)),
+        ]
+        .concat();
         let offset = end + bytes.len() as u64;
-        let chunks = index.chunks(CHUNK).map(|chunk| frame::encode(Form::Compressed, 3, chunk).unwrap());
+        let chunks = index
+            .chunks(CHUNK)
+            .map(|chunk| frame::encode(Form::Compressed, 3, chunk).unwrap());
         let frames = chunks.collect::<Vec<_>>().concat();
         bytes.extend(&frames);
         for piece in [vec![0; header::padding(size)], header::END.to_vec()] {
-            bytes.extend(if piece.is_empty() { Vec::new() } else { frame::stored(&piece) });
+            bytes.extend(if piece.is_empty() {
+                Vec::new()
+            } else {
+                frame::stored(&piece)
+            });
         }
         let list = signatures::to_frame(signatures);
         bytes.extend(&list);
@@ -196,7 +253,8 @@ impl Packed {
             signed: list.len() as u64,
             signatures: Hash::of(&list),
         };
-        file.write_all_at(&[bytes, footer.to_bytes()].concat(), end).unwrap();
+        file.write_all_at(&[bytes, footer.to_bytes()].concat(), end)
+            .unwrap();
     }
 
     /// Puts other content of the same size into an entry, with frames that fit.
@@ -223,11 +281,15 @@ pub(super) type Rows = Vec<(u64, Hash)>;
 /// The first entry with this form that is a blob.
 #[cfg(test)]
 pub(super) fn blob(contents: &Contents, form: Form) -> usize {
-    contents.entries.iter().position(|entry| entry.is_blob() && entry.form == form).unwrap()
+    contents
+        .entries
+        .iter()
+        .position(|entry| entry.is_blob() && entry.form == form)
+        .unwrap()
 }
 
-/// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. Items that `plan` misses are
-/// named inside the bundle.
+/// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. Items that
+/// `plan` misses are named inside the bundle.
 ///
 /// # Errors
 /// When there is not enough room, content is damaged or gone, or the file cannot be written. Then

@@ -34,7 +34,11 @@ fn what_is_packed_is_sound_and_reads_back() {
         };
         assert_eq!(&bundle.read(&descriptor).unwrap(), bytes);
         let mut whole = Vec::new();
-        bundle.open_whole(digest).unwrap().read_to_end(&mut whole).unwrap();
+        bundle
+            .open_whole(digest)
+            .unwrap()
+            .read_to_end(&mut whole)
+            .unwrap();
         assert_eq!(&whole, bytes);
     }
     assert_eq!(bundle.bytes(), fs::metadata(&packed.path).unwrap().len());
@@ -49,10 +53,13 @@ fn every_flipped_bit_is_found() {
     let file = fs::File::options().write(true).open(&packed.path).unwrap();
     let mut state = 7u64;
     for _ in 0..1000 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let place = (state >> 33) as usize % (good.len() * 8);
         let (at, byte) = (place / 8, good[place / 8]);
-        file.write_all_at(&[byte ^ 1 << (place % 8)], at as u64).unwrap();
+        file.write_all_at(&[byte ^ 1 << (place % 8)], at as u64)
+            .unwrap();
         assert_ne!(packed.problems(), "", "bit {place}");
         file.write_all_at(&[byte], at as u64).unwrap();
     }
@@ -64,29 +71,63 @@ fn an_index_that_lies_is_refused() {
     type Lie = fn(&mut Contents, &mut Rows);
     let lies: [(&str, Lie); 24] = [
         ("newer landfall", |c, _| c.version = 2),
-        ("newer landfall", |c, _| c.requires = vec!["delta".into(), "recipe".into()]),
-        ("does not fit together", |c, _| c.requires = vec!["delta".into()]),
+        ("newer landfall", |c, _| {
+            c.requires = vec!["delta".into(), "recipe".into()]
+        }),
+        ("does not fit together", |c, _| {
+            c.requires = vec!["delta".into()]
+        }),
         ("newer landfall", |c, _| c.locks.push(c.locks[0].clone())),
-        ("every bundle has", |c, _| c.locks[0].name = "../../etc/passwd".into()),
-        ("every bundle has", |c, _| c.entries[1].name = "landfall-other".into()),
-        ("no entry of a bundle", |c, _| c.entries[3].name = "blobs/sha256/../../../etc/passwd".into()),
-        ("no entry of a bundle", |c, _| c.entries[3].name = "/etc/passwd".into()),
-        ("no entry of a bundle", |c, _| c.entries[3].name = "landfall-contents.json".into()),
-        ("no entry of a bundle", |c, _| c.entries[3].name = "landfall-../x".into()),
+        ("every bundle has", |c, _| {
+            c.locks[0].name = "../../etc/passwd".into()
+        }),
+        ("every bundle has", |c, _| {
+            c.entries[1].name = "landfall-other".into()
+        }),
+        ("no entry of a bundle", |c, _| {
+            c.entries[3].name = "blobs/sha256/../../../etc/passwd".into()
+        }),
+        ("no entry of a bundle", |c, _| {
+            c.entries[3].name = "/etc/passwd".into()
+        }),
+        ("no entry of a bundle", |c, _| {
+            c.entries[3].name = "landfall-contents.json".into()
+        }),
+        ("no entry of a bundle", |c, _| {
+            c.entries[3].name = "landfall-../x".into()
+        }),
         ("must begin at", |c, _| c.entries[4].offset += 1),
         ("must begin at", |c, _| c.entries[4].offset = u64::MAX),
         ("must begin at", |c, _| c.entries[4].frame += 1),
         ("must begin at", |c, _| drop(c.entries.remove(4))),
         ("length that cannot be", |c, _| c.entries[4].size = u64::MAX),
-        ("length that cannot be", |c, _| c.entries[3].length = u64::MAX),
-        ("length that cannot be", |c, _| c.entries.last_mut().unwrap().length += 1 << 30),
-        ("frame table does not have its place", |c, _| c.frames.offset += 1),
-        ("frame table does not have its place", |c, _| c.frames.size = u64::MAX),
-        ("hashes of the frame table", |c, _| c.frames.hashes.truncate(1)),
-        ("do not have the hash", |c, _| c.frames.hashes[1] = Hash::of(b"x")),
-        ("a place that cannot be", |c, rows| rows[c.entries[4].frame as usize].0 += 1),
-        ("a place that cannot be", |c, rows| rows[c.entries.last().unwrap().frame as usize + 1].0 -= 1),
-        ("do not have the hash", |c, rows| rows[c.entries[4].frame as usize].1 = Hash::of(b"x")),
+        ("length that cannot be", |c, _| {
+            c.entries[3].length = u64::MAX
+        }),
+        ("length that cannot be", |c, _| {
+            c.entries.last_mut().unwrap().length += 1 << 30
+        }),
+        ("frame table does not have its place", |c, _| {
+            c.frames.offset += 1
+        }),
+        ("frame table does not have its place", |c, _| {
+            c.frames.size = u64::MAX
+        }),
+        ("hashes of the frame table", |c, _| {
+            c.frames.hashes.truncate(1)
+        }),
+        ("do not have the hash", |c, _| {
+            c.frames.hashes[1] = Hash::of(b"x")
+        }),
+        ("a place that cannot be", |c, rows| {
+            rows[c.entries[4].frame as usize].0 += 1
+        }),
+        ("a place that cannot be", |c, rows| {
+            rows[c.entries.last().unwrap().frame as usize + 1].0 -= 1
+        }),
+        ("do not have the hash", |c, rows| {
+            rows[c.entries[4].frame as usize].1 = Hash::of(b"x")
+        }),
     ];
     for (why, lie) in lies {
         let packed = packed();
@@ -105,8 +146,16 @@ fn an_entry_that_is_there_twice_is_refused() {
     let copy = &bytes[last.offset as usize..end as usize];
     fs::write(&packed.path, [&bytes[..end as usize], copy].concat()).unwrap();
     let again = rows[last.frame as usize..].to_vec();
-    contents.entries.push(TarEntry { offset: end, frame: rows.len() as u64, ..last });
-    rows.extend(again.iter().map(|(at, hash)| (at + copy.len() as u64, *hash)));
+    contents.entries.push(TarEntry {
+        offset: end,
+        frame: rows.len() as u64,
+        ..last
+    });
+    rows.extend(
+        again
+            .iter()
+            .map(|(at, hash)| (at + copy.len() as u64, *hash)),
+    );
     packed.seal(contents, &rows, end + copy.len() as u64, false, &[]);
     assert!(packed.problems().contains("twice"), "{}", packed.problems());
 }
@@ -120,7 +169,10 @@ fn content_with_another_digest_is_not_handed_out_to_its_end() {
     assert!(problems.contains("does not have the digest"), "{problems}");
     let bundle = Bundle::open(&packed.path).unwrap();
     let digest = &bundle.contents().entries[place].digest;
-    for mut reader in [bundle.open(digest, 0).unwrap(), bundle.open_whole(digest).unwrap()] {
+    for mut reader in [
+        bundle.open(digest, 0).unwrap(),
+        bundle.open_whole(digest).unwrap(),
+    ] {
         let mut handed = Vec::new();
         let error = reader.read_to_end(&mut handed).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
@@ -135,7 +187,11 @@ fn a_lock_and_an_index_json_that_do_not_fit_the_blobs_are_refused() {
         let at = lock.windows(4).position(|word| word == b"tool").unwrap();
         lock[at] = b'p';
     });
-    assert!(packed.problems().contains("landfall.lock"), "{}", packed.problems());
+    assert!(
+        packed.problems().contains("landfall.lock"),
+        "{}",
+        packed.problems()
+    );
     // with digest and fingerprint made to fit as well, the items do not
     let bundle = Bundle::open(&packed.path).unwrap();
     let at = bundle.contents().entries[2].content_offset();
@@ -158,20 +214,40 @@ fn bundles_that_hide_what_they_lack_are_refused() {
     let (memory, lock) = sample();
     let packed = packed();
     packed.reseal(|contents, _| {
-        let item = ItemName { kind: landfall_model::report::Kind::File, name: lock.files[0].name.clone() };
+        let item = ItemName {
+            kind: landfall_model::report::Kind::File,
+            name: lock.files[0].name.clone(),
+        };
         contents.partial = vec![item];
     });
     let problems = packed.problems();
-    assert!(problems.contains("the lock does not ask for it"), "{problems}");
+    assert!(
+        problems.contains("the lock does not ask for it"),
+        "{problems}"
+    );
 
-    let mut less = Memory { blobs: memory.blobs.clone(), ..Memory::default() };
+    let mut less = Memory {
+        blobs: memory.blobs.clone(),
+        ..Memory::default()
+    };
     less.blobs.remove(&lock.files[0].digest);
     let plan = PackPlan::new(&lock, &less, today()).unwrap();
     assert!(matches!(plan.check_whole(), Err(Error::Incomplete { missing }) if missing.len() == 1));
-    write(&plan, &less, &packed.path, PackOptions { level: 3 }, &Silent).unwrap();
+    write(
+        &plan,
+        &less,
+        &packed.path,
+        PackOptions { level: 3 },
+        &Silent,
+    )
+    .unwrap();
     assert_eq!(packed.problems(), "");
     packed.reseal(|contents, _| contents.partial.clear());
-    assert!(packed.problems().contains("is not there"), "{}", packed.problems());
+    assert!(
+        packed.problems().contains("is not there"),
+        "{}",
+        packed.problems()
+    );
 }
 
 #[test]
@@ -180,7 +256,11 @@ fn a_header_or_padding_that_differs_from_the_index_is_refused() {
         let packed = packed();
         packed.reseal(|contents, rows| {
             let entry = &contents.entries[blob(contents, Form::Stored)];
-            let index = if frame_from_end { TarEntry::frame_count(entry.size) as usize - 1 } else { 0 };
+            let index = if frame_from_end {
+                TarEntry::frame_count(entry.size) as usize - 1
+            } else {
+                0
+            };
             let row = &mut rows[entry.frame as usize + index];
             let mut content = vec![0; entry.content_len(index)];
             content[0] = b'x';
@@ -200,8 +280,18 @@ fn too_little_room_is_told_before_anything_is_read() {
     lock.files[0].size = 1 << 50;
     let dir = tempfile::tempdir().unwrap();
     let plan = PackPlan::new(&lock, &memory, today()).unwrap();
-    let error = write(&plan, &memory, &dir.path().join("B"), PackOptions { level: 3 }, &Silent).unwrap_err();
-    assert!(matches!(error, Error::Space { needed, .. } if needed > 1 << 50), "{error}");
+    let error = write(
+        &plan,
+        &memory,
+        &dir.path().join("B"),
+        PackOptions { level: 3 },
+        &Silent,
+    )
+    .unwrap_err();
+    assert!(
+        matches!(error, Error::Space { needed, .. } if needed > 1 << 50),
+        "{error}"
+    );
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
@@ -236,16 +326,30 @@ fn accepted_losses_count_until_their_date() {
 /// A delta of the sample that leaves out its layer and its file, as two bases have them.
 fn packed_delta() -> Packed {
     let (mut memory, lock) = sample();
-    let repositories: std::collections::BTreeMap<Digest, String> =
-        memory.blobs.keys().map(|digest| (digest.clone(), "some/app".into())).collect();
+    let repositories: std::collections::BTreeMap<Digest, String> = memory
+        .blobs
+        .keys()
+        .map(|digest| (digest.clone(), "some/app".into()))
+        .collect();
     let receipt = Base::receipt(lock.fingerprint(), "r.test:5000".into(), repositories);
-    let (layer, file) = (lock.images[0].blobs[1].digest.clone(), lock.files[0].digest.clone());
+    let (layer, file) = (
+        lock.images[0].blobs[1].digest.clone(),
+        lock.files[0].digest.clone(),
+    );
     // what is left out need not be there
-    memory.blobs.retain(|digest, _| *digest != layer && *digest != file);
+    memory
+        .blobs
+        .retain(|digest, _| *digest != layer && *digest != file);
     let plan = PackPlan::since(&lock, &memory, &[receipt, Base::lock(&lock)], today()).unwrap();
     let mut expected = [layer, file];
     expected.sort();
-    assert_eq!(plan.omitted.iter().map(|blob| blob.digest.clone()).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        plan.omitted
+            .iter()
+            .map(|blob| blob.digest.clone())
+            .collect::<Vec<_>>(),
+        expected
+    );
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("B");
     write(&plan, &memory, &path, PackOptions { level: 3 }, &Silent).unwrap();
@@ -258,12 +362,27 @@ fn a_delta_is_sound_and_names_its_bases() {
     let packed = packed_delta();
     assert_eq!(packed.problems(), "");
     let bundle = Bundle::open(&packed.path).unwrap();
-    assert_eq!(bundle.bases()[0], BaseName::Lock { lock: lock.fingerprint() });
-    let BaseName::Receipt { repositories, .. } = &bundle.bases()[1] else { panic!("{:?}", bundle.bases()) };
-    assert!(repositories.keys().eq(bundle.omitted().iter().map(|blob| &blob.digest)), "{repositories:?}");
+    assert_eq!(
+        bundle.bases()[0],
+        BaseName::Lock {
+            lock: lock.fingerprint()
+        }
+    );
+    let BaseName::Receipt { repositories, .. } = &bundle.bases()[1] else {
+        panic!("{:?}", bundle.bases())
+    };
+    assert!(
+        repositories
+            .keys()
+            .eq(bundle.omitted().iter().map(|blob| &blob.digest)),
+        "{repositories:?}"
+    );
     let top = &lock.images[0];
     for inside in [&top.digest, &top.blobs[0].digest] {
-        assert!(bundle.stat(inside).unwrap().is_some(), "manifests and configs are in every delta");
+        assert!(
+            bundle.stat(inside).unwrap().is_some(),
+            "manifests and configs are in every delta"
+        );
     }
     // as a base it counts as what its receiver has
     let (memory, _) = sample();
@@ -275,8 +394,16 @@ fn a_delta_is_sound_and_names_its_bases() {
 fn a_delta_that_lies_is_refused() {
     type Lie = fn(&mut Contents);
     let config = |c: &Contents| {
-        let config = c.entries.iter().find(|entry| entry.media_type == media_type::OCI_CONFIG).unwrap();
-        Descriptor { digest: config.digest.clone(), size: config.size, media_type: config.media_type.clone() }
+        let config = c
+            .entries
+            .iter()
+            .find(|entry| entry.media_type == media_type::OCI_CONFIG)
+            .unwrap();
+        Descriptor {
+            digest: config.digest.clone(),
+            size: config.size,
+            media_type: config.media_type.clone(),
+        }
     };
     let lies: [(&str, Lie); 7] = [
         ("does not fit together", |c| c.requires.clear()),
@@ -286,8 +413,12 @@ fn a_delta_that_lies_is_refused() {
         ("is not there", |c| drop(c.omitted.remove(0))),
         ("does not ask for this", |c| c.omitted[0].size += 1),
         ("no repository", |c| {
-            let Some(BaseName::Receipt { repositories, .. }) = c.bases.last_mut() else { return };
-            repositories.values_mut().for_each(|name| *name = "../../v2/x".into());
+            let Some(BaseName::Receipt { repositories, .. }) = c.bases.last_mut() else {
+                return;
+            };
+            repositories
+                .values_mut()
+                .for_each(|name| *name = "../../v2/x".into());
         }),
     ];
     for (why, lie) in lies {
@@ -311,17 +442,28 @@ fn a_delta_that_lies_is_refused() {
     let (mut contents, mut rows) = packed.opened();
     let last = contents.entries.pop().unwrap();
     rows.truncate(last.frame as usize);
-    contents.omitted.push(Descriptor { digest: last.digest, size: last.size, media_type: last.media_type });
+    contents.omitted.push(Descriptor {
+        digest: last.digest,
+        size: last.size,
+        media_type: last.media_type,
+    });
     contents.omitted.sort();
     packed.seal(contents, &rows, last.offset, false, &[]);
-    assert!(packed.problems().contains("only layers and files"), "{}", packed.problems());
+    assert!(
+        packed.problems().contains("only layers and files"),
+        "{}",
+        packed.problems()
+    );
 }
 
 #[test]
 fn a_lock_that_leaves_out_or_adds_a_layer_is_refused() {
     let (mut memory, lock) = sample();
     let extra = memory.put(b"smuggled", media_type::OCTETS);
-    for (why, adds) in [("the lock lacks its blob", false), ("no manifest of it names the blob", true)] {
+    for (why, adds) in [
+        ("the lock lacks its blob", false),
+        ("no manifest of it names the blob", true),
+    ] {
         let (packed, mut lock) = (packed(), lock.clone());
         let blobs = &mut lock.images[0].blobs;
         if adds {
@@ -330,9 +472,19 @@ fn a_lock_that_leaves_out_or_adds_a_layer_is_refused() {
             blobs.pop();
         }
         let plan = PackPlan::new(&lock, &memory, today()).unwrap();
-        write(&plan, &memory, &packed.path, PackOptions { level: 3 }, &Silent).unwrap();
+        write(
+            &plan,
+            &memory,
+            &packed.path,
+            PackOptions { level: 3 },
+            &Silent,
+        )
+        .unwrap();
         let problems = packed.problems();
-        assert!(problems.contains("h.example/app:1") && problems.contains(why), "{problems}");
+        assert!(
+            problems.contains("h.example/app:1") && problems.contains(why),
+            "{problems}"
+        );
     }
 }
 
@@ -343,7 +495,11 @@ fn a_media_type_that_the_lock_does_not_give_is_refused() {
         let place = blob(contents, Form::Stored);
         contents.entries[place].media_type = "text/html".into();
     });
-    assert!(packed.problems().contains("its media type"), "{}", packed.problems());
+    assert!(
+        packed.problems().contains("its media type"),
+        "{}",
+        packed.problems()
+    );
 }
 
 #[test]
@@ -352,14 +508,22 @@ fn a_list_of_signatures_reads_back_or_is_refused() {
     let (contents, rows) = packed.opened();
     let text = |size: usize| format!("-----BEGIN X-----\n{}\n-----END X-----\n", "x".repeat(size));
     let end = contents.frames.offset;
-    for list in [vec![], vec![text(1)], vec![text(300), text(1), text(300)], vec![text(60 << 10)]] {
+    for list in [
+        vec![],
+        vec![text(1)],
+        vec![text(300), text(1), text(300)],
+        vec![text(60 << 10)],
+    ] {
         packed.seal(contents.clone(), &rows, end, false, &list);
         assert_eq!(packed.problems(), "");
         let bundle = Bundle::open(&packed.path).unwrap();
         assert_eq!(bundle.signatures(), list);
         assert_eq!(bundle.bytes(), fs::metadata(&packed.path).unwrap().len());
     }
-    for (list, why) in [(vec![text(64 << 10)], "longer than"), (vec!["x\n".to_owned()], "no list")] {
+    for (list, why) in [
+        (vec![text(64 << 10)], "longer than"),
+        (vec!["x\n".to_owned()], "no list"),
+    ] {
         packed.seal(contents.clone(), &rows, end, false, &list);
         assert!(packed.problems().contains(why), "{}", packed.problems());
     }
@@ -367,7 +531,8 @@ fn a_list_of_signatures_reads_back_or_is_refused() {
 
 #[test]
 fn what_another_release_writes_otherwise_is_sound_too() {
-    // another head of the lock, forms that this release would not choose, members and entries that it does not know
+    // another head of the lock, forms that this release would not choose, members and entries that
+    // it does not know
     let (memory, lock) = sample();
     let packed = packed();
     packed.reseal(|contents, _| {
@@ -376,23 +541,46 @@ fn what_another_release_writes_otherwise_is_sound_too() {
     });
     assert_eq!(packed.problems(), "");
     let mut plan = PackPlan::new(&lock, &memory, today()).unwrap();
-    let text = lock.to_text().replacen("# landfall.lock", "# A newer release's lock", 1);
+    let text = lock
+        .to_text()
+        .replacen("# landfall.lock", "# A newer release's lock", 1);
     assert_ne!(Digest::sha256(text.as_bytes()), lock.fingerprint());
     plan.fingerprint = Digest::sha256(text.as_bytes());
     let mut put = |place: usize, bytes: Vec<u8>| {
         let entry = &mut plan.entries[place];
-        (entry.descriptor.digest, entry.descriptor.size) = (Digest::sha256(&bytes), bytes.len() as u64);
+        (entry.descriptor.digest, entry.descriptor.size) =
+            (Digest::sha256(&bytes), bytes.len() as u64);
         entry.content = ContentSource::Bytes(bytes);
     };
     put(2, text.into_bytes());
     let mut index = LayoutIndex::default();
     index.add(lock.entries());
     let index = String::from_utf8(index.to_bytes()).unwrap();
-    put(1, index.replacen("\"annotations\":{", "\"annotations\":{\"later\":\"yes\",", 1).into_bytes());
+    put(
+        1,
+        index
+            .replacen(
+                "\"annotations\":{",
+                "\"annotations\":{\"later\":\"yes\",",
+                1,
+            )
+            .into_bytes(),
+    );
     for entry in &mut plan.entries[3..] {
-        entry.form = if entry.form == Form::Stored { Form::Compressed } else { Form::Stored };
+        entry.form = if entry.form == Form::Stored {
+            Form::Compressed
+        } else {
+            Form::Stored
+        };
     }
-    write(&plan, &memory, &packed.path, PackOptions { level: 3 }, &Silent).unwrap();
+    write(
+        &plan,
+        &memory,
+        &packed.path,
+        PackOptions { level: 3 },
+        &Silent,
+    )
+    .unwrap();
     assert_eq!(packed.problems(), "");
     let bundle = Bundle::open(&packed.path).unwrap();
     assert_eq!(bundle.lock().unwrap(), lock);
@@ -406,11 +594,25 @@ fn a_bundle_that_no_reader_would_open_is_not_begun() {
     let index = IndexBuilder::new(&plan, PackOptions::default());
     let path = std::path::Path::new("B");
     index.check_size(path, &Limits::default()).unwrap();
-    let limits = Limits { contents_bytes: 500, ..Limits::default() };
-    assert!(matches!(index.check_size(path, &limits), Err(Error::TooLarge { most: 500, .. })));
+    let limits = Limits {
+        contents_bytes: 500,
+        ..Limits::default()
+    };
+    assert!(matches!(
+        index.check_size(path, &limits),
+        Err(Error::TooLarge { most: 500, .. })
+    ));
     // what is allowed is as much as the reader takes
-    let written = Bundle::open(&packed().path).unwrap().contents().to_bytes().unwrap().len();
-    let limits = Limits { contents_bytes: written - 1, ..Limits::default() };
+    let written = Bundle::open(&packed().path)
+        .unwrap()
+        .contents()
+        .to_bytes()
+        .unwrap()
+        .len();
+    let limits = Limits {
+        contents_bytes: written - 1,
+        ..Limits::default()
+    };
     assert!(index.check_size(path, &limits).is_err());
 }
 
@@ -424,7 +626,15 @@ fn a_pipe_gets_the_same_bytes() {
         let mut bytes = Vec::new();
         out.read_to_end(&mut bytes).map(|_| bytes)
     });
-    let written = write_to(&plan, &memory, into, PackOptions { level: 3 }, None, &Silent).unwrap();
+    let written = write_to(
+        &plan,
+        &memory,
+        into,
+        PackOptions { level: 3 },
+        None,
+        &Silent,
+    )
+    .unwrap();
     let bytes = reader.join().unwrap().unwrap();
     assert_eq!(written.bytes, bytes.len() as u64);
     assert!(bytes == fs::read(&packed().path).unwrap());

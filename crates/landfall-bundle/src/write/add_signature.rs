@@ -1,4 +1,5 @@
-//! Adding a signature to a bundle that is written: a few hundred bytes at its end change, and the checksums beside it.
+//! Adding a signature to a bundle that is written: a few hundred bytes at its end change, and the
+//! checksums beside it.
 
 use super::checksums;
 use super::remove::remove_file;
@@ -21,16 +22,19 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Signs the bundle at `path` with one more key. Where the key has signed it already, nothing changes. Returns the
-/// bundle as it is then.
+/// Signs the bundle at `path` with one more key. Where the key has signed it already, nothing
+/// changes. Returns the bundle as it is then.
 ///
-/// The new end is first written to `FILE.signing` beside the file. Another run finishes from there what a kill in between
-/// left.
+/// The new end is first written to `FILE.signing` beside the file. Another run finishes from there
+/// what a kill in between left.
 ///
 /// # Errors
 /// When it is no bundle, cannot be signed or written, or another process writes it.
 pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, Error> {
-    let failed = |source| Error::Write { path: path.into(), source };
+    let failed = |source| Error::Write {
+        path: path.into(),
+        source,
+    };
     let volumes = VolumeReader::open(&[path.into()])?;
     let (last, start) = volumes.last();
     let file = File::options().write(true).open(&last).map_err(failed)?;
@@ -41,7 +45,8 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, Error> {
     }
     let redo = suffixed(&last, ".signing");
     let bundle = match (Bundle::open(path), fs::read(&redo)) {
-        // an end that was not written is made again, and may be of a bundle that had this name before
+        // an end that was not written is made again, and may be of a bundle that had this name
+        // before
         (Err(_), Ok(unfinished)) => {
             put_end(&file, &unfinished).map_err(failed)?;
             Bundle::open(path)?
@@ -49,7 +54,11 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, Error> {
         (opened, _) => opened?,
     };
     remove_file(&redo).map_err(failed)?;
-    let damaged = |damage| Error::Damaged { path: path.into(), damage: vec![damage], loss: None };
+    let damaged = |damage| Error::Damaged {
+        path: path.into(),
+        damage: vec![damage],
+        loss: None,
+    };
     let (footer, texts) = (&bundle.0.index.footer, bundle.signatures());
     let index = read_index(&bundle.0.volumes, footer).map_err(damaged)?;
     let is_own = |text: &String| {
@@ -61,12 +70,24 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, Error> {
         let frame = signatures::to_frame(&texts);
         let (bytes, most) = (frame.len() as u64, Limits::default().signatures_bytes);
         if bytes > most {
-            return Err(Error::TooLarge { path: path.into(), what: "list of signatures", bytes, most });
+            return Err(Error::TooLarge {
+                path: path.into(),
+                what: "list of signatures",
+                bytes,
+                most,
+            });
         }
-        let signed = Footer { signed: bytes, signatures: Hash::of(&frame), ..footer.clone() };
+        let signed = Footer {
+            signed: bytes,
+            signatures: Hash::of(&frame),
+            ..footer.clone()
+        };
         let at = footer.tar_end().and_then(|end| end.checked_sub(start));
-        let at =
-            at.ok_or_else(|| failed(io::Error::other("its end lies in two volumes; join them first")))?;
+        let at = at.ok_or_else(|| {
+            failed(io::Error::other(
+                "its end lies in two volumes; join them first",
+            ))
+        })?;
         let end = [&at.to_le_bytes(), &frame[..], &signed.to_bytes()].concat();
         keep(&redo, &end)
             .and_then(|()| put_end(&file, &end))
@@ -95,10 +116,14 @@ fn put_end(file: &File, end: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Corrects the line of `file` in the checksums beside the bundle `base`, where they have one, and signs them.
+/// Corrects the line of `file` in the checksums beside the bundle `base`, where they have one, and
+/// signs them.
 fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), Error> {
     let path = checksums_path(base);
-    let failed = |source| Error::Write { path: path.clone(), source };
+    let failed = |source| Error::Write {
+        path: path.clone(),
+        source,
+    };
     let text = match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         read => read.map_err(failed)?,
@@ -109,7 +134,10 @@ fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), Error> {
         return Ok(());
     }
     let signature = signer.sign(SUMS_NAMESPACE, &new);
-    let signature = signature.map_err(|source| Error::Sign { path: path.clone(), source: source.into() })?;
+    let signature = signature.map_err(|source| Error::Sign {
+        path: path.clone(),
+        source: source.into(),
+    })?;
     checksums::write(&path, &new).map_err(failed)?;
     checksums::write(&signature_path(base), signature.as_bytes()).map_err(failed)
 }

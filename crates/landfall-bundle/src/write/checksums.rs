@@ -19,13 +19,19 @@ fn line(hex: &str, name: &OsStr) -> Vec<u8> {
             _ => escaped.push(byte),
         }
     }
-    let mark: &[u8] = if escaped == name.as_bytes() { b"" } else { br"\" };
+    let mark: &[u8] = if escaped == name.as_bytes() {
+        b""
+    } else {
+        br"\"
+    };
     [mark, hex.as_bytes(), b"  ", &escaped, b"\n"].concat()
 }
 
 /// The checksums of `files`.
 pub(super) fn text<'a>(files: impl Iterator<Item = &'a (PathBuf, String)>) -> Vec<u8> {
-    files.flat_map(|(path, hex)| line(hex, path.file_name().unwrap_or_default())).collect()
+    files
+        .flat_map(|(path, hex)| line(hex, path.file_name().unwrap_or_default()))
+        .collect()
 }
 
 /// The checksums `text` with this sum of `file` in place of the one that they have.
@@ -38,7 +44,9 @@ pub(super) fn replaced(text: &[u8], file: &Path, hex: &str) -> Vec<u8> {
         others(old) == others(&own)
     };
     let lines = text.split_inclusive(|byte| *byte == b'\n');
-    lines.flat_map(|old| if same(old) { own.clone() } else { old.to_vec() }).collect()
+    lines
+        .flat_map(|old| if same(old) { own.clone() } else { old.to_vec() })
+        .collect()
 }
 
 /// Writes the checksums, or the signature over them.
@@ -52,5 +60,7 @@ pub(super) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
 
 /// Removes the checksums, and the signature over them.
 pub(super) fn remove(base: &Path) -> io::Result<()> {
-    [signature_path(base), checksums_path(base)].iter().try_for_each(|path| remove_file(path))
+    [signature_path(base), checksums_path(base)]
+        .iter()
+        .try_for_each(|path| remove_file(path))
 }

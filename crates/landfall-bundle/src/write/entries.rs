@@ -1,5 +1,6 @@
-//! Appending entries: content is read and checked in the order of the plan, frames are made on all cores, and written
-//! in order. `pack` writes all entries so, and a direct bundle those that must be compressed.
+//! Appending entries: content is read and checked in the order of the plan, frames are made on all
+//! cores, and written in order. `pack` writes all entries so, and a direct bundle those that must
+//! be compressed.
 
 use super::volume_writer::VolumeWriter;
 use crate::error::Error;
@@ -44,11 +45,12 @@ struct Unencoded {
 }
 
 impl Entries<'_> {
-    /// Appends the entries at `places` of the plan to `out`. `done` is called for each that is written: its place, its
-    /// offset and its frames.
+    /// Appends the entries at `places` of the plan to `out`. `done` is called for each that is
+    /// written: its place, its offset and its frames.
     ///
     /// # Errors
-    /// When content cannot be read or is not what the plan says, and when the file cannot be written.
+    /// When content cannot be read or is not what the plan says, and when the file cannot be
+    /// written.
     pub(crate) fn append(
         &self,
         places: Range<usize>,
@@ -67,12 +69,23 @@ impl Entries<'_> {
                 }
                 Ok(())
             },
-            |Unencoded { place, is_last, builder }| {
+            |Unencoded {
+                 place,
+                 is_last,
+                 builder,
+             }| {
                 let content = builder.size();
-                let frame = builder.frame(self.level, &buffers).map(|frame| (Hash::of(&frame), frame));
+                let frame = builder
+                    .frame(self.level, &buffers)
+                    .map(|frame| (Hash::of(&frame), frame));
                 (place, is_last, content, frame)
             },
-            |(place, is_last, content, frame): (usize, bool, usize, io::Result<(Hash, Vec<u8>)>)| {
+            |(place, is_last, content, frame): (
+                usize,
+                bool,
+                usize,
+                io::Result<(Hash, Vec<u8>)>,
+            )| {
                 let written = frame.and_then(|(hash, frame)| {
                     out.append(&frame)?;
                     let entry = &self.plan.entries[place];
@@ -87,7 +100,10 @@ impl Entries<'_> {
                     }
                     Ok(())
                 });
-                written.map_err(|source| Error::Write { path: self.path.into(), source })
+                written.map_err(|source| Error::Write {
+                    path: self.path.into(),
+                    source,
+                })
             },
         )
     }
@@ -101,24 +117,42 @@ impl Entries<'_> {
     ) -> Result<bool, Error> {
         let entry = &self.plan.entries[place];
         let size = entry.descriptor.size;
-        let failed = |source| Error::Content { item: entry.item.clone(), source };
+        let failed = |source| Error::Content {
+            item: entry.item.clone(),
+            source,
+        };
         let stored = |content: &[u8]| FrameBuilder::of(Form::Stored, content);
         let mut source = open(entry, self.blobs)?;
         let mut hasher = Hasher::new(entry.descriptor.digest.algorithm());
-        // each is handed out when the one after it is read, so the last one after the digest is checked
+        // each is handed out when the one after it is read, so the last one after the digest is
+        // checked
         let mut next = stored(&header::encode(&entry.name, size));
-        let mut hand = |builder, is_last| hand(Unencoded { place, is_last, builder });
+        let mut hand = |builder, is_last| {
+            hand(Unencoded {
+                place,
+                is_last,
+                builder,
+            })
+        };
         for from in (0..size).step_by(CHUNK) {
             if !hand(next, false) {
                 return Ok(false);
             }
-            next = FrameBuilder::new(entry.form, (size - from).min(CHUNK as u64) as usize, buffers.take());
+            next = FrameBuilder::new(
+                entry.form,
+                (size - from).min(CHUNK as u64) as usize,
+                buffers.take(),
+            );
             let read = next.fill(&mut source, |content| hasher.update(content));
             read.map_err(|source| failed(read_error(entry, source)))?;
         }
-        let over = source.read(&mut [0]).map_err(|source| failed(read_error(entry, source)))?;
+        let over = source
+            .read(&mut [0])
+            .map_err(|source| failed(read_error(entry, source)))?;
         if over > 0 || hasher.finish() != entry.descriptor.digest {
-            return Err(failed(ContentError::Damaged { digest: entry.descriptor.digest.clone() }));
+            return Err(failed(ContentError::Damaged {
+                digest: entry.descriptor.digest.clone(),
+            }));
         }
         let padding = header::padding(size);
         if padding == 0 {
@@ -131,20 +165,27 @@ impl Entries<'_> {
 fn read_error(entry: &PlannedEntry, source: io::Error) -> ContentError {
     let digest = entry.descriptor.digest.clone();
     match source.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => ContentError::Damaged { digest },
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
+            ContentError::Damaged { digest }
+        }
         _ => ContentError::Read { digest, source },
     }
 }
 
 fn open(entry: &PlannedEntry, blobs: &dyn BlobRead) -> Result<Box<dyn Read + Send>, Error> {
-    let failed = |source| Error::Content { item: entry.item.clone(), source };
+    let failed = |source| Error::Content {
+        item: entry.item.clone(),
+        source,
+    };
     match &entry.content {
         ContentSource::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),
         ContentSource::Store => blobs.open(&entry.descriptor.digest, 0).map_err(failed),
         ContentSource::Trimmed { of, keep } => {
             let index = blobs.read(of).map_err(failed)?;
-            let trimmed = trim_index(&index, keep)
-                .map_err(|error| Error::Trim { item: entry.item.clone(), why: error.to_string() })?;
+            let trimmed = trim_index(&index, keep).map_err(|error| Error::Trim {
+                item: entry.item.clone(),
+                why: error.to_string(),
+            })?;
             Ok(Box::new(io::Cursor::new(trimmed)))
         }
     }

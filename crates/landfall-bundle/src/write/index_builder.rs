@@ -1,5 +1,5 @@
-//! The index of a bundle that is being written: entries are recorded in their order, and then the end of the bundle
-//! follows, from the frame table to the footer.
+//! The index of a bundle that is being written: entries are recorded in their order, and then the
+//! end of the bundle follows, from the frame table to the footer.
 
 use super::volume_writer::VolumeWriter;
 use crate::error::Error;
@@ -50,17 +50,31 @@ impl IndexBuilder {
             version: 1,
             landfall: env!("CARGO_PKG_VERSION").into(),
             options,
-            requires: if plan.omitted.is_empty() { Vec::new() } else { vec![DELTA.into()] },
+            requires: if plan.omitted.is_empty() {
+                Vec::new()
+            } else {
+                vec![DELTA.into()]
+            },
             series: plan.serial.as_ref().map(|serial| serial.series.clone()),
             serial: plan.serial.as_ref().map(|serial| serial.number),
-            locks: vec![LockName { name: LOCK.into(), fingerprint: plan.fingerprint.clone() }],
-            partial: plan.missing.iter().map(|missing| missing.item.clone()).collect(),
+            locks: vec![LockName {
+                name: LOCK.into(),
+                fingerprint: plan.fingerprint.clone(),
+            }],
+            partial: plan
+                .missing
+                .iter()
+                .map(|missing| missing.item.clone())
+                .collect(),
             bases: plan.bases.clone(),
             omitted: plan.omitted.clone(),
             entries: plan.entries.iter().map(entry).collect(),
             frames: FrameTable::default(),
         };
-        IndexBuilder { contents, rows: Vec::new() }
+        IndexBuilder {
+            contents,
+            rows: Vec::new(),
+        }
     }
 
     /// Records an entry that lies at `offset` in these frames. All before it are recorded.
@@ -74,33 +88,53 @@ impl IndexBuilder {
         (entry.offset, entry.length) = (offset, end - offset);
     }
 
-    /// Refuses a bundle that a reader would refuse, before anything is written: one with a longer index or lock than
-    /// is read.
+    /// Refuses a bundle that a reader would refuse, before anything is written: one with a longer
+    /// index or lock than is read.
     ///
     /// # Errors
     /// [`Error::TooLarge`].
     pub(crate) fn check_size(&self, path: &Path, limits: &Limits) -> Result<(), Error> {
         let mut most = self.contents.clone();
-        let frames: u64 = most.entries.iter().map(|entry| TarEntry::frame_count(entry.size)).sum();
+        let frames: u64 = most
+            .entries
+            .iter()
+            .map(|entry| TarEntry::frame_count(entry.size))
+            .sum();
         let size = frames.saturating_mul(ROW as u64);
-        most.frames = FrameTable { offset: u64::MAX, size, hashes: Vec::new() };
-        most.entries.iter_mut().for_each(|entry| (entry.offset, entry.length) = (u64::MAX, u64::MAX));
-        let write = |source| Error::Write { path: path.into(), source };
+        most.frames = FrameTable {
+            offset: u64::MAX,
+            size,
+            hashes: Vec::new(),
+        };
+        most.entries
+            .iter_mut()
+            .for_each(|entry| (entry.offset, entry.length) = (u64::MAX, u64::MAX));
+        let write = |source| Error::Write {
+            path: path.into(),
+            source,
+        };
         // a hash of the table takes 64 digits, quotes and a comma
         let hashes = FrameTable::frame_count(size).saturating_mul(67);
         let index = (most.to_bytes().map_err(write)?.len() as u64).saturating_add(hashes);
-        let lock = most.lock_place().map_or(0, |place| most.entries[place].size);
+        let lock = most
+            .lock_place()
+            .map_or(0, |place| most.entries[place].size);
         for (what, bytes) in [("contents index", index), ("lock", lock)] {
             if bytes > limits.contents_bytes as u64 {
                 let most = limits.contents_bytes as u64;
-                return Err(Error::TooLarge { path: path.into(), what, bytes, most });
+                return Err(Error::TooLarge {
+                    path: path.into(),
+                    what,
+                    bytes,
+                    most,
+                });
             }
         }
         Ok(())
     }
 
-    /// Writes the end of the bundle: frame table, contents index, the end of the tar, signatures and footer. `sign`
-    /// makes the signatures over the index. Returns the bundle digest.
+    /// Writes the end of the bundle: frame table, contents index, the end of the tar, signatures
+    /// and footer. `sign` makes the signatures over the index. Returns the bundle digest.
     ///
     /// # Errors
     /// When it cannot be written or signed.
@@ -110,17 +144,22 @@ impl IndexBuilder {
         path: &Path,
         sign: impl FnOnce(&[u8]) -> Result<Vec<String>, Error>,
     ) -> Result<Digest, Error> {
-        let failed = |source| Error::Write { path: path.into(), source };
+        let failed = |source| Error::Write {
+            path: path.into(),
+            source,
+        };
         let mut footer = self.seal(out).map_err(failed)?;
         let signatures = signatures::to_frame(&sign(&footer.1)?);
         footer.0.signed = signatures.len() as u64;
         footer.0.signatures = Hash::of(&signatures);
         let tail = [signatures, footer.0.to_bytes()].concat();
-        out.append_tail(&stored(&header::END), &tail).map_err(failed)?;
+        out.append_tail(&stored(&header::END), &tail)
+            .map_err(failed)?;
         Ok(footer.0.sha256)
     }
 
-    /// Writes the frame table and the contents index. Returns a footer without signatures, and the index's bytes.
+    /// Writes the frame table and the contents index. Returns a footer without signatures, and the
+    /// index's bytes.
     fn seal(mut self, out: &mut VolumeWriter) -> io::Result<(Footer, Vec<u8>)> {
         let (offset, size) = (out.end, self.rows.len() as u64);
         let mut hashes = Vec::new();
@@ -129,7 +168,11 @@ impl IndexBuilder {
             hashes.push(Hash::of(&frame));
             out.append(&frame)?;
         }
-        self.contents.frames = FrameTable { offset, size, hashes };
+        self.contents.frames = FrameTable {
+            offset,
+            size,
+            hashes,
+        };
         let index = self.contents.to_bytes()?;
         let size = index.len() as u64;
         out.append(&stored(&header::encode(CONTENTS, size)))?;
@@ -145,7 +188,15 @@ impl IndexBuilder {
             out.append(&stored(&padding))?;
         }
         let (sha256, signatures) = (Digest::sha256(&index), Hash::of(b""));
-        let footer = Footer { offset, length, frames: frames.into(), size, sha256, signed: 0, signatures };
+        let footer = Footer {
+            offset,
+            length,
+            frames: frames.into(),
+            size,
+            sha256,
+            signed: 0,
+            signatures,
+        };
         Ok((footer, index))
     }
 }

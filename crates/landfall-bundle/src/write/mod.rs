@@ -1,4 +1,5 @@
-//! Writing: a bundle from a store, whole, in volumes, or one volume again; its packaging, and how it is published.
+//! Writing: a bundle from a store, whole, in volumes, or one volume again; its packaging, and how
+//! it is published.
 
 mod add_signature;
 mod checksums;

@@ -1,7 +1,8 @@
-//! One volume of a bundle again: the bundle is packed once more, and the bytes of the other volumes are dropped.
+//! One volume of a bundle again: the bundle is packed once more, and the bytes of the other volumes
+//! are dropped.
 //!
-//! The contents index says how the bundle was packed, so it must be in the other volumes. Where the lost volume holds
-//! it, the whole bundle must be packed again.
+//! The contents index says how the bundle was packed, so it must be in the other volumes. Where the
+//! lost volume holds it, the whole bundle must be packed again.
 
 use super::index_builder::IndexBuilder;
 use super::pack::write_all;
@@ -23,13 +24,13 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Packs volume `number` of the split bundle at the places `like` again and puts it beside the first, or beside `out`. Content comes
-/// from `blobs`, and from the other volumes where `blobs` lacks it; the lock from the other volumes, else from `lock`.
-/// Returns the volume's path and size.
+/// Packs volume `number` of the split bundle at the places `like` again and puts it beside the
+/// first, or beside `out`. Content comes from `blobs`, and from the other volumes where `blobs`
+/// lacks it; the lock from the other volumes, else from `lock`. Returns the volume's path and size.
 ///
 /// # Errors
-/// When other volumes are missing or damaged, the contents index was in the volume, content is missing,
-/// or the new volume would not be what it was.
+/// When other volumes are missing or damaged, the contents index was in the volume, content is
+/// missing, or the new volume would not be what it was.
 pub fn write_volume(
     like: &[PathBuf],
     number: usize,
@@ -39,17 +40,24 @@ pub fn write_volume(
     progress: &dyn Progress,
 ) -> Result<(PathBuf, u64), Error> {
     let base = base_of(like.first().map_or(Path::new(""), PathBuf::as_path));
-    let set = VolumeSet::of(like).map_err(|source| Error::Open { path: base.clone(), source })?;
+    let set = VolumeSet::of(like).map_err(|source| Error::Open {
+        path: base.clone(),
+        source,
+    })?;
     let base = set.as_ref().map_or(base, |set| set.base.clone());
     let lost = file_name(&volume_path(&base, number));
-    let cannot = |why: &str| Error::Volume { volume: lost.clone(), why: why.into() };
+    let cannot = |why: &str| Error::Volume {
+        volume: lost.clone(),
+        why: why.into(),
+    };
     let (bundle, part) = open_without(like, number, &cannot)?;
     let packed = bundle.contents();
     let lock = match bundle.lock() {
         Ok(lock) => lock,
-        Err(_) => {
-            lock().map_err(|source| Error::VolumeLock { volume: lost.clone(), source: source.into() })?
-        }
+        Err(_) => lock().map_err(|source| Error::VolumeLock {
+            volume: lost.clone(),
+            source: source.into(),
+        })?,
     };
     if lock.fingerprint() != *bundle.fingerprint() {
         return Err(cannot(&format!(
@@ -61,7 +69,10 @@ pub fn write_volume(
     let plan = PackPlan::again(&lock, packed);
     let path = volume_path(out.unwrap_or(&base), number);
     let partial = partial_path(&path);
-    let failed = |source| Error::Write { path: path.clone(), source };
+    let failed = |source| Error::Write {
+        path: path.clone(),
+        source,
+    };
     let size = part.end - part.start;
     refuse_special(&path).map_err(failed)?;
     room(size, &path)?;
@@ -117,13 +128,22 @@ impl BlobRead for StoreFirst<'_> {
         if let Some(size) = self.store.stat(digest)? {
             return Ok(Some(size));
         }
-        let entry = self.bundle.0.place(digest).map(|place| self.bundle.0.entry(place));
-        let there = entry.filter(|entry| entry.end() <= self.lost.start || entry.offset >= self.lost.end);
+        let entry = self
+            .bundle
+            .0
+            .place(digest)
+            .map(|place| self.bundle.0.entry(place));
+        let there =
+            entry.filter(|entry| entry.end() <= self.lost.start || entry.offset >= self.lost.end);
         Ok(there.map(|entry| entry.size))
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let in_volumes = self.store.stat(digest)?.is_none() && self.stat(digest)?.is_some();
-        if in_volumes { self.bundle.open(digest, offset) } else { self.store.open(digest, offset) }
+        if in_volumes {
+            self.bundle.open(digest, offset)
+        } else {
+            self.store.open(digest, offset)
+        }
     }
 }

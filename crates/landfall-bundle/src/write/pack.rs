@@ -1,4 +1,5 @@
-//! Writing a bundle from a store: into `OUT.partial` beside it, which gets its name when everything is on disk.
+//! Writing a bundle from a store: into `OUT.partial` beside it, which gets its name when everything
+//! is on disk.
 
 use super::entries::Entries;
 use super::index_builder::IndexBuilder;
@@ -58,7 +59,8 @@ impl PackedBundle {
 /// Writes the bundle in volumes, with programs beside it, or signed, as `packaging` says.
 ///
 /// # Errors
-/// As [`write`]; and when the volumes are too small, a program cannot be copied, or nothing can be signed.
+/// As [`write`]; and when the volumes are too small, a program cannot be copied, or nothing can be
+/// signed.
 pub fn write_packaged(
     plan: &PackPlan,
     blobs: &dyn BlobRead,
@@ -70,9 +72,14 @@ pub fn write_packaged(
     let (partial, file) = claim(out)?;
     // it is locked until the end
     let file = Arc::new(file);
-    let failed = |source| Error::Write { path: out.into(), source };
+    let failed = |source| Error::Write {
+        path: out.into(),
+        source,
+    };
     // what an unfinished `pull --bundle` left belongs to the file's old content
-    file.set_len(0).and_then(|()| clear_work(&partial)).map_err(failed)?;
+    file.set_len(0)
+        .and_then(|()| clear_work(&partial))
+        .map_err(failed)?;
     let index = IndexBuilder::new(plan, options);
     index.check_size(out, &Limits::default())?;
     let write = |flush| {
@@ -82,13 +89,22 @@ pub fn write_packaged(
             Some(size) => VolumeWriter::volumes(&partial, size.0, flush).map_err(failed)?,
         };
         out.expect(plan.stored_bytes());
-        let digest =
-            write_all(plan, blobs, index, &partial, &mut out, packaging.signer.as_deref(), progress)?;
+        let digest = write_all(
+            plan,
+            blobs,
+            index,
+            &partial,
+            &mut out,
+            packaging.signer.as_deref(),
+            progress,
+        )?;
         out.close();
         match (out.smallest(), packaging.volume_size) {
-            (Some(smallest), Some(VolumeSize(size))) => {
-                Err(Error::VolumeSize { size, most: MAX_VOLUMES, smallest })
-            }
+            (Some(smallest), Some(VolumeSize(size))) => Err(Error::VolumeSize {
+                size,
+                most: MAX_VOLUMES,
+                smallest,
+            }),
             _ => Ok((digest, out)),
         }
     };
@@ -103,10 +119,22 @@ pub fn write_packaged(
             let publish = || {
                 flushed?;
                 written.sync()?;
-                publish(&partial, out, &written.sums(), &tools, packaging.signer.as_deref())
+                publish(
+                    &partial,
+                    out,
+                    &written.sums(),
+                    &tools,
+                    packaging.signer.as_deref(),
+                )
             };
             let (files, beside, removed) = publish().map_err(failed)?;
-            Ok(PackedBundle { digest, bytes, files, beside, removed })
+            Ok(PackedBundle {
+                digest,
+                bytes,
+                files,
+                beside,
+                removed,
+            })
         })
     });
     if result.is_err() {
@@ -117,7 +145,8 @@ pub fn write_packaged(
     result
 }
 
-/// Writes the bundle to `out`, a pipe or a file from where it stands, in one pass. `signer` signs it.
+/// Writes the bundle to `out`, a pipe or a file from where it stands, in one pass. `signer` signs
+/// it.
 ///
 /// # Errors
 /// As [`write_packaged`], but for what is about files beside it.
@@ -129,7 +158,14 @@ pub fn write_to(
     signer: Option<&Signer>,
     progress: &dyn Progress,
 ) -> Result<PackedBundle, Error> {
-    write_stream(plan, blobs, (Path::new("-"), &mut out), options, signer, progress)
+    write_stream(
+        plan,
+        blobs,
+        (Path::new("-"), &mut out),
+        options,
+        signer,
+        progress,
+    )
 }
 
 /// As [`write_to`], to anything that takes bytes in their order; with what it is called.
@@ -170,7 +206,14 @@ pub(super) fn write_all(
     progress: &dyn Progress,
 ) -> Result<Digest, Error> {
     let level = index.contents.options.level;
-    let entries = Entries { plan, blobs, level, depth: pipeline::DEPTH, path, progress };
+    let entries = Entries {
+        plan,
+        blobs,
+        level,
+        depth: pipeline::DEPTH,
+        path,
+        progress,
+    };
     let mut counted = BTreeSet::new();
     entries.append(0..plan.entries.len(), out, |place, offset, frames| {
         index.record(place, offset, &frames);
@@ -182,16 +225,22 @@ pub(super) fn write_all(
         Ok(())
     })?;
     let digest = index.finish(out, path, |index| {
-        signer.map(|signer| sign_index(signer, index, path)).into_iter().collect()
+        signer
+            .map(|signer| sign_index(signer, index, path))
+            .into_iter()
+            .collect()
     })?;
     // all that these have is in others, too
-    let rest = plan.items.iter().filter(|item| !counted.contains(&*item.name));
+    let rest = plan
+        .items
+        .iter()
+        .filter(|item| !counted.contains(&*item.name));
     rest.for_each(|item| progress.item(&item.name));
     Ok(digest)
 }
 
-/// Runs `work` beside a thread that syncs the files which it receives to disk. So progress is honest on a slow
-/// disk, and little is left to wait for at the end.
+/// Runs `work` beside a thread that syncs the files which it receives to disk. So progress is
+/// honest on a slow disk, and little is left to wait for at the end.
 fn flushing<T>(
     work: impl FnOnce(SyncSender<Arc<File>>) -> Result<T, Error>,
 ) -> Result<(T, io::Result<()>), Error> {
@@ -199,7 +248,9 @@ fn flushing<T>(
         let (flush, wanted) = sync_channel::<Arc<File>>(1);
         let flusher = scope.spawn(move || wanted.into_iter().try_for_each(|file| file.sync_data()));
         let result = work(flush);
-        let flushed = flusher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let flushed = flusher
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok((result?, flushed))
     })
 }

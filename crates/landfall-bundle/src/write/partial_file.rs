@@ -1,5 +1,5 @@
-//! `OUT.partial`, the file that a bundle is written into before it has its name: its lock against other processes, the
-//! room that it needs, and the folder beside it.
+//! `OUT.partial`, the file that a bundle is written into before it has its name: its lock against
+//! other processes, the room that it needs, and the folder beside it.
 
 use crate::error::Error;
 use crate::format::files::{checksums_path, partial_path, signature_path, suffixed, volume_path};
@@ -9,13 +9,24 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Opens or creates `OUT.partial`, and locks it against other processes. Refuses a bundle that would take the name of
-/// something that is no plain file.
+/// Opens or creates `OUT.partial`, and locks it against other processes. Refuses a bundle that
+/// would take the name of something that is no plain file.
 pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), Error> {
     let path = partial_path(out);
-    let failed = |source| Error::Write { path: path.clone(), source };
-    let beside = [out.to_path_buf(), path.clone(), checksums_path(out), signature_path(out)];
-    let volumes = numbers(out).map_err(failed)?.into_iter().map(|number| volume_path(out, number));
+    let failed = |source| Error::Write {
+        path: path.clone(),
+        source,
+    };
+    let beside = [
+        out.to_path_buf(),
+        path.clone(),
+        checksums_path(out),
+        signature_path(out),
+    ];
+    let volumes = numbers(out)
+        .map_err(failed)?
+        .into_iter()
+        .map(|number| volume_path(out, number));
     for path in beside.into_iter().chain(volumes) {
         refuse_special(&path).map_err(|source| Error::Write { path, source })?;
     }
@@ -27,14 +38,22 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), Error> {
 /// Refuses to begin where there is less room than `needed` bytes.
 pub(crate) fn room(needed: u64, out: &Path) -> Result<(), Error> {
     let folder = folder_of(out);
-    let room = Room::of(folder, needed).map_err(|source| Error::Write { path: folder.into(), source })?;
+    let room = Room::of(folder, needed).map_err(|source| Error::Write {
+        path: folder.into(),
+        source,
+    })?;
     match room.is_enough() {
         true => Ok(()),
-        false => Err(Error::Space { folder: room.folder, needed, available: room.free }),
+        false => Err(Error::Space {
+            folder: room.folder,
+            needed,
+            available: room.free,
+        }),
     }
 }
 
-/// The folder beside the partial file at `path` in which `pull --bundle` keeps its journal and its spool.
+/// The folder beside the partial file at `path` in which `pull --bundle` keeps its journal and its
+/// spool.
 pub(crate) fn work_folder(path: &Path) -> PathBuf {
     suffixed(path, ".work")
 }

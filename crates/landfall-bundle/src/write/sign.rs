@@ -11,5 +11,8 @@ use std::path::Path;
 /// When the key or its agent does not sign.
 pub(crate) fn sign_index(signer: &Signer, index: &[u8], path: &Path) -> Result<String, Error> {
     let text = signer.sign(NAMESPACE, index);
-    text.map_err(|source| Error::Sign { path: path.into(), source: source.into() })
+    text.map_err(|source| Error::Sign {
+        path: path.into(),
+        source: source.into(),
+    })
 }

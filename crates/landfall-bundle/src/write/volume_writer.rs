@@ -1,5 +1,5 @@
-//! The writer of a bundle's bytes, in one pass: into one file, a stream, volumes that are cut at frame edges, each as long as
-//! its size allows, or one volume alone.
+//! The writer of a bundle's bytes, in one pass: into one file, a stream, volumes that are cut at
+//! frame edges, each as long as its size allows, or one volume alone.
 
 use crate::format::files::{MAX_VOLUMES, volume_path};
 use crate::format::frame;
@@ -14,8 +14,8 @@ use std::sync::mpsc::SyncSender;
 
 /// How many bytes are written before they are synced to disk.
 const FLUSH: u64 = 16 << 20;
-/// How many bytes the last volume keeps free for the end of the tar, the signatures and the footer, so that signatures
-/// can be added later.
+/// How many bytes the last volume keeps free for the end of the tar, the signatures and the footer,
+/// so that signatures can be added later.
 const TAIL: u64 = 4 << 10;
 
 /// Where the frames of a bundle are written, one after the other.
@@ -61,17 +61,35 @@ struct Volumes {
 }
 
 impl<'a> VolumeWriter<'a> {
-    /// Continues `file`, `end` bytes of which are written. It is sent to `flush` whenever there is much that is not
-    /// on disk yet.
-    pub(crate) fn file(file: Arc<File>, end: u64, flush: Option<SyncSender<Arc<File>>>) -> VolumeWriter<'a> {
+    /// Continues `file`, `end` bytes of which are written. It is sent to `flush` whenever there is
+    /// much that is not on disk yet.
+    pub(crate) fn file(
+        file: Arc<File>,
+        end: u64,
+        flush: Option<SyncSender<Arc<File>>>,
+    ) -> VolumeWriter<'a> {
         let out = Out::File(file);
-        VolumeWriter { end, out, start: 0, flush, flushed: end, target: Target::Whole }
+        VolumeWriter {
+            end,
+            out,
+            start: 0,
+            flush,
+            flushed: end,
+            target: Target::Whole,
+        }
     }
 
     /// Writes to what takes bytes in their order.
     pub(crate) fn stream(out: &'a mut (dyn Write + Send)) -> VolumeWriter<'a> {
         let (out, target) = (Out::Stream(out), Target::Whole);
-        VolumeWriter { end: 0, out, start: 0, flush: None, flushed: 0, target }
+        VolumeWriter {
+            end: 0,
+            out,
+            start: 0,
+            flush: None,
+            flushed: 0,
+            target,
+        }
     }
 
     /// Begins volumes of `base` that have at most `size` bytes.
@@ -91,13 +109,23 @@ impl<'a> VolumeWriter<'a> {
         };
         let file = Arc::new(File::create(volume_path(base, 1))?);
         let target = Target::Volumes(Box::new(volumes));
-        Ok(VolumeWriter { target, ..VolumeWriter::file(file, 0, Some(flush)) })
+        Ok(VolumeWriter {
+            target,
+            ..VolumeWriter::file(file, 0, Some(flush))
+        })
     }
 
     /// Keeps the bytes of one volume, which has this part of the bundle, and drops the others.
     pub(crate) fn only(file: File, part: Range<u64>) -> VolumeWriter<'a> {
-        let target = Target::Only { end: part.end, cuts_frame: false };
-        VolumeWriter { start: part.start, target, ..VolumeWriter::file(file.into(), 0, None) }
+        let target = Target::Only {
+            end: part.end,
+            cuts_frame: false,
+        };
+        VolumeWriter {
+            start: part.start,
+            target,
+            ..VolumeWriter::file(file.into(), 0, None)
+        }
     }
 
     /// Stops writing where that many bytes cannot fit into volumes of this size.
@@ -121,8 +149,8 @@ impl<'a> VolumeWriter<'a> {
         Ok(())
     }
 
-    /// Appends the end of the tar, and after it signatures and footer. They lie in one volume, which keeps room for more
-    /// signatures.
+    /// Appends the end of the tar, and after it signatures and footer. They lie in one volume,
+    /// which keeps room for more signatures.
     pub(crate) fn append_tail(&mut self, tar_end: &[u8], tail: &[u8]) -> io::Result<()> {
         let tail = [tar_end, tail].concat();
         self.append_unit(&tail, (tail.len() as u64).max(TAIL))
@@ -161,7 +189,8 @@ impl<'a> VolumeWriter<'a> {
         }
     }
 
-    /// Whether the next unit, of this length, is written. Begins another volume if this one has no `room` for it.
+    /// Whether the next unit, of this length, is written. Begins another volume if this one has no
+    /// `room` for it.
     fn takes(&mut self, length: u64, room: u64) -> io::Result<bool> {
         let volumes = match &mut self.target {
             Target::Whole => return Ok(true),
@@ -190,7 +219,13 @@ impl<'a> VolumeWriter<'a> {
 
     /// Whether a frame lies over the edge of the one volume that is kept.
     pub(crate) fn cuts_frame(&self) -> bool {
-        matches!(self.target, Target::Only { cuts_frame: true, .. })
+        matches!(
+            self.target,
+            Target::Only {
+                cuts_frame: true,
+                ..
+            }
+        )
     }
 
     /// Releases the flusher: nothing more is appended.
@@ -210,7 +245,9 @@ impl<'a> VolumeWriter<'a> {
     pub(crate) fn sums(self) -> Vec<String> {
         match self.target {
             Target::Volumes(volumes) => {
-                let Volumes { mut sums, hasher, .. } = *volumes;
+                let Volumes {
+                    mut sums, hasher, ..
+                } = *volumes;
                 sums.push(hasher.finish().hex());
                 sums
             }
@@ -221,7 +258,9 @@ impl<'a> VolumeWriter<'a> {
     /// The smallest size of volumes that fits, where this one has turned out too small.
     pub(crate) fn smallest(&self) -> Option<u64> {
         match &self.target {
-            Target::Volumes(volumes) if volumes.counting => Some(smallest(&volumes.units, MAX_VOLUMES)),
+            Target::Volumes(volumes) if volumes.counting => {
+                Some(smallest(&volumes.units, MAX_VOLUMES))
+            }
             _ => None,
         }
     }
@@ -242,7 +281,11 @@ fn smallest(units: &[u64], most: usize) -> u64 {
     let (mut low, mut high) = (units.iter().copied().max().unwrap_or(0), units.iter().sum());
     while low < high {
         let middle = low + (high - low) / 2;
-        if fits(middle) { high = middle } else { low = middle + 1 }
+        if fits(middle) {
+            high = middle
+        } else {
+            low = middle + 1
+        }
     }
     high
 }
@@ -270,17 +313,27 @@ mod tests {
         let (flush, _flushed) = sync_channel(100);
         let size = TAIL + 10;
         let mut out = VolumeWriter::volumes(&base, size, flush).unwrap();
-        let frames: Vec<Vec<u8>> =
-            [3000, 1000, 1000, 10].iter().map(|len| frame::stored(&vec![b'x'; *len])).collect();
+        let frames: Vec<Vec<u8>> = [3000, 1000, 1000, 10]
+            .iter()
+            .map(|len| frame::stored(&vec![b'x'; *len]))
+            .collect();
         out.append(&frames.concat()).unwrap();
         out.append_tail(b"end", b"tail").unwrap();
         let bytes = [&frames.concat()[..], b"endtail"].concat();
         assert_eq!((out.end, out.smallest()), (bytes.len() as u64, None));
         let sums = out.sums();
-        let files: Vec<_> = (1..=3).map(|number| fs::read(volume_path(&base, number)).unwrap()).collect();
-        assert_eq!(files.iter().map(Vec::len).collect::<Vec<_>>(), [3017 + 1017, 1017 + 27, 7]);
+        let files: Vec<_> = (1..=3)
+            .map(|number| fs::read(volume_path(&base, number)).unwrap())
+            .collect();
+        assert_eq!(
+            files.iter().map(Vec::len).collect::<Vec<_>>(),
+            [3017 + 1017, 1017 + 27, 7]
+        );
         assert_eq!(files.concat(), bytes);
-        let expected: Vec<_> = files.iter().map(|file| landfall_model::Digest::sha256(file).hex()).collect();
+        let expected: Vec<_> = files
+            .iter()
+            .map(|file| landfall_model::Digest::sha256(file).hex())
+            .collect();
         assert_eq!(sums, expected);
         // a frame that is longer than a volume may be
         let (flush, _flushed) = sync_channel(100);

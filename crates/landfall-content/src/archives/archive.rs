@@ -31,17 +31,27 @@ impl Archive {
     /// # Errors
     /// When it cannot be opened, or is something else.
     pub fn open(path: &Path) -> Result<Archive, ArchiveError> {
-        let failed = |source| ArchiveError::Open { path: path.into(), source };
+        let failed = |source| ArchiveError::Open {
+            path: path.into(),
+            source,
+        };
         let form = match std::fs::metadata(path).map_err(failed)?.is_dir() {
             true => Some(Form::Folder),
             false => {
                 let mut first = Vec::new();
-                open_input(path).map_err(failed)?.take(512).read_to_end(&mut first).map_err(failed)?;
+                open_input(path)
+                    .map_err(failed)?
+                    .take(512)
+                    .read_to_end(&mut first)
+                    .map_err(failed)?;
                 form_of(&first)
             }
         };
         let form = form.ok_or_else(|| ArchiveError::Unknown { path: path.into() })?;
-        Ok(Archive { path: path.into(), form })
+        Ok(Archive {
+            path: path.into(),
+            form,
+        })
     }
 
     /// Where it stands.
@@ -53,16 +63,23 @@ impl Archive {
     ///
     /// # Errors
     /// When it cannot be read to its end, and where `each` fails.
-    pub(super) fn members(&self, each: &mut dyn FnMut(&mut Member<'_>) -> io::Result<()>) -> io::Result<()> {
+    pub(super) fn members(
+        &self,
+        each: &mut dyn FnMut(&mut Member<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
         if self.form == Form::Folder {
             return in_folder(&self.path, each);
         }
         let mut file = open_input(&self.path)?;
         match self.form {
-            Form::Gzip => {
-                in_tar(tar::Archive::new(MultiGzDecoder::new(BufReader::new(file))).entries()?, each)
-            }
-            Form::Zstd => in_tar(tar::Archive::new(zstd::Decoder::new(file)?).entries()?, each),
+            Form::Gzip => in_tar(
+                tar::Archive::new(MultiGzDecoder::new(BufReader::new(file))).entries()?,
+                each,
+            ),
+            Form::Zstd => in_tar(
+                tar::Archive::new(zstd::Decoder::new(file)?).entries()?,
+                each,
+            ),
             _ => {
                 file.rewind()?;
                 // what is not wanted is jumped over
@@ -82,7 +99,10 @@ fn form_of(first: &[u8]) -> Option<Form> {
         {
             Some(Form::Zstd)
         }
-        _ => first.get(MAGIC_AT..)?.starts_with(b"ustar").then_some(Form::Tar),
+        _ => first
+            .get(MAGIC_AT..)?
+            .starts_with(b"ustar")
+            .then_some(Form::Tar),
     }
 }
 
@@ -109,12 +129,25 @@ mod tests {
         let path = dir.path().join("a.zip");
         std::fs::write(&path, "PK").unwrap();
         let told = Archive::open(&path).unwrap_err().to_string();
-        assert!(told.contains("a.zip is no archive") && told.contains("unpack it into a folder"), "{told}");
-        assert!(Archive::open(&dir.path().join("none")).unwrap_err().to_string().contains("cannot read"));
+        assert!(
+            told.contains("a.zip is no archive") && told.contains("unpack it into a folder"),
+            "{told}"
+        );
+        assert!(
+            Archive::open(&dir.path().join("none"))
+                .unwrap_err()
+                .to_string()
+                .contains("cannot read")
+        );
         assert_eq!(Archive::open(dir.path()).unwrap().form, Form::Folder);
         let pipe = dir.path().join("pipe");
         let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
-        assert!(Archive::open(&pipe).unwrap_err().to_string().contains("a named pipe"));
+        assert!(
+            Archive::open(&pipe)
+                .unwrap_err()
+                .to_string()
+                .contains("a named pipe")
+        );
     }
 }

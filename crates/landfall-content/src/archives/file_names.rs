@@ -2,8 +2,9 @@
 
 use landfall_model::Digest;
 
-/// The digest that a member is called by: `blobs/sha256/<hex>` of OCI layouts, below any folder; `<hex>`, `<hex>.tar`,
-/// `<hex>.json`, `sha256:<hex>` and `<hex>.tar.gz` of docker archives by skopeo and crane and of `dir:` of skopeo.
+/// The digest that a member is called by: `blobs/sha256/<hex>` of OCI layouts, below any folder;
+/// `<hex>`, `<hex>.tar`, `<hex>.json`, `sha256:<hex>` and `<hex>.tar.gz` of docker archives by
+/// skopeo and crane and of `dir:` of skopeo.
 pub(super) fn digest_of_name(path: &str) -> Option<Digest> {
     let mut parts = path.rsplit('/');
     let name = parts.next()?;
@@ -14,12 +15,16 @@ pub(super) fn digest_of_name(path: &str) -> Option<Digest> {
     }
     let name = name.strip_prefix("sha256:").unwrap_or(name);
     let endings = [".tar.gz", ".tar", ".json"];
-    let hex = endings.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
+    let hex = endings
+        .iter()
+        .find_map(|ending| name.strip_suffix(ending))
+        .unwrap_or(name);
     // what has a folder of its own is a layer by an identifier that is no digest
     (hex.len() == 64).then(|| format!("sha256:{hex}").parse().ok())?
 }
 
-/// Whether it is a layer as docker unpacks it: `<id>/layer.tar`, `<hex>.tar`. The registry's layer is compressed and has another digest.
+/// Whether it is a layer as docker unpacks it: `<id>/layer.tar`, `<hex>.tar`. The registry's layer
+/// is compressed and has another digest.
 pub(super) fn is_unpacked_layer(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name == "layer.tar" || (name.ends_with(".tar") && digest_of_name(path).is_some())
@@ -44,10 +49,22 @@ mod tests {
         ] {
             assert_eq!(digest_of_name(&name), Some(digest.clone()), "{name}");
         }
-        for name in ["index.json", "manifest.json", "oci-layout", "blobs/sha256/x", "repositories", "a.tar"] {
+        for name in [
+            "index.json",
+            "manifest.json",
+            "oci-layout",
+            "blobs/sha256/x",
+            "repositories",
+            "a.tar",
+        ] {
             assert_eq!(digest_of_name(name), None, "{name}");
         }
-        assert!(is_unpacked_layer(&format!("{hex}/layer.tar")) && is_unpacked_layer(&format!("{hex}.tar")));
-        assert!(!is_unpacked_layer(&format!("{hex}.tar.gz")) && !is_unpacked_layer("components/a.tar"));
+        assert!(
+            is_unpacked_layer(&format!("{hex}/layer.tar"))
+                && is_unpacked_layer(&format!("{hex}.tar"))
+        );
+        assert!(
+            !is_unpacked_layer(&format!("{hex}.tar.gz")) && !is_unpacked_layer("components/a.tar")
+        );
     }
 }

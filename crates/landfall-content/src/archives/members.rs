@@ -2,8 +2,8 @@
 //!
 //! - **Names** are labels: nothing is opened or written by a name of an archive.
 //! - **Links and devices** are skipped, in folders too.
-//! - **Headers** that only say more about the next file are read up to 64 KiB, and a long name is not needed: what
-//!   counts has a short one.
+//! - **Headers** that only say more about the next file are read up to 64 KiB, and a long name is
+//!   not needed: what counts has a short one.
 //! - **Bombs** cost time and no memory: members stream past, and only what is wanted is read.
 
 use std::fs::File;
@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The largest header of a tar that is read to find a size in it, in bytes.
 const HEADER_BYTES: u64 = 64 << 10;
-/// How deep folders are searched: `images/blobs/sha256/` is the deepest that tools make, below a folder or two.
+/// How deep folders are searched: `images/blobs/sha256/` is the deepest that tools make, below a
+/// folder or two.
 const DEPTH: usize = 6;
 
 /// A regular file.
@@ -45,17 +46,25 @@ pub(super) fn in_tar<R: Read>(
         }
         let path = String::from_utf8_lossy(&entry.header().path_bytes()).into_owned();
         let size = entry.header().entry_size()?;
-        each(&mut Member { path: path.trim_start_matches("./").to_owned(), size, reader: &mut entry })?;
+        each(&mut Member {
+            path: path.trim_start_matches("./").to_owned(),
+            size,
+            reader: &mut entry,
+        })?;
     }
     Ok(())
 }
 
-/// Where a header gives the next file another size, the archive cannot be followed by its plain headers.
+/// Where a header gives the next file another size, the archive cannot be followed by its plain
+/// headers.
 fn refuse_size(header: &mut impl Read) -> io::Result<()> {
     let mut text = Vec::new();
     header.take(HEADER_BYTES + 1).read_to_end(&mut text)?;
     let has_size = text.split(|byte| *byte == b'\n').any(|line| {
-        let record = line.iter().position(|byte| *byte == b' ').map(|at| &line[at + 1..]);
+        let record = line
+            .iter()
+            .position(|byte| *byte == b' ')
+            .map(|at| &line[at + 1..]);
         record.is_some_and(|record| record.starts_with(b"size="))
     });
     if has_size || text.len() as u64 > HEADER_BYTES {
@@ -99,7 +108,11 @@ fn walk(
             walk(&at, &format!("{path}/"), depth - 1, each)?;
         } else if kind.is_file() {
             let size = std::fs::metadata(&at)?.len();
-            each(&mut Member { path, size, reader: &mut Unopened { at, file: None } })?;
+            each(&mut Member {
+                path,
+                size,
+                reader: &mut Unopened { at, file: None },
+            })?;
         }
     }
     Ok(())
@@ -156,15 +169,31 @@ mod tests {
             member("c", b'0', 0, b""),
             vec![0; 1024],
         ];
-        assert_eq!(names(&tar.concat()).unwrap(), [("a".to_owned(), 3), ("c".to_owned(), 0)]);
+        assert_eq!(
+            names(&tar.concat()).unwrap(),
+            [("a".to_owned(), 3), ("c".to_owned(), 0)]
+        );
     }
 
     #[test]
     fn a_header_that_says_another_size_is_refused_and_a_long_one_not_read() {
-        let sized = [member("x", b'x', 20, b"20 size=12345678901\n"), member("a", b'0', 0, b"")].concat();
-        assert!(names(&sized).unwrap_err().to_string().contains("unpack the archive"));
+        let sized = [
+            member("x", b'x', 20, b"20 size=12345678901\n"),
+            member("a", b'0', 0, b""),
+        ]
+        .concat();
+        assert!(
+            names(&sized)
+                .unwrap_err()
+                .to_string()
+                .contains("unpack the archive")
+        );
         let long = vec![b'a'; 70 << 10];
-        let bomb = [member("x", b'x', long.len() as u64, &long), member("a", b'0', 0, b"")].concat();
+        let bomb = [
+            member("x", b'x', long.len() as u64, &long),
+            member("a", b'0', 0, b""),
+        ]
+        .concat();
         assert!(names(&bomb).is_err());
         let cut = member("a", b'0', 5000, b"abc");
         assert!(names(&cut).is_err(), "a tar that is cut short");
@@ -173,7 +202,12 @@ mod tests {
     #[test]
     fn a_folder_shows_its_files_by_name() {
         let dir = tempfile::tempdir().unwrap();
-        for path in ["blobs/sha256/b", "blobs/sha256/a", ".landfall/x", "index.json"] {
+        for path in [
+            "blobs/sha256/b",
+            "blobs/sha256/a",
+            ".landfall/x",
+            "index.json",
+        ] {
             let at = dir.path().join(path);
             std::fs::create_dir_all(at.parent().unwrap()).unwrap();
             std::fs::write(at, path).unwrap();

@@ -1,8 +1,10 @@
-//! TAKE ALONG. Content from archives and layouts that other tools made, by digest: [`Archive::open`] says what a path
-//! is, [`read_named`] what its images are called, and [`take`] brings what is wanted of it into a sink.
+//! TAKE ALONG. Content from archives and layouts that other tools made, by digest:
+//! [`Archive::open`] says what a path is, [`read_named`] what its images are called, and [`take`]
+//! brings what is wanted of it into a sink.
 //!
-//! An archive is read once, from its beginning to its end, as a compressed one cannot be read otherwise. Nothing in it is
-//! believed: names are labels, a member counts only by its digest, and nothing is unpacked.
+//! An archive is read once, from its beginning to its end, as a compressed one cannot be read
+//! otherwise. Nothing in it is believed: names are labels, a member counts only by its digest, and
+//! nothing is unpacked.
 
 mod archive;
 mod error;

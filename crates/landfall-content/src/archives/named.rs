@@ -1,5 +1,5 @@
-//! What the images of an archive are called, for `lock`: the names of its `index.json`, and the manifests and configs below
-//! them.
+//! What the images of an archive are called, for `lock`: the names of its `index.json`, and the
+//! manifests and configs below them.
 
 use super::archive::Archive;
 use super::file_names::digest_of_name;
@@ -12,16 +12,21 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Annotations by which tools give an image its full name: containerd and docker, Zarf, and most others.
-const FULL_NAMES: [&str; 3] =
-    ["io.containerd.image.name", "org.opencontainers.image.base.name", "org.opencontainers.image.ref.name"];
+/// Annotations by which tools give an image its full name: containerd and docker, Zarf, and most
+/// others.
+const FULL_NAMES: [&str; 3] = [
+    "io.containerd.image.name",
+    "org.opencontainers.image.base.name",
+    "org.opencontainers.image.ref.name",
+];
 
 /// What the images of archives are called.
 #[derive(Debug, Default)]
 pub struct Named {
     /// What stands at a name with a tag.
     names: BTreeMap<String, Descriptor>,
-    /// Where manifests, configs and other small documents of the archives are in `kept`: offset and size in bytes.
+    /// Where manifests, configs and other small documents of the archives are in `kept`: offset and
+    /// size in bytes.
     small: BTreeMap<Digest, (u64, u64)>,
     /// A file without a name that holds them until somebody asks for one.
     kept: Option<File>,
@@ -35,17 +40,27 @@ impl Named {
     pub fn find(&self, image: &ImageRef, reference: &str) -> Option<Descriptor> {
         if let Ok(digest) = reference.parse::<Digest>() {
             let (_, size) = *self.small.get(&digest)?;
-            return Some(Descriptor { digest, size, media_type: String::new().into() });
+            return Some(Descriptor {
+                digest,
+                size,
+                media_type: String::new().into(),
+            });
         }
-        self.names.get(&format!("{}:{reference}", image.name())).cloned()
+        self.names
+            .get(&format!("{}:{reference}", image.name()))
+            .cloned()
     }
 
     /// Whether the archives have `image` by its name.
     pub fn has(&self, image: &ImageRef) -> bool {
-        image.tag.as_deref().is_some_and(|tag| self.find(image, tag).is_some())
+        image
+            .tag
+            .as_deref()
+            .is_some_and(|tag| self.find(image, tag).is_some())
     }
 
-    /// The bytes of a manifest or another small document, where an archive has it. Its digest was right when it was read.
+    /// The bytes of a manifest or another small document, where an archive has it. Its digest was
+    /// right when it was read.
     pub fn document(&self, digest: &Digest) -> Option<Vec<u8>> {
         let (at, size) = *self.small.get(digest)?;
         let mut bytes = vec![0; size as usize];
@@ -73,12 +88,17 @@ struct Child {
     annotations: BTreeMap<String, String>,
 }
 
-/// Reads the names of `archive` into `named`, and keeps its small documents in a file in `folder` that has no name: a
-/// store gets those alone that somebody asks for.
+/// Reads the names of `archive` into `named`, and keeps its small documents in a file in `folder`
+/// that has no name: a store gets those alone that somebody asks for.
 ///
 /// # Errors
 /// When that file cannot be written.
-pub fn read_named(archive: &Archive, named: &mut Named, folder: &Path, limits: &Limits) -> io::Result<()> {
+pub fn read_named(
+    archive: &Archive,
+    named: &mut Named,
+    folder: &Path,
+    limits: &Limits,
+) -> io::Result<()> {
     let at = archive.path().display().to_string();
     let (mut indexes, mut index_bytes, mut docker, mut failed) = (0, 0, false, None);
     let read = archive.members(&mut |member| {
@@ -99,7 +119,9 @@ pub fn read_named(archive: &Archive, named: &mut Named, folder: &Path, limits: &
                 }
             };
         }
-        let Some(digest) = digest_of_name(&member.path) else { return Ok(()) };
+        let Some(digest) = digest_of_name(&member.path) else {
+            return Ok(());
+        };
         if member.size > limits.document_bytes as u64 || named.small.contains_key(&digest) {
             return Ok(());
         }
@@ -110,7 +132,10 @@ pub fn read_named(archive: &Archive, named: &mut Named, folder: &Path, limits: &
         }
         let bytes = whole(&mut (&first[..]).chain(&mut *member.reader))?;
         if !digest.matches(&bytes) {
-            named.leave(format!("{at}: {}: its bytes are not its digest's", member.path));
+            named.leave(format!(
+                "{at}: {}: its bytes are not its digest's",
+                member.path
+            ));
             return Ok(());
         }
         named.keep(digest, &bytes, folder, limits).map_err(|error| {
@@ -130,7 +155,9 @@ pub fn read_named(archive: &Archive, named: &mut Named, folder: &Path, limits: &
         } else {
             "it has no index.json, so nothing can be locked by it"
         };
-        named.leave(format!("{at}: {what}; `pull` can take what it has of layers and configs"));
+        named.leave(format!(
+            "{at}: {what}; `pull` can take what it has of layers and configs"
+        ));
     }
     Ok(())
 }
@@ -149,12 +176,22 @@ impl Named {
         Ok(())
     }
 
-    fn keep(&mut self, digest: Digest, bytes: &[u8], folder: &Path, limits: &Limits) -> io::Result<()> {
+    fn keep(
+        &mut self,
+        digest: Digest,
+        bytes: &[u8],
+        folder: &Path,
+        limits: &Limits,
+    ) -> io::Result<()> {
         let size = bytes.len() as u64;
         if self.kept_bytes + size > limits.archive_document_bytes
             || self.small.len() >= limits.archive_documents
         {
-            let Limits { archive_documents, archive_document_bytes, .. } = *limits;
+            let Limits {
+                archive_documents,
+                archive_document_bytes,
+                ..
+            } = *limits;
             self.leave(format!(
                 "the archives have more than {archive_documents} manifests and configs, or {archive_document_bytes} \
                  bytes of them; lock by fewer archives at one time"
@@ -173,16 +210,28 @@ impl Named {
 
     fn add(&mut self, index: Index, at: &str) {
         let mut nameless = 0;
-        for Child { descriptor, annotations } in index.manifests {
+        for Child {
+            descriptor,
+            annotations,
+        } in index.manifests
+        {
             // Hauler gives signatures the name of what they sign, charts and files one of its own
-            if annotations.get("kind").is_some_and(|kind| !kind.contains("/image")) {
+            if annotations
+                .get("kind")
+                .is_some_and(|kind| !kind.contains("/image"))
+            {
                 continue;
             }
-            let names = FULL_NAMES.iter().filter_map(|key| full_name(annotations.get(*key)?));
+            let names = FULL_NAMES
+                .iter()
+                .filter_map(|key| full_name(annotations.get(*key)?));
             let names: Vec<String> = names.collect();
             nameless += usize::from(names.is_empty());
             for name in names {
-                let known = self.names.entry(name.clone()).or_insert_with(|| descriptor.clone());
+                let known = self
+                    .names
+                    .entry(name.clone())
+                    .or_insert_with(|| descriptor.clone());
                 let kept = known.digest.clone();
                 if kept != descriptor.digest {
                     self.leave(format!(
@@ -193,7 +242,11 @@ impl Named {
             }
         }
         if nameless > 0 {
-            let what = if nameless == 1 { "an entry has" } else { &format!("{nameless} entries have") };
+            let what = if nameless == 1 {
+                "an entry has"
+            } else {
+                &format!("{nameless} entries have")
+            };
             self.leave(format!(
                 "{at}: {what} no full name with a host and a tag, and cannot be locked by one"
             ));
@@ -205,7 +258,13 @@ impl Named {
 fn full_name(text: &str) -> Option<String> {
     let reference: ImageRef = text.parse().ok()?;
     let is_full = names_host(text) && reference.tag.is_some();
-    is_full.then(|| ImageRef { digest: None, ..reference }.to_string())
+    is_full.then(|| {
+        ImageRef {
+            digest: None,
+            ..reference
+        }
+        .to_string()
+    })
 }
 
 fn whole(reader: &mut dyn Read) -> io::Result<Vec<u8>> {

@@ -1,4 +1,5 @@
-//! Brings what is wanted of an archive into a sink. What comes is checked by its digest, as from upstream.
+//! Brings what is wanted of an archive into a sink. What comes is checked by its digest, as from
+//! upstream.
 
 use super::archive::Archive;
 use super::file_names::{digest_of_name, is_unpacked_layer};
@@ -23,8 +24,8 @@ pub struct Taken {
     pub left: Vec<String>,
 }
 
-/// Brings what of `wanted` is in `archive` into `into`, and removes it from `wanted`. What the archive cannot give is told in
-/// [`Taken::left`], and left to upstream.
+/// Brings what of `wanted` is in `archive` into `into`, and removes it from `wanted`. What the
+/// archive cannot give is told in [`Taken::left`], and left to upstream.
 ///
 /// # Errors
 /// When `into` cannot be written.
@@ -63,10 +64,16 @@ pub fn take(
         return Err(error);
     }
     if let Err(error) = read {
-        taken.left.push(format!("it cannot be read to its end: {error}"));
+        taken
+            .left
+            .push(format!("it cannot be read to its end: {error}"));
     }
     if unpacked > 0 {
-        let of = if unpacked == 1 { "1 layer is" } else { &format!("{unpacked} layers are") };
+        let of = if unpacked == 1 {
+            "1 layer is"
+        } else {
+            &format!("{unpacked} layers are")
+        };
         taken.left.push(format!(
             "{of} unpacked, as docker archives have them: no layer of the lock has these bytes"
         ));
@@ -106,7 +113,12 @@ pub fn has(archive: &Archive, wanted: &BTreeMap<Digest, Descriptor>) -> io::Resu
 
 impl Taken {
     fn of(archive: &Archive) -> Taken {
-        Taken { path: archive.path().into(), digests: BTreeSet::new(), bytes: 0, left: Vec::new() }
+        Taken {
+            path: archive.path().into(),
+            digests: BTreeSet::new(),
+            bytes: 0,
+            left: Vec::new(),
+        }
     }
 }
 
@@ -143,11 +155,16 @@ fn bring(
     progress: &dyn Progress,
 ) -> Result<(), Failed> {
     if member.size != blob.size {
-        return Err(
-            WriteError::Size { wanted: blob.digest.clone(), size: blob.size, found: member.size }.into()
-        );
+        return Err(WriteError::Size {
+            wanted: blob.digest.clone(),
+            size: blob.size,
+            found: member.size,
+        }
+        .into());
     }
-    let Some((mut writer, _)) = into.begin(blob, false)? else { return Ok(()) };
+    let Some((mut writer, _)) = into.begin(blob, false)? else {
+        return Ok(());
+    };
     let there = writer.offset();
     io::copy(&mut (&mut member.reader).take(there), &mut io::sink())?;
     each_piece(&mut member.reader, |piece| {
@@ -166,7 +183,11 @@ mod tests {
     use landfall_model::report::Silent;
 
     fn blob(bytes: &[u8]) -> Descriptor {
-        Descriptor { digest: Digest::sha256(bytes), size: bytes.len() as u64, media_type: "x/y".into() }
+        Descriptor {
+            digest: Digest::sha256(bytes),
+            size: bytes.len() as u64,
+            media_type: "x/y".into(),
+        }
     }
 
     #[test]
@@ -189,7 +210,11 @@ mod tests {
         let wanted = [&good, &bad, &half].map(|blob| (blob.digest.clone(), blob.clone()));
         let mut wanted = BTreeMap::from(wanted);
         let archive = Archive::open(&from).unwrap();
-        assert_eq!(has(&archive, &wanted).unwrap().digests.len(), 2, "one has another size");
+        assert_eq!(
+            has(&archive, &wanted).unwrap().digests.len(),
+            2,
+            "one has another size"
+        );
         let taken = take(&archive, &mut wanted, &store, &Silent).unwrap();
         assert_eq!((taken.digests.len(), taken.bytes), (2, 11));
         assert_eq!(store.read(&half).unwrap(), b"resumed");
@@ -200,9 +225,13 @@ mod tests {
             "{told}"
         );
         put(&bad, b"what it shoulD be");
-        let told = take(&archive, &mut wanted, &store, &Silent).unwrap().left.join("\n");
+        let told = take(&archive, &mut wanted, &store, &Silent)
+            .unwrap()
+            .left
+            .join("\n");
         assert!(
-            told.contains("the bytes that came are not") && store.stat(&bad.digest).unwrap().is_none(),
+            told.contains("the bytes that came are not")
+                && store.stat(&bad.digest).unwrap().is_none(),
             "{told}"
         );
     }

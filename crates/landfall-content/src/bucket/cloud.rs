@@ -50,7 +50,11 @@ pub(super) fn open(location: &Location, transport: &Transport) -> Result<Arc<dyn
     let wrong = |words: String| Error::new(ErrorKind::Local, words).about(location.to_string());
     let service = Layer(Service(transport.clone()));
     // the transport tries again; what it gives up is final
-    let retry = RetryConfig { max_retries: 0, retry_timeout: Duration::MAX, ..RetryConfig::default() };
+    let retry = RetryConfig {
+        max_retries: 0,
+        retry_timeout: Duration::MAX,
+        ..RetryConfig::default()
+    };
     let bucket = &location.bucket;
     let opened = match location.protocol {
         Protocol::S3 => {
@@ -58,17 +62,36 @@ pub(super) fn open(location: &Location, transport: &Transport) -> Result<Arc<dyn
             let builder = with_profile(environment).map_err(wrong)?;
             let allow_http = is_plain(&builder, AmazonS3ConfigKey::Endpoint)
                 || is_plain(&builder, AmazonS3ConfigKey::S3Endpoint);
-            let builder = if allow_http { builder.with_allow_http(true) } else { builder };
-            let builder = builder.with_bucket_name(bucket).with_retry(retry).with_http_connector(service);
-            builder.build().map(|store| Arc::new(store) as Arc<dyn Cloud>)
+            let builder = if allow_http {
+                builder.with_allow_http(true)
+            } else {
+                builder
+            };
+            let builder = builder
+                .with_bucket_name(bucket)
+                .with_retry(retry)
+                .with_http_connector(service);
+            builder
+                .build()
+                .map(|store| Arc::new(store) as Arc<dyn Cloud>)
         }
         Protocol::Google => {
-            let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket).with_retry(retry);
-            builder.with_http_connector(service).build().map(|store| Arc::new(store) as Arc<dyn Cloud>)
+            let builder = GoogleCloudStorageBuilder::from_env()
+                .with_bucket_name(bucket)
+                .with_retry(retry);
+            builder
+                .with_http_connector(service)
+                .build()
+                .map(|store| Arc::new(store) as Arc<dyn Cloud>)
         }
         Protocol::Azure => {
-            let builder = MicrosoftAzureBuilder::from_env().with_container_name(bucket).with_retry(retry);
-            builder.with_http_connector(service).build().map(|store| Arc::new(store) as Arc<dyn Cloud>)
+            let builder = MicrosoftAzureBuilder::from_env()
+                .with_container_name(bucket)
+                .with_retry(retry);
+            builder
+                .with_http_connector(service)
+                .build()
+                .map(|store| Arc::new(store) as Arc<dyn Cloud>)
         }
     };
     opened.map_err(|error| wrong(error.to_string()))
@@ -76,7 +99,9 @@ pub(super) fn open(location: &Location, transport: &Transport) -> Result<Arc<dyn
 
 /// Whether the endpoint that the user named is one of plain http.
 fn is_plain(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
-    builder.get_config_value(&key).is_some_and(|endpoint| endpoint.starts_with("http://"))
+    builder
+        .get_config_value(&key)
+        .is_some_and(|endpoint| endpoint.starts_with("http://"))
 }
 
 /// With the account and the region of the user's profile, where the environment has none.
@@ -105,8 +130,10 @@ fn with_profile(builder: AmazonS3Builder) -> Result<AmazonS3Builder, String> {
     let region = [("region", AmazonS3ConfigKey::Region)];
     let account = account.into_iter().filter(|_| !has_account);
     let wanted = account.chain(region.into_iter().filter(|_| !has_region));
-    Ok(wanted.fold(builder, |builder, (name, key)| match profile.get(name) {
-        Some(value) => builder.with_config(key, value),
-        None => builder,
-    }))
+    Ok(
+        wanted.fold(builder, |builder, (name, key)| match profile.get(name) {
+            Some(value) => builder.with_config(key, value),
+            None => builder,
+        }),
+    )
 }

@@ -1,6 +1,10 @@
-//! An object store in memory for tests. It speaks S3, and Google's conditions; each request passes a hook before it takes
-//! effect and after that.
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test ends where something fails")]
+//! An object store in memory for tests. It speaks S3, and Google's conditions; each request passes
+//! a hook before it takes effect and after that.
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a test ends where something fails"
+)]
 
 use super::folder::Bucket;
 use super::layer::Layer;
@@ -29,8 +33,8 @@ pub struct Moment {
     pub request: String,
 }
 
-/// What a request waits for. Where it says no, the process of the actor is killed: the request has no answer, and there is
-/// no other one.
+/// What a request waits for. Where it says no, the process of the actor is killed: the request has
+/// no answer, and there is no other one.
 pub type Hook = Arc<dyn Fn(Moment) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// The object store. A clone is the same one.
@@ -71,7 +75,8 @@ impl Emulator {
         self.stored().has_random_etags = true;
     }
 
-    /// Every part that was sent is sent once more, and has another etag now. Returns how many there are.
+    /// Every part that was sent is sent once more, and has another etag now. Returns how many there
+    /// are.
     pub fn rename_parts(&self) -> usize {
         let mut stored = self.stored();
         let parts = stored.uploads.values_mut().flat_map(BTreeMap::values_mut);
@@ -96,7 +101,10 @@ impl Emulator {
 
     /// The bytes of an object.
     pub fn get(&self, key: &str) -> Option<Bytes> {
-        self.stored().objects.get(&format!("at/{key}")).map(|one| one.bytes.clone())
+        self.stored()
+            .objects
+            .get(&format!("at/{key}"))
+            .map(|one| one.bytes.clone())
     }
 
     /// Puts an object there.
@@ -107,15 +115,29 @@ impl Emulator {
     /// The keys of all objects that begin so.
     pub fn keys(&self, beginning: &str) -> Vec<String> {
         let stored = self.stored();
-        let keys = stored.objects.keys().filter_map(|key| key.strip_prefix("at/"));
-        keys.filter(|key| key.starts_with(beginning)).map(str::to_owned).collect()
+        let keys = stored
+            .objects
+            .keys()
+            .filter_map(|key| key.strip_prefix("at/"));
+        keys.filter(|key| key.starts_with(beginning))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The folder `at` as S3, for an actor whose requests pass `hook`.
     pub fn bucket(&self, actor: usize, hook: Hook) -> Bucket {
-        let builder = AmazonS3Builder::new().with_bucket_name("b").with_region("r").with_skip_signature(true);
-        let builder = builder.with_endpoint("http://s3.test").with_allow_http(true).with_retry(once());
-        let store = builder.with_http_connector(Layer(self.door(actor, hook))).build().unwrap();
+        let builder = AmazonS3Builder::new()
+            .with_bucket_name("b")
+            .with_region("r")
+            .with_skip_signature(true);
+        let builder = builder
+            .with_endpoint("http://s3.test")
+            .with_allow_http(true)
+            .with_retry(once());
+        let store = builder
+            .with_http_connector(Layer(self.door(actor, hook)))
+            .build()
+            .unwrap();
         Bucket::over(Arc::new(store), &"s3://b/at".parse().unwrap())
     }
 
@@ -125,20 +147,32 @@ impl Emulator {
             "client_email": "a@b.test", "private_key": "none", "private_key_id": "none",
             "disable_oauth": true, "gcs_base_url": "http://s3.test",
         });
-        let builder = GoogleCloudStorageBuilder::new().with_bucket_name("b").with_retry(once());
+        let builder = GoogleCloudStorageBuilder::new()
+            .with_bucket_name("b")
+            .with_retry(once());
         let builder = builder.with_service_account_key(key.to_string());
         let builder = builder.with_client_options(ClientOptions::new().with_allow_http(true));
-        let store = builder.with_http_connector(Layer(self.door(actor, hook))).build().unwrap();
+        let store = builder
+            .with_http_connector(Layer(self.door(actor, hook)))
+            .build()
+            .unwrap();
         Bucket::over(Arc::new(store), &"gs://b/at".parse().unwrap())
     }
 
     fn door(&self, actor: usize, hook: Hook) -> Door {
-        Door { emulator: self.clone(), actor, hook }
+        Door {
+            emulator: self.clone(),
+            actor,
+            hook,
+        }
     }
 }
 
 fn once() -> RetryConfig {
-    RetryConfig { max_retries: 0, ..RetryConfig::default() }
+    RetryConfig {
+        max_retries: 0,
+        ..RetryConfig::default()
+    }
 }
 
 #[derive(Clone)]
@@ -161,7 +195,10 @@ impl HttpConnector for Door {
 }
 
 impl HttpService for Door {
-    fn call<'a, 'b>(&'a self, request: HttpRequest) -> BoxFuture<'b, Result<HttpResponse, HttpError>>
+    fn call<'a, 'b>(
+        &'a self,
+        request: HttpRequest,
+    ) -> BoxFuture<'b, Result<HttpResponse, HttpError>>
     where
         'a: 'b,
         Self: 'b,
@@ -169,10 +206,18 @@ impl HttpService for Door {
         Box::pin(async move {
             let (head, body) = request.into_parts();
             let body = body.collect().await?.to_bytes();
-            let shown = format!("{} {}", head.method, head.uri.to_string().replace("http://s3.test/b", ""));
+            let shown = format!(
+                "{} {}",
+                head.method,
+                head.uri.to_string().replace("http://s3.test/b", "")
+            );
             let pass = async || {
-                let moment = Moment { actor: self.actor, request: shown.clone() };
-                let killed = || HttpError::new(HttpErrorKind::Unknown, std::io::Error::other("killed"));
+                let moment = Moment {
+                    actor: self.actor,
+                    request: shown.clone(),
+                };
+                let killed =
+                    || HttpError::new(HttpErrorKind::Unknown, std::io::Error::other("killed"));
                 (self.hook)(moment).await.then_some(()).ok_or_else(killed)
             };
             pass().await?;
@@ -192,28 +237,52 @@ fn answer(status: StatusCode, body: impl Into<Bytes>) -> Answer {
 }
 
 fn refusal(status: StatusCode, code: &str) -> Answer {
-    answer(status, format!("<Error><Code>{code}</Code><Message>no</Message></Error>"))
+    answer(
+        status,
+        format!("<Error><Code>{code}</Code><Message>no</Message></Error>"),
+    )
 }
 
 /// The texts of all elements of this name.
 fn texts<'a>(xml: &'a str, name: &str) -> Vec<String> {
     let (begin, end) = (format!("<{name}>"), format!("</{name}>"));
-    let pieces: Vec<&'a str> = xml.split(&begin).skip(1).filter_map(|rest| rest.split(&end).next()).collect();
-    pieces.into_iter().map(|text| quick_xml::escape::unescape(text).unwrap().into_owned()).collect()
+    let pieces: Vec<&'a str> = xml
+        .split(&begin)
+        .skip(1)
+        .filter_map(|rest| rest.split(&end).next())
+        .collect();
+    pieces
+        .into_iter()
+        .map(|text| quick_xml::escape::unescape(text).unwrap().into_owned())
+        .collect()
 }
 
 impl Stored {
     fn put(&mut self, key: &str, bytes: Bytes, kind: &str) -> String {
         self.count += 1;
-        let etag = format!("\"{kind}-{}\"", landfall_model::Digest::sha256(&bytes).hex());
-        let one = One { bytes, etag: etag.clone(), generation: self.count, modified: SystemTime::now() };
+        let etag = format!(
+            "\"{kind}-{}\"",
+            landfall_model::Digest::sha256(&bytes).hex()
+        );
+        let one = One {
+            bytes,
+            etag: etag.clone(),
+            generation: self.count,
+            modified: SystemTime::now(),
+        };
         self.objects.insert(key.to_owned(), one);
         etag
     }
 
     fn answer(&mut self, head: &http::request::Parts, body: &Bytes) -> Answer {
-        let path = percent_encoding::percent_decode_str(head.uri.path()).decode_utf8().unwrap();
-        let key = path.strip_prefix("/b").unwrap().trim_start_matches('/').to_owned();
+        let path = percent_encoding::percent_decode_str(head.uri.path())
+            .decode_utf8()
+            .unwrap();
+        let key = path
+            .strip_prefix("/b")
+            .unwrap()
+            .trim_start_matches('/')
+            .to_owned();
         let query: BTreeMap<String, String> =
             url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes())
                 .into_owned()
@@ -224,9 +293,14 @@ impl Stored {
             (&Method::POST, _) if query.contains_key("delete") => {
                 let keys = texts(&text, "Key");
                 keys.iter().for_each(|key| drop(self.objects.remove(key)));
-                let deleted = keys.iter().map(|key| format!("<Deleted><Key>{key}</Key></Deleted>"));
+                let deleted = keys
+                    .iter()
+                    .map(|key| format!("<Deleted><Key>{key}</Key></Deleted>"));
                 let deleted: String = deleted.collect();
-                answer(StatusCode::OK, format!("<DeleteResult>{deleted}</DeleteResult>"))
+                answer(
+                    StatusCode::OK,
+                    format!("<DeleteResult>{deleted}</DeleteResult>"),
+                )
             }
             (&Method::POST, None) => {
                 self.count += 1;
@@ -243,7 +317,10 @@ impl Stored {
                     return refusal(StatusCode::NOT_FOUND, "NoSuchUpload");
                 };
                 let etag = format!("\"{salt}-{}\"", landfall_model::Digest::sha256(body).hex());
-                parts.insert(query["partNumber"].parse().unwrap(), (etag.clone(), body.clone()));
+                parts.insert(
+                    query["partNumber"].parse().unwrap(),
+                    (etag.clone(), body.clone()),
+                );
                 with_etag(StatusCode::OK, &etag)
             }
             (&Method::PUT, None) => {
@@ -253,7 +330,9 @@ impl Stored {
                 }
                 let etag = self.put(&key, body.clone(), "put");
                 let mut answer = with_etag(StatusCode::OK, &etag);
-                answer.headers_mut().insert("x-goog-generation", self.count.into());
+                answer
+                    .headers_mut()
+                    .insert("x-goog-generation", self.count.into());
                 answer
             }
             (&Method::DELETE, Some(id)) => {
@@ -272,23 +351,39 @@ impl Stored {
     }
 
     fn read(&self, key: &str, method: &Method, headers: &HeaderMap) -> Answer {
-        let Some(one) = self.objects.get(key) else { return refusal(StatusCode::NOT_FOUND, "NoSuchKey") };
-        let range = headers.get("range").and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
+        let Some(one) = self.objects.get(key) else {
+            return refusal(StatusCode::NOT_FOUND, "NoSuchKey");
+        };
+        let range = headers
+            .get("range")
+            .and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
         let (mut status, mut bytes) = (StatusCode::OK, one.bytes.clone());
         let mut shown = None;
         if let Some((begin, end)) = range.and_then(|range| range.split_once('-')) {
             let begin: usize = begin.parse().unwrap();
-            let end = end.parse::<usize>().map_or(bytes.len(), |end| bytes.len().min(end + 1));
+            let end = end
+                .parse::<usize>()
+                .map_or(bytes.len(), |end| bytes.len().min(end + 1));
             shown = Some(format!("bytes {begin}-{}/{}", end - 1, bytes.len()));
             (status, bytes) = (StatusCode::PARTIAL_CONTENT, bytes.slice(begin..end));
         }
         let length = bytes.len();
-        let mut answer = answer(status, if method == Method::HEAD { Bytes::new() } else { bytes });
+        let mut answer = answer(
+            status,
+            if method == Method::HEAD {
+                Bytes::new()
+            } else {
+                bytes
+            },
+        );
         let headers = answer.headers_mut();
         headers.insert("etag", one.etag.parse().unwrap());
         headers.insert("x-goog-generation", one.generation.into());
         headers.insert("content-length", length.into());
-        headers.insert("last-modified", httpdate::fmt_http_date(one.modified).parse().unwrap());
+        headers.insert(
+            "last-modified",
+            httpdate::fmt_http_date(one.modified).parse().unwrap(),
+        );
         if let Some(shown) = shown {
             headers.insert("content-range", shown.parse().unwrap());
         }
@@ -306,19 +401,26 @@ impl Stored {
             )
         });
         let entries: String = entries.collect();
-        answer(StatusCode::OK, format!("<ListBucketResult>{entries}</ListBucketResult>"))
+        answer(
+            StatusCode::OK,
+            format!("<ListBucketResult>{entries}</ListBucketResult>"),
+        )
     }
 
     fn complete(&mut self, key: &str, id: &str, etags: &[String]) -> Answer {
         let Some(parts) = self.uploads.get(id) else {
             return refusal(StatusCode::NOT_FOUND, "NoSuchUpload");
         };
-        let is_same =
-            |(at, etag): (usize, &String)| parts.get(&(at + 1)).is_some_and(|(real, _)| real == etag);
+        let is_same = |(at, etag): (usize, &String)| {
+            parts.get(&(at + 1)).is_some_and(|(real, _)| real == etag)
+        };
         if etags.is_empty() || !etags.iter().enumerate().all(is_same) {
             return refusal(StatusCode::BAD_REQUEST, "InvalidPart");
         }
-        let bytes: Vec<u8> = parts.values().flat_map(|(_, bytes)| bytes.iter().copied()).collect();
+        let bytes: Vec<u8> = parts
+            .values()
+            .flat_map(|(_, bytes)| bytes.iter().copied())
+            .collect();
         self.uploads.remove(id);
         let etag = self.put(key, bytes.into(), "parts");
         let etag = quick_xml::escape::escape(&etag);
@@ -335,7 +437,8 @@ fn with_etag(status: StatusCode, etag: &str) -> Answer {
 /// Whether the conditions of a request hold.
 fn is_met(headers: &HeaderMap, standing: Option<&One>) -> bool {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let generation = header("x-goog-if-generation-match").map(|wanted| wanted.parse::<u64>().unwrap());
+    let generation =
+        header("x-goog-if-generation-match").map(|wanted| wanted.parse::<u64>().unwrap());
     header("if-none-match").is_none_or(|_| standing.is_none())
         && header("if-match").is_none_or(|etag| standing.is_some_and(|one| one.etag == etag))
         && generation.is_none_or(|wanted| standing.map_or(0, |one| one.generation) == wanted)

@@ -13,11 +13,14 @@ pub(super) fn failed(what: &str, error: object_store::Error) -> Error {
     let said = match (code, message) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (Some(code), None) => code.to_owned(),
-        _ => status(&text).map(|status| status.to_string()).unwrap_or_default(),
+        _ => status(&text)
+            .map(|status| status.to_string())
+            .unwrap_or_default(),
     };
     let (kind, words) = match &error {
         object_store::Error::NotFound { .. } => (ErrorKind::NotFound, "it is not there"),
-        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
+        object_store::Error::PermissionDenied { .. }
+        | object_store::Error::Unauthenticated { .. } => {
             (ErrorKind::Denied, "the object store refuses us")
         }
         _ => match status(&text) {
@@ -28,9 +31,10 @@ pub(super) fn failed(what: &str, error: object_store::Error) -> Error {
     };
     let (kind, words) = match code {
         // as if the upload were gone: it cannot be completed any more
-        Some("InvalidPart" | "InvalidPartOrder" | "InvalidBlockList" | "EntityTooSmall") => {
-            (ErrorKind::NotFound, "it does not have the parts that the upload was recorded with")
-        }
+        Some("InvalidPart" | "InvalidPartOrder" | "InvalidBlockList" | "EntityTooSmall") => (
+            ErrorKind::NotFound,
+            "it does not have the parts that the upload was recorded with",
+        ),
         _ => (kind, words),
     };
     let words = match code {
@@ -40,7 +44,11 @@ pub(super) fn failed(what: &str, error: object_store::Error) -> Error {
         }
         _ => words,
     };
-    let said = if said.is_empty() { String::new() } else { format!(" ({said})") };
+    let said = if said.is_empty() {
+        String::new()
+    } else {
+        format!(" ({said})")
+    };
     Error::new(kind, format!("{words}{said}")).about(what)
 }
 

@@ -10,7 +10,9 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_http::{ByteStream, Error, ErrorKind, Transport};
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectMeta, PutMode, PutOptions, PutPayload, UpdateVersion};
+use object_store::{
+    GetOptions, GetRange, ObjectMeta, PutMode, PutOptions, PutPayload, UpdateVersion,
+};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +24,9 @@ const LOOKS: usize = 16;
 
 /// Whether these are one moment: a listing may have milliseconds, and a header has seconds.
 fn is_about(one: SystemTime, other: SystemTime) -> bool {
-    one.duration_since(other).or_else(|_| other.duration_since(one)).is_ok_and(|apart| apart.as_secs() == 0)
+    one.duration_since(other)
+        .or_else(|_| other.duration_since(one))
+        .is_ok_and(|apart| apart.as_secs() == 0)
 }
 
 /// A folder of an object store. Keys are relative to it. Cheap to clone.
@@ -45,7 +49,8 @@ pub struct Object {
     pub size: u64,
     /// What changes with its content.
     pub etag: Option<String>,
-    /// What the store calls this version of it. Google's conditions are told by it, the others' by the etag.
+    /// What the store calls this version of it. Google's conditions are told by it, the others' by
+    /// the etag.
     pub version: Option<String>,
     /// When it was written, by the store's clock.
     pub modified: SystemTime,
@@ -61,7 +66,10 @@ pub struct Version {
 impl Object {
     /// What a condition knows it by.
     pub fn version(&self) -> Version {
-        Version { etag: self.etag.clone(), version: self.version.clone() }
+        Version {
+            etag: self.etag.clone(),
+            version: self.version.clone(),
+        }
     }
 }
 
@@ -116,7 +124,11 @@ impl Bucket {
     /// A folder in memory.
     #[cfg(any(test, feature = "testkit"))]
     pub fn in_memory() -> Bucket {
-        let location = Location { protocol: Protocol::S3, bucket: "memory".into(), key: "at".into() };
+        let location = Location {
+            protocol: Protocol::S3,
+            bucket: "memory".into(),
+            key: "at".into(),
+        };
         Bucket::over(Arc::new(object_store::memory::InMemory::new()), &location)
     }
 
@@ -127,7 +139,11 @@ impl Bucket {
 
     /// An object's location, as it is shown.
     pub fn shown(&self, key: &str) -> String {
-        Location { key: self.full(key), ..self.0.location.clone() }.to_string()
+        Location {
+            key: self.full(key),
+            ..self.0.location.clone()
+        }
+        .to_string()
     }
 
     pub(super) fn cloud(&self) -> &dyn Cloud {
@@ -153,9 +169,19 @@ impl Bucket {
     fn object(&self, meta: ObjectMeta) -> Object {
         let path = meta.location.to_string();
         let prefix = self.full("");
-        let key = path.strip_prefix(&prefix).unwrap_or(&path).trim_start_matches('/').to_owned();
+        let key = path
+            .strip_prefix(&prefix)
+            .unwrap_or(&path)
+            .trim_start_matches('/')
+            .to_owned();
         let (etag, version) = (meta.e_tag, meta.version);
-        Object { key, size: meta.size, etag, version, modified: meta.last_modified.into() }
+        Object {
+            key,
+            size: meta.size,
+            etag,
+            version,
+            modified: meta.last_modified.into(),
+        }
     }
 
     /// What the store tells of an object; `None` where there is none.
@@ -163,7 +189,10 @@ impl Bucket {
     /// # Errors
     /// When the store does not answer, or refuses.
     pub async fn look(&self, key: &str) -> Result<Option<Object>, Error> {
-        let options = GetOptions { head: true, ..GetOptions::default() };
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
         match self.0.cloud.get_opts(&self.path(key), options).await {
             Ok(result) => Ok(Some(self.object(result.meta))),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
@@ -186,8 +215,16 @@ impl Bucket {
     ///
     /// # Errors
     /// As [`Bucket::get`].
-    pub async fn get_changed(&self, key: &str, etag: Option<&str>, most: u64) -> Result<Changed, Error> {
-        let options = GetOptions { if_none_match: etag.map(str::to_owned), ..GetOptions::default() };
+    pub async fn get_changed(
+        &self,
+        key: &str,
+        etag: Option<&str>,
+        most: u64,
+    ) -> Result<Changed, Error> {
+        let options = GetOptions {
+            if_none_match: etag.map(str::to_owned),
+            ..GetOptions::default()
+        };
         let result = match self.0.cloud.get_opts(&self.path(key), options).await {
             Ok(result) => result,
             Err(object_store::Error::NotFound { .. }) => return Ok(Changed::Gone),
@@ -196,10 +233,16 @@ impl Bucket {
         };
         let object = self.object(result.meta.clone());
         if object.size > most {
-            let words = format!("it has {} bytes, more than the {most} that it may have", object.size);
+            let words = format!(
+                "it has {} bytes, more than the {most} that it may have",
+                object.size
+            );
             return Err(Error::new(ErrorKind::Invalid, words).about(self.shown(key)));
         }
-        let bytes = result.bytes().await.map_err(|error| self.failed(key, error))?;
+        let bytes = result
+            .bytes()
+            .await
+            .map_err(|error| self.failed(key, error))?;
         Ok(Changed::Yes(bytes, object))
     }
 
@@ -207,7 +250,12 @@ impl Bucket {
     ///
     /// # Errors
     /// As [`Bucket::stream`]; and when it ends before the range does.
-    pub async fn range(&self, key: &str, range: Range<u64>, etag: Option<&str>) -> Result<Bytes, Error> {
+    pub async fn range(
+        &self,
+        key: &str,
+        range: Range<u64>,
+        etag: Option<&str>,
+    ) -> Result<Bytes, Error> {
         let wanted = range.end - range.start;
         let options = GetOptions {
             if_match: etag.map(str::to_owned),
@@ -220,7 +268,10 @@ impl Bucket {
             .get_opts(&self.path(key), options)
             .await
             .map_err(|error| self.replaced(key, error))?;
-        let bytes = result.bytes().await.map_err(|error| self.failed(key, error))?;
+        let bytes = result
+            .bytes()
+            .await
+            .map_err(|error| self.failed(key, error))?;
         if bytes.len() as u64 != wanted {
             let words = format!("{wanted} bytes were asked for, {} came", bytes.len());
             return Err(Error::new(ErrorKind::Invalid, words).about(self.shown(key)));
@@ -232,9 +283,18 @@ impl Bucket {
     ///
     /// # Errors
     /// When it is not there, is another one by now, or the store does not answer.
-    pub async fn stream(&self, key: &str, offset: u64, etag: Option<&str>) -> Result<ByteStream, Error> {
+    pub async fn stream(
+        &self,
+        key: &str,
+        offset: u64,
+        etag: Option<&str>,
+    ) -> Result<ByteStream, Error> {
         let range = (offset > 0).then_some(GetRange::Offset(offset));
-        let options = GetOptions { if_match: etag.map(str::to_owned), range, ..GetOptions::default() };
+        let options = GetOptions {
+            if_match: etag.map(str::to_owned),
+            range,
+            ..GetOptions::default()
+        };
         let result = self
             .0
             .cloud
@@ -242,7 +302,10 @@ impl Bucket {
             .await
             .map_err(|error| self.replaced(key, error))?;
         let shown = self.shown(key);
-        Ok(result.into_stream().map_err(move |error| failed(&shown, error)).boxed())
+        Ok(result
+            .into_stream()
+            .map_err(move |error| failed(&shown, error))
+            .boxed())
     }
 
     /// A range of an object, which must be the one that was looked at.
@@ -254,8 +317,12 @@ impl Bucket {
         let mut extensions = http::Extensions::new();
         extensions.insert(Slow);
         let range = Some(GetRange::Bounded(range));
-        let options =
-            GetOptions { if_match: object.etag.clone(), range, extensions, ..GetOptions::default() };
+        let options = GetOptions {
+            if_match: object.etag.clone(),
+            range,
+            extensions,
+            ..GetOptions::default()
+        };
         let result = self
             .0
             .cloud
@@ -267,7 +334,10 @@ impl Bucket {
             return Err(self.written_anew(key));
         }
         let shown = self.shown(key);
-        Ok(result.into_stream().map_err(move |error| failed(&shown, error)).boxed())
+        Ok(result
+            .into_stream()
+            .map_err(move |error| failed(&shown, error))
+            .boxed())
     }
 
     fn written_anew(&self, key: &str) -> Error {
@@ -292,20 +362,34 @@ impl Bucket {
             _ if is_unconditional => PutMode::Overwrite,
             Condition::Always => PutMode::Overwrite,
             Condition::IfAbsent => PutMode::Create,
-            Condition::IfSame(Version { etag: None, version: None }) => PutMode::Overwrite,
-            Condition::IfSame(Version { etag, version }) => {
-                PutMode::Update(UpdateVersion { e_tag: etag.clone(), version: version.clone() })
-            }
+            Condition::IfSame(Version {
+                etag: None,
+                version: None,
+            }) => PutMode::Overwrite,
+            Condition::IfSame(Version { etag, version }) => PutMode::Update(UpdateVersion {
+                e_tag: etag.clone(),
+                version: version.clone(),
+            }),
         };
         let is_conditional = mode != PutMode::Overwrite;
-        let options = PutOptions { mode, ..PutOptions::default() };
-        match self.0.cloud.put_opts(&self.path(key), PutPayload::from(bytes.clone()), options).await {
-            Ok(put) => Ok(Put::Written(Version { etag: put.e_tag, version: put.version })),
-            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. })
-                if is_conditional =>
-            {
-                Ok(Put::Refused)
-            }
+        let options = PutOptions {
+            mode,
+            ..PutOptions::default()
+        };
+        match self
+            .0
+            .cloud
+            .put_opts(&self.path(key), PutPayload::from(bytes.clone()), options)
+            .await
+        {
+            Ok(put) => Ok(Put::Written(Version {
+                etag: put.e_tag,
+                version: put.version,
+            })),
+            Err(
+                object_store::Error::AlreadyExists { .. }
+                | object_store::Error::Precondition { .. },
+            ) if is_conditional => Ok(Put::Refused),
             Err(error) => {
                 let error = self.failed(key, error);
                 // a store of an older release
@@ -323,42 +407,55 @@ impl Bucket {
         let (this, shown) = (self.clone(), self.shown(folder));
         let listed = self.0.cloud.list(Some(&self.path(folder)));
         listed
-            .map(move |meta| meta.map(|meta| this.object(meta)).map_err(|error| failed(&shown, error)))
+            .map(move |meta| {
+                meta.map(|meta| this.object(meta))
+                    .map_err(|error| failed(&shown, error))
+            })
             .boxed()
     }
 
-    /// Deletes objects, many with one request where the store can. One that is not there is no error.
+    /// Deletes objects, many with one request where the store can. One that is not there is no
+    /// error.
     ///
     /// # Errors
     /// The first that cannot be deleted; others may be gone.
     pub async fn delete(&self, keys: Vec<String>) -> Result<(), Error> {
         let paths: Vec<_> = keys.iter().map(|key| Ok(self.path(key))).collect();
-        let mut deleted = self.0.cloud.delete_stream(futures_util::stream::iter(paths).boxed());
+        let mut deleted = self
+            .0
+            .cloud
+            .delete_stream(futures_util::stream::iter(paths).boxed());
         while let Some(result) = deleted.next().await {
             match result {
                 Ok(_)
-                | Err(object_store::Error::NotFound { .. } | object_store::Error::Precondition { .. }) => {}
+                | Err(
+                    object_store::Error::NotFound { .. } | object_store::Error::Precondition { .. },
+                ) => {}
                 Err(error) => return Err(self.failed("", error)),
             }
         }
         Ok(())
     }
 
-    /// Deletes objects that were listed. At Google Cloud Storage, one that was written since is left, whenever the deletion
-    /// is carried out. The crate has no condition for the others: an S3 etag does not tell the same bytes apart anyway, and
-    /// Azure's would have to be signed.
+    /// Deletes objects that were listed. At Google Cloud Storage, one that was written since is
+    /// left, whenever the deletion is carried out. The crate has no condition for the others: an S3
+    /// etag does not tell the same bytes apart anyway, and Azure's would have to be signed.
     ///
     /// # Errors
     /// As [`Bucket::delete`].
     pub async fn delete_listed(&self, objects: &[Object]) -> Result<(), Error> {
         if self.0.location.protocol != Protocol::Google {
-            return self.delete(objects.iter().map(|object| object.key.clone()).collect()).await;
+            return self
+                .delete(objects.iter().map(|object| object.key.clone()).collect())
+                .await;
         }
         let deletions = futures_util::stream::iter(objects).map(|listed| async move {
             // a listing does not have the generation
             let found = self.look(&listed.key).await?;
             let same = found.filter(|found| is_about(found.modified, listed.modified));
-            let Some(generation) = same.and_then(|found| found.version?.parse().ok()) else { return Ok(()) };
+            let Some(generation) = same.and_then(|found| found.version?.parse().ok()) else {
+                return Ok(());
+            };
             if_generation(generation, self.delete(vec![listed.key.clone()])).await
         });
         deletions.buffer_unordered(LOOKS).try_collect().await
@@ -369,8 +466,9 @@ impl Bucket {
     /// # Errors
     /// When the account cannot sign URLs.
     pub async fn presigned(&self, key: &str, lasts: Duration) -> Result<Url, Error> {
-        let unable =
-            || Error::new(ErrorKind::Local, "this object store signs no URLs").about(self.shown(key));
+        let unable = || {
+            Error::new(ErrorKind::Local, "this object store signs no URLs").about(self.shown(key))
+        };
         let signer = self.0.cloud.signer().ok_or_else(unable)?;
         signer
             .signed_url(http::Method::GET, &self.path(key), lasts)

@@ -1,5 +1,5 @@
-//! What the protocols have and the crate `object_store` does not: a condition for a deletion, and listings in which a key
-//! is not one of its paths.
+//! What the protocols have and the crate `object_store` does not: a condition for a deletion, and
+//! listings in which a key is not one of its paths.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -22,7 +22,10 @@ tokio::task_local! {
 }
 
 /// Carries out `deletion`: Google Cloud Storage deletes only an object of this generation.
-pub(super) async fn if_generation<T>(generation: HeaderValue, deletion: impl Future<Output = T>) -> T {
+pub(super) async fn if_generation<T>(
+    generation: HeaderValue,
+    deletion: impl Future<Output = T>,
+) -> T {
     ONLY_GENERATION.scope(generation, deletion).await
 }
 
@@ -40,7 +43,10 @@ impl<C: HttpConnector> HttpConnector for Layer<C> {
 struct Layered(HttpClient);
 
 impl HttpService for Layered {
-    fn call<'a, 'b>(&'a self, mut request: HttpRequest) -> BoxFuture<'b, Result<HttpResponse, HttpError>>
+    fn call<'a, 'b>(
+        &'a self,
+        mut request: HttpRequest,
+    ) -> BoxFuture<'b, Result<HttpResponse, HttpError>>
     where
         'a: 'b,
         Self: 'b,
@@ -58,8 +64,12 @@ impl HttpService for Layered {
             }
             let (head, body) = answer.into_parts();
             let page = Limited::new(body, PAGE).collect().await;
-            let page = page.map_err(|error| HttpError::new(HttpErrorKind::Decode, PageError(error)))?;
-            Ok(HttpResponse::from_parts(head, with_paths_only(page.to_bytes()).into()))
+            let page =
+                page.map_err(|error| HttpError::new(HttpErrorKind::Decode, PageError(error)))?;
+            Ok(HttpResponse::from_parts(
+                head,
+                with_paths_only(page.to_bytes()).into(),
+            ))
         })
     }
 }
@@ -70,14 +80,22 @@ impl HttpService for Layered {
 struct PageError(Box<dyn std::error::Error + Send + Sync>);
 
 fn is_listing(query: &str) -> bool {
-    query.split('&').any(|word| matches!(word, "list-type=2" | "comp=list"))
+    query
+        .split('&')
+        .any(|word| matches!(word, "list-type=2" | "comp=list"))
 }
 
-/// A page of a listing without the objects whose keys `object_store` cannot express, such as `blobs//x`: it would refuse the
-/// whole page. landfall writes no such keys.
+/// A page of a listing without the objects whose keys `object_store` cannot express, such as
+/// `blobs//x`: it would refuse the whole page. landfall writes no such keys.
 fn with_paths_only(page: Bytes) -> Bytes {
-    let Ok(text) = std::str::from_utf8(&page) else { return page };
-    let (entry, key) = if text.contains("<Contents>") { ("Contents", "Key") } else { ("Blob", "Name") };
+    let Ok(text) = std::str::from_utf8(&page) else {
+        return page;
+    };
+    let (entry, key) = if text.contains("<Contents>") {
+        ("Contents", "Key")
+    } else {
+        ("Blob", "Name")
+    };
     let (begin, end) = (format!("<{entry}>"), format!("</{entry}>"));
     let is_path = |entry: &str| {
         let (_, after) = entry.split_once(&format!("<{key}>"))?;
@@ -110,8 +128,13 @@ mod tests {
     #[test]
     fn a_listing_loses_only_the_keys_that_are_no_paths() {
         let page = |entry: &str, key: &str, keys: &[&str]| {
-            let entries = keys.iter().map(|name| format!("<{entry}><{key}>{name}</{key}><S>1</S></{entry}>"));
-            format!("<List><P>a</P>{}<N>t</N></List>", entries.collect::<String>())
+            let entries = keys
+                .iter()
+                .map(|name| format!("<{entry}><{key}>{name}</{key}><S>1</S></{entry}>"));
+            format!(
+                "<List><P>a</P>{}<N>t</N></List>",
+                entries.collect::<String>()
+            )
         };
         for (entry, key) in [("Contents", "Key"), ("Blob", "Name")] {
             let all = [
@@ -127,11 +150,24 @@ mod tests {
             let read = with_paths_only(page(entry, key, &all).into());
             let left = ["a/index/1", "a/&amp;&lt;", "a/folder/"];
             assert_eq!(std::str::from_utf8(&read).unwrap(), page(entry, key, &left));
-            assert_eq!(with_paths_only(page(entry, key, &left).into()), page(entry, key, &left));
+            assert_eq!(
+                with_paths_only(page(entry, key, &left).into()),
+                page(entry, key, &left)
+            );
         }
-        for odd in ["", "<Contents>", "<Contents><Key>a//b</Key>", "<Contents></Contents>", "\u{fffd}"] {
+        for odd in [
+            "",
+            "<Contents>",
+            "<Contents><Key>a//b</Key>",
+            "<Contents></Contents>",
+            "\u{fffd}",
+        ] {
             assert_eq!(with_paths_only(odd.to_owned().into()), odd);
         }
-        assert!(is_listing("prefix=a&list-type=2") && is_listing("comp=list") && !is_listing("uploads="));
+        assert!(
+            is_listing("prefix=a&list-type=2")
+                && is_listing("comp=list")
+                && !is_listing("uploads=")
+        );
     }
 }

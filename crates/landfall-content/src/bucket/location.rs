@@ -15,10 +15,14 @@ pub enum Protocol {
 }
 
 /// The protocols, by the scheme of a URL.
-const SCHEMES: [(&str, Protocol); 3] =
-    [("s3://", Protocol::S3), ("gs://", Protocol::Google), ("az://", Protocol::Azure)];
+const SCHEMES: [(&str, Protocol); 3] = [
+    ("s3://", Protocol::S3),
+    ("gs://", Protocol::Google),
+    ("az://", Protocol::Azure),
+];
 
-/// A folder, or an object, of an object store: `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix`.
+/// A folder, or an object, of an object store: `s3://bucket/prefix`, `gs://bucket/prefix` or
+/// `az://container/prefix`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Location {
     /// Which protocol.
@@ -45,7 +49,13 @@ impl Location {
     /// The folder of an object, and its name.
     pub fn split(&self) -> (Location, &str) {
         let (folder, name) = self.key.rsplit_once('/').unwrap_or(("", &self.key));
-        (Location { key: folder.to_owned(), ..self.clone() }, name)
+        (
+            Location {
+                key: folder.to_owned(),
+                ..self.clone()
+            },
+            name,
+        )
     }
 }
 
@@ -54,25 +64,35 @@ impl FromStr for Location {
 
     fn from_str(text: &str) -> Result<Location, BadLocation> {
         let bad = || BadLocation(text.to_owned());
-        let found =
-            SCHEMES.iter().find_map(|(scheme, protocol)| Some((text.strip_prefix(scheme)?, *protocol)));
+        let found = SCHEMES
+            .iter()
+            .find_map(|(scheme, protocol)| Some((text.strip_prefix(scheme)?, *protocol)));
         let (rest, protocol) = found.ok_or_else(bad)?;
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
         let key = key.trim_end_matches('/');
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-        let is_part =
-            |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(char::is_control);
+        let is_part = |part: &str| {
+            !part.is_empty() && part != "." && part != ".." && !part.contains(char::is_control)
+        };
         let is_good = !bucket.is_empty()
             && bucket.chars().all(is_name)
             && (key.is_empty() || key.split('/').all(is_part));
-        is_good.then(|| Location { protocol, bucket: bucket.into(), key: key.into() }).ok_or_else(bad)
+        is_good
+            .then(|| Location {
+                protocol,
+                bucket: bucket.into(),
+                key: key.into(),
+            })
+            .ok_or_else(bad)
     }
 }
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme =
-            SCHEMES.iter().find(|(_, protocol)| *protocol == self.protocol).map_or("", |(scheme, _)| scheme);
+        let scheme = SCHEMES
+            .iter()
+            .find(|(_, protocol)| *protocol == self.protocol)
+            .map_or("", |(scheme, _)| scheme);
         let slash = if self.key.is_empty() { "" } else { "/" };
         write!(f, "{scheme}{}{slash}{}", self.bucket, self.key)
     }
@@ -91,13 +111,30 @@ mod tests {
             ("az://box/a b", Protocol::Azure, "box", "a b"),
         ] {
             let location: Location = text.parse().unwrap();
-            assert_eq!((location.protocol, &*location.bucket, &*location.key), (protocol, bucket, key));
+            assert_eq!(
+                (location.protocol, &*location.bucket, &*location.key),
+                (protocol, bucket, key)
+            );
             assert_eq!(location.to_string(), text);
             assert!(Location::is_meant(text));
         }
         assert_eq!("s3://b/one/".parse::<Location>().unwrap().key, "one");
-        for bad in ["s3://", "s3:///key", "s3://b//c", "s3://b/../c", "s3://user@b/c", "https://b/c", "b/c"] {
-            assert!(bad.parse::<Location>().unwrap_err().to_string().contains(bad), "{bad}");
+        for bad in [
+            "s3://",
+            "s3:///key",
+            "s3://b//c",
+            "s3://b/../c",
+            "s3://user@b/c",
+            "https://b/c",
+            "b/c",
+        ] {
+            assert!(
+                bad.parse::<Location>()
+                    .unwrap_err()
+                    .to_string()
+                    .contains(bad),
+                "{bad}"
+            );
         }
         assert!(!Location::is_meant("./s3:/b"));
     }

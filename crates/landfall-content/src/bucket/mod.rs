@@ -1,5 +1,6 @@
-//! A folder of an object store: objects by key, in S3 and what speaks its protocol, Google Cloud Storage and Azure Blob
-//! Storage. The crate `object_store` knows the protocols and signs; all its requests go through landfall's transport.
+//! A folder of an object store: objects by key, in S3 and what speaks its protocol, Google Cloud
+//! Storage and Azure Blob Storage. The crate `object_store` knows the protocols and signs; all its
+//! requests go through landfall's transport.
 
 #[allow(dead_code, reason = "bundles by ranges come next")]
 mod cloud;

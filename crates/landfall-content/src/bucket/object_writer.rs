@@ -1,4 +1,5 @@
-//! An object that is written in one pass, by an upload in parts. It is there when it was finished, and not before.
+//! An object that is written in one pass, by an upload in parts. It is there when it was finished,
+//! and not before.
 
 use super::folder::{Bucket, Object};
 use super::waiting::wait;
@@ -39,8 +40,8 @@ struct Upload {
     is_finished: AtomicBool,
 }
 
-/// Gives an upload up when it is dropped before the object is finished. Whoever may be interrupted while another thread
-/// writes holds it.
+/// Gives an upload up when it is dropped before the object is finished. Whoever may be interrupted
+/// while another thread writes holds it.
 pub struct UploadGuard(Arc<Upload>, AbortHandle);
 
 impl ObjectWriter {
@@ -48,20 +49,37 @@ impl ObjectWriter {
     ///
     /// # Errors
     /// When the store does not answer, or refuses.
-    pub fn begin(bucket: &Bucket, key: &str, expected: u64) -> Result<(ObjectWriter, UploadGuard), Error> {
+    pub fn begin(
+        bucket: &Bucket,
+        key: &str,
+        expected: u64,
+    ) -> Result<(ObjectWriter, UploadGuard), Error> {
         let (bucket, key) = (bucket.clone(), key.to_owned());
         let (parts, filled) = mpsc::channel(1);
         let (upload, sending) = wait(async move {
             let before = bucket.look(&key).await?;
             let id = bucket.begin_parts(&key).await?;
-            let upload = Arc::new(Upload { bucket, key, id, before, is_finished: AtomicBool::new(false) });
+            let upload = Arc::new(Upload {
+                bucket,
+                key,
+                id,
+                before,
+                is_finished: AtomicBool::new(false),
+            });
             let sending = tokio::spawn(send(upload.clone(), filled));
             Ok((upload, sending))
         })?;
         let guard = UploadGuard(upload.clone(), sending.abort_handle());
         let part_size = PART.max(expected.div_ceil(PARTS)) as usize;
         Ok((
-            ObjectWriter { upload, part: Vec::new(), part_size, size: 0, parts, sending: Some(sending) },
+            ObjectWriter {
+                upload,
+                part: Vec::new(),
+                part_size,
+                size: 0,
+                parts,
+                sending: Some(sending),
+            },
             guard,
         ))
     }
@@ -75,7 +93,12 @@ impl ObjectWriter {
             self.send_part()?;
         }
         let sent = self.sending.take();
-        let ObjectWriter { upload, parts, size, .. } = self;
+        let ObjectWriter {
+            upload,
+            parts,
+            size,
+            ..
+        } = self;
         drop(parts);
         wait(async move {
             let parts = ended(sent).await?;
@@ -124,24 +147,33 @@ impl Drop for UploadGuard {
         }
         sending.abort();
         let upload = upload.clone();
-        // what cannot be given up is the store's to remove, by its rule for uploads that nobody finishes
+        // what cannot be given up is the store's to remove, by its rule for uploads that nobody
+        // finishes
         let _ = wait(async move { upload.bucket.abort_parts(&upload.key, &upload.id).await });
     }
 }
 
 /// Sends the parts as they are filled. Returns their identifiers, in order.
 async fn send(upload: Arc<Upload>, filled: mpsc::Receiver<Bytes>) -> Result<Vec<String>, Error> {
-    let filled =
-        futures_util::stream::unfold(filled, async |mut filled| Some((filled.recv().await?, filled)));
+    let filled = futures_util::stream::unfold(filled, async |mut filled| {
+        Some((filled.recv().await?, filled))
+    });
     let sending = filled.enumerate().map(|(index, part)| {
         let upload = upload.clone();
-        async move { upload.bucket.put_part(&upload.key, &upload.id, index, part).await }
+        async move {
+            upload
+                .bucket
+                .put_part(&upload.key, &upload.id, index, part)
+                .await
+        }
     });
     sending.buffered(AT_ONCE).try_collect().await
 }
 
 /// What came of sending.
-async fn ended(sending: Option<JoinHandle<Result<Vec<String>, Error>>>) -> Result<Vec<String>, Error> {
+async fn ended(
+    sending: Option<JoinHandle<Result<Vec<String>, Error>>>,
+) -> Result<Vec<String>, Error> {
     match sending {
         Some(sending) => sending.await.unwrap_or_else(|_| Err(stopped())),
         None => Err(stopped()),
@@ -162,25 +194,38 @@ mod tests {
     #[test]
     fn an_object_is_there_when_it_is_finished_and_not_before() {
         let bucket = Bucket::in_memory();
-        let bytes: Vec<u8> = (0..PART as usize * 2 + 100).map(|n| ((n * 31) >> 7) as u8).collect();
+        let bytes: Vec<u8> = (0..PART as usize * 2 + 100)
+            .map(|n| ((n * 31) >> 7) as u8)
+            .collect();
         let (mut writer, guard) = ObjectWriter::begin(&bucket, "b", 0).unwrap();
         writer.write_all(&bytes).unwrap();
         assert!(OpenObject::open(&bucket, "b").unwrap_err().kind == ErrorKind::NotFound);
         writer.finish().unwrap();
         drop(guard);
         let object = OpenObject::open(&bucket, "b").unwrap();
-        assert_eq!((object.url(), object.size()), ("s3://memory/at/b", bytes.len() as u64));
+        assert_eq!(
+            (object.url(), object.size()),
+            ("s3://memory/at/b", bytes.len() as u64)
+        );
         let object: Arc<dyn RangeRead> = Arc::new(object);
         let mut part = Vec::new();
-        RangeReader::new(object.clone(), PART - 5..PART + 5).read_to_end(&mut part).unwrap();
+        RangeReader::new(object.clone(), PART - 5..PART + 5)
+            .read_to_end(&mut part)
+            .unwrap();
         assert_eq!(part, &bytes[PART as usize - 5..][..10]);
         // another object takes its place
         let (mut writer, guard) = ObjectWriter::begin(&bucket, "b", 0).unwrap();
         writer.write_all(b"other").unwrap();
         writer.finish().unwrap();
         drop(guard);
-        let error = RangeReader::new(object, 0..5).read(&mut [0; 5]).unwrap_err().to_string();
-        assert!(error.contains("it was written anew while it was read"), "{error}");
+        let error = RangeReader::new(object, 0..5)
+            .read(&mut [0; 5])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("it was written anew while it was read"),
+            "{error}"
+        );
     }
 
     #[test]

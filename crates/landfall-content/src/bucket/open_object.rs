@@ -25,10 +25,19 @@ impl OpenObject {
     pub fn open(bucket: &Bucket, key: &str) -> Result<OpenObject, Error> {
         let (url, looked) = (bucket.shown(key), (bucket.clone(), key.to_owned()));
         let found = wait(async move { looked.0.look(&looked.1).await })?;
-        let object = found.ok_or_else(|| Error::new(ErrorKind::NotFound, "it is not there").about(&url))?;
+        let object =
+            found.ok_or_else(|| Error::new(ErrorKind::NotFound, "it is not there").about(&url))?;
         // where there is no etag, when it was written tells it from others
-        let version = object.etag.clone().unwrap_or_else(|| format!("{:?}", object.modified));
-        Ok(OpenObject { bucket: bucket.clone(), object, url, version })
+        let version = object
+            .etag
+            .clone()
+            .unwrap_or_else(|| format!("{:?}", object.modified));
+        Ok(OpenObject {
+            bucket: bucket.clone(),
+            object,
+            url,
+            version,
+        })
     }
 }
 

@@ -11,10 +11,14 @@ impl Bucket {
     /// # Errors
     /// When the store does not answer, or refuses.
     pub async fn begin_parts(&self, key: &str) -> Result<String, Error> {
-        self.cloud().create_multipart(&self.path(key)).await.map_err(|error| self.failed(key, error))
+        self.cloud()
+            .create_multipart(&self.path(key))
+            .await
+            .map_err(|error| self.failed(key, error))
     }
 
-    /// Uploads the part at `index`, from 0 on; another of the same index replaces it. Returns its identifier.
+    /// Uploads the part at `index`, from 0 on; another of the same index replaces it. Returns its
+    /// identifier.
     ///
     /// # Errors
     /// As [`Bucket::begin_parts`]; [`ErrorKind::NotFound`] where there is no such upload.
@@ -25,12 +29,17 @@ impl Bucket {
         index: usize,
         bytes: Bytes,
     ) -> Result<String, Error> {
-        let put = self.cloud().put_part(&self.path(key), upload, index, PutPayload::from(bytes)).await;
-        put.map(|part| part.content_id).map_err(|error| self.failed(key, error))
+        let put = self
+            .cloud()
+            .put_part(&self.path(key), upload, index, PutPayload::from(bytes))
+            .await;
+        put.map(|part| part.content_id)
+            .map_err(|error| self.failed(key, error))
     }
 
-    /// Completes an upload of `size` bytes from all its parts, in order. An upload that another process completed, or of
-    /// which the store's answer was lost, is complete too: then another object than `before` stands there.
+    /// Completes an upload of `size` bytes from all its parts, in order. An upload that another
+    /// process completed, or of which the store's answer was lost, is complete too: then another
+    /// object than `before` stands there.
     ///
     /// # Errors
     /// As [`Bucket::put_part`].
@@ -42,9 +51,15 @@ impl Bucket {
         size: u64,
         before: Option<&Object>,
     ) -> Result<(), Error> {
-        let parts =
-            parts.into_iter().map(|content_id| object_store::multipart::PartId { content_id }).collect();
-        let Err(error) = self.cloud().complete_multipart(&self.path(key), upload, parts).await else {
+        let parts = parts
+            .into_iter()
+            .map(|content_id| object_store::multipart::PartId { content_id })
+            .collect();
+        let Err(error) = self
+            .cloud()
+            .complete_multipart(&self.path(key), upload, parts)
+            .await
+        else {
             return Ok(());
         };
         let error = self.failed(key, error);

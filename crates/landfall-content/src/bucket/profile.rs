@@ -1,4 +1,5 @@
-//! The files of AWS's command line: `~/.aws/credentials` and `~/.aws/config`, which `object_store` does not read.
+//! The files of AWS's command line: `~/.aws/credentials` and `~/.aws/config`, which `object_store`
+//! does not read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,12 +14,19 @@ pub(super) type Profile = BTreeMap<String, String>;
 pub(super) fn profile(environment: impl Fn(&str) -> Option<String>) -> Result<Profile, String> {
     let home = environment("HOME").map(PathBuf::from);
     let file = |variable: &str, name: &str| {
-        environment(variable).map(PathBuf::from).or_else(|| Some(home.as_ref()?.join(".aws").join(name)))
+        environment(variable)
+            .map(PathBuf::from)
+            .or_else(|| Some(home.as_ref()?.join(".aws").join(name)))
     };
     let named = environment("AWS_PROFILE");
     let wanted = named.as_deref().unwrap_or("default");
-    let read = |path: Option<PathBuf>, section: &str| path.and_then(|path| section_of(&path, section));
-    let config_section = if wanted == "default" { wanted.to_owned() } else { format!("profile {wanted}") };
+    let read =
+        |path: Option<PathBuf>, section: &str| path.and_then(|path| section_of(&path, section));
+    let config_section = if wanted == "default" {
+        wanted.to_owned()
+    } else {
+        format!("profile {wanted}")
+    };
     let config = read(file("AWS_CONFIG_FILE", "config"), &config_section);
     let credentials = read(file("AWS_SHARED_CREDENTIALS_FILE", "credentials"), wanted);
     if let (Some(named), None, None) = (&named, &config, &credentials) {
@@ -28,7 +36,12 @@ pub(super) fn profile(environment: impl Fn(&str) -> Option<String>) -> Result<Pr
     }
     let mut profile = config.unwrap_or_default();
     profile.extend(credentials.unwrap_or_default());
-    let by_program = ["credential_process", "sso_session", "sso_start_url", "role_arn"];
+    let by_program = [
+        "credential_process",
+        "sso_session",
+        "sso_start_url",
+        "role_arn",
+    ];
     if !profile.contains_key("aws_access_key_id")
         && let Some(key) = by_program.iter().find(|key| profile.contains_key(**key))
     {
@@ -45,13 +58,22 @@ fn section_of(path: &Path, wanted: &str) -> Option<Profile> {
     let text = std::fs::read_to_string(path).ok()?;
     let mut found: Option<Profile> = None;
     let mut is_in = false;
-    for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
-        if let Some(section) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+    for line in text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with(['#', ';']))
+    {
+        if let Some(section) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.split(']').next())
+        {
             is_in = section.trim() == wanted;
             if is_in {
                 found.get_or_insert_default();
             }
-        } else if let (true, Some((key, value)), Some(found)) = (is_in, line.split_once('='), &mut found) {
+        } else if let (true, Some((key, value)), Some(found)) =
+            (is_in, line.split_once('='), &mut found)
+        {
             found.insert(key.trim().to_owned(), value.trim().to_owned());
         }
     }
@@ -71,10 +93,14 @@ mod tests {
             "[default]\nregion = eu-west-1\n[profile two]\nsso_session=x\n[profile three]\nregion=r\n",
         )
         .unwrap();
-        std::fs::write(&credentials, "# note\n[default]\naws_access_key_id = A\naws_secret_access_key=S=\n")
-            .unwrap();
+        std::fs::write(
+            &credentials,
+            "# note\n[default]\naws_access_key_id = A\naws_secret_access_key=S=\n",
+        )
+        .unwrap();
         let with = |name: Option<&str>| {
-            let (config, credentials, name) = (config.clone(), credentials.clone(), name.map(str::to_owned));
+            let (config, credentials, name) =
+                (config.clone(), credentials.clone(), name.map(str::to_owned));
             profile(move |variable| match variable {
                 "AWS_CONFIG_FILE" => Some(config.display().to_string()),
                 "AWS_SHARED_CREDENTIALS_FILE" => Some(credentials.display().to_string()),
@@ -85,10 +111,18 @@ mod tests {
         let default = with(None).unwrap();
         let value = |key: &str| default[key].as_str();
         assert_eq!(
-            (value("region"), value("aws_access_key_id"), value("aws_secret_access_key")),
+            (
+                value("region"),
+                value("aws_access_key_id"),
+                value("aws_secret_access_key")
+            ),
             ("eu-west-1", "A", "S=")
         );
-        assert!(with(Some("two")).unwrap_err().contains("export-credentials --profile two"));
+        assert!(
+            with(Some("two"))
+                .unwrap_err()
+                .contains("export-credentials --profile two")
+        );
         assert_eq!(with(Some("three")).unwrap()["region"], "r");
         assert!(with(Some("four")).unwrap_err().contains("'four'"));
         assert!(profile(|_| None).unwrap().is_empty());

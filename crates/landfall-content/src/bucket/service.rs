@@ -1,5 +1,5 @@
-//! landfall's transport as the HTTP client of the crate `object_store`: proxies, trust, limits per host, another attempt
-//! where that helps, and the ledger of hosts are those of everything else.
+//! landfall's transport as the HTTP client of the crate `object_store`: proxies, trust, limits per
+//! host, another attempt where that helps, and the ledger of hosts are those of everything else.
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -8,8 +8,8 @@ use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use landfall_http::{Body as SentBody, ByteStream, Error, Purpose, Request, SlotClass, Transport};
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
-    HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService,
 };
 use std::fmt;
 use std::pin::Pin;
@@ -21,8 +21,8 @@ use url::Url;
 #[derive(Clone)]
 pub(super) struct Service(pub Transport);
 
-/// Marks a request whose answer is read as slowly as its reader likes, who may ask for something else meanwhile: it takes no
-/// slot of the host that short requests need.
+/// Marks a request whose answer is read as slowly as its reader likes, who may ask for something
+/// else meanwhile: it takes no slot of the host that short requests need.
 #[derive(Clone)]
 pub(super) struct Slow;
 
@@ -39,23 +39,35 @@ impl HttpConnector for Service {
 }
 
 impl HttpService for Service {
-    fn call<'a, 'b>(&'a self, request: HttpRequest) -> BoxFuture<'b, Result<HttpResponse, HttpError>>
+    fn call<'a, 'b>(
+        &'a self,
+        request: HttpRequest,
+    ) -> BoxFuture<'b, Result<HttpResponse, HttpError>>
     where
         'a: 'b,
         Self: 'b,
     {
         Box::pin(async move {
             let (mut head, body) = request.into_parts();
-            // the transport says how long the body is, and strict servers refuse a request that says it twice
+            // the transport says how long the body is, and strict servers refuse a request that
+            // says it twice
             head.headers.remove(http::header::CONTENT_LENGTH);
             let url = Url::parse(&head.uri.to_string())
                 .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
             self.0.note_own(&url);
             let bytes = body.collect().await?.to_bytes();
-            let body = if bytes.is_empty() { SentBody::Empty } else { SentBody::Bytes(bytes) };
+            let body = if bytes.is_empty() {
+                SentBody::Empty
+            } else {
+                SentBody::Bytes(bytes)
+            };
             // the signature is for this host alone
             let is_slow = head.extensions.get::<Slow>().is_some();
-            let class = if is_slow { SlotClass::Feed } else { SlotClass::Ordinary };
+            let class = if is_slow {
+                SlotClass::Feed
+            } else {
+                SlotClass::Ordinary
+            };
             let request = Request {
                 class,
                 headers: head.headers,
@@ -68,8 +80,11 @@ impl HttpService for Service {
             if let Some(headers) = answer.headers_mut() {
                 headers.clone_from(&response.headers);
             }
-            let body = HttpResponseBody::new(Received(Mutex::new(response.stream().fuse().boxed())));
-            answer.body(body).map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))
+            let body =
+                HttpResponseBody::new(Received(Mutex::new(response.stream().fuse().boxed())));
+            answer
+                .body(body)
+                .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))
         })
     }
 }
@@ -91,6 +106,9 @@ impl Body for Received {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
         let stream = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        stream.as_mut().poll_next(cx).map(|next| next.map(|piece| piece.map(Frame::data).map_err(failed)))
+        stream
+            .as_mut()
+            .poll_next(cx)
+            .map(|next| next.map(|piece| piece.map(Frame::data).map_err(failed)))
     }
 }

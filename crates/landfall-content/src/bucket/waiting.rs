@@ -1,5 +1,5 @@
-//! Requests for callers that block: they run on threads of their own, so that a caller may be any thread, of a runtime
-//! or not.
+//! Requests for callers that block: they run on threads of their own, so that a caller may be any
+//! thread, of a runtime or not.
 
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
@@ -11,11 +11,17 @@ use tokio::sync::mpsc;
 
 /// Where these requests run, for as long as the process does.
 static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
-    Builder::new_multi_thread().worker_threads(2).thread_name("object store").enable_all().build()
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("object store")
+        .enable_all()
+        .build()
 });
 
 fn runtime() -> Result<&'static Runtime, Error> {
-    RUNTIME.as_ref().map_err(|error| Error::new(ErrorKind::Local, format!("cannot start: {error}")))
+    RUNTIME
+        .as_ref()
+        .map_err(|error| Error::new(ErrorKind::Local, format!("cannot start: {error}")))
 }
 
 /// Waits for a request.
@@ -30,7 +36,12 @@ pub fn wait<T: Send + 'static>(
         // whoever waited may have gone
         let _ = done.send(work.await);
     });
-    result.recv().unwrap_or_else(|_| Err(Error::new(ErrorKind::Local, "a request ended without an answer")))
+    result.recv().unwrap_or_else(|_| {
+        Err(Error::new(
+            ErrorKind::Local,
+            "a request ended without an answer",
+        ))
+    })
 }
 
 /// Pieces that are received ahead of their reader.
@@ -66,12 +77,17 @@ impl Reader {
             });
             Ok(pieces)
         })?;
-        Ok(Reader { pieces: Some(pieces), piece: Bytes::new() })
+        Ok(Reader {
+            pieces: Some(pieces),
+            piece: Bytes::new(),
+        })
     }
 
     /// The next piece; `None` at the end.
     fn next(&mut self) -> Result<Option<Bytes>, Error> {
-        let Some(mut pieces) = self.pieces.take() else { return Ok(None) };
+        let Some(mut pieces) = self.pieces.take() else {
+            return Ok(None);
+        };
         let next = match pieces.try_recv() {
             Ok(piece) => Some(piece),
             // not `blocking_recv`: the caller may be a thread of a runtime

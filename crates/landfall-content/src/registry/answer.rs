@@ -11,7 +11,8 @@ use serde_json::Value;
 use url::Url;
 
 impl Session {
-    /// The answer if it is a good one and no HTML page; else an error with the registry's own words.
+    /// The answer if it is a good one and no HTML page; else an error with the registry's own
+    /// words.
     pub(super) async fn expect(
         &self,
         response: Response,
@@ -20,7 +21,11 @@ impl Session {
         good: impl FnOnce(StatusCode) -> bool,
     ) -> Result<Response, Error> {
         let response = self.answered(response, scope, &what, good).await?;
-        if response.is_page() { Err(response.page(&what()).await) } else { Ok(response) }
+        if response.is_page() {
+            Err(response.page(&what()).await)
+        } else {
+            Ok(response)
+        }
     }
 
     /// The answer if it is a good one; else an error with the registry's own words.
@@ -50,7 +55,11 @@ impl Session {
             _ => String::new(),
         };
         let words = format!("{host} answered {status}{said}{advice}");
-        Err(self.refusal(status, scope, words, api_errors(&body)).await.at(&url).about(what()))
+        Err(self
+            .refusal(status, scope, words, api_errors(&body))
+            .await
+            .at(&url)
+            .about(what()))
     }
 
     /// The error for a refusal with this status and these error objects.
@@ -83,14 +92,23 @@ pub(super) fn api_errors(body: &[u8]) -> Vec<ApiError> {
         errors: Vec<Value>,
     }
     let document: Option<Document> = serde_json::from_slice(body).ok();
-    let text =
-        |error: &Value, key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |error: &Value, key: &str| {
+        error
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let error = |error: &Value| ApiError {
         code: text(error, "code"),
         message: text(error, "message"),
         detail: error.get("detail").cloned().unwrap_or_default(),
     };
-    document.iter().flat_map(|document| &document.errors).map(error).collect()
+    document
+        .iter()
+        .flat_map(|document| &document.errors)
+        .map(error)
+        .collect()
 }
 
 /// What helps where http was spoken to a server of https.
@@ -113,16 +131,23 @@ fn wants_tls(body: &[u8]) -> bool {
     .any(|words| text.contains(words))
 }
 
-/// What an unexpected body says: the errors of the distribution API, an HTML page's title, or nothing.
+/// What an unexpected body says: the errors of the distribution API, an HTML page's title, or
+/// nothing.
 pub(super) fn describe(body: &[u8], content_type: Option<&str>) -> String {
     let errors = api_errors(body);
-    let words = errors.iter().map(|error| format!("{} {}", error.code, error.message).trim().to_owned());
+    let words = errors.iter().map(|error| {
+        format!("{} {}", error.code, error.message)
+            .trim()
+            .to_owned()
+    });
     let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
     if !words.is_empty() {
         return format!(": {}", words.join("; "));
     }
     if content_type.is_some_and(|kind| kind.starts_with("text/html")) || looks_like_page(body) {
-        let titled = title(body).map(|title| format!(", titled '{title}'")).unwrap_or_default();
+        let titled = title(body)
+            .map(|title| format!(", titled '{title}'"))
+            .unwrap_or_default();
         return format!(" (an HTML page{titled}: from a proxy?)");
     }
     String::new()
@@ -141,7 +166,8 @@ mod tests {
 
     #[test]
     fn answers_are_described_in_their_own_words() {
-        let body = br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown","detail":{}}]}"#;
+        let body =
+            br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown","detail":{}}]}"#;
         assert_eq!(describe(body, None), ": MANIFEST_UNKNOWN manifest unknown");
         let page = b"<!DOCTYPE html><html><head><TITLE> Blocked </TITLE>";
         assert!(describe(page, Some("text/html")).contains("titled 'Blocked'"));

@@ -1,5 +1,5 @@
-//! The sign-in to one registry: answers its challenges by Basic or Bearer, with the account for each scope. What is refused
-//! to an account stands in its [`Standing`].
+//! The sign-in to one registry: answers its challenges by Basic or Bearer, with the account for
+//! each scope. What is refused to an account stands in its [`Standing`].
 
 use super::challenge::Challenge;
 use super::credential::{Credential, CredentialLookup, Secret};
@@ -70,7 +70,9 @@ impl Auth {
     }
 
     fn scheme(&self) -> Scheme {
-        self.scheme.lock().map_or(Scheme::None, |scheme| scheme.clone())
+        self.scheme
+            .lock()
+            .map_or(Scheme::None, |scheme| scheme.clone())
     }
 
     /// Whether the registry has sent no challenge so far.
@@ -85,7 +87,10 @@ impl Auth {
     }
 
     fn standing(&self, account: Option<&Credential>) -> Arc<Standing> {
-        let mut standings = self.standings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut standings = self
+            .standings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         standings.entry(account.cloned()).or_default().clone()
     }
 
@@ -96,10 +101,14 @@ impl Auth {
             // why there is none is told where one is needed
             Scheme::Basic | Scheme::Bearer { .. } => self.account(scope).await.unwrap_or_default(),
         };
-        Signer { standing: self.standing(account.as_ref()), account }
+        Signer {
+            standing: self.standing(account.as_ref()),
+            account,
+        }
     }
 
-    /// Who signs the next request of this scope, once it may be sent: with others, or alone in its turn.
+    /// Who signs the next request of this scope, once it may be sent: with others, or alone in its
+    /// turn.
     pub(super) async fn enter(&self, scope: &Scope) -> (Signer, Option<Turn>) {
         loop {
             let signer = self.signer(scope).await;
@@ -116,7 +125,8 @@ impl Auth {
         self.signer(scope).await.account == signer.account
     }
 
-    /// The `Authorization` header for a request; `None` where the registry has asked for none so far.
+    /// The `Authorization` header for a request; `None` where the registry has asked for none so
+    /// far.
     ///
     /// # Errors
     /// Where the account is refused, or no token is given.
@@ -129,20 +139,24 @@ impl Auth {
         match self.scheme() {
             Scheme::None => Ok(None),
             Scheme::Basic => {
-                let header = signer.account.as_ref().and_then(|account| account.secret.basic_header());
+                let header = signer
+                    .account
+                    .as_ref()
+                    .and_then(|account| account.secret.basic_header());
                 Ok(header.map(Authorization::new))
             }
-            Scheme::Bearer { realm, service } => {
-                Ok(Some(self.token(scope, &realm, service.as_deref(), signer).await?))
-            }
+            Scheme::Bearer { realm, service } => Ok(Some(
+                self.token(scope, &realm, service.as_deref(), signer)
+                    .await?,
+            )),
         }
     }
 
     /// Learns from a challenge. `sent` is the header that the registry refused.
     ///
     /// # Errors
-    /// When landfall cannot answer the challenge, or the registry refused an account that it never took: that is final
-    /// for all requests with it.
+    /// When landfall cannot answer the challenge, or the registry refused an account that it never
+    /// took: that is final for all requests with it.
     pub(super) async fn challenged(
         &self,
         headers: &HeaderMap,
@@ -174,16 +188,24 @@ impl Auth {
                 Ok(())
             }
             Err(offered) => {
-                let words =
-                    format!("it wants a sign-in that landfall cannot do ({offered}; known: Basic, Bearer)");
-                Err(Error::new(ErrorKind::Denied, words).at(url).about(&*self.host))
+                let words = format!(
+                    "it wants a sign-in that landfall cannot do ({offered}; known: Basic, Bearer)"
+                );
+                Err(Error::new(ErrorKind::Denied, words)
+                    .at(url)
+                    .about(&*self.host))
             }
         }
     }
 
-    /// The error for a request that was refused again although it was signed with `sent`: it is the account's where the
-    /// registry takes it for nothing any more, else that of the scope.
-    pub(super) async fn refused_again(&self, scope: &Scope, signer: &Signer, sent: Option<&str>) -> Error {
+    /// The error for a request that was refused again although it was signed with `sent`: it is the
+    /// account's where the registry takes it for nothing any more, else that of the scope.
+    pub(super) async fn refused_again(
+        &self,
+        scope: &Scope,
+        signer: &Signer,
+        sent: Option<&str>,
+    ) -> Error {
         if let Some(account) = &signer.account
             && let Some(sent) = sent.filter(|sent| sent.starts_with("Basic "))
             && self.refuses_everywhere(sent).await
@@ -195,15 +217,21 @@ impl Auth {
 
     /// Whether the registry refuses `header` at its base, where every account that is good may ask.
     async fn refuses_everywhere(&self, header: &str) -> bool {
-        let Ok(url) = self.base.join("/v2/") else { return false };
-        let request = Request::new(Method::GET, url, Purpose::Registry).header(AUTHORIZATION, header);
-        let Ok(response) = self.transport.send(&request).await else { return false };
+        let Ok(url) = self.base.join("/v2/") else {
+            return false;
+        };
+        let request =
+            Request::new(Method::GET, url, Purpose::Registry).header(AUTHORIZATION, header);
+        let Ok(response) = self.transport.send(&request).await else {
+            return false;
+        };
         let refused = response.status == StatusCode::UNAUTHORIZED;
         response.discard().await;
         refused
     }
 
-    /// The error for a request that the registry refuses although it was signed, or that could not be signed.
+    /// The error for a request that the registry refuses although it was signed, or that could not
+    /// be signed.
     pub(super) async fn denied(&self, scope: &Scope, status: StatusCode) -> Error {
         let who = match self.account(scope).await {
             Ok(Some(account)) => format!("{account} may not do this"),
@@ -216,12 +244,16 @@ impl Auth {
             (false, false) => "read",
         };
         let words = format!("may not {what} {}: {who}", scope.repository);
-        Error::new(ErrorKind::Denied, words).answered(status).about(&*self.host)
+        Error::new(ErrorKind::Denied, words)
+            .answered(status)
+            .about(&*self.host)
     }
 
     /// A Basic `Authorization` with the account for `scope`, for an API that takes no tokens.
     pub(super) async fn basic(&self, scope: &Scope) -> Result<Option<String>, Error> {
-        let Ok(Some(account)) = self.account(scope).await else { return Ok(None) };
+        let Ok(Some(account)) = self.account(scope).await else {
+            return Ok(None);
+        };
         self.standing(Some(&account)).check(scope)?;
         Ok(account.secret.basic_header())
     }
@@ -239,7 +271,10 @@ impl Auth {
 
     /// The error for a sign-in without an account.
     pub(super) async fn no_account(&self, scope: &Scope) -> Error {
-        let words = format!("it wants a sign-in for {}, and there is no account for it", scope.repository);
+        let words = format!(
+            "it wants a sign-in for {}, and there is no account for it",
+            scope.repository
+        );
         let advice = match (self.account(scope).await, self.trusted) {
             (Err(fault), _) => {
                 return Error::new(ErrorKind::Denied, format!("{words}: {fault}"))
@@ -255,7 +290,8 @@ impl Auth {
         Error::new(ErrorKind::Denied, words + advice).about(&*self.host)
     }
 
-    /// The error for a refused account. It is final for all workers, so that no account gets locked.
+    /// The error for a refused account. It is final for all workers, so that no account gets
+    /// locked.
     pub(super) fn refuse(&self, account: &Credential, standing: &Standing) -> Error {
         let hint = match &account.secret {
             Secret::Basic(user, _) if user == "robot" => {
@@ -263,7 +299,8 @@ impl Auth {
             }
             _ => "",
         };
-        let error = Error::new(ErrorKind::Denied, format!("{account} was refused{hint}")).about(&*self.host);
+        let error = Error::new(ErrorKind::Denied, format!("{account} was refused{hint}"))
+            .about(&*self.host);
         standing.refuse(error.clone());
         error
     }

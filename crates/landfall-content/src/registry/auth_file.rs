@@ -1,5 +1,5 @@
-//! One auth file of docker or podman (containers/image, `docs/containers-auth.json.5.md`), and the credential helpers that
-//! it names.
+//! One auth file of docker or podman (containers/image, `docs/containers-auth.json.5.md`), and the
+//! credential helpers that it names.
 
 use super::credential::{Credential, CredentialError, CredentialLookup, Secret};
 use base64::Engine as _;
@@ -49,7 +49,9 @@ impl fmt::Debug for AuthEntry {
 }
 
 /// The value, or the default for `null`.
-fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
@@ -58,9 +60,11 @@ impl AuthFile {
     pub(super) fn read_named(path: &Path, setting: &str) -> Result<AuthFile, CredentialError> {
         match std::fs::read_to_string(path) {
             Ok(text) => AuthFile::parse(&path.display().to_string(), &text),
-            Err(source) => {
-                Err(CredentialError::ReadNamed { setting: setting.into(), path: path.into(), source })
-            }
+            Err(source) => Err(CredentialError::ReadNamed {
+                setting: setting.into(),
+                path: path.into(),
+                source,
+            }),
         }
     }
 
@@ -68,16 +72,29 @@ impl AuthFile {
     pub(super) fn parse(name: &str, text: &str) -> Result<AuthFile, CredentialError> {
         let mut config: AuthConfig = match text.trim() {
             "" => AuthConfig::default(),
-            text => serde_json::from_str(text)
-                .map_err(|source| CredentialError::NoAuthFile { name: name.into(), source })?,
+            text => serde_json::from_str(text).map_err(|source| CredentialError::NoAuthFile {
+                name: name.into(),
+                source,
+            })?,
         };
-        config.auths = config.auths.into_iter().map(|(key, entry)| (normal_key(&key), entry)).collect();
-        Ok(AuthFile { name: name.into(), config, asked: tokio::sync::Mutex::default() })
+        config.auths = config
+            .auths
+            .into_iter()
+            .map(|(key, entry)| (normal_key(&key), entry))
+            .collect();
+        Ok(AuthFile {
+            name: name.into(),
+            config,
+            asked: tokio::sync::Mutex::default(),
+        })
     }
 
     /// The hosts that it has an entry for, as keys.
     pub(super) fn keys(&self) -> impl Iterator<Item = &String> {
-        self.config.auths.keys().chain(self.config.cred_helpers.keys())
+        self.config
+            .auths
+            .keys()
+            .chain(self.config.cred_helpers.keys())
     }
 
     /// The account for `host` by the longest key that `covers` takes.
@@ -88,17 +105,34 @@ impl AuthFile {
         if let Some(helper) = of_host.and_then(named) {
             return self.ask(&helper, host).await;
         }
-        let store = if of_host.is_some() { None } else { named(&self.config.creds_store) };
-        let best = self.config.auths.iter().filter(|(key, _)| covers(key)).max_by_key(|(key, _)| key.len());
+        let store = if of_host.is_some() {
+            None
+        } else {
+            named(&self.config.creds_store)
+        };
+        let best = self
+            .config
+            .auths
+            .iter()
+            .filter(|(key, _)| covers(key))
+            .max_by_key(|(key, _)| key.len());
         let inline = match best {
-            Some((key, entry)) => entry.as_ref().map_or(Ok(None), AuthEntry::secret).map_err(|fault| {
-                let (name, key) = (self.name.clone(), key.clone());
-                CredentialError::Entry { name, key, fault }
-            })?,
+            Some((key, entry)) => {
+                entry
+                    .as_ref()
+                    .map_or(Ok(None), AuthEntry::secret)
+                    .map_err(|fault| {
+                        let (name, key) = (self.name.clone(), key.clone());
+                        CredentialError::Entry { name, key, fault }
+                    })?
+            }
             None => None,
         };
         match (inline, store) {
-            (Some(secret), _) => Ok(Some(Credential { secret, source: self.name.clone() })),
+            (Some(secret), _) => Ok(Some(Credential {
+                secret,
+                source: self.name.clone(),
+            })),
             (None, Some(helper)) => self.ask(&helper, host).await,
             (None, None) => Ok(None),
         }
@@ -115,15 +149,33 @@ impl AuthFile {
     }
 
     /// Runs `docker-credential-<helper> get` (docker/docker-credential-helpers, "Development").
-    async fn run_helper(&self, helper: &str, host: &str) -> Result<Option<Credential>, CredentialError> {
-        if !helper.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
-            return Err(CredentialError::NoHelper { name: self.name.clone(), helper: helper.into() });
+    async fn run_helper(
+        &self,
+        helper: &str,
+        host: &str,
+    ) -> Result<Option<Credential>, CredentialError> {
+        if !helper
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        {
+            return Err(CredentialError::NoHelper {
+                name: self.name.clone(),
+                helper: helper.into(),
+            });
         }
         let program = format!("docker-credential-{helper}");
-        let key = if host == "docker.io" { "https://index.docker.io/v1/" } else { host };
+        let key = if host == "docker.io" {
+            "https://index.docker.io/v1/"
+        } else {
+            host
+        };
         let failed = |source| {
             let (program, name) = (program.clone(), self.name.clone());
-            CredentialError::RunHelper { program, name, source }
+            CredentialError::RunHelper {
+                program,
+                name,
+                source,
+            }
         };
         let mut child = tokio::process::Command::new(&program)
             .arg("get")
@@ -144,7 +196,11 @@ impl AuthFile {
                 Ok(None)
             } else {
                 let (key, words) = (key.into(), text.trim().into());
-                Err(CredentialError::HelperFailed { program, key, words })
+                Err(CredentialError::HelperFailed {
+                    program,
+                    key,
+                    words,
+                })
             };
         }
         #[derive(Deserialize)]
@@ -153,36 +209,56 @@ impl AuthFile {
             username: String,
             secret: String,
         }
-        let answer: Answer = serde_json::from_str(&text)
-            .map_err(|_| CredentialError::HelperAnswer { program: program.clone() })?;
+        let answer: Answer =
+            serde_json::from_str(&text).map_err(|_| CredentialError::HelperAnswer {
+                program: program.clone(),
+            })?;
         let secret = match answer.username.as_str() {
             "<token>" => Secret::Identity(answer.secret),
             _ => Secret::Basic(answer.username, answer.secret),
         };
-        Ok(Some(Credential { secret, source: program }))
+        Ok(Some(Credential {
+            secret,
+            source: program,
+        }))
     }
 }
 
 impl AuthEntry {
     fn secret(&self) -> Result<Option<Secret>, &'static str> {
-        if let Some(token) = self.identitytoken.as_ref().filter(|token| !token.is_empty()) {
+        if let Some(token) = self
+            .identitytoken
+            .as_ref()
+            .filter(|token| !token.is_empty())
+        {
             return Ok(Some(Secret::Identity(token.clone())));
         }
         if let (Some(user), Some(password)) = (&self.username, &self.password) {
             return Ok(Some(Secret::Basic(user.clone(), password.clone())));
         }
-        let Some(auth) = self.auth.as_ref().filter(|auth| !auth.is_empty()) else { return Ok(None) };
+        let Some(auth) = self.auth.as_ref().filter(|auth| !auth.is_empty()) else {
+            return Ok(None);
+        };
         let decoded = STANDARD.decode(auth.trim()).map_err(|_| "not base64")?;
         let decoded = String::from_utf8(decoded).map_err(|_| "not text")?;
         let (user, password) = decoded.split_once(':').ok_or("not user:password")?;
-        Ok(Some(Secret::Basic(user.into(), password.trim_end_matches('\0').into())))
+        Ok(Some(Secret::Basic(
+            user.into(),
+            password.trim_end_matches('\0').into(),
+        )))
     }
 }
 
 /// `https://index.docker.io/v1/` -> `docker.io`; `https://host:1/v2/` -> `host:1`; `host/ns` stays.
 pub(super) fn normal_key(key: &str) -> String {
-    let bare = key.split_once("://").map_or(key, |(_, rest)| rest).trim_end_matches('/');
-    let bare = bare.strip_suffix("/v1").or_else(|| bare.strip_suffix("/v2")).unwrap_or(bare);
+    let bare = key
+        .split_once("://")
+        .map_or(key, |(_, rest)| rest)
+        .trim_end_matches('/');
+    let bare = bare
+        .strip_suffix("/v1")
+        .or_else(|| bare.strip_suffix("/v2"))
+        .unwrap_or(bare);
     match bare.split_once('/') {
         Some((host, path)) => format!("{}/{path}", hub_key(host)),
         None => hub_key(bare),

@@ -8,8 +8,8 @@ use reqwest::{Method, StatusCode};
 use url::Url;
 
 impl Session {
-    /// A blob from `offset` on, and the offset at which the answer really starts: 0 where the registry
-    /// ignores ranges. The bytes are not checked here.
+    /// A blob from `offset` on, and the offset at which the answer really starts: 0 where the
+    /// registry ignores ranges. The bytes are not checked here.
     ///
     /// # Errors
     /// `NotFound`, and other refusals with the registry's own words.
@@ -23,7 +23,9 @@ impl Session {
         let scope = self.scope(repository, false);
         let send = |range: Option<String>| {
             let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
-            let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
+            let request = range
+                .iter()
+                .fold(request, |request, range| request.header(RANGE, range));
             self.send(request, &scope)
         };
         let (start, response) = from_offset(&self.transport, &url, offset, blob.size, send).await?;
@@ -37,7 +39,8 @@ impl Session {
         self.url(repository, &format!("blobs/{digest}"))
     }
 
-    /// Remembers that ranges of this registry's blobs gave wrong bytes: landfall asks for none again.
+    /// Remembers that ranges of this registry's blobs gave wrong bytes: landfall asks for none
+    /// again.
     pub fn distrust_ranges(&self) {
         self.transport.distrust_ranges(&self.base);
     }
@@ -49,7 +52,9 @@ impl Session {
     pub async fn has_blob(&self, repository: &str, digest: &Digest) -> Result<bool, Error> {
         let url = self.blob_url(repository, digest)?;
         let scope = self.scope(repository, true);
-        let response = self.send(Request::new(Method::HEAD, url, Purpose::Registry), &scope).await?;
+        let response = self
+            .send(Request::new(Method::HEAD, url, Purpose::Registry), &scope)
+            .await?;
         // 403 and other refusals mean "unknown": the upload will tell
         Ok(response.status == StatusCode::OK && !response.is_page())
     }
@@ -62,33 +67,44 @@ impl Session {
         let what = || format!("blob {} of {}/{repository}", blob.digest, self.host());
         let url = self.blob_url(repository, &blob.digest)?;
         let scope = self.scope(repository, false);
-        let response = self.send(Request::new(Method::HEAD, url, Purpose::Registry), &scope).await?;
+        let response = self
+            .send(Request::new(Method::HEAD, url, Purpose::Registry), &scope)
+            .await?;
         let good = |status| matches!(status, StatusCode::OK | StatusCode::NOT_FOUND);
         let response = self.answered(response, &scope, what, good).await?;
-        let length = response.header(CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
+        let length = response
+            .header(CONTENT_LENGTH.as_str())
+            .and_then(|length| length.parse().ok());
         let in_its_size = length.is_none_or(|length: u64| length == blob.size);
         Ok(response.status == StatusCode::OK && !response.is_page() && in_its_size)
     }
 
-    /// Size in bytes of a blob of the repository. `None` where the registry lacks it, names no size, or does not let
-    /// this account read there.
+    /// Size in bytes of a blob of the repository. `None` where the registry lacks it, names no
+    /// size, or does not let this account read there.
     ///
     /// # Errors
     /// When it cannot be asked.
     pub async fn blob_size(&self, repository: &str, digest: &Digest) -> Result<Option<u64>, Error> {
         let url = self.blob_url(repository, digest)?;
         let scope = self.scope(repository, false);
-        let response = match self.send(Request::new(Method::HEAD, url, Purpose::Registry), &scope).await {
+        let response = match self
+            .send(Request::new(Method::HEAD, url, Purpose::Registry), &scope)
+            .await
+        {
             Err(error) if error.kind == ErrorKind::Denied => return Ok(None),
             response => response?,
         };
         match response.status {
-            StatusCode::OK if !response.is_page() => {
-                Ok(response.header(CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok()))
-            }
+            StatusCode::OK if !response.is_page() => Ok(response
+                .header(CONTENT_LENGTH.as_str())
+                .and_then(|length| length.parse().ok())),
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                let error = self.refusal(status, &scope, status.to_string(), Vec::new()).await;
-                Err(error.at(&response.url).about(format!("blob {digest} of {}/{repository}", self.host())))
+                let error = self
+                    .refusal(status, &scope, status.to_string(), Vec::new())
+                    .await;
+                Err(error
+                    .at(&response.url)
+                    .about(format!("blob {digest} of {}/{repository}", self.host())))
             }
             _ => Ok(None),
         }

@@ -1,5 +1,5 @@
-//! Reads certificates by folder, as docker, podman and skopeo do: `certs.d/<host[:port]>/` with `*.crt`
-//! (certificate authorities) and `*.cert` beside `*.key` (a client certificate)
+//! Reads certificates by folder, as docker, podman and skopeo do: `certs.d/<host[:port]>/` with
+//! `*.crt` (certificate authorities) and `*.cert` beside `*.key` (a client certificate)
 //! (containers/image, `docs/containers-certs.d.5.md`).
 
 use landfall_http::TlsProfile;
@@ -8,31 +8,47 @@ use std::path::{Path, PathBuf};
 
 /// The folders to read; the user's own first.
 pub fn certs_d_folders(get: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
-    let config = get("XDG_CONFIG_HOME").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    let config = get("XDG_CONFIG_HOME")
+        .filter(|dir| !dir.is_empty())
+        .map(PathBuf::from);
     let config = config.or_else(|| Some(PathBuf::from(get("HOME")?).join(".config")));
     let own = config.map(|config| config.join("containers/certs.d"));
-    own.into_iter().chain(["/etc/containers/certs.d".into(), "/etc/docker/certs.d".into()]).collect()
+    own.into_iter()
+        .chain([
+            "/etc/containers/certs.d".into(),
+            "/etc/docker/certs.d".into(),
+        ])
+        .collect()
 }
 
-/// The TLS settings of the folders, by host. Authorities add up; of several client certificates the first counts. A
-/// folder that is missing or may not be read counts as empty; a file that cannot be used is an error when landfall
-/// contacts its host, not before.
+/// The TLS settings of the folders, by host. Authorities add up; of several client certificates the
+/// first counts. A folder that is missing or may not be read counts as empty; a file that cannot be
+/// used is an error when landfall contacts its host, not before.
 pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
     let mut hosts: BTreeMap<String, TlsProfile> = BTreeMap::new();
     for folder in folders.iter().flat_map(|folder| sorted(folder)) {
-        let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { continue };
+        let Some(name) = folder.file_name().and_then(|name| name.to_str()) else {
+            continue;
+        };
         let files = sorted(&folder);
         let with_end = |end: &'static str| {
-            files.iter().filter(move |path| path.extension().is_some_and(|found| found == end))
+            files
+                .iter()
+                .filter(move |path| path.extension().is_some_and(|found| found == end))
         };
         let host = match name {
             "docker.io" => "registry-1.docker.io".to_owned(),
             name => name.to_ascii_lowercase(),
         };
-        let client = with_end("cert").next().map(|path| (path.clone(), path.with_extension("key")));
+        let client = with_end("cert")
+            .next()
+            .map(|path| (path.clone(), path.with_extension("key")));
         // a key alone is as much a mistake as a certificate alone
-        let client =
-            client.or_else(|| with_end("key").next().map(|key| (key.with_extension("cert"), key.clone())));
+        let client = client.or_else(|| {
+            with_end("key")
+                .next()
+                .map(|key| (key.with_extension("cert"), key.clone()))
+        });
         let ca: Vec<PathBuf> = with_end("crt").cloned().collect();
         if ca.is_empty() && client.is_none() {
             continue;
@@ -65,7 +81,10 @@ mod tests {
             path
         };
         let own = write("own/Reg.test:5000/b.crt");
-        let client = (write("own/Reg.test:5000/c.cert"), write("own/Reg.test:5000/c.key"));
+        let client = (
+            write("own/Reg.test:5000/c.cert"),
+            write("own/Reg.test:5000/c.key"),
+        );
         let system = write("system/reg.test:5000/ca.crt");
         write("system/reg.test:5000/other.cert");
         write("system/docker.io/ca.crt");
@@ -74,8 +93,14 @@ mod tests {
         let hosts = certs_d(&["own", "nowhere", "system"].map(|name| dir.path().join(name)));
         let reg = &hosts["reg.test:5000"];
         assert_eq!((&reg.ca, &reg.client), (&vec![own, system], &Some(client)));
-        assert_eq!(hosts["half.test"].client, Some((key.with_extension("cert"), key)));
-        assert_eq!(hosts.keys().collect::<Vec<_>>(), ["half.test", "reg.test:5000", "registry-1.docker.io"]);
+        assert_eq!(
+            hosts["half.test"].client,
+            Some((key.with_extension("cert"), key))
+        );
+        assert_eq!(
+            hosts.keys().collect::<Vec<_>>(),
+            ["half.test", "reg.test:5000", "registry-1.docker.io"]
+        );
     }
 
     #[test]
@@ -83,7 +108,10 @@ mod tests {
         let home = certs_d_folders(|name| (name == "HOME").then(|| "/h".to_owned()));
         assert_eq!(home[0], Path::new("/h/.config/containers/certs.d"));
         let xdg = certs_d_folders(|name| (name == "XDG_CONFIG_HOME").then(|| "/x".to_owned()));
-        assert_eq!((xdg[0].as_path(), xdg.len()), (Path::new("/x/containers/certs.d"), 3));
+        assert_eq!(
+            (xdg[0].as_path(), xdg.len()),
+            (Path::new("/x/containers/certs.d"), 3)
+        );
         assert_eq!(certs_d_folders(|_| None).len(), 2);
     }
 }

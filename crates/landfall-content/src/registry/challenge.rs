@@ -52,7 +52,11 @@ impl Challenge {
                 }
             }
         }
-        if basic { Ok(Challenge::Basic) } else { Err(UnknownSchemes(offered)) }
+        if basic {
+            Ok(Challenge::Basic)
+        } else {
+            Err(UnknownSchemes(offered))
+        }
     }
 }
 
@@ -64,14 +68,23 @@ fn split(value: &str) -> Vec<(String, Parameters)> {
     for piece in pieces(value) {
         let piece = piece.trim();
         let (head, tail) = piece.split_once([' ', '\t']).unwrap_or((piece, ""));
-        let (scheme, parameter) = if head.contains('=') { (None, piece) } else { (Some(head), tail.trim()) };
+        let (scheme, parameter) = if head.contains('=') {
+            (None, piece)
+        } else {
+            (Some(head), tail.trim())
+        };
         if let Some(scheme) = scheme.filter(|scheme| !scheme.is_empty()) {
             challenges.push((scheme.to_owned(), Vec::new()));
         }
-        if let (Some((key, value)), Some(last)) = (parameter.split_once('='), challenges.last_mut()) {
+        if let (Some((key, value)), Some(last)) = (parameter.split_once('='), challenges.last_mut())
+        {
             let value = value.trim();
-            let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
-            last.1.push((key.trim().to_owned(), bare.replace("\\\"", "\"")));
+            let bare = value
+                .strip_prefix('"')
+                .and_then(|value| value.strip_suffix('"'))
+                .unwrap_or(value);
+            last.1
+                .push((key.trim().to_owned(), bare.replace("\\\"", "\"")));
         }
     }
     challenges
@@ -114,8 +127,7 @@ mod tests {
             service: Some("r".into()),
             scope: Some("repository:a:pull,push".into()),
         };
-        let value =
-            r#"Negotiate, bEARER realm="https://auth.test/token",service="r",scope="repository:a:pull,push""#;
+        let value = r#"Negotiate, bEARER realm="https://auth.test/token",service="r",scope="repository:a:pull,push""#;
         assert_eq!(of(&[value]), Ok(expected.clone()));
         assert_eq!(of(&["Negotiate", &value[11..]]), Ok(expected));
     }

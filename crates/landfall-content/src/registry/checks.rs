@@ -1,5 +1,5 @@
-//! What a registry lets this account do, tried without leaving anything: a sign-in, an upload's body of some size, an
-//! index with missing children.
+//! What a registry lets this account do, tried without leaving anything: a sign-in, an upload's
+//! body of some size, an index with missing children.
 
 use super::refusal::refuses_children;
 use super::session::Session;
@@ -29,26 +29,38 @@ impl Session {
     pub async fn sign_in(&self, repository: &str) -> Result<(), Error> {
         let scope = self.scope(repository, false);
         let what = || format!("the sign-in to {}", self.host());
-        let url =
-            self.base.join("/v2/").map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
-        let request = Request { retried: false, ..Request::new(Method::GET, url, Purpose::Registry) };
+        let url = self
+            .base
+            .join("/v2/")
+            .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
+        let request = Request {
+            retried: false,
+            ..Request::new(Method::GET, url, Purpose::Registry)
+        };
         let response = self.send(request, &scope).await?;
-        self.expect(response, &scope, what, |status| status.is_success()).await?.discard().await;
+        self.expect(response, &scope, what, |status| status.is_success())
+            .await?
+            .discard()
+            .await;
         Ok(())
     }
 
-    /// The sizes of the chunks that uploads are cut into where a host refuses larger bodies; the larger first.
+    /// The sizes of the chunks that uploads are cut into where a host refuses larger bodies; the
+    /// larger first.
     pub fn chunks(&self) -> [u64; 2] {
         self.transport.limits().chunks
     }
 
-    /// Whether a body of so many bytes comes through to an upload in `repository`, which is cancelled then.
+    /// Whether a body of so many bytes comes through to an upload in `repository`, which is
+    /// cancelled then.
     ///
     /// # Errors
     /// The registry's refusal for another reason than the body's size.
     pub async fn takes_body(&self, repository: &str, bytes: usize) -> Result<bool, Error> {
         let what = || format!("a body of {bytes} bytes to {}/{repository}", self.host());
-        let Some(opened) = self.open_upload(repository, None, None).await? else { return Ok(true) };
+        let Some(opened) = self.open_upload(repository, None, None).await? else {
+            return Ok(true);
+        };
         let scope = self.scope(repository, true);
         let mut request = Request::new(Method::PATCH, opened.target.clone(), Purpose::Registry)
             .header(CONTENT_TYPE, "application/octet-stream")
@@ -62,7 +74,10 @@ impl Session {
                 return Err(error);
             }
         };
-        let (status, location) = (response.status, response.header(LOCATION.as_str()).map(str::to_owned));
+        let (status, location) = (
+            response.status,
+            response.header(LOCATION.as_str()).map(str::to_owned),
+        );
         let continued = location.and_then(|location| upload_url(&opened.target, &location).ok());
         let target = continued.unwrap_or_else(|| opened.target.clone());
         let passed = match status {
@@ -70,13 +85,18 @@ impl Session {
                 response.discard().await;
                 Ok(false)
             }
-            _ => self.expect(response, &scope, what, |status| status.is_success()).await.map(|_| true),
+            _ => self
+                .expect(response, &scope, what, |status| status.is_success())
+                .await
+                .map(|_| true),
         };
-        self.cancel(repository, UploadSession { target, ..opened }).await;
+        self.cancel(repository, UploadSession { target, ..opened })
+            .await;
         passed
     }
 
-    /// Whether the registry takes an index whose children it lacks. One that it takes is removed again.
+    /// Whether the registry takes an index whose children it lacks. One that it takes is removed
+    /// again.
     ///
     /// # Errors
     /// The registry's refusal for another reason.
@@ -96,13 +116,19 @@ impl Session {
             .to_string(),
         );
         let (digest, size) = (Digest::sha256(&bytes).to_string(), bytes.len() as u64);
-        match self.put_manifest(repository, &digest, media_type::OCI_INDEX, bytes).await {
+        match self
+            .put_manifest(repository, &digest, media_type::OCI_INDEX, bytes)
+            .await
+        {
             Ok(_) => {}
             Err(error) if refuses_children(&error) => return Ok(SparseIndex::Refused),
             Err(error) => return Err(error),
         }
         let url = self.url(repository, &format!("manifests/{digest}"))?;
-        let request = Request { retried: false, ..Request::new(Method::DELETE, url, Purpose::Registry) };
+        let request = Request {
+            retried: false,
+            ..Request::new(Method::DELETE, url, Purpose::Registry)
+        };
         let scope = self.scope(repository, true);
         let gone = match self.send(request, &scope).await {
             Ok(response) => {
@@ -112,6 +138,10 @@ impl Session {
             }
             Err(_) => false,
         };
-        Ok(if gone { SparseIndex::Taken } else { SparseIndex::Stays(size) })
+        Ok(if gone {
+            SparseIndex::Taken
+        } else {
+            SparseIndex::Stays(size)
+        })
     }
 }

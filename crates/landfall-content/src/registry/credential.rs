@@ -1,4 +1,5 @@
-//! An account at a registry, and why none can be read. Its secret is never shown; where it was found is.
+//! An account at a registry, and why none can be read. Its secret is never shown; where it was
+//! found is.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -46,15 +47,17 @@ impl Secret {
     /// The value of an `Authorization: Basic` header, for user name and password.
     pub fn basic_header(&self) -> Option<String> {
         match self {
-            Secret::Basic(user, password) => {
-                Some(format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
-            }
+            Secret::Basic(user, password) => Some(format!(
+                "Basic {}",
+                STANDARD.encode(format!("{user}:{password}"))
+            )),
             Secret::Identity(_) => None,
         }
     }
 }
 
-/// What the search for an account comes to: one, none, or why there may be one and it cannot be had.
+/// What the search for an account comes to: one, none, or why there may be one and it cannot be
+/// had.
 pub type CredentialLookup = Result<Option<Credential>, Arc<CredentialError>>;
 
 /// Why credentials cannot be read.
@@ -104,7 +107,9 @@ pub enum CredentialError {
         variable: String,
     },
     /// A token, where only user name and password are of use.
-    #[error("{0} has an identity token, which nodes cannot sign in with; name user name and password")]
+    #[error(
+        "{0} has an identity token, which nodes cannot sign in with; name user name and password"
+    )]
     Token(String),
     /// The system refuses what a helper needs.
     #[error("cannot start: {0}")]
@@ -187,8 +192,13 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let credential =
-            Credential { secret: Secret::Basic("robot".into(), "hush".into()), source: "x".into() };
-        assert_eq!(format!("{credential} {credential:?}"), "account 'robot' from x account 'robot' from x");
+        let credential = Credential {
+            secret: Secret::Basic("robot".into(), "hush".into()),
+            source: "x".into(),
+        };
+        assert_eq!(
+            format!("{credential} {credential:?}"),
+            "account 'robot' from x account 'robot' from x"
+        );
     }
 }

@@ -14,7 +14,10 @@ impl Session {
     pub async fn delete_manifest(&self, repository: &str, digest: &Digest) -> Result<bool, Error> {
         let url = self.url(repository, &format!("manifests/{digest}"))?;
         let request = Request::new(Method::DELETE, url, Purpose::Registry);
-        let scope = Scope { delete: true, ..self.scope(repository, false) };
+        let scope = Scope {
+            delete: true,
+            ..self.scope(repository, false)
+        };
         let response = self.send(request, &scope).await?;
         let what = || format!("deletion of {}/{repository}@{digest}", self.host());
         let is_answer = |status: StatusCode| status.is_success() || status == StatusCode::NOT_FOUND;
@@ -25,7 +28,8 @@ impl Session {
     }
 }
 
-/// Whether the registry deletes no manifest at all, as docker-registry does where its configuration does not allow it.
+/// Whether the registry deletes no manifest at all, as docker-registry does where its configuration
+/// does not allow it.
 pub fn deletes_nothing(error: &Error) -> bool {
     let unsupported = error.codes.iter().any(|error| error.code == "UNSUPPORTED");
     matches!(error.kind, ErrorKind::Status(405 | 501)) || unsupported

@@ -1,5 +1,6 @@
-//! Tokens for hosts that a registry redirects to and that have token realms of their own, as registry.k8s.io does: one for
-//! each scope and host, for all workers. They are anonymous, as no account goes to another host.
+//! Tokens for hosts that a registry redirects to and that have token realms of their own, as
+//! registry.k8s.io does: one for each scope and host, for all workers. They are anonymous, as no
+//! account goes to another host.
 
 use super::scope::Scope;
 use super::token::Token;
@@ -18,7 +19,11 @@ impl ForeignTokens {
     /// Where the token of this scope for a host stands.
     pub(super) fn slot(&self, scope: &Scope, origin: Origin) -> Arc<Slot> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(scope.clone()).or_default().entry(origin).or_default().clone()
+        all.entry(scope.clone())
+            .or_default()
+            .entry(origin)
+            .or_default()
+            .clone()
     }
 
     /// What a redirected request of this scope is signed with, by the host that it comes to.
@@ -26,11 +31,18 @@ impl ForeignTokens {
         let slots: Vec<(Origin, Arc<Slot>)> = {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let slots = all.get(scope).into_iter().flatten();
-            slots.map(|(origin, slot)| (origin.clone(), slot.clone())).collect()
+            slots
+                .map(|(origin, slot)| (origin.clone(), slot.clone()))
+                .collect()
         };
         let mut found = Vec::new();
         for (origin, slot) in slots {
-            if let Some(token) = slot.lock().await.as_ref().filter(|token| token.until > Instant::now()) {
+            if let Some(token) = slot
+                .lock()
+                .await
+                .as_ref()
+                .filter(|token| token.until > Instant::now())
+            {
                 found.push((origin, token.authorization.header.clone()));
             }
         }

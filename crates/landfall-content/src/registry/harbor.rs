@@ -27,12 +27,16 @@ impl Quota {
 impl Session {
     /// Whether the registry is a Harbor: a Harbor answers `GET /api/v2.0/systeminfo` to anybody.
     pub async fn is_harbor(&self) -> bool {
-        let Ok(response) = self.harbor(Method::GET, "systeminfo", None, "").await else { return false };
+        let Ok(response) = self.harbor(Method::GET, "systeminfo", None, "").await else {
+            return false;
+        };
         if response.status != StatusCode::OK {
             response.discard().await;
             return false;
         }
-        let Ok(body) = response.bytes(self.transport.limits().document_bytes).await else { return false };
+        let Ok(body) = response.bytes(self.transport.limits().document_bytes).await else {
+            return false;
+        };
         let document: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
         document.is_some_and(|document| document.get("auth_mode").is_some())
     }
@@ -42,8 +46,14 @@ impl Session {
     /// # Errors
     /// When there is no answer.
     pub async fn has_project(&self, project: &str) -> Result<Option<bool>, Error> {
-        let response =
-            self.harbor(Method::HEAD, "projects", Some(("project_name", project)), project).await?;
+        let response = self
+            .harbor(
+                Method::HEAD,
+                "projects",
+                Some(("project_name", project)),
+                project,
+            )
+            .await?;
         Ok(match response.status {
             StatusCode::OK => Some(true),
             StatusCode::NOT_FOUND => Some(false),
@@ -57,15 +67,19 @@ impl Session {
     /// When Harbor refuses, with its own words.
     pub async fn create_project(&self, project: &str) -> Result<(), Error> {
         let url = self.harbor_url("projects", None)?;
-        let mut request =
-            Request::new(Method::POST, url, Purpose::Registry).header(CONTENT_TYPE, "application/json");
-        let document = serde_json::json!({"project_name": project, "metadata": {"public": "false"}});
+        let mut request = Request::new(Method::POST, url, Purpose::Registry)
+            .header(CONTENT_TYPE, "application/json");
+        let document =
+            serde_json::json!({"project_name": project, "metadata": {"public": "false"}});
         request.body = Body::Bytes(document.to_string().into());
         let response = self.signed(request, project).await?;
         let scope = self.scope(project, true);
         let what = || format!("project {project} of {}", self.host());
         let good = |status| matches!(status, StatusCode::CREATED | StatusCode::CONFLICT);
-        self.expect(response, &scope, what, good).await?.discard().await;
+        self.expect(response, &scope, what, good)
+            .await?
+            .discard()
+            .await;
         Ok(())
     }
 
@@ -86,11 +100,18 @@ impl Session {
             response.discard().await;
             return None;
         }
-        let body = response.bytes(self.transport.limits().document_bytes).await.ok()?;
+        let body = response
+            .bytes(self.transport.limits().document_bytes)
+            .await
+            .ok()?;
         let quota = serde_json::from_slice::<Summary>(&body).ok()?.quota;
         // -1 means no limit
         let hard = u64::try_from(*quota.hard.get("storage")?).ok();
-        let used = quota.used.get("storage").and_then(|used| u64::try_from(*used).ok()).unwrap_or(0);
+        let used = quota
+            .used
+            .get("storage")
+            .and_then(|used| u64::try_from(*used).ok())
+            .unwrap_or(0);
         Some(Quota { hard, used })
     }
 
@@ -102,13 +123,18 @@ impl Session {
         project: &str,
     ) -> Result<Response, Error> {
         let url = self.harbor_url(path, query)?;
-        self.signed(Request::new(method, url, Purpose::Registry), project).await
+        self.signed(Request::new(method, url, Purpose::Registry), project)
+            .await
     }
 
     fn harbor_url(&self, path: &str, query: Option<(&str, &str)>) -> Result<url::Url, Error> {
         let joined = self.base.join(&format!("/api/v2.0/{path}"));
         let mut url = joined.map_err(|error| {
-            Error::new(ErrorKind::Invalid, format!("'{path}' cannot stand in a URL")).caused_by(error)
+            Error::new(
+                ErrorKind::Invalid,
+                format!("'{path}' cannot stand in a URL"),
+            )
+            .caused_by(error)
         })?;
         if let Some((key, value)) = query {
             url.query_pairs_mut().append_pair(key, value);
@@ -116,11 +142,16 @@ impl Session {
         Ok(url)
     }
 
-    /// Sends a request with the account for `project`, or anonymously where it names none: the API takes Basic alone,
-    /// none of the registry's tokens.
+    /// Sends a request with the account for `project`, or anonymously where it names none: the API
+    /// takes Basic alone, none of the registry's tokens.
     async fn signed(&self, mut request: Request, project: &str) -> Result<Response, Error> {
         if !project.is_empty() {
-            let scope = Scope { repository: project.into(), push: true, delete: false, from: None };
+            let scope = Scope {
+                repository: project.into(),
+                push: true,
+                delete: false,
+                from: None,
+            };
             if let Some(header) = self.auth.basic(&scope).await? {
                 request = request.header(AUTHORIZATION, &header);
             }

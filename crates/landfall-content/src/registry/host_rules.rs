@@ -34,10 +34,21 @@ pub fn host_rules(
             rule.has_credentials = registry.credentials.is_some();
         }
         for (host, upstream) in &site.upstreams {
-            let mirror = upstream.mirror.as_deref().and_then(|mirror| Url::parse(mirror).ok());
-            let real = if host == "docker.io" { "registry-1.docker.io" } else { host };
+            let mirror = upstream
+                .mirror
+                .as_deref()
+                .and_then(|mirror| Url::parse(mirror).ok());
+            let real = if host == "docker.io" {
+                "registry-1.docker.io"
+            } else {
+                host
+            };
             let key = mirror.as_ref().map_or(real.to_owned(), |url| {
-                format!("{}:{}", url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0))
+                format!(
+                    "{}:{}",
+                    url.host_str().unwrap_or_default(),
+                    url.port_or_known_default().unwrap_or(0)
+                )
             });
             let rule = rules.entry(key).or_default();
             let ca: Vec<PathBuf> = upstream.ca.iter().map(|path| site.resolve(path)).collect();
@@ -65,7 +76,10 @@ pub fn host_rules(
     // the rule of a host and port hides that of the host alone, so it includes that one
     for (key, bare) in rules.clone() {
         for (other, rule) in &mut rules {
-            if other.strip_prefix(&key).is_some_and(|rest| rest.starts_with(':') && !rest.contains(']')) {
+            if other
+                .strip_prefix(&key)
+                .is_some_and(|rest| rest.starts_with(':') && !rest.contains(']'))
+            {
                 rule.tls.ca.extend(bare.tls.ca.clone());
                 rule.tls.client = rule.tls.client.take().or(bare.tls.client.clone());
                 rule.tls.skip_verify |= bare.tls.skip_verify;

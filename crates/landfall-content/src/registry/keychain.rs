@@ -1,5 +1,5 @@
-//! Finds the account for a repository: in the site, docker and podman auth files, `DOCKER_AUTH_CONFIG`, and credential
-//! helpers.
+//! Finds the account for a repository: in the site, docker and podman auth files,
+//! `DOCKER_AUTH_CONFIG`, and credential helpers.
 
 use super::auth_file::{AuthFile, hub_key, normal_key};
 use super::credential::{Credential, CredentialError, CredentialLookup, Secret};
@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// All sources of credentials, in order of precedence.
 #[derive(Debug, Default)]
 pub struct Keychain {
-    /// What cannot be read matters only to whoever uses that registry: each side of the gap has its own secrets.
+    /// What cannot be read matters only to whoever uses that registry: each side of the gap has its
+    /// own secrets.
     site: Vec<(String, Result<Credential, Arc<CredentialError>>)>,
     files: Vec<AuthFile>,
 }
@@ -21,7 +22,8 @@ impl Keychain {
     /// The keychain of a site and of the process's environment, as `get` shows it.
     ///
     /// # Errors
-    /// What is wrong with a file or a variable of the environment. What the site names is told by [`Keychain::find`].
+    /// What is wrong with a file or a variable of the environment. What the site names is told by
+    /// [`Keychain::find`].
     pub fn load(
         site: Option<&Site>,
         get: impl Fn(&str) -> Option<String>,
@@ -31,12 +33,16 @@ impl Keychain {
             keychain.add_site(site, &get)?;
         }
         if let Some(text) = get("DOCKER_AUTH_CONFIG") {
-            keychain.files.push(AuthFile::parse("DOCKER_AUTH_CONFIG", &text)?);
+            keychain
+                .files
+                .push(AuthFile::parse("DOCKER_AUTH_CONFIG", &text)?);
         }
         let home = get("HOME").map(PathBuf::from);
         let named = get("REGISTRY_AUTH_FILE").map(PathBuf::from);
         if let Some(path) = &named {
-            keychain.files.push(AuthFile::read_named(path, "REGISTRY_AUTH_FILE")?);
+            keychain
+                .files
+                .push(AuthFile::read_named(path, "REGISTRY_AUTH_FILE")?);
         }
         let docker = get("DOCKER_CONFIG")
             .map(PathBuf::from)
@@ -48,7 +54,9 @@ impl Keychain {
         ];
         for path in usual.into_iter().flatten() {
             match std::fs::read_to_string(&path) {
-                Ok(text) => keychain.files.push(AuthFile::parse(&path.display().to_string(), &text)?),
+                Ok(text) => keychain
+                    .files
+                    .push(AuthFile::parse(&path.display().to_string(), &text)?),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(source) => return Err(CredentialError::Read { path, source }),
             }
@@ -74,14 +82,26 @@ impl Keychain {
                 }
             }
             if let Some(credentials) = &registry.credentials {
-                self.add(site, &target.registry, credentials, "registry.credentials of the site", get);
+                self.add(
+                    site,
+                    &target.registry,
+                    credentials,
+                    "registry.credentials of the site",
+                    get,
+                );
             }
         }
         for (host, upstream) in &site.upstreams {
             if let Some(credentials) = &upstream.credentials {
                 let key = upstream.mirror.as_deref().map_or(host.clone(), normal_key);
                 let host_only = key.split('/').next().unwrap_or(&key).to_owned();
-                self.add(site, &host_only, credentials, &format!("upstreams.{host} of the site"), get);
+                self.add(
+                    site,
+                    &host_only,
+                    credentials,
+                    &format!("upstreams.{host} of the site"),
+                    get,
+                );
             }
         }
         Ok(())
@@ -100,8 +120,12 @@ impl Keychain {
                 Ok(file) => return self.files.insert(0, file),
                 Err(error) => Err(error),
             },
-            None => site_secret(site, from, setting, get)
-                .map(|(user, password, source)| Credential { secret: Secret::Basic(user, password), source }),
+            None => {
+                site_secret(site, from, setting, get).map(|(user, password, source)| Credential {
+                    secret: Secret::Basic(user, password),
+                    source,
+                })
+            }
         };
         self.site.push((key.to_owned(), account.map_err(Arc::new)));
     }
@@ -114,17 +138,26 @@ impl Keychain {
         of_site.chain(of_files).map(host).collect()
     }
 
-    /// The account for `host/repository`: the longest matching key of the first source that has one.
+    /// The account for `host/repository`: the longest matching key of the first source that has
+    /// one.
     ///
     /// # Errors
-    /// What the site names and is missing, a helper that cannot be run, or an entry that cannot be read. That matters
-    /// where an account is needed.
+    /// What the site names and is missing, a helper that cannot be run, or an entry that cannot be
+    /// read. That matters where an account is needed.
     pub async fn find(&self, host: &str, repository: &str) -> CredentialLookup {
         let host = hub_key(host);
         let full = format!("{host}/{repository}");
-        let covers =
-            |key: &str| full == key || full.strip_prefix(key).is_some_and(|rest| rest.starts_with('/'));
-        let of_site = self.site.iter().filter(|(key, _)| covers(key)).max_by_key(|(key, _)| key.len());
+        let covers = |key: &str| {
+            full == key
+                || full
+                    .strip_prefix(key)
+                    .is_some_and(|rest| rest.starts_with('/'))
+        };
+        let of_site = self
+            .site
+            .iter()
+            .filter(|(key, _)| covers(key))
+            .max_by_key(|(key, _)| key.len());
         if let Some((_, credential)) = of_site {
             return credential.clone().map(Some);
         }
@@ -142,7 +175,10 @@ mod tests {
     use super::*;
 
     fn keychain(config: &str) -> Keychain {
-        Keychain::load(None, |name| (name == "DOCKER_AUTH_CONFIG").then(|| config.to_owned())).unwrap()
+        Keychain::load(None, |name| {
+            (name == "DOCKER_AUTH_CONFIG").then(|| config.to_owned())
+        })
+        .unwrap()
     }
 
     async fn user(keychain: &Keychain, host: &str, repository: &str) -> Option<String> {
@@ -164,13 +200,27 @@ mod tests {
             }}"#,
         );
         assert_eq!(
-            user(&keychain, "registry-1.docker.io", "library/nginx").await.as_deref(),
+            user(&keychain, "registry-1.docker.io", "library/nginx")
+                .await
+                .as_deref(),
             Some("hub:a:b")
         );
-        assert_eq!(user(&keychain, "quay.io", "other/x").await.as_deref(), Some("quay:p"));
-        assert_eq!(user(&keychain, "quay.io", "team/x").await.as_deref(), Some("team:p"));
-        assert_eq!(user(&keychain, "quay.io", "teamwork/x").await.as_deref(), Some("quay:p"));
-        assert_eq!(user(&keychain, "172.20.0.2:5000", "x").await.as_deref(), Some("tok"));
+        assert_eq!(
+            user(&keychain, "quay.io", "other/x").await.as_deref(),
+            Some("quay:p")
+        );
+        assert_eq!(
+            user(&keychain, "quay.io", "team/x").await.as_deref(),
+            Some("team:p")
+        );
+        assert_eq!(
+            user(&keychain, "quay.io", "teamwork/x").await.as_deref(),
+            Some("quay:p")
+        );
+        assert_eq!(
+            user(&keychain, "172.20.0.2:5000", "x").await.as_deref(),
+            Some("tok")
+        );
         assert_eq!(user(&keychain, "empty.test", "x").await, None);
         assert!(keychain.hosts().contains(&"quay.io".to_owned()));
     }
@@ -179,15 +229,32 @@ mod tests {
     async fn a_secret_of_the_site_is_asked_for_where_its_registry_is_used() {
         let site = "registry: {address: far.test, credentials: {usernameEnv: U, passwordEnv: P}}\n\
                     upstreams:\n  quay.io: {credentials: {file: /nowhere/quay}}\n  ghcr.io: {credentials: {authFile: /nowhere/auth}}\n";
-        let site =
-            Site::parse(Path::new("site.yaml"), &format!("apiVersion: landfall/v1\nkind: Site\n{site}"))
-                .unwrap();
+        let site = Site::parse(
+            Path::new("site.yaml"),
+            &format!("apiVersion: landfall/v1\nkind: Site\n{site}"),
+        )
+        .unwrap();
         let keychain = Keychain::load(Some(&site), |_| None).unwrap();
-        assert!(keychain.find("docker.io", "library/nginx").await.unwrap().is_none());
+        assert!(
+            keychain
+                .find("docker.io", "library/nginx")
+                .await
+                .unwrap()
+                .is_none()
+        );
         for (host, words) in [
-            ("far.test", "registry.credentials of the site: the environment variable U is not set"),
-            ("quay.io", "upstreams.quay.io of the site: cannot read /nowhere/quay"),
-            ("ghcr.io", "upstreams.ghcr.io of the site: cannot read /nowhere/auth"),
+            (
+                "far.test",
+                "registry.credentials of the site: the environment variable U is not set",
+            ),
+            (
+                "quay.io",
+                "upstreams.quay.io of the site: cannot read /nowhere/quay",
+            ),
+            (
+                "ghcr.io",
+                "upstreams.ghcr.io of the site: cannot read /nowhere/auth",
+            ),
         ] {
             let error = keychain.find(host, "team/x").await.unwrap_err().to_string();
             assert!(error.starts_with(words), "{error}");
@@ -196,10 +263,23 @@ mod tests {
 
     #[tokio::test]
     async fn helpers_are_named_safely_and_missing_ones_reported() {
-        let error =
-            keychain(r#"{"credHelpers": {"a.test": "../evil"}}"#).find("a.test", "x").await.unwrap_err();
-        assert!(error.to_string().contains("no name of a credential helper"), "{error}");
-        let error = keychain(r#"{"credsStore": "landfall-none"}"#).find("a.test", "x").await.unwrap_err();
-        assert!(error.to_string().contains("docker-credential-landfall-none"), "{error}");
+        let error = keychain(r#"{"credHelpers": {"a.test": "../evil"}}"#)
+            .find("a.test", "x")
+            .await
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("no name of a credential helper"),
+            "{error}"
+        );
+        let error = keychain(r#"{"credsStore": "landfall-none"}"#)
+            .find("a.test", "x")
+            .await
+            .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("docker-credential-landfall-none"),
+            "{error}"
+        );
     }
 }

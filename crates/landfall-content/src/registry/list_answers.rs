@@ -10,7 +10,8 @@ pub enum TagList {
     Whole(BTreeSet<String>),
     /// There are more than this many pages.
     LongerThan(usize),
-    /// The registry does not list the tags, does not list them for this account, or does not say whether these are all.
+    /// The registry does not list the tags, does not list them for this account, or does not say
+    /// whether these are all.
     Refused,
 }
 

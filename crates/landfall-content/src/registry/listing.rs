@@ -1,5 +1,5 @@
-//! What a registry lists: the tags of a repository, and what refers to a manifest (distribution-spec
-//! "Listing Tags", "Listing Referrers", "Referrers Tag Schema").
+//! What a registry lists: the tags of a repository, and what refers to a manifest
+//! (distribution-spec "Listing Tags", "Listing Referrers", "Referrers Tag Schema").
 
 use super::answer::api_errors;
 use super::list_answers::{ReferrersAnswer, TagList};
@@ -8,7 +8,9 @@ use super::scope::Scope;
 use super::session::Session;
 use bytes::Bytes;
 use landfall_http::{BodyFailure, Error, ErrorKind, Purpose, Request, Response};
-use landfall_model::{Child, Descriptor, Digest, Manifest, ManifestError, media_type, referrers_tag};
+use landfall_model::{
+    Child, Descriptor, Digest, Manifest, ManifestError, media_type, referrers_tag,
+};
 use reqwest::header::{ACCEPT, LINK};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
@@ -32,12 +34,17 @@ enum Answer {
 }
 
 impl Session {
-    /// All tags of the repository, if they come in at most `pages` answers. `None` where they come in more, and where
-    /// the registry does not list them, not to this account, or does not say whether these are all.
+    /// All tags of the repository, if they come in at most `pages` answers. `None` where they come
+    /// in more, and where the registry does not list them, not to this account, or does not say
+    /// whether these are all.
     ///
     /// # Errors
     /// When the registry cannot be reached.
-    pub async fn tags(&self, repository: &str, pages: usize) -> Result<Option<BTreeSet<String>>, Error> {
+    pub async fn tags(
+        &self,
+        repository: &str,
+        pages: usize,
+    ) -> Result<Option<BTreeSet<String>>, Error> {
         Ok(match self.tag_list(repository, pages).await? {
             TagList::Whole(tags) => Some(tags),
             TagList::LongerThan(_) | TagList::Refused => None,
@@ -68,7 +75,9 @@ impl Session {
                 Err(error) => return Err(error),
             };
             left -= bytes.len();
-            let Ok(page) = serde_json::from_slice::<Page>(&bytes) else { return Ok(TagList::Refused) };
+            let Ok(page) = serde_json::from_slice::<Page>(&bytes) else {
+                return Ok(TagList::Refused);
+            };
             let found = page.tags.unwrap_or_default();
             // cut off without a link to the rest
             let cut = next.is_none() && found.len() == PAGE;
@@ -82,8 +91,9 @@ impl Session {
         Ok(TagList::LongerThan(pages))
     }
 
-    /// What refers to `subject` by the registry's own list; `None` where the registry has no referrers API. The first to
-    /// ask in a repository finds that out for all. `push` says that the account also writes there.
+    /// What refers to `subject` by the registry's own list; `None` where the registry has no
+    /// referrers API. The first to ask in a repository finds that out for all. `push` says that the
+    /// account also writes there.
     ///
     /// # Errors
     /// When the registry cannot say.
@@ -93,11 +103,14 @@ impl Session {
         subject: &Digest,
         push: bool,
     ) -> Result<Option<Vec<Descriptor>>, Error> {
-        Ok(self.referrers_answer(repository, subject, push).await?.listed())
+        Ok(self
+            .referrers_answer(repository, subject, push)
+            .await?
+            .listed())
     }
 
-    /// The answer to the request for the referrers of `subject`. If there is no list for the first subject of a
-    /// repository, no other subject of it is asked for.
+    /// The answer to the request for the referrers of `subject`. If there is no list for the first
+    /// subject of a repository, no other subject of it is asked for.
     ///
     /// # Errors
     /// When the registry cannot say.
@@ -115,7 +128,11 @@ impl Session {
             };
             Ok::<_, Error>((shared, answer))
         };
-        match self.lists_referrers.get_or_ask(repository.to_owned(), asking).await? {
+        match self
+            .lists_referrers
+            .get_or_ask(repository.to_owned(), asking)
+            .await?
+        {
             (_, Some(answer)) | (Some(answer), None) => Ok(answer),
             (None, None) => self.list_referrers(repository, subject, push).await,
         }
@@ -136,30 +153,36 @@ impl Session {
         for page in 0..limits.pages {
             let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
             let request = request.header(ACCEPT, media_type::OCI_INDEX);
-            let (bytes, next) =
-                match self.page(&request, &scope, left).await.map_err(|error| error.about(what()))? {
-                    Answer::Page(bytes, next) => (bytes, next),
-                    Answer::Other(response) if page == 0 && is_unknown(response.status) => {
-                        return Ok(no_list(*response).await);
-                    }
-                    Answer::Other(response) => {
-                        self.expect(*response, &scope, what, |status| status == StatusCode::OK)
-                            .await?
-                            .discard()
-                            .await;
-                        return Err(invalid("the answer is no list".into()));
-                    }
-                };
+            let (bytes, next) = match self
+                .page(&request, &scope, left)
+                .await
+                .map_err(|error| error.about(what()))?
+            {
+                Answer::Page(bytes, next) => (bytes, next),
+                Answer::Other(response) if page == 0 && is_unknown(response.status) => {
+                    return Ok(no_list(*response).await);
+                }
+                Answer::Other(response) => {
+                    self.expect(*response, &scope, what, |status| status == StatusCode::OK)
+                        .await?
+                        .discard()
+                        .await;
+                    return Err(invalid("the answer is no list".into()));
+                }
+            };
             left -= bytes.len();
-            let entries =
-                referrers_in(&bytes).map_err(|error| invalid(error.to_string()).caused_by(error))?;
+            let entries = referrers_in(&bytes)
+                .map_err(|error| invalid(error.to_string()).caused_by(error))?;
             found.extend(entries.into_iter().map(|child| child.descriptor));
             match next {
                 Some(next) => url = next,
                 None => return Ok(ReferrersAnswer::Listed(found)),
             }
         }
-        Err(invalid(format!("they come in more than {} answers", limits.pages)))
+        Err(invalid(format!(
+            "they come in more than {} answers",
+            limits.pages
+        )))
     }
 
     /// One answer of a list, of at most so many bytes.
@@ -178,8 +201,9 @@ impl Session {
         }
     }
 
-    /// The list of referrers that clients keep under a tag where the registry has no referrers API. `None` where
-    /// there is none. GitLab answers that tag with the subject itself, which is no list.
+    /// The list of referrers that clients keep under a tag where the registry has no referrers API.
+    /// `None` where there is none. GitLab answers that tag with the subject itself, which is no
+    /// list.
     ///
     /// # Errors
     /// When the registry cannot say, or something else stands there.
@@ -229,39 +253,60 @@ pub fn referrers_in(bytes: &[u8]) -> Result<Vec<Child>, NoReferrersList> {
     }
 }
 
-/// Answers by which registries say that they have no referrers API: the spec says 404, some send others.
+/// Answers by which registries say that they have no referrers API: the spec says 404, some send
+/// others.
 fn is_unknown(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 404 | 405 | 406 | 501)
 }
 
-/// Tells whether an answer without a list says that the registry has no referrers API. 404 is what the spec demands then;
-/// but some registries answer it for a manifest without referrers or for a repository that they hide, and say so in
-/// their error objects.
+/// Tells whether an answer without a list says that the registry has no referrers API. 404 is what
+/// the spec demands then; but some registries answer it for a manifest without referrers or for a
+/// repository that they hide, and say so in their error objects.
 async fn no_list(response: Response) -> ReferrersAnswer {
     let says_no_api = matches!(response.status.as_u16(), 404 | 405 | 501) && !response.is_page();
     match response.bytes(64 << 10).await {
-        Ok(body) if says_no_api && api_errors(&body).iter().all(|error| error.code == "UNSUPPORTED") => {
+        Ok(body)
+            if says_no_api
+                && api_errors(&body)
+                    .iter()
+                    .all(|error| error.code == "UNSUPPORTED") =>
+        {
             ReferrersAnswer::NoApi
         }
         _ => ReferrersAnswer::NoList,
     }
 }
 
-/// The next page of a list (RFC 8288, `rel="next"`): at the registry that was asked, whatever scheme, host and
-/// port a registry behind a proxy believes it has.
+/// The next page of a list (RFC 8288, `rel="next"`): at the registry that was asked, whatever
+/// scheme, host and port a registry behind a proxy believes it has.
 fn next_page(asked: &Url, response: &Response) -> Option<Url> {
     next_link(asked, response.header(LINK.as_str())?)
 }
 
 fn next_link(asked: &Url, header: &str) -> Option<Url> {
     let is_next = |rest: &str| {
-        rest.split(',').next().unwrap_or(rest).split(';').any(|parameter| {
-            let mut words = parameter.splitn(2, '=').map(|word| word.trim().trim_matches('"'));
-            words.next().is_some_and(|name| name.eq_ignore_ascii_case("rel")) && words.next() == Some("next")
-        })
+        rest.split(',')
+            .next()
+            .unwrap_or(rest)
+            .split(';')
+            .any(|parameter| {
+                let mut words = parameter
+                    .splitn(2, '=')
+                    .map(|word| word.trim().trim_matches('"'));
+                words
+                    .next()
+                    .is_some_and(|name| name.eq_ignore_ascii_case("rel"))
+                    && words.next() == Some("next")
+            })
     };
-    let links = header.split('<').skip(1).filter_map(|link| link.split_once('>'));
-    let target = links.filter(|(_, rest)| is_next(rest)).map(|(target, _)| target).next()?;
+    let links = header
+        .split('<')
+        .skip(1)
+        .filter_map(|link| link.split_once('>'));
+    let target = links
+        .filter(|(_, rest)| is_next(rest))
+        .map(|(target, _)| target)
+        .next()?;
     let joined = asked.join(target).ok()?;
     let mut next = asked.clone();
     next.set_path(joined.path());
@@ -280,15 +325,24 @@ mod tests {
         let second = Some("https://r.test:5000/v2/a/tags/list?last=b&n=2".to_owned());
         assert_eq!(next(r#"</v2/a/tags/list?last=b&n=2>; rel="next""#), second);
         assert_eq!(next("<?last=b&n=2>;rel=next"), second);
-        assert_eq!(next(r#"<http://inside:80/v2/a/tags/list?last=b&n=2>; Rel="next""#), second);
-        assert_eq!(next(r#"</x>; rel="prev", </v2/a/tags/list?last=b&n=2>; title="t"; rel="next""#), second);
+        assert_eq!(
+            next(r#"<http://inside:80/v2/a/tags/list?last=b&n=2>; Rel="next""#),
+            second
+        );
+        assert_eq!(
+            next(r#"</x>; rel="prev", </v2/a/tags/list?last=b&n=2>; title="t"; rel="next""#),
+            second
+        );
         assert_eq!(next(r#"</x>; rel="prev", </y>; rel="last""#), None);
         assert_eq!(next("nonsense"), None);
     }
 
     #[test]
     fn a_list_is_an_index_and_nothing_else() {
-        assert_eq!(referrers_in(br#"{"schemaVersion":2,"manifests":[]}"#), Ok(vec![]));
+        assert_eq!(
+            referrers_in(br#"{"schemaVersion":2,"manifests":[]}"#),
+            Ok(vec![])
+        );
         assert!(referrers_in(b"<html>").is_err());
         assert!(referrers_in(br#"{"errors":[]}"#).is_err());
     }

@@ -22,23 +22,34 @@ pub struct RawManifest {
 }
 
 impl Session {
-    /// The manifest at a tag or digest, at most [`landfall_model::Limits::manifest_bytes`] long. A manifest by digest
-    /// has that digest. Where the body breaks off, or has other bytes, landfall asks again.
+    /// The manifest at a tag or digest, at most [`landfall_model::Limits::manifest_bytes`] long. A
+    /// manifest by digest has that digest. Where the body breaks off, or has other bytes, landfall
+    /// asks again.
     ///
     /// # Errors
     /// `NotFound` where there is none; `Invalid` where the bytes have another digest.
     pub async fn manifest(&self, repository: &str, reference: &str) -> Result<RawManifest, Error> {
-        self.manifest_up_to(repository, reference, self.transport.limits().manifest_bytes).await
+        self.manifest_up_to(
+            repository,
+            reference,
+            self.transport.limits().manifest_bytes,
+        )
+        .await
     }
 
     /// The manifest that a descriptor describes: no more than its size is read.
     ///
     /// # Errors
     /// As [`Session::manifest`].
-    pub async fn manifest_of(&self, repository: &str, descriptor: &Descriptor) -> Result<RawManifest, Error> {
+    pub async fn manifest_of(
+        &self,
+        repository: &str,
+        descriptor: &Descriptor,
+    ) -> Result<RawManifest, Error> {
         let most = self.transport.limits().manifest_bytes;
         let most = usize::try_from(descriptor.size).map_or(most, |size| size.min(most));
-        self.manifest_up_to(repository, &descriptor.digest.to_string(), most).await
+        self.manifest_up_to(repository, &descriptor.digest.to_string(), most)
+            .await
     }
 
     async fn manifest_up_to(
@@ -63,12 +74,16 @@ impl Session {
         most: usize,
     ) -> Result<RawManifest, BodyFailure<Error>> {
         let (manifest, named) = self.answered_manifest(repository, reference, most).await?;
-        let Some(named) = named.filter(|named| *named != manifest.digest) else { return Ok(manifest) };
+        let Some(named) = named.filter(|named| *named != manifest.digest) else {
+            return Ok(manifest);
+        };
         // some registries name a wrong digest; whether it is that, or wrong bytes, they can tell
         let digest = manifest.digest.to_string();
         match self.answered_manifest(repository, &digest, most).await {
             Ok((same, _)) => Ok(same),
-            Err(_) => Err(BodyFailure::Wrong(self.is_another(repository, reference, &named, &digest))),
+            Err(_) => Err(BodyFailure::Wrong(
+                self.is_another(repository, reference, &named, &digest),
+            )),
         }
     }
 
@@ -97,9 +112,13 @@ impl Session {
         let scope = self.scope(repository, false);
         let response = self.send(request, &scope).await?;
         let what = || self.manifest_name(repository, reference);
-        let response = self.expect(response, &scope, what, |status| status == StatusCode::OK).await?;
+        let response = self
+            .expect(response, &scope, what, |status| status == StatusCode::OK)
+            .await?;
         let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
-        let named = response.header("docker-content-digest").and_then(|text| text.parse::<Digest>().ok());
+        let named = response
+            .header("docker-content-digest")
+            .and_then(|text| text.parse::<Digest>().ok());
         let named = named.filter(|named| named.algorithm() == Algorithm::Sha256);
         let url = response.url.clone();
         let compressed = response.compressed(&what());
@@ -110,7 +129,14 @@ impl Session {
         let wanted = reference.parse::<Digest>().ok();
         let digest = match &wanted {
             Some(wanted) if wanted.matches(&bytes) => {
-                return Ok((RawManifest { bytes, content_type, digest: wanted.clone() }, None));
+                return Ok((
+                    RawManifest {
+                        bytes,
+                        content_type,
+                        digest: wanted.clone(),
+                    },
+                    None,
+                ));
             }
             _ => Digest::sha256(&bytes),
         };
@@ -118,21 +144,34 @@ impl Session {
             return Err(error.into());
         }
         // its digest is that of its payload alone: what does not fit is no sign of wrong bytes
-        if let Err(schema1 @ ManifestError::Schema1) = Manifest::parse(&bytes, content_type.as_deref()) {
-            return Err(Error::new(ErrorKind::Invalid, schema1.to_string()).about(what()).into());
+        if let Err(schema1 @ ManifestError::Schema1) =
+            Manifest::parse(&bytes, content_type.as_deref())
+        {
+            return Err(Error::new(ErrorKind::Invalid, schema1.to_string())
+                .about(what())
+                .into());
         }
         match wanted {
-            None => Ok((RawManifest { bytes, content_type, digest }, named)),
+            None => Ok((
+                RawManifest {
+                    bytes,
+                    content_type,
+                    digest,
+                },
+                named,
+            )),
             Some(wanted) => {
                 let looks = describe(&bytes, content_type.as_deref());
                 let words = format!("the answer is not {wanted}{looks}");
-                Err(BodyFailure::Wrong(Error::new(ErrorKind::Invalid, words).at(&url)))
+                Err(BodyFailure::Wrong(
+                    Error::new(ErrorKind::Invalid, words).at(&url),
+                ))
             }
         }
     }
 
-    /// The digest that a tag or digest stands at, or `None` where there is nothing. One HEAD; a GET where
-    /// the registry does not name the digest.
+    /// The digest that a tag or digest stands at, or `None` where there is nothing. One HEAD; a GET
+    /// where the registry does not name the digest.
     ///
     /// # Errors
     /// When the registry cannot say.
@@ -148,11 +187,17 @@ impl Session {
         let response = self.send(request, &scope).await?;
         match response.status {
             StatusCode::NOT_FOUND => Ok(None),
-            StatusCode::OK if response.is_page() => {
-                Err(response.page(&format!("what stands at {}/{repository}:{reference}", self.host())).await)
-            }
+            StatusCode::OK if response.is_page() => Err(response
+                .page(&format!(
+                    "what stands at {}/{repository}:{reference}",
+                    self.host()
+                ))
+                .await),
             StatusCode::OK => {
-                match response.header("docker-content-digest").and_then(|text| text.parse().ok()) {
+                match response
+                    .header("docker-content-digest")
+                    .and_then(|text| text.parse().ok())
+                {
                     Some(digest) => Ok(Some(digest)),
                     None => self.get_digest(repository, reference).await,
                 }
@@ -173,7 +218,9 @@ impl Session {
                 };
                 let words = format!("{} answered {status}{advice}", host_of(&response.url));
                 let error = self.refusal(status, &scope, words, Vec::new()).await;
-                Err(error.at(&response.url).about(format!("{}/{repository}:{reference}", self.host())))
+                Err(error
+                    .at(&response.url)
+                    .about(format!("{}/{repository}:{reference}", self.host())))
             }
         }
     }
@@ -186,7 +233,8 @@ impl Session {
         }
     }
 
-    /// Puts a manifest at a tag or digest. Returns whether the registry lists it among its subject's referrers.
+    /// Puts a manifest at a tag or digest. Returns whether the registry lists it among its
+    /// subject's referrers.
     ///
     /// # Errors
     /// The registry's refusal with its own words.
@@ -198,12 +246,15 @@ impl Session {
         bytes: Bytes,
     ) -> Result<bool, Error> {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
-        let mut request = Request::new(Method::PUT, url, Purpose::Registry).header(CONTENT_TYPE, media_type);
+        let mut request =
+            Request::new(Method::PUT, url, Purpose::Registry).header(CONTENT_TYPE, media_type);
         request.body = Body::Bytes(bytes);
         let scope = self.scope(repository, true);
         let response = self.send(request, &scope).await?;
         let what = || self.manifest_name(repository, reference);
-        let response = self.expect(response, &scope, what, |status| status.is_success()).await?;
+        let response = self
+            .expect(response, &scope, what, |status| status.is_success())
+            .await?;
         let listed = response.headers.contains_key("oci-subject");
         response.discard().await;
         Ok(listed)

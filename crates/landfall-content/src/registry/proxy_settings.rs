@@ -7,8 +7,9 @@ use landfall_model::Target;
 use landfall_model::config::Site;
 use url::Url;
 
-/// The proxy rules: the site's `proxy`, when it has one, in place of the environment's variables as a
-/// whole. The site's registry, file server and mirrors bypass it, unless `viaProxy` says otherwise.
+/// The proxy rules: the site's `proxy`, when it has one, in place of the environment's variables as
+/// a whole. The site's registry, file server and mirrors bypass it, unless `viaProxy` says
+/// otherwise.
 ///
 /// # Errors
 /// What is wrong with a proxy's URL or its credentials; never the URL itself.
@@ -16,14 +17,20 @@ pub fn proxy_rules(
     site: Option<&Site>,
     get: impl Fn(&str) -> Option<String>,
 ) -> Result<ProxyRules, SetupError> {
-    let Some((site, proxy)) = site.and_then(|site| site.proxy.as_ref().map(|proxy| (site, proxy))) else {
+    let Some((site, proxy)) = site.and_then(|site| site.proxy.as_ref().map(|proxy| (site, proxy)))
+    else {
         let rules = ProxyRules::from_env(&get)?;
         return Ok(rules.with_bypass(site.into_iter().flat_map(bypassed)));
     };
     let account = match &proxy.credentials {
         Some(from) => {
-            let (user, password, source) = site_secret(site, from, "proxy.credentials of the site", &get)?;
-            Some(ProxyAccount { user, password, source })
+            let (user, password, source) =
+                site_secret(site, from, "proxy.credentials of the site", &get)?;
+            Some(ProxyAccount {
+                user,
+                password,
+                source,
+            })
         }
         None => None,
     };
@@ -35,10 +42,17 @@ pub fn proxy_rules(
 fn bypassed(site: &Site) -> Vec<(String, String)> {
     let url_host = |text: &str| {
         let url = Url::parse(text).ok()?;
-        Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
+        Some(format!(
+            "{}:{}",
+            url.host_str()?,
+            url.port_or_known_default()?
+        ))
     };
     let mut hosts = Vec::new();
-    if let Some(registry) = site.registry.as_ref().filter(|registry| !registry.via_proxy)
+    if let Some(registry) = site
+        .registry
+        .as_ref()
+        .filter(|registry| !registry.via_proxy)
         && let Ok(target) = registry.address.parse::<Target>()
     {
         hosts.push((target.registry, "registry.address of the site".to_owned()));
@@ -46,7 +60,11 @@ fn bypassed(site: &Site) -> Vec<(String, String)> {
     if let Some(host) = site.files.as_deref().and_then(url_host) {
         hosts.push((host, "files of the site".to_owned()));
     }
-    for (name, upstream) in site.upstreams.iter().filter(|(_, upstream)| !upstream.via_proxy) {
+    for (name, upstream) in site
+        .upstreams
+        .iter()
+        .filter(|(_, upstream)| !upstream.via_proxy)
+    {
         if let Some(host) = upstream.mirror.as_deref().and_then(url_host) {
             hosts.push((host, format!("upstreams.{name}.mirror of the site")));
         }

@@ -25,7 +25,10 @@ impl Scope {
             (false, false) => "pull",
         };
         let own = format!("repository:{}:{actions}", self.repository);
-        let other = self.from.as_ref().map(|from| format!("repository:{from}:pull"));
+        let other = self
+            .from
+            .as_ref()
+            .map(|from| format!("repository:{from}:pull"));
         std::iter::once(own).chain(other).collect()
     }
 }

@@ -27,7 +27,8 @@ pub struct Session {
     pub(super) auth: Auth,
     pub(super) body_limit: BodyLimit,
     pub(super) self_mounts: SelfMounts,
-    /// The answer for all subjects of a repository, or `None` if the registry lists what refers to each.
+    /// The answer for all subjects of a repository, or `None` if the registry lists what refers to
+    /// each.
     pub(super) lists_referrers: OnceEach<String, Option<ReferrersAnswer>>,
     /// Whether its lists of tags are whole.
     lists_all_tags: bool,
@@ -35,8 +36,18 @@ pub struct Session {
 
 impl Session {
     /// A session with `host` at `base`.
-    pub(super) fn new(host: &str, base: BaseUrl, transport: Transport, keychain: Arc<Keychain>) -> Session {
-        let BaseUrl { url: base, origin, trusted, lists_all_tags } = base;
+    pub(super) fn new(
+        host: &str,
+        base: BaseUrl,
+        transport: Transport,
+        keychain: Arc<Keychain>,
+    ) -> Session {
+        let BaseUrl {
+            url: base,
+            origin,
+            trusted,
+            lists_all_tags,
+        } = base;
         let prefix = match &origin {
             Some(_) => base.path().trim_matches('/').to_owned(),
             None => String::new(),
@@ -45,7 +56,13 @@ impl Session {
             Some(_) => host_of(&base),
             None => host.to_owned(),
         };
-        let auth = Auth::new(account_host, base.clone(), transport.clone(), keychain, trusted);
+        let auth = Auth::new(
+            account_host,
+            base.clone(),
+            transport.clone(),
+            keychain,
+            trusted,
+        );
         Session {
             host: host.into(),
             prefix,
@@ -70,7 +87,8 @@ impl Session {
         host_port(&self.base)
     }
 
-    /// A note for a registry that speaks plain http although nothing says so: landfall found out by probing.
+    /// A note for a registry that speaks plain http although nothing says so: landfall found out by
+    /// probing.
     pub fn plain_http_note(&self) -> Option<String> {
         (self.base.scheme() == "http" && !self.auth.trusted).then(|| {
             format!(
@@ -82,35 +100,48 @@ impl Session {
         })
     }
 
-    /// Whether its lists of tags are whole. A mirror may be a cache that lists no more than it holds.
+    /// Whether its lists of tags are whole. A mirror may be a cache that lists no more than it
+    /// holds.
     pub fn lists_all_tags(&self) -> bool {
         self.lists_all_tags
     }
 
-    /// The repository with the address that is asked for it, such as `cache.example:443/quay/prometheus/alertmanager`.
+    /// The repository with the address that is asked for it, such as
+    /// `cache.example:443/quay/prometheus/alertmanager`.
     pub fn repository_address(&self, repository: &str) -> String {
         format!("{}/{}", self.address(), self.full(repository))
     }
 
     /// The repository as the registry knows it: with the mirror's path before it.
     pub(super) fn full(&self, repository: &str) -> String {
-        if self.prefix.is_empty() { repository.into() } else { format!("{}/{repository}", self.prefix) }
+        if self.prefix.is_empty() {
+            repository.into()
+        } else {
+            format!("{}/{repository}", self.prefix)
+        }
     }
 
     /// The URL of `rest` in the repository.
     pub(super) fn url(&self, repository: &str, rest: &str) -> Result<Url, Error> {
-        self.base.join(&format!("/v2/{}/{rest}", self.full(repository))).map_err(|error| {
-            let words = format!("'{repository}' cannot stand in a URL");
-            Error::new(ErrorKind::Invalid, words).caused_by(error)
-        })
+        self.base
+            .join(&format!("/v2/{}/{rest}", self.full(repository)))
+            .map_err(|error| {
+                let words = format!("'{repository}' cannot stand in a URL");
+                Error::new(ErrorKind::Invalid, words).caused_by(error)
+            })
     }
 
-    /// Sends a request with the authentication that the registry wants. It answers a challenge in the middle of a
-    /// run too, and sends the request again, body included.
-    pub(super) async fn send(&self, mut request: Request, scope: &Scope) -> Result<Response, Error> {
+    /// Sends a request with the authentication that the registry wants. It answers a challenge in
+    /// the middle of a run too, and sends the request again, body included.
+    pub(super) async fn send(
+        &self,
+        mut request: Request,
+        scope: &Scope,
+    ) -> Result<Response, Error> {
         request.origin = self.origin.clone();
         if request.url.origin() != self.base.origin() {
-            // an upload that continues at another host: it gets no credentials, and its challenge is not ours
+            // an upload that continues at another host: it gets no credentials, and its challenge
+            // is not ours
             request.named_by = Some(self.address());
             return self.transport.send(&request).await;
         }
@@ -124,7 +155,11 @@ impl Session {
                 None => request.clone(),
             };
             // requests that wait for the turn may hold slots of this host
-            let class = if turn.is_some() { SlotClass::SignIn } else { sent.class };
+            let class = if turn.is_some() {
+                SlotClass::SignIn
+            } else {
+                sent.class
+            };
             let response = self.transport.send(&Request { class, ..sent }).await?;
             let is_redirected = response.url.origin() != request.url.origin();
             if response.status != StatusCode::UNAUTHORIZED || is_redirected {
@@ -137,7 +172,8 @@ impl Session {
             if response.status != StatusCode::UNAUTHORIZED {
                 return Ok(response);
             }
-            // the answer is read to its end before anything else is asked: it holds a slot of its host
+            // the answer is read to its end before anything else is asked: it holds a slot of its
+            // host
             let (headers, url) = (response.headers.clone(), response.url.clone());
             response.discard().await;
             challenges += 1;
@@ -148,13 +184,20 @@ impl Session {
                         "redirected to {}, which refuses the token of its own realm",
                         shown_url(&url)
                     );
-                    return Err(Error::new(ErrorKind::Denied, words).at(&url).about(&*self.host));
+                    return Err(Error::new(ErrorKind::Denied, words)
+                        .at(&url)
+                        .about(&*self.host));
                 }
-                self.auth.challenged_elsewhere(&headers, &url, scope, &request.elsewhere).await?;
+                self.auth
+                    .challenged_elsewhere(&headers, &url, scope, &request.elsewhere)
+                    .await?;
                 continue;
             }
-            // a token that was good before has expired, and other workers may use up the next one too
-            let fresh = signed.as_ref().is_some_and(|signed| !signed.taken.load(Ordering::Relaxed));
+            // a token that was good before has expired, and other workers may use up the next one
+            // too
+            let fresh = signed
+                .as_ref()
+                .is_some_and(|signed| !signed.taken.load(Ordering::Relaxed));
             refusals += u32::from(fresh);
             let header = signed.as_ref().map(|signed| signed.header.as_str());
             if refusals > 1 || challenges > self.transport.limits().waits {
@@ -164,7 +207,9 @@ impl Session {
                 // by a clock that is behind, a new token is not good yet
                 tokio::time::sleep(self.transport.retries().pause(1)).await;
             }
-            self.auth.challenged(&headers, &url, scope, &signer, header).await?;
+            self.auth
+                .challenged(&headers, &url, scope, &signer, header)
+                .await?;
             // a turn is kept, unless the registry asks for an account now
             if turn.is_none() || !self.auth.is_signed_by(scope, &signer).await {
                 drop(turn.take());
@@ -175,12 +220,20 @@ impl Session {
 
     /// The scope of a request that reads, or reads and writes.
     pub(super) fn scope(&self, repository: &str, push: bool) -> Scope {
-        Scope { repository: self.full(repository), push, delete: false, from: None }
+        Scope {
+            repository: self.full(repository),
+            push,
+            delete: false,
+            from: None,
+        }
     }
 }
 
 /// `host[:port]` of a URL.
 pub(super) fn host_of(url: &Url) -> String {
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let port = url
+        .port()
+        .map(|port| format!(":{port}"))
+        .unwrap_or_default();
     format!("{}{port}", url.host_str().unwrap_or("?"))
 }

@@ -45,8 +45,19 @@ impl Sessions {
                 whole_lists.insert(host.clone());
             }
         }
-        let in_site = site.iter().flat_map(|site| site.upstreams.keys().cloned()).collect();
-        Ok(Sessions { transport, keychain, mirrors, whole_lists, plain, in_site, open: OnceEach::default() })
+        let in_site = site
+            .iter()
+            .flat_map(|site| site.upstreams.keys().cloned())
+            .collect();
+        Ok(Sessions {
+            transport,
+            keychain,
+            mirrors,
+            whole_lists,
+            plain,
+            in_site,
+            open: OnceEach::default(),
+        })
     }
 
     /// The same without any account.
@@ -120,11 +131,21 @@ impl Sessions {
         if let Some(mirror) = self.mirrors.get(host).filter(|_| mirrored) {
             let lists_all_tags = self.whole_lists.contains(host);
             let origin = Some(host.to_owned());
-            return Ok(BaseUrl { url: mirror.clone(), origin, trusted: true, lists_all_tags });
+            return Ok(BaseUrl {
+                url: mirror.clone(),
+                origin,
+                trusted: true,
+                lists_all_tags,
+            });
         }
         let url = self.transport.base_url(real_host(host)).await?;
         let trusted = url.scheme() == "https" || self.is_plain(host);
-        Ok(BaseUrl { url, origin: None, trusted, lists_all_tags: true })
+        Ok(BaseUrl {
+            url,
+            origin: None,
+            trusted,
+            lists_all_tags: true,
+        })
     }
 
     /// Whether the user allowed plain http for `host`: then its account goes over it.
@@ -143,8 +164,9 @@ impl Sessions {
         }
     }
 
-    /// Checks that `url`, which the file at the URL `by` names, leads from no public host to a private
-    /// address, unless the site has a mirror for it. Of an `oci` URL, its registry is checked.
+    /// Checks that `url`, which the file at the URL `by` names, leads from no public host to a
+    /// private address, unless the site has a mirror for it. Of an `oci` URL, its registry is
+    /// checked.
     ///
     /// # Errors
     /// When it does, and the site does not allow it; a URL of another scheme.
@@ -153,7 +175,8 @@ impl Sessions {
             Some(rest) => format!("https://{rest}"),
             None => url.to_owned(),
         };
-        let ((target, mirrored), (by, _)) = (self.file_url(&https(url))?, self.file_url(&https(by))?);
+        let ((target, mirrored), (by, _)) =
+            (self.file_url(&https(url))?, self.file_url(&https(by))?);
         match mirrored {
             Some(_) => Ok(()),
             None => self.transport.check_led(&target, &host_port(&by)).await,
@@ -168,14 +191,26 @@ impl Sessions {
         let parsed = Url::parse(url)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| Error::new(ErrorKind::Local, format!("'{url}' is no http or https URL")))?;
+            .ok_or_else(|| {
+                Error::new(ErrorKind::Local, format!("'{url}' is no http or https URL"))
+            })?;
         let host = parsed.host_str().unwrap_or_default();
-        let with_port = parsed.port().map_or(host.to_owned(), |port| format!("{host}:{port}"));
-        let Some(mirror) = self.mirrors.get(&with_port).or_else(|| self.mirrors.get(host)) else {
+        let with_port = parsed
+            .port()
+            .map_or(host.to_owned(), |port| format!("{host}:{port}"));
+        let Some(mirror) = self
+            .mirrors
+            .get(&with_port)
+            .or_else(|| self.mirrors.get(host))
+        else {
             return Ok((parsed, None));
         };
         let mut target = mirror.clone();
-        target.set_path(&format!("{}{}", mirror.path().trim_end_matches('/'), parsed.path()));
+        target.set_path(&format!(
+            "{}{}",
+            mirror.path().trim_end_matches('/'),
+            parsed.path()
+        ));
         target.set_query(parsed.query());
         Ok((target, Some(with_port)))
     }
@@ -183,11 +218,18 @@ impl Sessions {
 
 /// The host that a registry's API is at.
 fn real_host(host: &str) -> &str {
-    if host == "docker.io" { "registry-1.docker.io" } else { host }
+    if host == "docker.io" {
+        "registry-1.docker.io"
+    } else {
+        host
+    }
 }
 
 fn mirror_url(host: &str, mirror: &str) -> Result<Url, SetupError> {
-    let wrong = |fault| SetupError::Mirror { host: host.into(), fault };
+    let wrong = |fault| SetupError::Mirror {
+        host: host.into(),
+        fault,
+    };
     let url = Url::parse(mirror).map_err(|error| wrong(error.into()))?;
     match url.scheme() {
         _ if holds_account(&url) => Err(wrong(MirrorFault::UserName)),
@@ -199,5 +241,7 @@ fn mirror_url(host: &str, mirror: &str) -> Result<Url, SetupError> {
 /// Whether a `HOST[:PORT]` that the user wrote means this registry host.
 fn covers(written: &str, host: &str) -> bool {
     written == host
-        || host.rsplit_once(':').is_some_and(|(name, _)| name == written && !written.contains(':'))
+        || host
+            .rsplit_once(':')
+            .is_some_and(|(name, _)| name == written && !written.contains(':'))
 }

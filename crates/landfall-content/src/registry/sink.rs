@@ -1,4 +1,5 @@
-//! A repository of a registry as a sink: a blob is left where it is there, mounted where that helps, else sent.
+//! A repository of a registry as a sink: a blob is left where it is there, mounted where that
+//! helps, else sent.
 
 use super::refusal::is_quota;
 use super::session::Session;
@@ -27,11 +28,21 @@ struct Inner {
 }
 
 impl RegistrySink {
-    /// `repository` of the session's registry. Blobs are mounted from the repository `from`, where one is named and
-    /// the registry agrees.
-    pub fn new(session: Arc<Session>, repository: Arc<str>, from: Option<Arc<str>>) -> RegistrySink {
+    /// `repository` of the session's registry. Blobs are mounted from the repository `from`, where
+    /// one is named and the registry agrees.
+    pub fn new(
+        session: Arc<Session>,
+        repository: Arc<str>,
+        from: Option<Arc<str>>,
+    ) -> RegistrySink {
         let (refuses_mounts, cuts) = (AtomicBool::new(false), Mutex::default());
-        RegistrySink(Arc::new(Inner { session, repository, from, refuses_mounts, cuts }))
+        RegistrySink(Arc::new(Inner {
+            session,
+            repository,
+            from,
+            refuses_mounts,
+            cuts,
+        }))
     }
 }
 
@@ -42,7 +53,11 @@ impl Sink for RegistrySink {
         _in_order: bool,
     ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
         Box::pin(async move {
-            let upload = self.0.begin(blob).await.map_err(TransferError::destination)?;
+            let upload = self
+                .0
+                .begin(blob)
+                .await
+                .map_err(TransferError::destination)?;
             Ok(upload.map(|upload| {
                 let (sink, blob) = (self.0.clone(), blob.clone());
                 Box::new(Upload { sink, blob, upload }) as Box<dyn BlobWrite>
@@ -55,8 +70,15 @@ impl Inner {
     /// Begins the upload of a blob; `None` where the repository has it now.
     async fn begin(&self, blob: &Descriptor) -> Result<Option<UploadSession>, Error> {
         let (session, repository, digest) = (&*self.session, &*self.repository, &blob.digest);
-        if let Some(from) = self.from.as_deref().filter(|_| !self.refuses_mounts.load(Ordering::Relaxed)) {
-            match session.open_upload(repository, Some(digest), Some(from)).await {
+        if let Some(from) = self
+            .from
+            .as_deref()
+            .filter(|_| !self.refuses_mounts.load(Ordering::Relaxed))
+        {
+            match session
+                .open_upload(repository, Some(digest), Some(from))
+                .await
+            {
                 Ok(None) => return Ok(None),
                 Ok(Some(upload)) if session.has_blob(repository, digest).await? => {
                     // an earlier run brought it; the upload that was opened is given back
@@ -71,7 +93,9 @@ impl Inner {
             }
         }
         if session.self_mounts.work() {
-            return session.open_upload(repository, Some(digest), Some(repository)).await;
+            return session
+                .open_upload(repository, Some(digest), Some(repository))
+                .await;
         }
         if session.has_blob(repository, digest).await? {
             return Ok(None);
@@ -100,7 +124,8 @@ impl Inner {
     }
 }
 
-/// A blob that is being sent. A registry keeps nothing of a body that broke off: the next attempt begins anew.
+/// A blob that is being sent. A registry keeps nothing of a body that broke off: the next attempt
+/// begins anew.
 struct Upload {
     sink: Arc<Inner>,
     blob: Descriptor,

@@ -11,8 +11,13 @@ use std::sync::Arc;
 type Account = (String, String);
 
 /// Variables by which the accounts of whoever runs landfall are found. They are not the nodes'.
-const OF_THE_USER: [&str; 5] =
-    ["DOCKER_AUTH_CONFIG", "DOCKER_CONFIG", "HOME", "REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR"];
+const OF_THE_USER: [&str; 5] = [
+    "DOCKER_AUTH_CONFIG",
+    "DOCKER_CONFIG",
+    "HOME",
+    "REGISTRY_AUTH_FILE",
+    "XDG_RUNTIME_DIR",
+];
 
 /// User name and password that `site` names for `host/repository`.
 ///
@@ -24,9 +29,17 @@ pub fn site_account(
     host: &str,
     repository: &str,
 ) -> Result<Option<Account>, Arc<CredentialError>> {
-    let get = |name: &str| if OF_THE_USER.contains(&name) { None } else { get(name) };
+    let get = |name: &str| {
+        if OF_THE_USER.contains(&name) {
+            None
+        } else {
+            get(name)
+        }
+    };
     let keychain = Keychain::load(Some(site), get)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(CredentialError::Runtime)?;
     match runtime.block_on(keychain.find(host, repository))? {
         None => Ok(None),

@@ -23,15 +23,27 @@ pub(super) fn site_secret(
         let line = text.lines().next().unwrap_or_default();
         let shown = path.display().to_string();
         let pair = line.split_once(':');
-        let no_pair = || CredentialError::NoPair { setting: setting.into(), path };
-        return pair.map(|(user, password)| (user.into(), password.into(), shown)).ok_or_else(no_pair);
+        let no_pair = || CredentialError::NoPair {
+            setting: setting.into(),
+            path,
+        };
+        return pair
+            .map(|(user, password)| (user.into(), password.into(), shown))
+            .ok_or_else(no_pair);
     }
     let (Some(user), Some(password)) = (&from.username_env, &from.password_env) else {
-        return Err(CredentialError::NoSource { setting: setting.into() });
+        return Err(CredentialError::NoSource {
+            setting: setting.into(),
+        });
     };
     let value = |name: &str| {
-        let missing = || CredentialError::NoVariable { setting: setting.into(), variable: name.into() };
-        get(name).filter(|value| !value.is_empty()).ok_or_else(missing)
+        let missing = || CredentialError::NoVariable {
+            setting: setting.into(),
+            variable: name.into(),
+        };
+        get(name)
+            .filter(|value| !value.is_empty())
+            .ok_or_else(missing)
     };
     Ok((value(user)?, value(password)?, format!("${user}")))
 }

@@ -1,5 +1,5 @@
-//! How one account stands with one registry: whether it was ever taken, whether a request has to go alone, and what is
-//! refused to it. The requests without an account have a standing too.
+//! How one account stands with one registry: whether it was ever taken, whether a request has to go
+//! alone, and what is refused to it. The requests without an account have a standing too.
 
 use super::scope::Scope;
 use landfall_http::Error;
@@ -88,6 +88,10 @@ impl Standing {
     /// Its refusal.
     pub(super) fn check(&self, scope: &Scope) -> Result<(), Error> {
         let state = self.state();
-        state.refused.as_ref().or_else(|| state.scopes.get(scope)).map_or(Ok(()), |error| Err(error.clone()))
+        state
+            .refused
+            .as_ref()
+            .or_else(|| state.scopes.get(scope))
+            .map_or(Ok(()), |error| Err(error.clone()))
     }
 }

@@ -20,7 +20,10 @@ pub(super) struct Authorization {
 impl Authorization {
     /// A header that no registry has taken yet.
     pub(super) fn new(header: String) -> Authorization {
-        Authorization { header, taken: Arc::default() }
+        Authorization {
+            header,
+            taken: Arc::default(),
+        }
     }
 }
 
@@ -41,19 +44,31 @@ impl Token {
         }
         const DAY: u64 = 24 * 3600;
         let answer: Answer = serde_json::from_slice(body).ok()?;
-        let lifetime = answer.expires_in.as_ref().and_then(seconds).unwrap_or(60).min(DAY);
-        let token =
-            [answer.token, answer.access_token].into_iter().flatten().find(|token| !token.is_empty())?;
+        let lifetime = answer
+            .expires_in
+            .as_ref()
+            .and_then(seconds)
+            .unwrap_or(60)
+            .min(DAY);
+        let token = [answer.token, answer.access_token]
+            .into_iter()
+            .flatten()
+            .find(|token| !token.is_empty())?;
         // refreshed early: half a minute, or half of a short life
         let early = (lifetime / 2).min(30);
         let until = Instant::now() + Duration::from_secs(lifetime.saturating_sub(early).max(1));
-        Some(Token { authorization: Authorization::new(format!("Bearer {token}")), until })
+        Some(Token {
+            authorization: Authorization::new(format!("Bearer {token}")),
+            until,
+        })
     }
 }
 
 /// Whole seconds: a number, as some services write it with a fraction, others as text.
 fn seconds(value: &Value) -> Option<u64> {
-    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
+    let number = value
+        .as_f64()
+        .or_else(|| value.as_str()?.trim().parse().ok())?;
     // the cast takes what is below 0, or beyond all bounds, to the nearest that there is
     number.is_finite().then_some(number as u64)
 }
@@ -64,7 +79,9 @@ fn seconds(value: &Value) -> Option<u64> {
 /// When it is none.
 pub(super) fn realm_url(asked: &Url, realm: &str) -> Result<Url, Error> {
     asked.join(realm).map_err(|error| {
-        Error::new(ErrorKind::Invalid, "its token realm is no URL").at(asked).caused_by(error)
+        Error::new(ErrorKind::Invalid, "its token realm is no URL")
+            .at(asked)
+            .caused_by(error)
     })
 }
 
@@ -76,7 +93,9 @@ mod tests {
     fn a_lifetime_is_a_number_or_text_and_bounded() {
         let lives = |text: &str| {
             let body = format!(r#"{{"token":"t","expires_in":{text}}}"#);
-            (Token::read(body.as_bytes()).unwrap().until - Instant::now()).as_secs_f64().round() as u64
+            (Token::read(body.as_bytes()).unwrap().until - Instant::now())
+                .as_secs_f64()
+                .round() as u64
         };
         for text in ["300", "300.0", "\"300\"", "\" 300.7 \""] {
             assert_eq!(lives(text), 270, "{text}");
@@ -84,14 +103,24 @@ mod tests {
         for text in ["null", "[]", "\"soon\"", "\"NaN\"", "true"] {
             assert_eq!(lives(text), 30, "{text}: the default is a minute");
         }
-        assert_eq!((lives("-5"), lives("1e300"), lives("0")), (1, 24 * 3600 - 30, 1));
+        assert_eq!(
+            (lives("-5"), lives("1e300"), lives("0")),
+            (1, 24 * 3600 - 30, 1)
+        );
     }
 
     #[test]
     fn an_empty_token_is_none_and_the_other_name_counts() {
-        let header = |body: &str| Token::read(body.as_bytes()).map(|token| token.authorization.header);
-        assert_eq!(header(r#"{"token":"","access_token":"a"}"#).as_deref(), Some("Bearer a"));
-        assert_eq!(header(r#"{"token":"t","access_token":"a"}"#).as_deref(), Some("Bearer t"));
+        let header =
+            |body: &str| Token::read(body.as_bytes()).map(|token| token.authorization.header);
+        assert_eq!(
+            header(r#"{"token":"","access_token":"a"}"#).as_deref(),
+            Some("Bearer a")
+        );
+        assert_eq!(
+            header(r#"{"token":"t","access_token":"a"}"#).as_deref(),
+            Some("Bearer t")
+        );
         assert_eq!(header(r#"{"token":"","access_token":null}"#), None);
     }
 }

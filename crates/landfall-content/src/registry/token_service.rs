@@ -1,5 +1,5 @@
-//! Fetches Bearer tokens from the token service that a registry names, or a host that it redirects to: one for each scope,
-//! for all workers.
+//! Fetches Bearer tokens from the token service that a registry names, or a host that it redirects
+//! to: one for each scope, for all workers.
 
 use super::auth::{Auth, Signer};
 use super::challenge::Challenge;
@@ -18,7 +18,10 @@ use url::{Origin, Url};
 
 impl Auth {
     fn slot(&self, scope: &Scope) -> Arc<tokio::sync::Mutex<Option<Token>>> {
-        let mut tokens = self.tokens.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut tokens = self
+            .tokens
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         tokens.entry(scope.clone()).or_default().clone()
     }
 
@@ -27,7 +30,10 @@ impl Auth {
         let slot = self.slot(scope);
         let mut token = slot.lock().await;
         // another worker may have a new one already
-        if token.as_ref().is_some_and(|token| Some(token.authorization.header.as_str()) == sent) {
+        if token
+            .as_ref()
+            .is_some_and(|token| Some(token.authorization.header.as_str()) == sent)
+        {
             *token = None;
         }
     }
@@ -47,8 +53,15 @@ impl Auth {
         }
         // who had the slot before may have met a refusal
         signer.standing.check(scope)?;
-        let fresh = match signer.account.as_ref().filter(|_| self.may_have_secret(realm)) {
-            Some(account) => self.token_for(account, &signer.standing, scope, realm, service).await?,
+        let fresh = match signer
+            .account
+            .as_ref()
+            .filter(|_| self.may_have_secret(realm))
+        {
+            Some(account) => {
+                self.token_for(account, &signer.standing, scope, realm, service)
+                    .await?
+            }
             None => {
                 if let Err(fault) = self.account(scope).await {
                     let note = format!("{}: {fault}; it goes on without an account", self.host);
@@ -62,8 +75,9 @@ impl Auth {
         Ok(authorization)
     }
 
-    /// A token for an account. An account that was taken before gets another attempt; if it is refused again, the service
-    /// says without a scope whether that is about the scope or the account.
+    /// A token for an account. An account that was taken before gets another attempt; if it is
+    /// refused again, the service says without a scope whether that is about the scope or the
+    /// account.
     async fn token_for(
         &self,
         account: &Credential,
@@ -74,7 +88,11 @@ impl Auth {
     ) -> Result<Token, Error> {
         let words = scope.words();
         let mut failure = self.fetch(&words, realm, service, Some(account)).await;
-        if matches!(failure, Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED))) && standing.was_taken() {
+        if matches!(
+            failure,
+            Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED))
+        ) && standing.was_taken()
+        {
             tokio::time::sleep(self.transport.retries().pause(1)).await;
             standing.check(scope)?;
             failure = self.fetch(&words, realm, service, Some(account)).await;
@@ -115,8 +133,8 @@ impl Auth {
         }
     }
 
-    /// Whether secrets may go to this realm: over https with a checked certificate, over http only to the registry
-    /// itself.
+    /// Whether secrets may go to this realm: over https with a checked certificate, over http only
+    /// to the registry itself.
     fn may_have_secret(&self, realm: &Url) -> bool {
         realm.origin() == self.base.origin()
             || (realm.scheme() == "https" && self.transport.checks_certificate(realm))
@@ -133,7 +151,8 @@ impl Auth {
         let mut request = match account.map(|account| &account.secret) {
             Some(Secret::Identity(refresh)) => {
                 let mut form = url::form_urlencoded::Serializer::new(String::new());
-                form.append_pair("grant_type", "refresh_token").append_pair("refresh_token", refresh);
+                form.append_pair("grant_type", "refresh_token")
+                    .append_pair("refresh_token", refresh);
                 form.append_pair("client_id", "landfall");
                 if !scopes.is_empty() {
                     form.append_pair("scope", &scopes.join(" "));
@@ -168,7 +187,10 @@ impl Auth {
                 _ => "does not answer",
             };
             let words = format!("its token service {what}: {error}");
-            Error::new(error.kind, words).at(realm).about(&*self.host).caused_by(error)
+            Error::new(error.kind, words)
+                .at(realm)
+                .about(&*self.host)
+                .caused_by(error)
         };
         let response = self.transport.send(&request).await.map_err(failed)?;
         let status = response.status;
@@ -177,9 +199,17 @@ impl Auth {
             return Err(TokenFailure::Refused(status));
         }
         let shown = shown_url(realm);
-        let body = response.bytes(self.transport.limits().document_bytes).await?;
+        let body = response
+            .bytes(self.transport.limits().document_bytes)
+            .await?;
         if !status.is_success() {
-            let by_refresh_token = matches!(account, Some(Credential { secret: Secret::Identity(_), .. }));
+            let by_refresh_token = matches!(
+                account,
+                Some(Credential {
+                    secret: Secret::Identity(_),
+                    ..
+                })
+            );
             if by_refresh_token && is_invalid_grant(status, &body) {
                 return Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED));
             }
@@ -191,7 +221,9 @@ impl Auth {
             true => came_instead(realm, None, &format!("a token for {}", self.host), &body),
             false => {
                 let words = format!("its token service {shown} gave no token");
-                Error::new(ErrorKind::Invalid, words).at(realm).about(&*self.host)
+                Error::new(ErrorKind::Invalid, words)
+                    .at(realm)
+                    .about(&*self.host)
             }
         };
         Token::read(&body).ok_or_else(|| none().into())
@@ -209,23 +241,46 @@ impl Auth {
         scope: &Scope,
         sent: &[(Origin, String)],
     ) -> Result<(), Error> {
-        let Ok(Challenge::Bearer { realm, service, scope: wanted }) = Challenge::read(headers) else {
+        let Ok(Challenge::Bearer {
+            realm,
+            service,
+            scope: wanted,
+        }) = Challenge::read(headers)
+        else {
             let words = format!("redirected to {}, which wants a sign-in", shown_url(url));
-            return Err(Error::new(ErrorKind::Denied, words).at(url).about(&*self.host));
+            return Err(Error::new(ErrorKind::Denied, words)
+                .at(url)
+                .about(&*self.host));
         };
         let slot = self.foreign.slot(scope, url.origin());
         let mut token = slot.lock().await;
-        let was_sent = |token: &Token| sent.iter().any(|(_, header)| *header == token.authorization.header);
+        let was_sent = |token: &Token| {
+            sent.iter()
+                .any(|(_, header)| *header == token.authorization.header)
+        };
         // another worker may have a new one already
-        if token.as_ref().is_some_and(|token| token.until > Instant::now() && !was_sent(token)) {
+        if token
+            .as_ref()
+            .is_some_and(|token| token.until > Instant::now() && !was_sent(token))
+        {
             return Ok(());
         }
         let realm = realm_url(url, &realm)?;
         self.transport.check_led(&realm, &host_port(url)).await?;
-        let repository =
-            wanted.as_deref().and_then(|word| word.split(':').nth(1)).unwrap_or(&scope.repository);
-        let there = Scope { repository: repository.into(), push: false, delete: false, from: None };
-        *token = Some(self.anonymous_token(&there, &realm, service.as_deref()).await?);
+        let repository = wanted
+            .as_deref()
+            .and_then(|word| word.split(':').nth(1))
+            .unwrap_or(&scope.repository);
+        let there = Scope {
+            repository: repository.into(),
+            push: false,
+            delete: false,
+            from: None,
+        };
+        *token = Some(
+            self.anonymous_token(&there, &realm, service.as_deref())
+                .await?,
+        );
         Ok(())
     }
 }
@@ -233,7 +288,8 @@ impl Auth {
 /// Whether a token service refuses a refresh token (RFC 6749, 5.2).
 fn is_invalid_grant(status: StatusCode, body: &[u8]) -> bool {
     let document: Option<serde_json::Value> = serde_json::from_slice(body).ok();
-    status == StatusCode::BAD_REQUEST && document.is_some_and(|document| document["error"] == "invalid_grant")
+    status == StatusCode::BAD_REQUEST
+        && document.is_some_and(|document| document["error"] == "invalid_grant")
 }
 
 /// Why a token service gave no token.

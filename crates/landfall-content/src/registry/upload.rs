@@ -21,7 +21,10 @@ impl Session {
             None => format!("an upload to {}/{repository}", self.host()),
         };
         let foreign = mount.filter(|from| *from != repository);
-        let scope = Scope { from: foreign.map(|from| self.full(from)), ..self.scope(repository, true) };
+        let scope = Scope {
+            from: foreign.map(|from| self.full(from)),
+            ..self.scope(repository, true)
+        };
         let mut begin = self.url(repository, "blobs/uploads/")?;
         match (digest, mount) {
             (Some(digest), Some(from)) => {
@@ -29,12 +32,18 @@ impl Session {
                 begin.query_pairs_mut().extend_pairs(words);
             }
             (Some(digest), None) if digest.algorithm() != Algorithm::Sha256 => {
-                begin.query_pairs_mut().append_pair("digest-algorithm", digest.algorithm().as_str());
+                begin
+                    .query_pairs_mut()
+                    .append_pair("digest-algorithm", digest.algorithm().as_str());
             }
             _ => {}
         }
-        let response =
-            self.send(Request::new(Method::POST, begin.clone(), Purpose::Registry), &scope).await?;
+        let response = self
+            .send(
+                Request::new(Method::POST, begin.clone(), Purpose::Registry),
+                &scope,
+            )
+            .await?;
         let good = |status| matches!(status, StatusCode::ACCEPTED | StatusCode::CREATED);
         let response = self.expect(response, &scope, what, good).await?;
         if response.status == StatusCode::CREATED && mount.is_some() {
@@ -47,17 +56,29 @@ impl Session {
             .ok_or_else(|| invalid("the registry opened an upload without a Location".into()))?;
         let target = upload_url(&response.url, location)
             .map_err(|error| invalid(error.to_string()).caused_by(error))?;
-        let least = response.header("oci-chunk-min-length").and_then(|length| length.trim().parse().ok());
+        let least = response
+            .header("oci-chunk-min-length")
+            .and_then(|length| length.trim().parse().ok());
         response.discard().await;
-        Ok(Some(UploadSession { target, least_chunk: least.unwrap_or(0) }))
+        Ok(Some(UploadSession {
+            target,
+            least_chunk: least.unwrap_or(0),
+        }))
     }
 
     /// Whether the registry links a blob that `from` has into `repository`.
     ///
     /// # Errors
     /// The registry's refusal with its own words.
-    pub async fn mount(&self, repository: &str, digest: &Digest, from: &str) -> Result<bool, Error> {
-        let opened = self.open_upload(repository, Some(digest), Some(from)).await?;
+    pub async fn mount(
+        &self,
+        repository: &str,
+        digest: &Digest,
+        from: &str,
+    ) -> Result<bool, Error> {
+        let opened = self
+            .open_upload(repository, Some(digest), Some(from))
+            .await?;
         let mounted = opened.is_none();
         if let Some(opened) = opened {
             self.cancel(repository, opened).await;
@@ -83,8 +104,10 @@ impl Session {
 
     /// Cancels an upload, if the registry can.
     pub(super) async fn cancel(&self, repository: &str, opened: UploadSession) {
-        let cancel =
-            Request { retried: false, ..Request::new(Method::DELETE, opened.target, Purpose::Registry) };
+        let cancel = Request {
+            retried: false,
+            ..Request::new(Method::DELETE, opened.target, Purpose::Registry)
+        };
         if let Ok(response) = self.send(cancel, &self.scope(repository, true)).await {
             response.discard().await;
         }
@@ -95,7 +118,10 @@ impl Session {
         if !self.self_mounts.begin_to_learn() {
             return;
         }
-        match self.open_upload(repository, Some(digest), Some(repository)).await {
+        match self
+            .open_upload(repository, Some(digest), Some(repository))
+            .await
+        {
             Ok(None) => self.self_mounts.found_to_work(),
             Ok(Some(opened)) => self.cancel(repository, opened).await,
             Err(_) => {}
@@ -103,8 +129,8 @@ impl Session {
     }
 }
 
-/// Whether the registry refuses a mount: 401 and 403 for lack of rights at the other repository, 404 for a repository
-/// that it does not know, and other refusals where it knows no mounts.
+/// Whether the registry refuses a mount: 401 and 403 for lack of rights at the other repository,
+/// 404 for a repository that it does not know, and other refusals where it knows no mounts.
 pub(super) fn refuses_mount(error: &Error) -> bool {
     match error.kind {
         ErrorKind::Denied | ErrorKind::NotFound => true,
@@ -116,6 +142,9 @@ pub(super) fn refuses_mount(error: &Error) -> bool {
 /// Whether a new upload may succeed.
 pub(super) fn starts_anew(error: &Error) -> bool {
     matches!(error.kind, ErrorKind::Status(416))
-        || error.codes.iter().any(|error| error.code.starts_with("BLOB_UPLOAD_"))
+        || error
+            .codes
+            .iter()
+            .any(|error| error.code.starts_with("BLOB_UPLOAD_"))
         || error.is_transient()
 }

@@ -1,4 +1,5 @@
-//! The body of an upload: streamed in one PUT, or in chunks by PATCH where a host takes no larger body.
+//! The body of an upload: streamed in one PUT, or in chunks by PATCH where a host takes no larger
+//! body.
 
 use super::session::Session;
 use super::upload_session::{FailedUpload, UploadSession, upload_url};
@@ -14,7 +15,8 @@ use url::Url;
 
 /// The largest `OCI-Chunk-Min-Length` that landfall obeys, in bytes.
 const MOST_CHUNK: u64 = 1 << 30;
-/// How far apart two cuts may be and still count as one, in bytes: as much as buffers hold when a connection is cut.
+/// How far apart two cuts may be and still count as one, in bytes: as much as buffers hold when a
+/// connection is cut.
 const SAME_PLACE: u64 = 16 << 20;
 
 impl Session {
@@ -35,14 +37,23 @@ impl Session {
             while at < blob.size {
                 let length = chunk.min(blob.size - at);
                 let response = self
-                    .send_piece(repository, blob, target.clone(), (Method::PATCH, at, length), opener)
+                    .send_piece(
+                        repository,
+                        blob,
+                        target.clone(),
+                        (Method::PATCH, at, length),
+                        opener,
+                    )
                     .await?;
-                // each answer may name another URL to continue at; its `Range` is stale at some registries
+                // each answer may name another URL to continue at; its `Range` is stale at some
+                // registries
                 if let Some(location) = response.header(LOCATION.as_str()) {
                     let continued = upload_url(&target, location);
                     target = continued.map_err(|error| {
                         let words = error.to_string();
-                        Error::new(ErrorKind::Invalid, words).about(repository).caused_by(error)
+                        Error::new(ErrorKind::Invalid, words)
+                            .about(repository)
+                            .caused_by(error)
                     })?;
                 }
                 response.discard().await;
@@ -50,8 +61,13 @@ impl Session {
             }
             left = (Method::PUT, at, 0);
         }
-        target.query_pairs_mut().append_pair("digest", &blob.digest.to_string());
-        self.send_piece(repository, blob, target, left, opener).await?.discard().await;
+        target
+            .query_pairs_mut()
+            .append_pair("digest", &blob.digest.to_string());
+        self.send_piece(repository, blob, target, left, opener)
+            .await?
+            .discard()
+            .await;
         Ok(())
     }
 
@@ -80,19 +96,30 @@ impl Session {
                 let limited = async move { Ok(limited(opener.stream(at).await?, length, sent)) };
                 Box::pin(limited) as futures_util::future::BoxFuture<'static, _>
             };
-            request.body = Body::Stream { length, open: Arc::new(opening) };
+            request.body = Body::Stream {
+                length,
+                open: Arc::new(opening),
+            };
         }
         let scope = self.scope(repository, true);
         let failed = |error: Error| {
             let sent = sent.load(Ordering::Relaxed);
             let cut = error.kind == ErrorKind::Network && sent > 0 && !opener.is_broken();
-            FailedUpload { error, cut: cut.then_some(sent), length }
+            FailedUpload {
+                error,
+                cut: cut.then_some(sent),
+                length,
+            }
         };
         let response = self.send(request, &scope).await.map_err(failed)?;
         // 202 by the specification; 201 from ECR and 204 from GCR
         let good = |status| {
             let patched = method == Method::PATCH && status == StatusCode::ACCEPTED;
-            patched || matches!(status, StatusCode::CREATED | StatusCode::NO_CONTENT | StatusCode::OK)
+            patched
+                || matches!(
+                    status,
+                    StatusCode::CREATED | StatusCode::NO_CONTENT | StatusCode::OK
+                )
         };
         let large = response.status == StatusCode::PAYLOAD_TOO_LARGE;
         let answered = self.expect(response, &scope, what, good).await;
@@ -105,18 +132,28 @@ impl Session {
         })
     }
 
-    /// Whether the next attempt sends smaller bodies than `failed`: the host refused it for its size, or cut it where
-    /// it cut the attempt `before`.
+    /// Whether the next attempt sends smaller bodies than `failed`: the host refused it for its
+    /// size, or cut it where it cut the attempt `before`.
     pub(super) fn smaller_bodies(&self, failed: &FailedUpload, before: Option<u64>) -> bool {
-        let too_large = failed.error.kind == ErrorKind::Status(StatusCode::PAYLOAD_TOO_LARGE.as_u16());
-        let twice = failed.cut.zip(before).is_some_and(|(now, before)| now.abs_diff(before) <= SAME_PLACE);
+        let too_large =
+            failed.error.kind == ErrorKind::Status(StatusCode::PAYLOAD_TOO_LARGE.as_u16());
+        let twice = failed
+            .cut
+            .zip(before)
+            .is_some_and(|(now, before)| now.abs_diff(before) <= SAME_PLACE);
         let chunks = self.transport.limits().chunks;
-        let Some(chunk) = chunks.into_iter().find(|chunk| *chunk < failed.length) else { return false };
+        let Some(chunk) = chunks.into_iter().find(|chunk| *chunk < failed.length) else {
+            return false;
+        };
         if !too_large && !twice {
             return false;
         }
         if self.body_limit.lower(chunk) {
-            let why = if too_large { "refuses (413)" } else { "cuts off twice at one place" };
+            let why = if too_large {
+                "refuses (413)"
+            } else {
+                "cuts off twice at one place"
+            };
             self.transport.progress().note(&format!(
                 "{} {why} a body of {}: landfall sends it in chunks of {}",
                 self.host(),

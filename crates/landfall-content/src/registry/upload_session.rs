@@ -1,12 +1,12 @@
-//! What the steps of an upload share: the session that the registry opened, its `Location`, a failed attempt, and what
-//! a run learns about uploads to one registry.
+//! What the steps of an upload share: the session that the registry opened, its `Location`, a
+//! failed attempt, and what a run learns about uploads to one registry.
 
 use landfall_http::Error;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use url::Url;
 
-/// Whether a mount of a blob from the very repository that it goes to says that the blob is there. Where it does, one
-/// request asks for the blob and opens the upload.
+/// Whether a mount of a blob from the very repository that it goes to says that the blob is there.
+/// Where it does, one request asks for the blob and opens the upload.
 #[derive(Debug, Default)]
 pub(super) struct SelfMounts(AtomicU8);
 
@@ -21,7 +21,14 @@ impl SelfMounts {
 
     /// Whether the caller is the one to find out.
     pub(super) fn begin_to_learn(&self) -> bool {
-        self.0.compare_exchange(0, Self::UNKNOWN_OR_NOT, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        self.0
+            .compare_exchange(
+                0,
+                Self::UNKNOWN_OR_NOT,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            )
+            .is_ok()
     }
 
     /// Remembers that they say so.
@@ -30,7 +37,8 @@ impl SelfMounts {
     }
 }
 
-/// The largest body that a host takes, in bytes, as far as this run knows; 0 while it has refused none.
+/// The largest body that a host takes, in bytes, as far as this run knows; 0 while it has refused
+/// none.
 #[derive(Debug, Default)]
 pub(super) struct BodyLimit(AtomicU64);
 
@@ -70,7 +78,11 @@ pub(super) struct FailedUpload {
 
 impl From<Error> for FailedUpload {
     fn from(error: Error) -> FailedUpload {
-        FailedUpload { error, cut: None, length: 0 }
+        FailedUpload {
+            error,
+            cut: None,
+            length: 0,
+        }
     }
 }
 
@@ -83,8 +95,9 @@ pub(super) enum LocationError {
     LeavesHttps,
 }
 
-/// The URL that an upload continues at. A `Location` is relative, absolute, without a scheme, or with the scheme or
-/// port that a registry behind a TLS proxy believes it has; on the same host the connection's own count.
+/// The URL that an upload continues at. A `Location` is relative, absolute, without a scheme, or
+/// with the scheme or port that a registry behind a TLS proxy believes it has; on the same host the
+/// connection's own count.
 pub(super) fn upload_url(request: &Url, location: &str) -> Result<Url, LocationError> {
     let mut target = request.join(location)?;
     let same_host = target.host_str() == request.host_str();
@@ -112,10 +125,22 @@ mod tests {
             target("/v2/a/blobs/uploads/1?_state=x"),
             Ok("https://r.test:5000/v2/a/blobs/uploads/1?_state=x".into())
         );
-        assert_eq!(target("http://r.test/v2/u/1"), Ok("https://r.test:5000/v2/u/1".into()));
-        assert_eq!(target("https://r.test/v2/u/1"), Ok("https://r.test:5000/v2/u/1".into()));
-        assert_eq!(target("//r.test:5000/v2/u/1"), Ok("https://r.test:5000/v2/u/1".into()));
-        assert_eq!(target("https://other.test/u"), Ok("https://other.test/u".into()));
+        assert_eq!(
+            target("http://r.test/v2/u/1"),
+            Ok("https://r.test:5000/v2/u/1".into())
+        );
+        assert_eq!(
+            target("https://r.test/v2/u/1"),
+            Ok("https://r.test:5000/v2/u/1".into())
+        );
+        assert_eq!(
+            target("//r.test:5000/v2/u/1"),
+            Ok("https://r.test:5000/v2/u/1".into())
+        );
+        assert_eq!(
+            target("https://other.test/u"),
+            Ok("https://other.test/u".into())
+        );
         assert!(target("http://other.test/u").is_err());
     }
 }

@@ -3,8 +3,8 @@
 use super::disk::Disk;
 use super::partial;
 use crate::{
-    BlobRead, ByteRange, ContentError, Entry, Follower, IdleSlots, Local, LocalSink, Look, Room, Sink, Store,
-    WriteError, Writer,
+    BlobRead, ByteRange, ContentError, Entry, Follower, IdleSlots, Local, LocalSink, Look, Room,
+    Sink, Store, WriteError, Writer,
 };
 use landfall_model::{Descriptor, Digest, Limits};
 use std::fs::File;
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 impl Disk {
-    /// Begins to write content, or resumes what an earlier run left. Waits while another process writes the same.
-    /// `None` means that it is there by now.
+    /// Begins to write content, or resumes what an earlier run left. Waits while another process
+    /// writes the same. `None` means that it is there by now.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -46,16 +46,28 @@ impl BlobRead for Disk {
         match std::fs::metadata(self.path(digest)) {
             Ok(metadata) => Ok(Some(metadata.len())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(ContentError::Read { digest: digest.clone(), source }),
+            Err(source) => Err(ContentError::Read {
+                digest: digest.clone(),
+                source,
+            }),
         }
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let failed = |source| ContentError::Read { digest: digest.clone(), source };
-        let size = self.stat(digest)?.ok_or_else(|| ContentError::Missing { digest: digest.clone() })?;
-        let good = self.has(digest, size).map_err(|error| failed(std::io::Error::other(error)))?;
+        let failed = |source| ContentError::Read {
+            digest: digest.clone(),
+            source,
+        };
+        let size = self.stat(digest)?.ok_or_else(|| ContentError::Missing {
+            digest: digest.clone(),
+        })?;
+        let good = self
+            .has(digest, size)
+            .map_err(|error| failed(std::io::Error::other(error)))?;
         if !good {
-            return Err(ContentError::Damaged { digest: digest.clone() });
+            return Err(ContentError::Damaged {
+                digest: digest.clone(),
+            });
         }
         let mut file = File::open(self.path(digest)).map_err(failed)?;
         file.seek(SeekFrom::Start(offset)).map_err(failed)?;
@@ -63,15 +75,24 @@ impl BlobRead for Disk {
     }
 
     fn looks(&self, digest: &Digest) -> Result<Vec<Look>, ContentError> {
-        let failed = |source| ContentError::Read { digest: digest.clone(), source };
-        Ok(vec![Look::of(&std::fs::metadata(self.path(digest)).map_err(failed)?)])
+        let failed = |source| ContentError::Read {
+            digest: digest.clone(),
+            source,
+        };
+        Ok(vec![Look::of(
+            &std::fs::metadata(self.path(digest)).map_err(failed)?,
+        )])
     }
 }
 
 impl Store for Disk {
     fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
         let Descriptor { digest, size, .. } = descriptor;
-        if rehash { self.rehash(digest, *size) } else { self.has(digest, *size) }
+        if rehash {
+            self.rehash(digest, *size)
+        } else {
+            self.has(digest, *size)
+        }
     }
 
     fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool {
@@ -95,7 +116,10 @@ impl Store for Disk {
         Arc::new(Local::new(self, limits, Some(slots)).followed(by))
     }
 
-    fn room(&self, wanted: &mut dyn Iterator<Item = (&Digest, u64)>) -> Result<Option<Room>, WriteError> {
+    fn room(
+        &self,
+        wanted: &mut dyn Iterator<Item = (&Digest, u64)>,
+    ) -> Result<Option<Room>, WriteError> {
         Disk::room(self, wanted).map(Some)
     }
 
@@ -119,7 +143,11 @@ mod tests {
     use super::*;
 
     fn blob(bytes: &[u8]) -> Descriptor {
-        Descriptor { digest: Digest::sha256(bytes), size: bytes.len() as u64, media_type: "x/y".into() }
+        Descriptor {
+            digest: Digest::sha256(bytes),
+            size: bytes.len() as u64,
+            media_type: "x/y".into(),
+        }
     }
 
     #[test]
@@ -133,7 +161,11 @@ mod tests {
         assert!(again.has(&hello.digest, 5).unwrap());
         assert_eq!(again.read(&hello).unwrap(), b"hello");
         let mut rest = String::new();
-        again.open(&hello.digest, 3).unwrap().read_to_string(&mut rest).unwrap();
+        again
+            .open(&hello.digest, 3)
+            .unwrap()
+            .read_to_string(&mut rest)
+            .unwrap();
         assert_eq!(rest, "lo");
     }
 

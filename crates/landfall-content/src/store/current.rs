@@ -1,5 +1,5 @@
-//! What a store offers to servers: its pointer `current` names a lock, and the one before it. Servers look at the pointer
-//! before they look up a name, so all of them switch when it does.
+//! What a store offers to servers: its pointer `current` names a lock, and the one before it.
+//! Servers look at the pointer before they look up a name, so all of them switch when it does.
 
 use super::disk::Disk;
 use crate::WriteError;
@@ -106,7 +106,14 @@ impl Shelf {
                 .await?
                 .map(|(bytes, object)| (bytes, Some(object))),
         };
-        found.map(|(bytes, object)| Ok(Current { pointer: self.parse(&bytes)?, object })).transpose()
+        found
+            .map(|(bytes, object)| {
+                Ok(Current {
+                    pointer: self.parse(&bytes)?,
+                    object,
+                })
+            })
+            .transpose()
     }
 
     /// Whether the pointer is another one by now.
@@ -114,12 +121,17 @@ impl Shelf {
     /// # Errors
     /// As [`Shelf::current`]; and when it is gone.
     pub async fn has_changed(&self, current: &Current) -> Result<bool, ShelfError> {
-        let nothing = || ShelfError::Nothing { place: self.place() };
+        let nothing = || ShelfError::Nothing {
+            place: self.place(),
+        };
         let found = match self {
             Shelf::Disk(disk) => self.parse(&read(disk, POINTER)?.ok_or_else(nothing)?)?,
             Shelf::Bucket(bucket) => {
                 let most = Limits::default().document_bytes as u64;
-                let etag = current.object.as_ref().and_then(|object| object.etag.as_deref());
+                let etag = current
+                    .object
+                    .as_ref()
+                    .and_then(|object| object.etag.as_deref());
                 match bucket.get_changed(POINTER, etag, most).await? {
                     Changed::No => return Ok(false),
                     Changed::Gone => return Err(nothing()),
@@ -136,13 +148,16 @@ impl Shelf {
     /// When it cannot be read, or is another one.
     pub async fn lock(&self, fingerprint: &Digest) -> Result<String, ShelfError> {
         let key = format!("{LOCKS}/{}", fingerprint.hex());
-        let damaged =
-            |why: &str| ShelfError::Damaged { place: format!("{}/{key}", self.place()), why: why.into() };
+        let damaged = |why: &str| ShelfError::Damaged {
+            place: format!("{}/{key}", self.place()),
+            why: why.into(),
+        };
         let bytes = match self {
             Shelf::Disk(disk) => read(disk, &key)?.map(Into::into),
-            Shelf::Bucket(bucket) => {
-                bucket.get(&key, Limits::default().contents_bytes as u64).await?.map(|(bytes, _)| bytes)
-            }
+            Shelf::Bucket(bucket) => bucket
+                .get(&key, Limits::default().contents_bytes as u64)
+                .await?
+                .map(|(bytes, _)| bytes),
         };
         let bytes: bytes::Bytes = bytes.ok_or_else(|| damaged("it is not there"))?;
         if !fingerprint.matches(&bytes) {
@@ -151,13 +166,15 @@ impl Shelf {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The pointer, the text of its lock, and that of the one before where it is still there. `None` where nothing was ever
-    /// published.
+    /// The pointer, the text of its lock, and that of the one before where it is still there.
+    /// `None` where nothing was ever published.
     ///
     /// # Errors
     /// As [`Shelf::current`] and [`Shelf::lock`].
     pub async fn served(&self) -> Result<Option<(Current, String, Option<String>)>, ShelfError> {
-        let Some(current) = self.current().await? else { return Ok(None) };
+        let Some(current) = self.current().await? else {
+            return Ok(None);
+        };
         let lock = self.lock(&current.pointer.lock).await?;
         let before = match &current.pointer.previous {
             None => None,
@@ -170,7 +187,8 @@ impl Shelf {
         Ok(Some((current, lock, before)))
     }
 
-    /// Has servers serve the lock with this text from their next look-up on. Returns the pointer before, where there was one.
+    /// Has servers serve the lock with this text from their next look-up on. Returns the pointer
+    /// before, where there was one.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -180,7 +198,10 @@ impl Shelf {
         match self {
             Shelf::Disk(disk) => {
                 let folder = disk.dir().join(OWN).join(LOCKS);
-                let failed = |source| ShelfError::Read { path: folder.display().to_string(), source };
+                let failed = |source| ShelfError::Read {
+                    path: folder.display().to_string(),
+                    source,
+                };
                 std::fs::create_dir_all(&folder).map_err(failed)?;
                 disk.write(&format!("{OWN}/{key}"), text.as_bytes())?;
                 let before = self.current().await?.map(|current| current.pointer);
@@ -194,28 +215,40 @@ impl Shelf {
                     let before = self.current().await?;
                     let condition = match &before {
                         None => Condition::IfAbsent,
-                        Some(Current { object: Some(object), .. }) => Condition::IfSame(object.version()),
+                        Some(Current {
+                            object: Some(object),
+                            ..
+                        }) => Condition::IfSame(object.version()),
                         Some(_) => Condition::Always,
                     };
                     let before = before.map(|current| current.pointer);
                     let pointer = next(&fingerprint, before.as_ref());
-                    if let Put::Written(_) =
-                        bucket.put(POINTER, pointer.to_bytes().into(), &condition).await?
+                    if let Put::Written(_) = bucket
+                        .put(POINTER, pointer.to_bytes().into(), &condition)
+                        .await?
                     {
                         return Ok(before);
                     }
                 }
-                Err(ShelfError::Busy { place: self.place() })
+                Err(ShelfError::Busy {
+                    place: self.place(),
+                })
             }
         }
     }
 
     fn parse(&self, bytes: &[u8]) -> Result<Pointer, ShelfError> {
-        let damaged = |why: String| ShelfError::Damaged { place: format!("{}/{POINTER}", self.place()), why };
-        let pointer: Pointer = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
+        let damaged = |why: String| ShelfError::Damaged {
+            place: format!("{}/{POINTER}", self.place()),
+            why,
+        };
+        let pointer: Pointer =
+            serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
         match pointer.version {
             1 => Ok(pointer),
-            version => Err(damaged(format!("it has version {version}, this landfall reads version 1"))),
+            version => Err(damaged(format!(
+                "it has version {version}, this landfall reads version 1"
+            ))),
         }
     }
 }
@@ -234,7 +267,11 @@ fn next(fingerprint: &Digest, before: Option<&Pointer>) -> Pointer {
         Some(before) if before.lock == *fingerprint => before.previous.clone(),
         before => before.map(|before| before.lock.clone()),
     };
-    Pointer { version: 1, lock: fingerprint.clone(), previous }
+    Pointer {
+        version: 1,
+        lock: fingerprint.clone(),
+        previous,
+    }
 }
 
 /// One of landfall's own files in a store on disk; `None` where it is not there.
@@ -243,7 +280,10 @@ fn read(disk: &Disk, name: &str) -> Result<Option<Vec<u8>>, ShelfError> {
     match std::fs::read(&path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ShelfError::Read { path: path.display().to_string(), source }),
+        Err(source) => Err(ShelfError::Read {
+            path: path.display().to_string(),
+            source,
+        }),
     }
 }
 
@@ -254,22 +294,45 @@ mod tests {
     #[tokio::test]
     async fn the_pointer_names_the_last_two_locks_in_a_folder_and_in_a_bucket() {
         let dir = tempfile::tempdir().unwrap();
-        for shelf in [Shelf::Disk(Disk::open(dir.path()).unwrap()), Shelf::Bucket(Bucket::in_memory())] {
+        for shelf in [
+            Shelf::Disk(Disk::open(dir.path()).unwrap()),
+            Shelf::Bucket(Bucket::in_memory()),
+        ] {
             assert!(shelf.current().await.unwrap().is_none());
             let [one, two] = ["one", "two"].map(|text| Digest::sha256(text.as_bytes()));
             assert_eq!(shelf.publish("one".into()).await.unwrap(), None);
             let first = shelf.current().await.unwrap().unwrap();
-            assert_eq!((&first.pointer.lock, &first.pointer.previous), (&one, &None));
+            assert_eq!(
+                (&first.pointer.lock, &first.pointer.previous),
+                (&one, &None)
+            );
             assert!(!shelf.has_changed(&first).await.unwrap());
-            assert_eq!(shelf.publish("two".into()).await.unwrap(), Some(first.pointer.clone()));
+            assert_eq!(
+                shelf.publish("two".into()).await.unwrap(),
+                Some(first.pointer.clone())
+            );
             assert!(shelf.has_changed(&first).await.unwrap());
             // publishing again changes nothing
             shelf.publish("two".into()).await.unwrap();
             let (second, lock, before) = shelf.served().await.unwrap().unwrap();
-            assert_eq!(second.pointer, Pointer { version: 1, lock: two, previous: Some(one) });
+            assert_eq!(
+                second.pointer,
+                Pointer {
+                    version: 1,
+                    lock: two,
+                    previous: Some(one)
+                }
+            );
             assert_eq!((&*lock, before.as_deref()), ("two", Some("one")));
-            let unknown = shelf.lock(&Digest::sha256(b"other")).await.unwrap_err().to_string();
-            assert!(unknown.contains("locks/") && unknown.contains("it is not there"), "{unknown}");
+            let unknown = shelf
+                .lock(&Digest::sha256(b"other"))
+                .await
+                .unwrap_err()
+                .to_string();
+            assert!(
+                unknown.contains("locks/") && unknown.contains("it is not there"),
+                "{unknown}"
+            );
         }
     }
 }

@@ -54,7 +54,8 @@ impl Disk {
         Disk::open_with(dir, File::try_lock_shared, false)
     }
 
-    /// As [`Disk::open`], for what a run needs until its end: nothing is brought to disk, where each file would cost a wait.
+    /// As [`Disk::open`], for what a run needs until its end: nothing is brought to disk, where
+    /// each file would cost a wait.
     ///
     /// # Errors
     /// As there.
@@ -75,11 +76,19 @@ impl Disk {
         lock: fn(&File) -> Result<(), TryLockError>,
         is_scratch: bool,
     ) -> Result<Disk, StoreError> {
-        for folder in [dir.join("blobs/sha256"), dir.join(".landfall/partial"), dir.join(TEMPORARY)] {
+        for folder in [
+            dir.join("blobs/sha256"),
+            dir.join(".landfall/partial"),
+            dir.join(TEMPORARY),
+        ] {
             std::fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
         }
         let path = dir.join(".landfall/in-use");
-        let in_use = File::options().create(true).append(true).open(&path).map_err(io("open", &path))?;
+        let in_use = File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(io("open", &path))?;
         match lock(&in_use) {
             Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { dir: dir.into() }),
             Err(TryLockError::Error(error)) => return Err(io("lock", &path)(error).into()),
@@ -88,10 +97,16 @@ impl Disk {
         remove_abandoned(&dir.join(TEMPORARY));
         let verified = dir.join(VERIFIED);
         let records = Records::open(&verified).map_err(io("open", &verified))?;
-        let disk = Disk(Arc::new(Inner { dir: dir.into(), records, is_scratch, _in_use: in_use }));
-        for (name, content) in
-            [(LAYOUT_FILE, OCI_LAYOUT.to_vec()), (INDEX_FILE, LayoutIndex::default().to_bytes())]
-        {
+        let disk = Disk(Arc::new(Inner {
+            dir: dir.into(),
+            records,
+            is_scratch,
+            _in_use: in_use,
+        }));
+        for (name, content) in [
+            (LAYOUT_FILE, OCI_LAYOUT.to_vec()),
+            (INDEX_FILE, LayoutIndex::default().to_bytes()),
+        ] {
             let path = dir.join(name);
             if !path.exists() {
                 disk.replace(&path, &content)?;
@@ -110,8 +125,8 @@ impl Disk {
         self.0.dir.join(digest.layout_path())
     }
 
-    /// Whether the content is there and good. A file that changed since it was hashed is hashed again;
-    /// a bad one is removed.
+    /// Whether the content is there and good. A file that changed since it was hashed is hashed
+    /// again; a bad one is removed.
     ///
     /// # Errors
     /// When a file of the store cannot be read.
@@ -128,7 +143,8 @@ impl Disk {
         self.check(digest, &path, size)
     }
 
-    /// Whether a file is there that must be hashed before it counts; with `rehash`, whatever the journal says.
+    /// Whether a file is there that must be hashed before it counts; with `rehash`, whatever the
+    /// journal says.
     pub(super) fn is_unhashed(&self, digest: &Digest, rehash: bool) -> bool {
         let metadata = std::fs::metadata(self.path(digest));
         metadata.is_ok_and(|metadata| rehash || !self.0.records.fits(digest, &metadata))
@@ -140,7 +156,11 @@ impl Disk {
     /// When a file of the store cannot be read.
     pub fn rehash(&self, digest: &Digest, size: u64) -> Result<bool, WriteError> {
         let path = self.path(digest);
-        if path.exists() { self.check(digest, &path, size) } else { Ok(false) }
+        if path.exists() {
+            self.check(digest, &path, size)
+        } else {
+            Ok(false)
+        }
     }
 
     fn check(&self, digest: &Digest, path: &Path, size: u64) -> Result<bool, WriteError> {
@@ -158,7 +178,10 @@ impl Disk {
         }
         let metadata = file.metadata().map_err(io("look at", path))?;
         if hasher.finish() == *digest {
-            self.0.records.add(digest, &metadata).map_err(io("write", &self.0.dir.join(VERIFIED)))?;
+            self.0
+                .records
+                .add(digest, &metadata)
+                .map_err(io("write", &self.0.dir.join(VERIFIED)))?;
             // good content under its digest, whatever size somebody expects of it
             return Ok(length == size);
         }
@@ -169,8 +192,8 @@ impl Disk {
         Ok(false)
     }
 
-    /// A file in the store's own folder for content whose digest is not known yet. It is locked: what a
-    /// killed process leaves has no lock, and is removed when the store is opened again.
+    /// A file in the store's own folder for content whose digest is not known yet. It is locked:
+    /// what a killed process leaves has no lock, and is removed when the store is opened again.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -193,9 +216,14 @@ impl Disk {
     pub fn adopt(&self, file: tempfile::NamedTempFile, digest: &Digest) -> Result<(), WriteError> {
         let path = self.path(digest);
         self.sync(file.as_file()).map_err(io("write", &path))?;
-        let file = file.persist(&path).map_err(|error| io("write", &path)(error.error))?;
+        let file = file
+            .persist(&path)
+            .map_err(|error| io("write", &path)(error.error))?;
         let metadata = file.metadata().map_err(io("look at", &path))?;
-        self.0.records.add(digest, &metadata).map_err(io("write the journal for", &path))
+        self.0
+            .records
+            .add(digest, &metadata)
+            .map_err(io("write the journal for", &path))
     }
 
     /// Where the partial file of some content stands.
@@ -208,10 +236,17 @@ impl Disk {
     ///
     /// # Errors
     /// When the system does not tell what is free.
-    pub fn room<'a>(&self, wanted: impl Iterator<Item = (&'a Digest, u64)>) -> Result<Room, WriteError> {
-        let blocks = |digest: &Digest| std::fs::metadata(self.partial_path(digest)).map(|file| file.blocks());
+    pub fn room<'a>(
+        &self,
+        wanted: impl Iterator<Item = (&'a Digest, u64)>,
+    ) -> Result<Room, WriteError> {
+        let blocks = |digest: &Digest| {
+            std::fs::metadata(self.partial_path(digest)).map(|file| file.blocks())
+        };
         let taken = |digest: &Digest| blocks(digest).map_or(0, |blocks| blocks * 512);
-        let needed = wanted.map(|(digest, size)| size.saturating_sub(taken(digest))).sum();
+        let needed = wanted
+            .map(|(digest, size)| size.saturating_sub(taken(digest)))
+            .sum();
         Room::of(&self.0.dir, needed).map_err(io("look at", &self.0.dir))
     }
 
@@ -219,9 +254,15 @@ impl Disk {
     ///
     /// # Errors
     /// When `index.json` cannot be read or written.
-    pub fn name(&self, entries: impl IntoIterator<Item = impl Borrow<Entry>>) -> Result<(), StoreError> {
+    pub fn name(
+        &self,
+        entries: impl IntoIterator<Item = impl Borrow<Entry>>,
+    ) -> Result<(), StoreError> {
         let blobs = self.0.dir.join("blobs");
-        for folder in std::fs::read_dir(&blobs).map_err(io("read the folder", &blobs))?.flatten() {
+        for folder in std::fs::read_dir(&blobs)
+            .map_err(io("read the folder", &blobs))?
+            .flatten()
+        {
             self.sync_folder(&folder.path())?;
         }
         self.edit_index(|index| index.add(entries))
@@ -230,15 +271,20 @@ impl Disk {
     /// Drops every name and every line of the journal that is not of `keep`.
     pub(super) fn forget(&self, keep: &BTreeSet<Digest>) -> Result<(), StoreError> {
         self.edit_index(|index| index.retain(keep))?;
-        Ok(self.replace(&self.0.dir.join(VERIFIED), self.0.records.only(keep).as_bytes())?)
+        Ok(self.replace(
+            &self.0.dir.join(VERIFIED),
+            self.0.records.only(keep).as_bytes(),
+        )?)
     }
 
     fn edit_index(&self, edit: impl FnOnce(&mut LayoutIndex)) -> Result<(), StoreError> {
         let _guard = self.guard()?;
         let path = self.0.dir.join(INDEX_FILE);
         let old = std::fs::read(&path).map_err(io("read", &path))?;
-        let mut index = LayoutIndex::parse(&old)
-            .map_err(|error| StoreError::Index { path: path.clone(), why: error.to_string() })?;
+        let mut index = LayoutIndex::parse(&old).map_err(|error| StoreError::Index {
+            path: path.clone(),
+            why: error.to_string(),
+        })?;
         edit(&mut index);
         let new = index.to_bytes();
         if new != old {
@@ -249,14 +295,21 @@ impl Disk {
 
     pub(super) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
         let mut file = self.temporary()?;
-        file.write_all(content).and_then(|()| self.sync(file.as_file())).map_err(io("write", path))?;
-        file.persist(path).map_err(|error| io("write", path)(error.error))?;
+        file.write_all(content)
+            .and_then(|()| self.sync(file.as_file()))
+            .map_err(io("write", path))?;
+        file.persist(path)
+            .map_err(|error| io("write", path)(error.error))?;
         self.sync_folder(path.parent().unwrap_or(path))
     }
 
     /// Brings a file of the store to disk.
     pub(super) fn sync(&self, file: &File) -> std::io::Result<()> {
-        if self.0.is_scratch { Ok(()) } else { file.sync_all() }
+        if self.0.is_scratch {
+            Ok(())
+        } else {
+            file.sync_all()
+        }
     }
 
     /// Brings the names in a folder of the store to disk.

@@ -39,9 +39,25 @@ pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Erro
     move |source| {
         let denied = source.kind() == std::io::ErrorKind::PermissionDenied;
         match WriteError::io(action, path, source) {
-            WriteError::Io { action, path, source, hint, .. } => {
-                let hint = if denied { "; choose another store with --store DIR" } else { hint };
-                WriteError::Io { sink: "store: ", action, path, source, hint }
+            WriteError::Io {
+                action,
+                path,
+                source,
+                hint,
+                ..
+            } => {
+                let hint = if denied {
+                    "; choose another store with --store DIR"
+                } else {
+                    hint
+                };
+                WriteError::Io {
+                    sink: "store: ",
+                    action,
+                    path,
+                    source,
+                    hint,
+                }
             }
             other => other,
         }

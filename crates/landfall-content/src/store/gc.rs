@@ -58,18 +58,27 @@ pub struct Swept {
     pub strange: Vec<PathBuf>,
 }
 
-/// Removes from the store at `dir` everything but `keep`, names in `index.json` and lines of the journal too;
-/// with `dry_run` it only lists them. Unfinished content of `keep` stays, so that it can be resumed.
+/// Removes from the store at `dir` everything but `keep`, names in `index.json` and lines of the
+/// journal too; with `dry_run` it only lists them. Unfinished content of `keep` stays, so that it
+/// can be resumed.
 ///
 /// # Errors
 /// When another process uses the store, or a file cannot be read or removed.
 pub fn gc(dir: &Path, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<Swept, StoreError> {
-    let disk = if dry_run { Disk::open(dir)? } else { Disk::open_alone(dir)? };
+    let disk = if dry_run {
+        Disk::open(dir)?
+    } else {
+        Disk::open_alone(dir)?
+    };
     let mut swept = Swept::default();
     for folder in entries(&dir.join("blobs"))? {
         for file in entries(&folder.path())? {
             let name = file.file_name();
-            let digest = format!("{}:{}", folder.file_name().to_string_lossy(), name.to_string_lossy());
+            let digest = format!(
+                "{}:{}",
+                folder.file_name().to_string_lossy(),
+                name.to_string_lossy()
+            );
             swept.sort_out(&file, digest.parse().ok(), Waste::Blob, keep)?;
         }
     }
@@ -111,13 +120,19 @@ impl Swept {
                     self.kept_bytes += metadata.len();
                 }
             }
-            Some(digest) => self.removed.push(Removed { what, digest, bytes: metadata.len(), path }),
+            Some(digest) => self.removed.push(Removed {
+                what,
+                digest,
+                bytes: metadata.len(),
+                path,
+            }),
         }
         Ok(())
     }
 }
 
 fn entries(folder: &Path) -> Result<Vec<DirEntry>, StoreError> {
-    let read = std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<DirEntry>>>);
+    let read =
+        std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<DirEntry>>>);
     Ok(read.map_err(io("read the folder", folder))?)
 }

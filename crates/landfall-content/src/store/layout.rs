@@ -41,9 +41,15 @@ struct Child(Option<(String, (Descriptor, Option<String>))>);
 impl From<Value> for Child {
     fn from(child: Value) -> Child {
         let read = |child: Value| {
-            let name =
-                child.get("annotations")?.get("org.opencontainers.image.ref.name")?.as_str()?.to_owned();
-            let artifact = child.get("artifactType").and_then(Value::as_str).map(str::to_owned);
+            let name = child
+                .get("annotations")?
+                .get("org.opencontainers.image.ref.name")?
+                .as_str()?
+                .to_owned();
+            let artifact = child
+                .get("artifactType")
+                .and_then(Value::as_str)
+                .map(str::to_owned);
             Some((name, (serde_json::from_value(child).ok()?, artifact)))
         };
         Child(read(child))
@@ -68,7 +74,13 @@ impl LayoutIndex {
             manifests: Vec<Child>,
         }
         let found: Found = serde_json::from_slice(bytes)?;
-        Ok(LayoutIndex { names: found.manifests.into_iter().filter_map(|child| child.0).collect() })
+        Ok(LayoutIndex {
+            names: found
+                .manifests
+                .into_iter()
+                .filter_map(|child| child.0)
+                .collect(),
+        })
     }
 
     /// Adds or replaces the entries' names.
@@ -76,7 +88,8 @@ impl LayoutIndex {
         for entry in entries {
             let entry = entry.borrow();
             let artifact = entry.artifact_type.map(str::to_owned);
-            self.names.insert(entry.layout_name.clone(), (entry.top.clone(), artifact));
+            self.names
+                .insert(entry.layout_name.clone(), (entry.top.clone(), artifact));
         }
     }
 
@@ -95,7 +108,11 @@ impl LayoutIndex {
             annotations: Annotations { name },
         });
         let manifests = manifests.collect();
-        let document = Document { schema_version: 2, media_type: media_type::OCI_INDEX, manifests };
+        let document = Document {
+            schema_version: 2,
+            media_type: media_type::OCI_INDEX,
+            manifests,
+        };
         // texts and numbers, which nothing can be wrong with
         serde_json::to_vec(&document).unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! KEEP IT. The store: on disk, an OCI image layout; or in an object store. Both resume what was cut off.
+//! KEEP IT. The store: on disk, an OCI image layout; or in an object store. Both resume what was
+//! cut off.
 
 mod content;
 mod current;

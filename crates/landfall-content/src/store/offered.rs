@@ -1,5 +1,5 @@
-//! Content of a store as a server offers it: that of the locks it serves, and no other. In an object store, what is read in
-//! parts is of the object that was hashed.
+//! Content of a store as a server offers it: that of the locks it serves, and no other. In an
+//! object store, what is read in parts is of the object that was hashed.
 
 use super::current::Shelf;
 use super::disk::Disk;
@@ -32,7 +32,9 @@ impl Offered {
     /// What these entries of locks name of the store.
     pub fn new(shelf: &Shelf, entries: impl Iterator<Item = Entry>) -> Offered {
         let parts = entries.flat_map(|entry| entry.parts);
-        let sizes = parts.map(|part| (part.descriptor.digest, part.descriptor.size)).collect();
+        let sizes = parts
+            .map(|part| (part.descriptor.digest, part.descriptor.size))
+            .collect();
         let place = match shelf {
             Shelf::Disk(disk) => Place::Disk(disk.clone()),
             Shelf::Bucket(bucket) => Place::Bucket(bucket.clone(), Mutex::default()),
@@ -41,7 +43,12 @@ impl Offered {
     }
 
     fn size(&self, digest: &Digest) -> Result<u64, ContentError> {
-        self.sizes.get(digest).copied().ok_or_else(|| ContentError::Missing { digest: digest.clone() })
+        self.sizes
+            .get(digest)
+            .copied()
+            .ok_or_else(|| ContentError::Missing {
+                digest: digest.clone(),
+            })
     }
 
     /// The object that has the content, as it was when it was looked at first.
@@ -57,19 +64,26 @@ impl Offered {
             return Ok(object.clone());
         }
         let failed = |error: Error| match error.kind {
-            ErrorKind::NotFound => ContentError::Missing { digest: digest.clone() },
-            _ => ContentError::Read { digest: digest.clone(), source: io::Error::other(error) },
+            ErrorKind::NotFound => ContentError::Missing {
+                digest: digest.clone(),
+            },
+            _ => ContentError::Read {
+                digest: digest.clone(),
+                source: io::Error::other(error),
+            },
         };
         let object = OpenObject::open(bucket, &digest.layout_path()).map_err(failed)?;
         if object.size() != size {
-            return Err(ContentError::Damaged { digest: digest.clone() });
+            return Err(ContentError::Damaged {
+                digest: digest.clone(),
+            });
         }
         known().insert(digest.clone(), object.clone());
         Ok(object)
     }
 
-    /// The content from `offset` on, of the object that was looked at. One that another has replaced is looked at anew the
-    /// next time.
+    /// The content from `offset` on, of the object that was looked at. One that another has
+    /// replaced is looked at anew the next time.
     fn reader(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let (bucket, known) = match &self.place {
             Place::Disk(disk) => return disk.open(digest, offset),
@@ -79,8 +93,14 @@ impl Offered {
         let range = offset.min(object.size())..object.size();
         let opened = RangeReader::begin(Arc::new(object), range);
         let failed = |source| {
-            known.lock().unwrap_or_else(PoisonError::into_inner).remove(digest);
-            ContentError::Read { digest: digest.clone(), source }
+            known
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(digest);
+            ContentError::Read {
+                digest: digest.clone(),
+                source,
+            }
         };
         Ok(Box::new(opened.map_err(failed)?))
     }
@@ -96,7 +116,12 @@ impl BlobRead for Offered {
         Ok(match offset {
             0 => {
                 let hasher = Some(Hasher::new(digest.algorithm()));
-                Box::new(Hashed { reader, hasher, left, digest: digest.clone() })
+                Box::new(Hashed {
+                    reader,
+                    hasher,
+                    left,
+                    digest: digest.clone(),
+                })
             }
             _ => reader,
         })
@@ -110,7 +135,11 @@ impl BlobRead for Offered {
         }
     }
 
-    fn open_known(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+    fn open_known(
+        &self,
+        digest: &Digest,
+        offset: u64,
+    ) -> Result<Box<dyn Read + Send>, ContentError> {
         self.size(digest)?;
         self.reader(digest, offset)
     }
@@ -121,15 +150,21 @@ impl BlobRead for Offered {
 
     fn link(&self, digest: &Digest) -> Result<Option<String>, ContentError> {
         self.size(digest)?;
-        let Place::Bucket(bucket, _) = &self.place else { return Ok(None) };
+        let Place::Bucket(bucket, _) = &self.place else {
+            return Ok(None);
+        };
         let (bucket, key) = (bucket.clone(), digest.layout_path());
         let link = crate::bucket::wait(async move { bucket.presigned(&key, LINK_LASTS).await });
-        let failed = |error| ContentError::Read { digest: digest.clone(), source: io::Error::other(error) };
+        let failed = |error| ContentError::Read {
+            digest: digest.clone(),
+            source: io::Error::other(error),
+        };
         Ok(Some(link.map_err(failed)?.into()))
     }
 }
 
-/// Content that is hashed while it is read. Its last bytes are not handed out if the digest is wrong.
+/// Content that is hashed while it is read. Its last bytes are not handed out if the digest is
+/// wrong.
 struct Hashed {
     reader: Box<dyn Read + Send>,
     hasher: Option<Hasher>,
@@ -145,8 +180,16 @@ impl Read for Hashed {
         }
         self.left = self.left.saturating_sub(count as u64);
         let is_over = self.left == 0 || (count == 0 && !buffer.is_empty());
-        if is_over && self.hasher.take().is_some_and(|hasher| hasher.finish() != self.digest) {
-            let words = format!("{}: the object store has other bytes under this digest", self.digest);
+        if is_over
+            && self
+                .hasher
+                .take()
+                .is_some_and(|hasher| hasher.finish() != self.digest)
+        {
+            let words = format!(
+                "{}: the object store has other bytes under this digest",
+                self.digest
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidData, words));
         }
         Ok(count)
@@ -164,15 +207,29 @@ mod tests {
     #[test]
     fn only_what_the_locks_name_is_offered_and_wrong_bytes_never_whole() {
         let bucket = Bucket::in_memory();
-        let (right, wrong, other) =
-            (Digest::sha256(b"right"), Digest::sha256(b"wrong"), Digest::sha256(b"other"));
-        for (digest, bytes) in [(&right, &b"right"[..]), (&wrong, b"wrOng"), (&other, b"other")] {
+        let (right, wrong, other) = (
+            Digest::sha256(b"right"),
+            Digest::sha256(b"wrong"),
+            Digest::sha256(b"other"),
+        );
+        for (digest, bytes) in [
+            (&right, &b"right"[..]),
+            (&wrong, b"wrOng"),
+            (&other, b"other"),
+        ] {
             let (bucket, key) = (bucket.clone(), digest.layout_path());
             wait(async move { bucket.put(&key, bytes.into(), &Condition::Always).await }).unwrap();
         }
         let entry = |digest: &Digest| {
-            let top = Descriptor { digest: digest.clone(), size: 5, media_type: "x/y".into() };
-            let part = Part { descriptor: top.clone(), origin: Origin::Url("https://h.example/a".into()) };
+            let top = Descriptor {
+                digest: digest.clone(),
+                size: 5,
+                media_type: "x/y".into(),
+            };
+            let part = Part {
+                descriptor: top.clone(),
+                origin: Origin::Url("https://h.example/a".into()),
+            };
             Entry {
                 kind: Kind::File,
                 name: "a".into(),
@@ -188,14 +245,27 @@ mod tests {
         let offered = Offered::new(&Shelf::Bucket(bucket), entries);
         let read = |digest: &Digest, offset| {
             let mut bytes = Vec::new();
-            offered.open(digest, offset).unwrap().read_to_end(&mut bytes).map(|_| bytes)
+            offered
+                .open(digest, offset)
+                .unwrap()
+                .read_to_end(&mut bytes)
+                .map(|_| bytes)
         };
         assert_eq!(read(&right, 0).unwrap(), b"right");
         assert_eq!(read(&right, 3).unwrap(), b"ht");
-        assert_eq!(read(&wrong, 0).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(
+            read(&wrong, 0).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
         assert!(offered.is_sound(&right).unwrap() && !offered.is_sound(&wrong).unwrap());
         assert_eq!(offered.stat(&other).unwrap(), None);
-        assert!(matches!(offered.open(&other, 0), Err(ContentError::Missing { .. })));
-        assert!(matches!(offered.looks(&other), Err(ContentError::Missing { .. })));
+        assert!(matches!(
+            offered.open(&other, 0),
+            Err(ContentError::Missing { .. })
+        ));
+        assert!(matches!(
+            offered.looks(&other),
+            Err(ContentError::Missing { .. })
+        ));
     }
 }

@@ -14,8 +14,8 @@ impl Disk {
         self.replace(&self.dir().join(name), content)
     }
 
-    /// Changes a file of landfall's own in the store, whole or not at all; `edit` gets its old content, empty where there is
-    /// none.
+    /// Changes a file of landfall's own in the store, whole or not at all; `edit` gets its old
+    /// content, empty where there is none.
     ///
     /// # Errors
     /// When it cannot be read or written.
@@ -28,7 +28,11 @@ impl Disk {
             Err(error) => return Err(io("read", &path)(error)),
         };
         let new = edit(&old);
-        if new == old { Ok(()) } else { self.replace(&path, &new) }
+        if new == old {
+            Ok(())
+        } else {
+            self.replace(&path, &new)
+        }
     }
 
     /// Held while a file of the store is read, changed and written: by one process at a time.

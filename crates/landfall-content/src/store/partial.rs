@@ -1,5 +1,5 @@
-//! A partial file of the store: content that is not whole yet. It gets its final name when it is whole, verified and on
-//! disk.
+//! A partial file of the store: content that is not whole yet. It gets its final name when it is
+//! whole, verified and on disk.
 
 use super::disk::Disk;
 use super::error::io;
@@ -21,8 +21,9 @@ struct Partial {
     journal: Option<Journal>,
 }
 
-/// Opens the partial file of some content, and waits while another process has it. With `keep_ranges` the
-/// ranges that several connections brought behind the beginning are kept, and returned; without, they are discarded. `None` where the content is in the store.
+/// Opens the partial file of some content, and waits while another process has it. With
+/// `keep_ranges` the ranges that several connections brought behind the beginning are kept, and
+/// returned; without, they are discarded. `None` where the content is in the store.
 pub(super) fn open(
     disk: &Disk,
     descriptor: &Descriptor,
@@ -72,10 +73,18 @@ pub(super) fn open(
             }
             None => (length, Vec::new()),
         };
-        let journal =
-            keep_ranges.then(|| Journal::open(&path).and_then(|new| new.add((0, begin)).map(|()| new)));
-        let journal = journal.transpose().map_err(io("write the journal of", &path))?;
-        let partial = Partial { disk: disk.clone(), digest: digest.clone(), path, file, journal };
+        let journal = keep_ranges
+            .then(|| Journal::open(&path).and_then(|new| new.add((0, begin)).map(|()| new)));
+        let journal = journal
+            .transpose()
+            .map_err(io("write the journal of", &path))?;
+        let partial = Partial {
+            disk: disk.clone(),
+            digest: digest.clone(),
+            path,
+            file,
+            journal,
+        };
         let mut writer = Writer::new(partial, descriptor);
         writer.absorb(begin)?;
         return Ok(Some((writer, apart)));
@@ -84,15 +93,21 @@ pub(super) fn open(
 
 impl PartialBlob for Partial {
     fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), WriteError> {
-        self.file.read_exact_at(buffer, at).map_err(io("read", &self.path))
+        self.file
+            .read_exact_at(buffer, at)
+            .map_err(io("read", &self.path))
     }
 
     fn write(&self, bytes: &[u8], at: u64) -> Result<(), WriteError> {
-        self.file.write_all_at(bytes, at).map_err(io("write", &self.path))
+        self.file
+            .write_all_at(bytes, at)
+            .map_err(io("write", &self.path))
     }
 
     fn record(&self, range: ByteRange) -> std::io::Result<()> {
-        self.journal.iter().try_for_each(|journal| journal.add(range))
+        self.journal
+            .iter()
+            .try_for_each(|journal| journal.add(range))
     }
 
     fn clear(&self) -> Result<(), WriteError> {
@@ -101,7 +116,9 @@ impl PartialBlob for Partial {
     }
 
     fn keep(&self) -> Result<(), WriteError> {
-        self.disk.sync(&self.file).map_err(io("write", &self.path))?;
+        self.disk
+            .sync(&self.file)
+            .map_err(io("write", &self.path))?;
         ranges::remove(&self.path).map_err(io("remove the journal of", &self.path))?;
         let target = self.disk.path(&self.digest);
         if let Some(folder) = target.parent() {
@@ -109,6 +126,9 @@ impl PartialBlob for Partial {
         }
         std::fs::rename(&self.path, &target).map_err(io("rename to", &target))?;
         let metadata = self.file.metadata().map_err(io("look at", &target))?;
-        self.disk.records().add(&self.digest, &metadata).map_err(io("write the journal for", &target))
+        self.disk
+            .records()
+            .add(&self.digest, &metadata)
+            .map_err(io("write the journal for", &target))
     }
 }

@@ -1,5 +1,5 @@
-//! The journal of a partial file, while several connections fetch one blob: which ranges are there. Without a journal a
-//! partial file is content from its beginning to its end.
+//! The journal of a partial file, while several connections fetch one blob: which ranges are there.
+//! Without a journal a partial file is content from its beginning to its end.
 
 use crate::ByteRange;
 use std::fs::{File, OpenOptions};
@@ -14,13 +14,19 @@ pub(super) struct Journal(Mutex<File>);
 impl Journal {
     /// Opens or begins the journal of the partial file at `path`.
     pub(super) fn open(path: &Path) -> std::io::Result<Journal> {
-        let file = OpenOptions::new().create(true).append(true).open(beside(path))?;
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(beside(path))?;
         Ok(Journal(Mutex::new(file)))
     }
 
     /// Records bytes that were written.
     pub(super) fn add(&self, (from, to): ByteRange) -> std::io::Result<()> {
-        let mut file = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut file = self
+            .0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         file.write_all(format!("{from} {to}\n").as_bytes())
     }
 }
@@ -32,13 +38,16 @@ fn beside(path: &Path) -> PathBuf {
     path.with_extension(&SUFFIX[1..])
 }
 
-/// How far the partial file at `path` is whole, and the ranges behind that, by its journal; `None` where it has no
-/// journal. Nothing can lie behind the `length` bytes of the file.
+/// How far the partial file at `path` is whole, and the ranges behind that, by its journal; `None`
+/// where it has no journal. Nothing can lie behind the `length` bytes of the file.
 pub(super) fn read(path: &Path, length: u64) -> Option<(u64, Vec<ByteRange>)> {
     let text = std::fs::read_to_string(beside(path)).ok()?;
     // a last line without its end was cut off by a crash
-    let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')?.split_once(' '));
-    let all = lines.filter_map(|(from, to)| Some((from.parse().ok()?, to.parse::<u64>().ok()?.min(length))));
+    let lines = text
+        .split_inclusive('\n')
+        .filter_map(|line| line.strip_suffix('\n')?.split_once(' '));
+    let all = lines
+        .filter_map(|(from, to)| Some((from.parse().ok()?, to.parse::<u64>().ok()?.min(length))));
     let mut apart = crate::merged(all.collect());
     let begin = match apart.first() {
         Some(&(0, to)) => {

@@ -1,5 +1,5 @@
-//! The journal of verified content: the digest of each file, and how the file looked when it was hashed. It is
-//! append-only, and makes reuse cheap and safe.
+//! The journal of verified content: the digest of each file, and how the file looked when it was
+//! hashed. It is append-only, and makes reuse cheap and safe.
 
 use crate::Look;
 use landfall_model::Digest;
@@ -9,7 +9,8 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// The journal. Lines are `digest inode seconds nanoseconds size`; the last line of a digest counts.
+/// The journal. Lines are `digest inode seconds nanoseconds size`; the last line of a digest
+/// counts.
 #[derive(Debug)]
 pub(super) struct Records {
     known: Mutex<HashMap<Digest, Look>>,
@@ -26,18 +27,28 @@ impl Records {
         };
         let known = text.lines().filter_map(read_line).collect();
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(Records { known: Mutex::new(known), file: Mutex::new(file) })
+        Ok(Records {
+            known: Mutex::new(known),
+            file: Mutex::new(file),
+        })
     }
 
     /// Whether the file still looks as it did when it was hashed.
     pub(super) fn fits(&self, digest: &Digest, metadata: &Metadata) -> bool {
-        self.known.lock().is_ok_and(|known| known.get(digest) == Some(&Look::of(metadata)))
+        self.known
+            .lock()
+            .is_ok_and(|known| known.get(digest) == Some(&Look::of(metadata)))
     }
 
     /// The lines of `keep`, one each.
     pub(super) fn only(&self, keep: &BTreeSet<Digest>) -> String {
-        let known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        keep.iter().filter_map(|digest| Some(line(digest, *known.get(digest)?))).collect()
+        let known = self
+            .known
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        keep.iter()
+            .filter_map(|digest| Some(line(digest, *known.get(digest)?)))
+            .collect()
     }
 
     /// Records that the file was hashed and has this digest.
@@ -47,19 +58,27 @@ impl Records {
         if let Ok(mut known) = self.known.lock() {
             known.insert(digest.clone(), look);
         }
-        let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut file = self
+            .file
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         // one write of a whole line, so that two processes do not mix theirs
         file.write_all(line.as_bytes())
     }
 }
 
 fn line(digest: &Digest, look: Look) -> String {
-    format!("{digest} {} {} {} {}\n", look.inode, look.mtime.0, look.mtime.1, look.size)
+    format!(
+        "{digest} {} {} {} {}\n",
+        look.inode, look.mtime.0, look.mtime.1, look.size
+    )
 }
 
 fn read_line(line: &str) -> Option<(Digest, Look)> {
     let words: Vec<&str> = line.split(' ').collect();
-    let [digest, inode, seconds, nanoseconds, size] = words[..] else { return None };
+    let [digest, inode, seconds, nanoseconds, size] = words[..] else {
+        return None;
+    };
     let look = Look {
         inode: inode.parse().ok()?,
         mtime: (seconds.parse().ok()?, nanoseconds.parse().ok()?),

@@ -12,12 +12,19 @@ use std::sync::Arc;
 /// When there is no answer.
 pub async fn get(sessions: &Sessions, url: &str, range: Option<String>) -> Result<Response, Error> {
     let (request, fault) = request(sessions, Method::GET, url).await?;
-    let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
+    let request = range
+        .iter()
+        .fold(request, |request, range| request.header(RANGE, range));
     let response = sessions.transport().send(&request).await?;
     match fault {
         Some(fault) if matches!(response.status.as_u16(), 401 | 403) => {
-            let words = format!("answered {}, and there is no account for it: {fault}", response.status);
-            Err(Error::new(ErrorKind::Denied, words).at(&response.url).answered(response.status))
+            let words = format!(
+                "answered {}, and there is no account for it: {fault}",
+                response.status
+            );
+            Err(Error::new(ErrorKind::Denied, words)
+                .at(&response.url)
+                .answered(response.status))
         }
         _ => Ok(response),
     }
@@ -29,7 +36,13 @@ pub async fn get(sessions: &Sessions, url: &str, range: Option<String>) -> Resul
 /// When there is no answer.
 pub async fn head(sessions: &Sessions, url: &str) -> Result<Response, Error> {
     let (request, _) = request(sessions, Method::HEAD, url).await?;
-    sessions.transport().send(&Request { retried: false, ..request }).await
+    sessions
+        .transport()
+        .send(&Request {
+            retried: false,
+            ..request
+        })
+        .await
 }
 
 /// The request with the account of its host, and why that cannot be had: most files need none.
@@ -39,31 +52,46 @@ async fn request(
     url: &str,
 ) -> Result<(Request, Option<Arc<CredentialError>>), Error> {
     let (target, origin) = sessions.file_url(url)?;
-    let port = target.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let port = target
+        .port()
+        .map(|port| format!(":{port}"))
+        .unwrap_or_default();
     let host = format!("{}{port}", target.host_str().unwrap_or_default());
     // over plain http only where the user said so for this host, or named it as a mirror
     let trusted = target.scheme() == "https" || origin.is_some() || sessions.is_plain(&host);
-    let request = Request { origin, ..Request::new(method, target, Purpose::File) };
+    let request = Request {
+        origin,
+        ..Request::new(method, target, Purpose::File)
+    };
     if !trusted {
         return Ok((request, None));
     }
     Ok(match sessions.keychain().find(&host, "").await {
         Ok(account) => {
             let header = account.and_then(|account| account.secret.basic_header());
-            (header.iter().fold(request, |request, header| request.header(AUTHORIZATION, header)), None)
+            (
+                header.iter().fold(request, |request, header| {
+                    request.header(AUTHORIZATION, header)
+                }),
+                None,
+            )
         }
         Err(fault) => (request, Some(fault)),
     })
 }
 
-/// The answer if it is the file; else an error. An HTML page in place of something that is none is the
-/// page of a proxy or a sign-in, not the file.
+/// The answer if it is the file; else an error. An HTML page in place of something that is none is
+/// the page of a proxy or a sign-in, not the file.
 ///
 /// # Errors
 /// The status, by its class.
 pub async fn expect_file(response: Response, url: &str) -> Result<Response, Error> {
     let response = answered(response)?;
-    if response.is_page() && !is_page(url) { Err(response.page("the file").await) } else { Ok(response) }
+    if response.is_page() && !is_page(url) {
+        Err(response.page("the file").await)
+    } else {
+        Ok(response)
+    }
 }
 
 /// Whether the file is an HTML page by its name.
@@ -84,5 +112,7 @@ pub fn answered(response: Response) -> Result<Response, Error> {
         code => ErrorKind::Status(code),
     };
     let words = format!("answered {}", response.status);
-    Err(Error::new(kind, words).at(&response.url).answered(response.status))
+    Err(Error::new(kind, words)
+        .at(&response.url)
+        .answered(response.status))
 }

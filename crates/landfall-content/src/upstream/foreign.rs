@@ -1,5 +1,5 @@
-//! Foreign layers, such as those of Windows base images: a registry need not have their bytes, and the
-//! manifest names URLs for them.
+//! Foreign layers, such as those of Windows base images: a registry need not have their bytes, and
+//! the manifest names URLs for them.
 
 use crate::Part;
 use crate::registry::{Session, Sessions};
@@ -8,8 +8,9 @@ use landfall_model::{Descriptor, Digest};
 use reqwest::Method;
 use reqwest::header::RANGE;
 
-/// Opens a foreign layer: the registry is asked first, then the URLs in the image's own manifests, in their
-/// order. What they send is checked by the layer's digest, and so needs no trust; no account goes there.
+/// Opens a foreign layer: the registry is asked first, then the URLs in the image's own manifests,
+/// in their order. What they send is checked by the layer's digest, and so needs no trust; no
+/// account goes there.
 pub(super) async fn open(
     sessions: &Sessions,
     session: &Session,
@@ -25,7 +26,9 @@ pub(super) async fn open(
     };
     let mut first = None;
     for manifest in manifests {
-        let Ok(manifest) = session.manifest_of(repository, manifest).await else { continue };
+        let Ok(manifest) = session.manifest_of(repository, manifest).await else {
+            continue;
+        };
         for url in urls(&manifest.bytes, digest) {
             match open_url(sessions, session, &url, offset, part.descriptor.size).await {
                 Err(error) => first = first.or(Some(error)),
@@ -42,12 +45,19 @@ pub(super) async fn open(
 /// The URLs that a manifest gives for a layer.
 fn urls(manifest: &[u8], digest: &Digest) -> Vec<String> {
     let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();
-    let layers = document.as_ref().and_then(|document| document.get("layers")?.as_array());
+    let layers = document
+        .as_ref()
+        .and_then(|document| document.get("layers")?.as_array());
     let digest = digest.to_string();
-    let of_it =
-        layers.into_iter().flatten().filter(|layer| layer.get("digest").is_some_and(|d| *d == *digest));
-    let urls = of_it.filter_map(|layer| layer.get("urls")?.as_array()).flatten();
-    urls.filter_map(|url| url.as_str().map(str::to_owned)).collect()
+    let of_it = layers
+        .into_iter()
+        .flatten()
+        .filter(|layer| layer.get("digest").is_some_and(|d| *d == *digest));
+    let urls = of_it
+        .filter_map(|layer| layer.get("urls")?.as_array())
+        .flatten();
+    urls.filter_map(|url| url.as_str().map(str::to_owned))
+        .collect()
 }
 
 async fn open_url(
@@ -62,11 +72,16 @@ async fn open_url(
         let mut request = Request::new(Method::GET, target.clone(), Purpose::File);
         request.origin.clone_from(&origin);
         request.named_by = Some(session.address());
-        let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
+        let request = range
+            .iter()
+            .fold(request, |request, range| request.header(RANGE, range));
         async move { sessions.transport().send(&request).await }
     };
     let (start, response) = from_offset(sessions.transport(), &target, offset, size, send).await?;
-    Ok((start, super::file::expect_file(response, url).await?.stream()))
+    Ok((
+        start,
+        super::file::expect_file(response, url).await?.stream(),
+    ))
 }
 
 #[cfg(test)]

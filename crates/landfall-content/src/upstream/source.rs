@@ -20,19 +20,31 @@ impl Source for Upstreams {
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
         Box::pin(async move {
             match &part.origin {
-                Origin::Manifest { registry, repository } => {
+                Origin::Manifest {
+                    registry,
+                    repository,
+                } => {
                     let session = self.0.upstream(registry).await?;
                     let manifest = session.manifest_of(repository, &part.descriptor).await?;
                     Ok(Opened::whole(manifest.bytes))
                 }
-                Origin::Blob { registry, repository } => {
+                Origin::Blob {
+                    registry,
+                    repository,
+                } => {
                     let session = self.0.upstream(registry).await?;
                     let blob = session.blob(repository, &part.descriptor, offset).await?;
                     Ok(of_registry(session, blob))
                 }
-                Origin::Foreign { registry, repository, manifests } => {
+                Origin::Foreign {
+                    registry,
+                    repository,
+                    manifests,
+                } => {
                     let session = self.0.upstream(registry).await?;
-                    let layer = foreign::open(&self.0, &session, repository, manifests, part, offset).await?;
+                    let layer =
+                        foreign::open(&self.0, &session, repository, manifests, part, offset)
+                            .await?;
                     Ok(of_registry(session, layer))
                 }
                 Origin::Url(_) | Origin::Urls(_) => {
@@ -49,11 +61,16 @@ impl Source for Upstreams {
                         false => response.content(size - start, "the file").await?,
                     };
                     let transport = self.0.transport().clone();
-                    Ok(resumed(start, stream, move || transport.distrust_ranges(&target)))
+                    Ok(resumed(start, stream, move || {
+                        transport.distrust_ranges(&target)
+                    }))
                 }
                 Origin::Computed(bytes) => Ok(Opened::whole(bytes.clone().into())),
                 Origin::Trimmed { of, .. } => {
-                    let message = format!("the trimmed index of {} is computed, not fetched", of.digest);
+                    let message = format!(
+                        "the trimmed index of {} is computed, not fetched",
+                        of.digest
+                    );
                     Err(Error::new(ErrorKind::Local, message))
                 }
             }
@@ -66,9 +83,13 @@ fn of_registry(session: Arc<Session>, (start, stream): (u64, ByteStream)) -> Ope
     resumed(start, stream, move || session.distrust_ranges())
 }
 
-/// An answer that may be a range: `distrust` is done if the content turns out wrong, as the beginning or the rest
-/// was wrong, and the whole will tell.
+/// An answer that may be a range: `distrust` is done if the content turns out wrong, as the
+/// beginning or the rest was wrong, and the whole will tell.
 fn resumed(start: u64, stream: ByteStream, distrust: impl FnOnce() + Send + 'static) -> Opened {
     let opened = Opened::unchecked(start, stream);
-    if start > 0 { opened.on_wrong(distrust) } else { opened }
+    if start > 0 {
+        opened.on_wrong(distrust)
+    } else {
+        opened
+    }
 }

@@ -1,4 +1,5 @@
-//! A chart as an HTTP repository offers it: its archive, its provenance, and its entry in `index.yaml`.
+//! A chart as an HTTP repository offers it: its archive, its provenance, and its entry in
+//! `index.yaml`.
 
 use super::metadata::files_of;
 use landfall_content::BlobRead;
@@ -29,8 +30,13 @@ impl ChartArchive {
 
     /// The files of the repository that belong to it, by name.
     pub fn files(&self) -> Vec<(String, &Descriptor)> {
-        let provenance = self.provenance.iter().map(|beside| (format!("{}.prov", self.file()), beside));
-        std::iter::once((self.file(), &self.archive)).chain(provenance).collect()
+        let provenance = self
+            .provenance
+            .iter()
+            .map(|beside| (format!("{}.prov", self.file()), beside));
+        std::iter::once((self.file(), &self.archive))
+            .chain(provenance)
+            .collect()
     }
 }
 
@@ -41,11 +47,18 @@ impl ChartArchive {
 pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String, String> {
     let limits = Limits::default();
     if chart.archive.size > limits.archive_bytes {
-        return Err(format!("its archive has more than {} bytes", limits.archive_bytes));
+        return Err(format!(
+            "its archive has more than {} bytes",
+            limits.archive_bytes
+        ));
     }
-    let archive = blobs.read(&chart.archive).map_err(|error| error.to_string())?;
+    let archive = blobs
+        .read(&chart.archive)
+        .map_err(|error| error.to_string())?;
     let mut files = files_of(&archive, &mut ArchiveBudget::new(&limits))?;
-    let text = files.remove("Chart.yaml").ok_or("its archive holds no Chart.yaml")?;
+    let text = files
+        .remove("Chart.yaml")
+        .ok_or("its archive holds no Chart.yaml")?;
     drop((archive, files));
     let most = limits.chart_entry_bytes;
     let large = || format!("its Chart.yaml has more than {most} bytes");
@@ -61,13 +74,19 @@ pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String,
     entry.insert("digest".into(), json!(chart.archive.digest.hex()));
     let entry = Value::from(entry).to_string();
     // aliases may repeat what is in it
-    if entry.len() > most { Err(large()) } else { Ok(entry) }
+    if entry.len() > most {
+        Err(large())
+    } else {
+        Ok(entry)
+    }
 }
 
 /// The `index.yaml` of charts with these entries. Equal charts give equal text.
 pub fn index<'e>(entries: impl IntoIterator<Item = (&'e ChartArchive, String)>) -> String {
     let mut charts = std::collections::BTreeMap::<&str, Vec<String>>::new();
-    entries.into_iter().for_each(|(chart, entry)| charts.entry(&chart.chart).or_default().push(entry));
+    entries
+        .into_iter()
+        .for_each(|(chart, entry)| charts.entry(&chart.chart).or_default().push(entry));
     // YAML reads JSON, and one entry a line is read by people and by line
     let mut text = String::from("apiVersion: v1\nentries:");
     if charts.is_empty() {
@@ -76,7 +95,9 @@ pub fn index<'e>(entries: impl IntoIterator<Item = (&'e ChartArchive, String)>) 
     text.push('\n');
     for (name, versions) in charts {
         text += &format!("  {}:\n", json!(name));
-        versions.iter().for_each(|version| text += &format!("  - {version}\n"));
+        versions
+            .iter()
+            .for_each(|version| text += &format!("  - {version}\n"));
     }
     text
 }
@@ -84,5 +105,7 @@ pub fn index<'e>(entries: impl IntoIterator<Item = (&'e ChartArchive, String)>) 
 /// The first two charts that would have one file name and are not the same.
 pub fn clash<'c>(charts: &'c [ChartArchive], of: &ChartArchive) -> Option<&'c ChartArchive> {
     let digest = |chart: &ChartArchive| -> Digest { chart.archive.digest.clone() };
-    charts.iter().find(|other| other.file() == of.file() && digest(other) != digest(of))
+    charts
+        .iter()
+        .find(|other| other.file() == of.file() && digest(other) != digest(of))
 }

@@ -6,8 +6,8 @@ use super::repository;
 use crate::resolver::{Cause, Resolver};
 use landfall_model::{ChartVersion, ImageRef, VersionRange};
 
-/// The charts that `lacking` mean, sorted. The chart that needs them is at the URL `source`. A repository that the manifest
-/// does not name is asked without an account.
+/// The charts that `lacking` mean, sorted. The chart that needs them is at the URL `source`. A
+/// repository that the manifest does not name is asked without an account.
 pub(super) async fn resolve(
     resolver: &Resolver,
     lacking: &[Dependency],
@@ -15,17 +15,30 @@ pub(super) async fn resolve(
 ) -> Result<Vec<ChartName>, Cause> {
     let most = resolver.limits().chart_dependencies;
     if lacking.len() > most {
-        return Err(format!("it depends on more than {most} charts that it does not contain").into());
+        return Err(
+            format!("it depends on more than {most} charts that it does not contain").into(),
+        );
     }
     let mut found = Vec::new();
     for dependency in lacking {
-        let Dependency { name, version, repository } = dependency;
+        let Dependency {
+            name,
+            version,
+            repository,
+        } = dependency;
         let what = format!("its dependency {name} {version}");
-        found.push(newest(resolver, dependency, source).await.map_err(|cause| {
-            let cause = cause.of(&format!("{what} of '{repository}'"));
-            // the chart itself is there
-            Cause { is_gone: false, ..cause }
-        })?);
+        found.push(
+            newest(resolver, dependency, source)
+                .await
+                .map_err(|cause| {
+                    let cause = cause.of(&format!("{what} of '{repository}'"));
+                    // the chart itself is there
+                    Cause {
+                        is_gone: false,
+                        ..cause
+                    }
+                })?,
+        );
     }
     found.sort();
     found.dedup();
@@ -33,19 +46,36 @@ pub(super) async fn resolve(
 }
 
 /// The newest chart in the range of a dependency.
-async fn newest(resolver: &Resolver, dependency: &Dependency, source: &str) -> Result<ChartName, Cause> {
-    let Dependency { name, version, repository } = dependency;
-    let range: VersionRange = if version.is_empty() { "*" } else { version.as_str() }
-        .parse()
-        .map_err(|()| "this is no range of versions".to_owned())?;
+async fn newest(
+    resolver: &Resolver,
+    dependency: &Dependency,
+    source: &str,
+) -> Result<ChartName, Cause> {
+    let Dependency {
+        name,
+        version,
+        repository,
+    } = dependency;
+    let range: VersionRange = if version.is_empty() {
+        "*"
+    } else {
+        version.as_str()
+    }
+    .parse()
+    .map_err(|()| "this is no range of versions".to_owned())?;
     let url = repository.trim_end_matches('/');
     let oci = url.strip_prefix("oci://");
-    if ["oci://", "http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
+    if ["oci://", "http://", "https://"]
+        .iter()
+        .any(|scheme| url.starts_with(scheme))
+    {
         resolver.sessions().check_led(url, source).await?;
     }
     let versions: Vec<String> = match oci {
         Some(place) => {
-            let at: ImageRef = format!("{place}/{name}").parse().map_err(|_| "this is no registry")?;
+            let at: ImageRef = format!("{place}/{name}")
+                .parse()
+                .map_err(|_| "this is no registry")?;
             let resolver = resolver.for_charts_at(url, &at.registry);
             let tags = resolver.tags(&at, resolver.limits().pages).await?;
             let tags = tags.ok_or("its registry does not list its versions")?;
@@ -53,14 +83,19 @@ async fn newest(resolver: &Resolver, dependency: &Dependency, source: &str) -> R
         }
         None if url.starts_with("http://") || url.starts_with("https://") => {
             // any version has the same repository and host
-            let like = ChartName::in_repository(url, name, "0.0.0").map_err(|error| error.to_string())?;
+            let like =
+                ChartName::in_repository(url, name, "0.0.0").map_err(|error| error.to_string())?;
             let resolver = resolver.for_charts_at(&like.place(), &like.reference.registry);
             repository::versions(resolver, url, name).await?
         }
         None => return Err("it is not in the archive, and nothing says where it is".into()),
     };
-    let known = versions.iter().filter_map(|text| Some((text.parse::<ChartVersion>().ok()?, text)));
-    let newest = known.filter(|(version, _)| range.has(version)).max_by(|a, b| a.0.cmp(&b.0));
+    let known = versions
+        .iter()
+        .filter_map(|text| Some((text.parse::<ChartVersion>().ok()?, text)));
+    let newest = known
+        .filter(|(version, _)| range.has(version))
+        .max_by(|a, b| a.0.cmp(&b.0));
     let (_, version) = newest.ok_or("no version there is in this range")?;
     let name = match oci {
         Some(place) => ChartName::try_from(format!("oci://{place}/{name}:{version}")),

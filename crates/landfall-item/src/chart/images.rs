@@ -1,4 +1,5 @@
-//! What finds the images of a chart. It stands above the items, so it is handed to whoever locks them.
+//! What finds the images of a chart. It stands above the items, so it is handed to whoever locks
+//! them.
 
 use super::locked::{ChartImage, OpenReference};
 use super::wish::Discovery;
@@ -19,5 +20,10 @@ pub trait FindImages: Send + Sync {
     ///
     /// # Errors
     /// Why they cannot be looked for.
-    fn images(&self, archive: &[u8], digest: &Digest, how: &Discovery) -> Result<FoundImages, String>;
+    fn images(
+        &self,
+        archive: &[u8],
+        digest: &Digest,
+        how: &Discovery,
+    ) -> Result<FoundImages, String>;
 }

@@ -10,8 +10,8 @@ use crate::image::{WantedImage, read_manifest};
 use crate::resolver::Cause;
 use crate::text::oversize;
 use crate::{
-    Ask, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Moving, Pins,
-    Resolver, Stand,
+    Ask, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem,
+    Moving, Pins, Resolver, Stand,
 };
 use landfall_content::{BlobRead, Entry};
 use landfall_model::document::{ChartVersions, Location, Node, SourceSpan};
@@ -38,11 +38,15 @@ impl LockedItem for Chart {
         locked::write(self, out)
     }
 
-    /// It is an artifact with an archive among its blobs, or has the URL of an archive; and its sizes fit.
+    /// It is an artifact with an archive among its blobs, or has the URL of an archive; and its
+    /// sizes fit.
     fn fault(&self) -> Option<String> {
         let sizes = self.blobs.iter().map(|blob| blob.size).chain([self.size]);
         let beside = self.provenance.iter().map(|beside| beside.size);
-        let urls = self.url.iter().chain(self.provenance.iter().map(|beside| &beside.url));
+        let urls = self
+            .url
+            .iter()
+            .chain(self.provenance.iter().map(|beside| &beside.url));
         let form = || {
             let is_good = match self.media_type {
                 Some(_) => parts::layers(self).0.is_some() && self.provenance.is_none(),
@@ -52,8 +56,11 @@ impl LockedItem for Chart {
         };
         let url = || {
             let is_file = |url: &&String| crate::file::is_file_url(url);
-            let is_artifact = |url: &&String| self.media_type.is_some() && url.starts_with("oci://");
-            let url = urls.into_iter().find(|url| !is_file(url) && !is_artifact(url))?;
+            let is_artifact =
+                |url: &&String| self.media_type.is_some() && url.starts_with("oci://");
+            let url = urls
+                .into_iter()
+                .find(|url| !is_file(url) && !is_artifact(url))?;
             Some(format!("'{url}' is no http or https URL of a file"))
         };
         oversize(sizes.chain(beside)).or_else(form).or_else(url)
@@ -64,7 +71,11 @@ impl LockedItem for Chart {
     }
 
     fn indexes(&self) -> Vec<String> {
-        self.name.repository.iter().map(|url| repository::index_of(url)).collect()
+        self.name
+            .repository
+            .iter()
+            .map(|url| repository::index_of(url))
+            .collect()
     }
 
     fn destinations(&self, mapping: &Mapping) -> Vec<Destination> {
@@ -77,7 +88,11 @@ impl LockedItem for Chart {
 
     /// With the source host in front; a port as `host_5001`.
     fn own_repository(&self) -> String {
-        let ImageRef { registry, repository, .. } = &self.name.reference;
+        let ImageRef {
+            registry,
+            repository,
+            ..
+        } = &self.name.reference;
         format!("{}/{repository}", host_component(registry))
     }
 
@@ -87,11 +102,13 @@ impl LockedItem for Chart {
 
     /// An archive and its provenance stand at URLs.
     fn files(&self) -> Vec<FileForm<'_>> {
-        let Some(url) = self.url.as_deref().filter(|_| self.media_type.is_none()) else { return Vec::new() };
+        let Some(url) = self.url.as_deref().filter(|_| self.media_type.is_none()) else {
+            return Vec::new();
+        };
         let own = FileForm::plain(Kind::Chart, url, &self.digest, self.size);
         let beside = self.provenance.iter();
-        let beside =
-            beside.map(|beside| FileForm::plain(Kind::Sidecar, &beside.url, &beside.digest, beside.size));
+        let beside = beside
+            .map(|beside| FileForm::plain(Kind::Sidecar, &beside.url, &beside.digest, beside.size));
         std::iter::once(own).chain(beside).collect()
     }
 
@@ -99,7 +116,13 @@ impl LockedItem for Chart {
         let (archive, provenance) = parts::layers(self);
         let ChartName { chart, version, .. } = &self.name;
         let (chart, version) = (chart.clone(), version.clone());
-        Some(ChartArchive { item: self.name.to_string(), chart, version, archive: archive?, provenance })
+        Some(ChartArchive {
+            item: self.name.to_string(),
+            chart,
+            version,
+            archive: archive?,
+            provenance,
+        })
     }
 
     fn open(&self) -> &[OpenReference] {
@@ -116,9 +139,10 @@ impl LockedItem for Chart {
             return Vec::new();
         }
         let (mut named, locked) = match read_manifest(blobs, &parts::manifest(self)) {
-            Ok((_, Manifest::Image { config, layers, .. }, _)) => {
-                (std::iter::once(config).chain(layers).collect::<Vec<_>>(), self.blobs.clone())
-            }
+            Ok((_, Manifest::Image { config, layers, .. }, _)) => (
+                std::iter::once(config).chain(layers).collect::<Vec<_>>(),
+                self.blobs.clone(),
+            ),
             Ok(_) => return vec![format!("{} is no manifest of a chart", self.digest)],
             Err(why) => return vec![why.to_string()],
         };
@@ -193,18 +217,44 @@ impl ItemKind for Chart {
             Some(asked) => (asked.depth + 1, asked.signed.clone()),
         };
         let charts = chart.dependencies.iter().map(|name| {
-            let (name, asked_by) = (name.clone(), Some(Box::new(AskedBy { depth, signed: signed.clone() })));
-            Ask::Chart(WantedChart { name, pin: None, keys: None, update: None, asked_by, ..wish.clone() })
+            let (name, asked_by) = (
+                name.clone(),
+                Some(Box::new(AskedBy {
+                    depth,
+                    signed: signed.clone(),
+                })),
+            );
+            Ask::Chart(WantedChart {
+                name,
+                pin: None,
+                keys: None,
+                update: None,
+                asked_by,
+                ..wish.clone()
+            })
         });
         let images = chart.images.iter().map(|found| {
             let ImageRef { tag, digest, .. } = &found.name;
             let (name, pin) = match (tag, digest) {
-                (Some(_), pin) => (ImageRef { digest: None, ..found.name.clone() }, pin.clone()),
+                (Some(_), pin) => (
+                    ImageRef {
+                        digest: None,
+                        ..found.name.clone()
+                    },
+                    pin.clone(),
+                ),
                 _ => (found.name.clone(), None),
             };
             let (platforms, referrers) = (wish.platforms.clone(), wish.referrers);
             let at = wish.at.clone();
-            Ask::Image(WantedImage { name, pin, platforms, update: None, referrers, at })
+            Ask::Image(WantedImage {
+                name,
+                pin,
+                platforms,
+                update: None,
+                referrers,
+                at,
+            })
         });
         charts.chain(images).collect()
     }
@@ -238,7 +288,8 @@ impl ItemKind for Chart {
             }
         }
         let found = resolve::resolve(resolver, at, wish).await;
-        let locked = old.filter(|_| matches!(pins, Pins::Keep | Pins::Referrers) && wish.pin.is_none());
+        let locked =
+            old.filter(|_| matches!(pins, Pins::Keep | Pins::Referrers) && wish.pin.is_none());
         match (found, locked) {
             // a version that is another archive now is not taken silently
             (Ok(chart), Some(old)) if chart.digest != old.digest => Found::Lost(
@@ -268,8 +319,13 @@ impl ItemKind for Chart {
     }
 
     fn indexed(wish: &WantedChart) -> Option<ChartVersions> {
-        let ChartName { repository, chart, .. } = &wish.name;
-        Some(ChartVersions { repo: repository.clone()?, chart: chart.clone() })
+        let ChartName {
+            repository, chart, ..
+        } = &wish.name;
+        Some(ChartVersions {
+            repo: repository.clone()?,
+            chart: chart.clone(),
+        })
     }
 
     fn demanded(wish: &WantedChart) -> Option<(&Digest, &Location)> {
@@ -277,7 +333,12 @@ impl ItemKind for Chart {
     }
 
     async fn stand(resolver: &Resolver, wish: &WantedChart) -> Result<Stand, Cause> {
-        let ImageRef { registry, repository, tag, .. } = &wish.name.reference;
+        let ImageRef {
+            registry,
+            repository,
+            tag,
+            ..
+        } = &wish.name.reference;
         let asked = async {
             if let Some(url) = &wish.name.repository {
                 let archive = repository::archive(resolver, url, &wish.name).await?;
@@ -291,7 +352,10 @@ impl ItemKind for Chart {
         };
         match asked.await {
             Err(cause) if cause.is_gone => Ok(Stand::Gone),
-            digest => Ok(Stand::There { digest: digest?, size: None }),
+            digest => Ok(Stand::There {
+                digest: digest?,
+                size: None,
+            }),
         }
     }
 
@@ -300,12 +364,17 @@ impl ItemKind for Chart {
     }
 }
 
-/// The resolver for `wish`. A chart that only charts name is one of a limited number, and has no account.
+/// The resolver for `wish`. A chart that only charts name is one of a limited number, and has no
+/// account.
 fn check_dependency<'r>(resolver: &'r Resolver, wish: &WantedChart) -> Result<&'r Resolver, Cause> {
-    let Some(AskedBy { depth, signed }) = wish.asked_by.as_deref() else { return Ok(resolver) };
+    let Some(AskedBy { depth, signed }) = wish.asked_by.as_deref() else {
+        return Ok(resolver);
+    };
     let most = resolver.limits().chart_dependency_depth;
     if *depth > most {
-        let why = format!("charts name each other in a chain of more than {most}; list it in the manifest");
+        let why = format!(
+            "charts name each other in a chain of more than {most}; list it in the manifest"
+        );
         return Err(why.into());
     }
     resolver.count_dependency()?;

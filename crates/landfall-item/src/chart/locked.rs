@@ -7,7 +7,8 @@ use landfall_model::{Descriptor, Digest, ImageRef, MediaType};
 use serde::Deserialize;
 use std::fmt::{self, Write};
 
-/// A locked chart. It is an artifact of a registry, with `mediaType` and `blobs`; or an archive at a `url`.
+/// A locked chart. It is an artifact of a registry, with `mediaType` and `blobs`; or an archive at
+/// a `url`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Chart {
@@ -26,7 +27,8 @@ pub struct Chart {
     /// Config and layers of the artifact, in the manifest's order.
     #[serde(default, deserialize_with = "crate::image::read_blobs")]
     pub blobs: Vec<Descriptor>,
-    /// The URL of the archive; or the reference of the artifact, where an HTTP repository names one.
+    /// The URL of the archive; or the reference of the artifact, where an HTTP repository names
+    /// one.
     #[serde(default)]
     pub url: Option<String>,
     /// The provenance beside an archive.
@@ -80,7 +82,10 @@ impl Chart {
     /// The registry and repository that it comes from, where that is a registry.
     pub(super) fn source(&self) -> Option<ImageRef> {
         self.media_type.as_ref()?;
-        let named = self.url.as_ref().and_then(|url| url.strip_prefix("oci://")?.parse().ok());
+        let named = self
+            .url
+            .as_ref()
+            .and_then(|url| url.strip_prefix("oci://")?.parse().ok());
         Some(named.unwrap_or_else(|| self.name.reference.clone()))
     }
 }
@@ -101,7 +106,11 @@ pub(super) fn write(chart: &Chart, out: &mut dyn Write) -> fmt::Result {
         writeln!(out, "  url: {}", quoted(url))?;
     }
     if let Some(Sidecar { url, digest, size }) = &chart.provenance {
-        writeln!(out, "  provenance: {{url: {}, digest: {digest}, size: {size}}}", quoted(url))?;
+        writeln!(
+            out,
+            "  provenance: {{url: {}, digest: {digest}, size: {size}}}",
+            quoted(url)
+        )?;
     }
     if let Some(key) = &chart.signed_by {
         writeln!(out, "  signedBy: {}", quoted(key))?;
@@ -110,12 +119,18 @@ pub(super) fn write(chart: &Chart, out: &mut dyn Write) -> fmt::Result {
     if let Some(version) = &chart.app_version {
         writeln!(out, "  appVersion: {}", quoted(version))?;
     }
-    list(out, "dependencies", &chart.dependencies, |name| quoted(name.as_str()))?;
+    list(out, "dependencies", &chart.dependencies, |name| {
+        quoted(name.as_str())
+    })?;
     if let Some(how) = &chart.discovered {
         writeln!(out, "  discovered: {}", quoted(how))?;
     }
     list(out, "images", &chart.images, |image| {
-        format!("{{name: {}, at: {}}}", quoted(&image.name.to_string()), quoted(&image.at))
+        format!(
+            "{{name: {}, at: {}}}",
+            quoted(&image.name.to_string()),
+            quoted(&image.at)
+        )
     })?;
     list(out, "open", &chart.open, |open| {
         let (reference, at, why) = (quoted(&open.reference), quoted(&open.at), quoted(&open.why));
@@ -123,9 +138,16 @@ pub(super) fn write(chart: &Chart, out: &mut dyn Write) -> fmt::Result {
     })
 }
 
-fn list<T>(out: &mut dyn Write, title: &str, items: &[T], line: impl Fn(&T) -> String) -> fmt::Result {
+fn list<T>(
+    out: &mut dyn Write,
+    title: &str,
+    items: &[T],
+    line: impl Fn(&T) -> String,
+) -> fmt::Result {
     if !items.is_empty() {
         writeln!(out, "  {title}:")?;
     }
-    items.iter().try_for_each(|item| writeln!(out, "  - {}", line(item)))
+    items
+        .iter()
+        .try_for_each(|item| writeln!(out, "  - {}", line(item)))
 }

@@ -1,4 +1,5 @@
-//! Chart.yaml of an archive: what a chart says of itself, and what it depends on and does not contain.
+//! Chart.yaml of an archive: what a chart says of itself, and what it depends on and does not
+//! contain.
 
 use landfall_model::Limits;
 use landfall_model::document::{self, ArchiveBudget, Files};
@@ -42,8 +43,10 @@ struct Dependencies {
 /// # Errors
 /// What is wrong with the archive.
 pub(super) fn files_of(archive: &[u8], budget: &mut ArchiveBudget) -> Result<Files, String> {
-    let files = document::unpack(archive, budget).map_err(|error| format!("its archive: {error}"))?;
-    let below = |(name, content): (String, Vec<u8>)| Some((name.split_once('/')?.1.to_owned(), content));
+    let files =
+        document::unpack(archive, budget).map_err(|error| format!("its archive: {error}"))?;
+    let below =
+        |(name, content): (String, Vec<u8>)| Some((name.split_once('/')?.1.to_owned(), content));
     Ok(files.into_iter().filter_map(below).collect())
 }
 
@@ -61,18 +64,21 @@ pub(super) fn plain(value: &Value) -> Option<String> {
 /// # Errors
 /// When it does not say it.
 pub(super) fn chart_yaml(files: &Files) -> Result<ChartYaml, String> {
-    let content = files.get("Chart.yaml").ok_or("its archive holds no Chart.yaml")?;
+    let content = files
+        .get("Chart.yaml")
+        .ok_or("its archive holds no Chart.yaml")?;
     read("Chart.yaml", content)
 }
 
 fn read<T: serde::de::DeserializeOwned>(name: &str, content: &[u8]) -> Result<T, String> {
     let text = String::from_utf8_lossy(content);
     let text = text.trim_start_matches('\u{feff}');
-    document::read(name, text).map_err(|error| format!("its {name} cannot be read: {}", error.message))
+    document::read(name, text)
+        .map_err(|error| format!("its {name} cannot be read: {}", error.message))
 }
 
-/// What the chart and the charts in it depend on and do not contain, each with the version that the chart's own lock
-/// (Chart.lock) gives it.
+/// What the chart and the charts in it depend on and do not contain, each with the version that the
+/// chart's own lock (Chart.lock) gives it.
 ///
 /// # Errors
 /// What cannot be read.
@@ -81,7 +87,12 @@ pub(super) fn lacking(
     budget: &mut ArchiveBudget,
     limits: &Limits,
 ) -> Result<Vec<Dependency>, String> {
-    let mut search = Search { budget, limits, charts: 0, found: Vec::new() };
+    let mut search = Search {
+        budget,
+        limits,
+        charts: 0,
+        found: Vec::new(),
+    };
     search.collect(files, 0)?;
     Ok(search.found)
 }
@@ -97,7 +108,11 @@ struct Search<'s> {
 impl Search<'_> {
     /// Collects what the chart of these files lacks. Returns its name.
     fn collect(&mut self, files: Files, depth: usize) -> Result<String, String> {
-        let Limits { chart_depth, charts_inside, .. } = *self.limits;
+        let Limits {
+            chart_depth,
+            charts_inside,
+            ..
+        } = *self.limits;
         if depth > chart_depth {
             return Err(format!("charts are nested deeper than {chart_depth} in it"));
         }
@@ -105,10 +120,18 @@ impl Search<'_> {
         if self.charts > charts_inside {
             return Err(format!("it has more than {charts_inside} charts in it"));
         }
-        let ChartYaml { name, dependencies: mut wanted, .. } = chart_yaml(&files)?;
+        let ChartYaml {
+            name,
+            dependencies: mut wanted,
+            ..
+        } = chart_yaml(&files)?;
         let (mut locked, add) = (Vec::new(), |name: &str, to: &mut Vec<Dependency>| {
             if let Some(content) = files.get(name) {
-                to.extend(read::<Option<Dependencies>>(name, content)?.unwrap_or_default().dependencies);
+                to.extend(
+                    read::<Option<Dependencies>>(name, content)?
+                        .unwrap_or_default()
+                        .dependencies,
+                );
             }
             Ok::<(), String>(())
         });
@@ -124,8 +147,9 @@ impl Search<'_> {
             names.insert(self.collect(files, depth + 1)?);
         }
         for dependency in wanted.into_iter().filter(|one| !names.contains(&one.name)) {
-            let is_it =
-                |one: &&Dependency| one.name == dependency.name && one.repository == dependency.repository;
+            let is_it = |one: &&Dependency| {
+                one.name == dependency.name && one.repository == dependency.repository
+            };
             let dependency = locked.iter().find(is_it).cloned().unwrap_or(dependency);
             if !self.found.contains(&dependency) {
                 self.found.push(dependency);
@@ -149,19 +173,27 @@ fn subcharts(files: Files) -> Vec<Subchart> {
     let mut folders = BTreeMap::<String, Files>::new();
     let mut all = Vec::new();
     for (name, content) in files {
-        let Some(below) = name.strip_prefix("charts/").filter(|below| !below.starts_with(['_', '.'])) else {
+        let Some(below) = name
+            .strip_prefix("charts/")
+            .filter(|below| !below.starts_with(['_', '.']))
+        else {
             continue;
         };
         match below.split_once('/') {
             Some((folder, rest)) => {
-                folders.entry(folder.to_owned()).or_default().insert(rest.to_owned(), content);
+                folders
+                    .entry(folder.to_owned())
+                    .or_default()
+                    .insert(rest.to_owned(), content);
             }
             None if below.ends_with(".tgz") => all.push(Subchart::Archive(content)),
             None => {}
         }
     }
     // a folder without a Chart.yaml is no chart, and Helm passes over it
-    let folders = folders.into_values().filter(|folder| folder.contains_key("Chart.yaml"));
+    let folders = folders
+        .into_values()
+        .filter(|folder| folder.contains_key("Chart.yaml"));
     all.extend(folders.map(Subchart::Folder));
     all
 }
@@ -171,7 +203,9 @@ mod tests {
     use super::*;
 
     fn files(of: &[(&str, &str)]) -> Files {
-        of.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect()
+        of.iter()
+            .map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()))
+            .collect()
     }
 
     #[test]
@@ -181,17 +215,33 @@ mod tests {
                 "Chart.yaml",
                 "name: a\nversion: 1.0.0\ndependencies:\n- {name: b, version: 1.x, repository: 'https://r'}\n- {name: in, version: '1'}",
             ),
-            ("Chart.lock", "dependencies: [{name: b, version: 1.4.2, repository: 'https://r'}]\ndigest: x\n"),
+            (
+                "Chart.lock",
+                "dependencies: [{name: b, version: 1.4.2, repository: 'https://r'}]\ndigest: x\n",
+            ),
             (
                 "charts/in/Chart.yaml",
                 "name: in\ndependencies: [{name: c, version: ^2, repository: 'oci://q/r'}]",
             ),
-            ("charts/in/requirements.yaml", "dependencies:\n- {name: d, version: '3', repository: '@x'}\n"),
+            (
+                "charts/in/requirements.yaml",
+                "dependencies:\n- {name: d, version: '3', repository: '@x'}\n",
+            ),
             ("charts/none/values.yaml", "a: 1"),
         ]);
         let limits = Limits::default();
         let found = lacking(chart, &mut ArchiveBudget::new(&limits), &limits).unwrap();
-        let found: Vec<_> = found.iter().map(|one| (&*one.name, &*one.version, &*one.repository)).collect();
-        assert_eq!(found, [("c", "^2", "oci://q/r"), ("d", "3", "@x"), ("b", "1.4.2", "https://r")]);
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (&*one.name, &*one.version, &*one.repository))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("c", "^2", "oci://q/r"),
+                ("d", "3", "@x"),
+                ("b", "1.4.2", "https://r")
+            ]
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! A Helm chart: an artifact of a registry, carried as it is; or an archive of an HTTP repository, which becomes such an
-//! artifact, with its provenance. Its dependencies, and the images that are found in it, are locked with it.
+//! A Helm chart: an artifact of a registry, carried as it is; or an archive of an HTTP repository,
+//! which becomes such an artifact, with its provenance. Its dependencies, and the images that are
+//! found in it, are locked with it.
 
 mod archive;
 mod dependencies;

@@ -1,4 +1,5 @@
-//! What a chart is called: `oci://registry/path/app:1.2.3`, or `helm+https://host/path/app:1.2.3` in an HTTP repository.
+//! What a chart is called: `oci://registry/path/app:1.2.3`, or `helm+https://host/path/app:1.2.3`
+//! in an HTTP repository.
 
 use landfall_model::{ChartVersion, ImageRef, holds_account, is_repository_component};
 use serde::{Deserialize, Serialize};
@@ -42,31 +43,61 @@ impl ChartName {
     ///
     /// # Errors
     /// When there can be none.
-    pub fn in_repository(repository: &str, chart: &str, version: &str) -> Result<ChartName, ChartNameError> {
-        let text = format!("{HELM}{}/{chart}:{version}", repository.trim_end_matches('/'));
-        let wrong = |why: &str| ChartNameError { text: text.clone(), why: why.into() };
-        let url: Url = repository.parse().map_err(|_| wrong("its repository is no URL"))?;
+    pub fn in_repository(
+        repository: &str,
+        chart: &str,
+        version: &str,
+    ) -> Result<ChartName, ChartNameError> {
+        let text = format!(
+            "{HELM}{}/{chart}:{version}",
+            repository.trim_end_matches('/')
+        );
+        let wrong = |why: &str| ChartNameError {
+            text: text.clone(),
+            why: why.into(),
+        };
+        let url: Url = repository
+            .parse()
+            .map_err(|_| wrong("its repository is no URL"))?;
         let host = url.host_str().filter(|host| !host.is_empty());
         let (true, Some(host)) = (matches!(url.scheme(), "http" | "https"), host) else {
             return Err(wrong("its repository is no http or https URL"));
         };
         if holds_account(&url) {
-            let hidden = ChartNameError { text: format!("{HELM}…/{chart}:{version}"), why: String::new() };
+            let hidden = ChartNameError {
+                text: format!("{HELM}…/{chart}:{version}"),
+                why: String::new(),
+            };
             let why = "a URL must not hold a user name or password; name the source of credentials in the site file";
-            return Err(ChartNameError { why: why.into(), ..hidden });
+            return Err(ChartNameError {
+                why: why.into(),
+                ..hidden
+            });
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err(wrong("its repository has a `?` or a `#`"));
         }
         check(chart, version).map_err(wrong)?;
         let repository = url.as_str().trim_end_matches('/').to_owned();
-        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let port = url
+            .port()
+            .map(|port| format!(":{port}"))
+            .unwrap_or_default();
         // what a registry cannot have in a path is left out of it
-        let path = url.path_segments().into_iter().flatten().chain([chart]).map(str::to_ascii_lowercase);
+        let path = url
+            .path_segments()
+            .into_iter()
+            .flatten()
+            .chain([chart])
+            .map(str::to_ascii_lowercase);
         let path: Vec<String> = path.filter(|part| is_repository_component(part)).collect();
         let reference = ImageRef {
             registry: format!("{host}{port}"),
-            repository: if path.is_empty() { "chart".into() } else { path.join("/") },
+            repository: if path.is_empty() {
+                "chart".into()
+            } else {
+                path.join("/")
+            },
             tag: Some(version.replace('+', "_")),
             digest: None,
         };
@@ -81,16 +112,26 @@ impl ChartName {
     }
 
     fn in_registry(text: &str) -> Result<ChartName, ChartNameError> {
-        let wrong = |why: &str| ChartNameError { text: text.into(), why: why.into() };
+        let wrong = |why: &str| ChartNameError {
+            text: text.into(),
+            why: why.into(),
+        };
         let rest = text.strip_prefix(OCI).unwrap_or_default();
-        let version = rest.rsplit_once('/').and_then(|(_, last)| last.split_once(':'));
+        let version = rest
+            .rsplit_once('/')
+            .and_then(|(_, last)| last.split_once(':'));
         let (_, version) = version.ok_or_else(|| wrong("its version is missing, as in :1.2.3"))?;
         let version = version.replace('_', "+");
         let repository = &rest[..rest.len() - version.len() - 1];
         let name: ImageRef = format!("{repository}:{}", version.replace('+', "_")).parse().map_err(|_| {
             wrong("write oci://registry/path/name:version, with the chart's version as Helm has it")
         })?;
-        let chart = name.repository.rsplit('/').next().unwrap_or_default().to_owned();
+        let chart = name
+            .repository
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         check(&chart, &version).map_err(wrong)?;
         Ok(ChartName {
             text: format!("{OCI}{}:{version}", name.name()),
@@ -101,7 +142,8 @@ impl ChartName {
         })
     }
 
-    /// The repository that it is in: the URL of an HTTP repository, or `oci://registry/path` without the last component.
+    /// The repository that it is in: the URL of an HTTP repository, or `oci://registry/path`
+    /// without the last component.
     pub fn place(&self) -> String {
         match (&self.repository, self.reference.repository.rsplit_once('/')) {
             (Some(url), _) => url.clone(),
@@ -133,7 +175,10 @@ fn check(chart: &str, version: &str) -> Result<(), &'static str> {
         return Err("its name has other characters than letters, digits, - _ and .");
     }
     let is_version = |c: char| c.is_ascii_alphanumeric() || "-.+".contains(c);
-    if !version.chars().all(is_version) || version.len() > 100 || version.parse::<ChartVersion>().is_err() {
+    if !version.chars().all(is_version)
+        || version.len() > 100
+        || version.parse::<ChartVersion>().is_err()
+    {
         return Err("its version must be one, as in 1.2.3: no range and no other word");
     }
     Ok(())
@@ -152,10 +197,13 @@ impl TryFrom<String> for ChartName {
             Some((repository, chart, version))
         });
         match parts {
-            Some((repository, chart, version)) => ChartName::in_repository(repository, chart, version),
+            Some((repository, chart, version)) => {
+                ChartName::in_repository(repository, chart, version)
+            }
             None => {
                 let why =
-                    "write oci://registry/path/name:version or helm+https://host/path/name:version".into();
+                    "write oci://registry/path/name:version or helm+https://host/path/name:version"
+                        .into();
                 Err(ChartNameError { text, why })
             }
         }
@@ -199,13 +247,23 @@ mod tests {
         let oci = name("oci://Quay.io/a/charts/app:1.2.3+b").unwrap();
         assert_eq!(oci.to_string(), "oci://quay.io/a/charts/app:1.2.3+b");
         assert_eq!(oci.reference.to_string(), "quay.io/a/charts/app:1.2.3_b");
-        assert_eq!((&*oci.chart, &*oci.version, &*oci.archive()), ("app", "1.2.3+b", "app-1.2.3+b.tgz"));
+        assert_eq!(
+            (&*oci.chart, &*oci.version, &*oci.archive()),
+            ("app", "1.2.3+b", "app-1.2.3+b.tgz")
+        );
         assert_eq!(name("oci://quay.io/a/charts/app:1.2.3_b").unwrap(), oci);
         let http = name("helm+https://charts.example.com:8443/Stable/app:v1.2").unwrap();
-        assert_eq!(http.repository.as_deref(), Some("https://charts.example.com:8443/Stable"));
-        assert_eq!(http.reference.to_string(), "charts.example.com:8443/stable/app:v1.2");
+        assert_eq!(
+            http.repository.as_deref(),
+            Some("https://charts.example.com:8443/Stable")
+        );
+        assert_eq!(
+            http.reference.to_string(),
+            "charts.example.com:8443/stable/app:v1.2"
+        );
         assert_eq!(name(http.as_str()).unwrap(), http);
-        let again = ChartName::in_repository("https://charts.example.com:8443/Stable/", "app", "v1.2");
+        let again =
+            ChartName::in_repository("https://charts.example.com:8443/Stable/", "app", "v1.2");
         assert_eq!(again.unwrap(), http);
     }
 
@@ -224,7 +282,10 @@ mod tests {
             ("app:1.2.3", "write oci://"),
         ] {
             let error = name(text).unwrap_err().to_string();
-            assert!(error.contains(why) && !error.contains("u:p"), "{text}: {error}");
+            assert!(
+                error.contains(why) && !error.contains("u:p"),
+                "{text}: {error}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! A chart taken apart: the artifact of a registry, or one that is made of an archive and its provenance.
+//! A chart taken apart: the artifact of a registry, or one that is made of an archive and its
+//! provenance.
 
 use super::locked::Chart;
 use landfall_content::{Entry, Origin, Part};
@@ -11,14 +12,27 @@ use std::sync::Arc;
 pub(super) fn entry(chart: &Chart) -> Entry {
     let parts = match chart.source() {
         Some(source) => {
-            let (registry, repository): (Arc<str>, Arc<str>) =
-                (source.registry.as_str().into(), source.repository.as_str().into());
-            let blob = || Origin::Blob { registry: registry.clone(), repository: repository.clone() };
-            let blobs =
-                chart.blobs.iter().map(|blob_of| Part { descriptor: blob_of.clone(), origin: blob() });
+            let (registry, repository): (Arc<str>, Arc<str>) = (
+                source.registry.as_str().into(),
+                source.repository.as_str().into(),
+            );
+            let blob = || Origin::Blob {
+                registry: registry.clone(),
+                repository: repository.clone(),
+            };
+            let blobs = chart.blobs.iter().map(|blob_of| Part {
+                descriptor: blob_of.clone(),
+                origin: blob(),
+            });
             let mut parts: Vec<Part> = blobs.collect();
-            let origin = Origin::Manifest { registry: registry.clone(), repository: repository.clone() };
-            parts.push(Part { descriptor: manifest(chart), origin });
+            let origin = Origin::Manifest {
+                registry: registry.clone(),
+                repository: repository.clone(),
+            };
+            parts.push(Part {
+                descriptor: manifest(chart),
+                origin,
+            });
             parts
         }
         None => wrapped(chart),
@@ -28,7 +42,9 @@ pub(super) fn entry(chart: &Chart) -> Entry {
         name: chart.name.to_string(),
         digest: chart.digest.clone(),
         layout_name: chart.name.reference.to_string(),
-        top: parts.last().map_or_else(|| manifest(chart), |top| top.descriptor.clone()),
+        top: parts
+            .last()
+            .map_or_else(|| manifest(chart), |top| top.descriptor.clone()),
         artifact_type: None,
         parts,
         referrers: Vec::new(),
@@ -37,14 +53,27 @@ pub(super) fn entry(chart: &Chart) -> Entry {
 
 /// The manifest of an artifact.
 pub(super) fn manifest(chart: &Chart) -> Descriptor {
-    let media_type = chart.media_type.clone().unwrap_or_else(|| media_type::OCI_MANIFEST.into());
-    Descriptor { digest: chart.digest.clone(), size: chart.size, media_type }
+    let media_type = chart
+        .media_type
+        .clone()
+        .unwrap_or_else(|| media_type::OCI_MANIFEST.into());
+    Descriptor {
+        digest: chart.digest.clone(),
+        size: chart.size,
+        media_type,
+    }
 }
 
 /// The archive and the provenance, where there is one.
 pub(super) fn layers(chart: &Chart) -> (Option<Descriptor>, Option<Descriptor>) {
     if chart.media_type.is_some() {
-        let of = |kinds: &[&str]| chart.blobs.iter().find(|blob| kinds.contains(&&*blob.media_type)).cloned();
+        let of = |kinds: &[&str]| {
+            chart
+                .blobs
+                .iter()
+                .find(|blob| kinds.contains(&&*blob.media_type))
+                .cloned()
+        };
         return (
             of(&[media_type::HELM_CHART, media_type::HELM_CHART_OLD]),
             of(&[media_type::HELM_PROVENANCE]),
@@ -56,8 +85,12 @@ pub(super) fn layers(chart: &Chart) -> (Option<Descriptor>, Option<Descriptor>) 
         media_type: media_type.into(),
     };
     let provenance = chart.provenance.as_ref();
-    let provenance = provenance.map(|beside| layer(&beside.digest, beside.size, media_type::HELM_PROVENANCE));
-    (Some(layer(&chart.digest, chart.size, media_type::HELM_CHART)), provenance)
+    let provenance =
+        provenance.map(|beside| layer(&beside.digest, beside.size, media_type::HELM_PROVENANCE));
+    (
+        Some(layer(&chart.digest, chart.size, media_type::HELM_CHART)),
+        provenance,
+    )
 }
 
 /// The parts of the artifact that `helm push` would make of the archive, but for a time in it.
@@ -69,12 +102,25 @@ fn wrapped(chart: &Chart) -> Vec<Part> {
     if let Some(version) = &chart.app_version {
         config.insert("appVersion".into(), json!(version));
     }
-    let config = computed(json!(config).to_string().into_bytes(), media_type::HELM_CONFIG);
+    let config = computed(
+        json!(config).to_string().into_bytes(),
+        media_type::HELM_CONFIG,
+    );
     let (archive, provenance) = layers(chart);
     let url = chart.url.clone().unwrap_or_default();
-    let beside = chart.provenance.as_ref().map(|beside| beside.url.clone()).unwrap_or_default();
-    let archive = archive.map(|descriptor| Part { descriptor, origin: Origin::Url(url) });
-    let provenance = provenance.map(|descriptor| Part { descriptor, origin: Origin::Url(beside) });
+    let beside = chart
+        .provenance
+        .as_ref()
+        .map(|beside| beside.url.clone())
+        .unwrap_or_default();
+    let archive = archive.map(|descriptor| Part {
+        descriptor,
+        origin: Origin::Url(url),
+    });
+    let provenance = provenance.map(|descriptor| Part {
+        descriptor,
+        origin: Origin::Url(beside),
+    });
     let layers: Vec<Part> = archive.into_iter().chain(provenance).collect();
     let manifest = json!({
         "schemaVersion": 2,
@@ -87,11 +133,21 @@ fn wrapped(chart: &Chart) -> Vec<Part> {
         },
     });
     let manifest = computed(manifest.to_string().into_bytes(), media_type::OCI_MANIFEST);
-    std::iter::once(config).chain(layers).chain([manifest]).collect()
+    std::iter::once(config)
+        .chain(layers)
+        .chain([manifest])
+        .collect()
 }
 
 fn computed(bytes: Vec<u8>, media_type: &'static str) -> Part {
     let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
-    let descriptor = Descriptor { digest, size, media_type: media_type.into() };
-    Part { descriptor, origin: Origin::Computed(bytes) }
+    let descriptor = Descriptor {
+        digest,
+        size,
+        media_type: media_type.into(),
+    };
+    Part {
+        descriptor,
+        origin: Origin::Computed(bytes),
+    }
 }

@@ -1,4 +1,5 @@
-//! Provenance: the signed text that says which archive a chart is (helm.sh, "Helm Provenance and Integrity").
+//! Provenance: the signed text that says which archive a chart is (helm.sh, "Helm Provenance and
+//! Integrity").
 
 use super::metadata::{ChartYaml, plain};
 use super::name::{ChartName, bare};
@@ -14,8 +15,9 @@ struct Sums {
     files: BTreeMap<String, String>,
 }
 
-/// The fingerprint of the key that signed `provenance`, which must be about the chart `name` and its archive with `digest`.
-/// Whoever signs charts signs many, so the signed text must name this one: in its Chart.yaml, and as the archive's file.
+/// The fingerprint of the key that signed `provenance`, which must be about the chart `name` and
+/// its archive with `digest`. Whoever signs charts signs many, so the signed text must name this
+/// one: in its Chart.yaml, and as the archive's file.
 ///
 /// # Errors
 /// When none of the keys signed it, or it is about another chart or archive.
@@ -26,8 +28,9 @@ pub(super) fn check(
     keys: &OpenPgpKeys,
 ) -> Result<String, String> {
     let text = std::str::from_utf8(provenance).map_err(|_| "its provenance is no text")?;
-    let (signed, key) =
-        keys.verify(text, SignatureTime::Now).map_err(|error| format!("its provenance: {error}"))?;
+    let (signed, key) = keys
+        .verify(text, SignatureTime::Now)
+        .map_err(|error| format!("its provenance: {error}"))?;
     is_about(&signed, digest, name)?;
     Ok(key)
 }
@@ -35,21 +38,30 @@ pub(super) fn check(
 /// Whether the signed text is about the chart `name` and its archive with `digest`.
 fn is_about(signed: &str, digest: &Digest, name: &ChartName) -> Result<(), String> {
     // Chart.yaml, and behind the end of that document the sums
-    let (chart, sums) = signed.rsplit_once("\n...\n").ok_or("its provenance holds no list of files")?;
+    let (chart, sums) = signed
+        .rsplit_once("\n...\n")
+        .ok_or("its provenance holds no list of files")?;
     let sums: Option<Sums> = yaml::from_str(sums).ok();
     let files = sums.ok_or("its provenance holds no list of files")?.files;
     let wanted = digest.to_string();
     if !files.values().any(|sum| *sum == wanted) {
         return Err(format!(
             "its provenance is signed for another archive: for {}, and this one is {wanted}",
-            files.iter().map(|(name, sum)| format!("{name} ({sum})")).collect::<Vec<_>>().join(", ")
+            files
+                .iter()
+                .map(|(name, sum)| format!("{name} ({sum})"))
+                .collect::<Vec<_>>()
+                .join(", ")
         ));
     }
     let chart: ChartYaml = yaml::from_str(chart)
         .map_err(|error| format!("the Chart.yaml in its provenance cannot be read: {error}"))?;
     let version = plain(&chart.version).unwrap_or_default();
     if chart.name != name.chart || bare(&version) != bare(&name.version) {
-        return Err(format!("its provenance is signed for another chart: {} {version}", chart.name));
+        return Err(format!(
+            "its provenance is signed for another chart: {} {version}",
+            chart.name
+        ));
     }
     let file = format!("{}-{version}.tgz", chart.name);
     match files.get(&file) == Some(&wanted) {
@@ -70,21 +82,51 @@ mod tests {
         let digest = Digest::sha256(b"archive");
         let name = ChartName::in_repository("https://h/charts", "app", "1.2.3").unwrap();
         let is_about = |chart: &str, file: &str, sum: &Digest| {
-            is_about(&format!("apiVersion: v2\n{chart}\n...\nfiles:\n  {file}: {sum}\n"), &digest, &name)
+            is_about(
+                &format!("apiVersion: v2\n{chart}\n...\nfiles:\n  {file}: {sum}\n"),
+                &digest,
+                &name,
+            )
         };
-        assert_eq!(is_about("name: app\nversion: 1.2.3", "app-1.2.3.tgz", &digest), Ok(()));
-        assert_eq!(is_about("name: app\nversion: v1.2.3", "app-v1.2.3.tgz", &digest), Ok(()));
+        assert_eq!(
+            is_about("name: app\nversion: 1.2.3", "app-1.2.3.tgz", &digest),
+            Ok(())
+        );
+        assert_eq!(
+            is_about("name: app\nversion: v1.2.3", "app-v1.2.3.tgz", &digest),
+            Ok(())
+        );
         for (chart, file, sum, why) in [
-            ("name: other\nversion: 1.2.3", "other-1.2.3.tgz", &digest, "another chart: other 1.2.3"),
-            ("name: app\nversion: 1.2.2", "app-1.2.2.tgz", &digest, "another chart: app 1.2.2"),
+            (
+                "name: other\nversion: 1.2.3",
+                "other-1.2.3.tgz",
+                &digest,
+                "another chart: other 1.2.3",
+            ),
+            (
+                "name: app\nversion: 1.2.2",
+                "app-1.2.2.tgz",
+                &digest,
+                "another chart: app 1.2.2",
+            ),
             (
                 "name: app\nversion: 1.2.3",
                 "app-1.2.2.tgz",
                 &digest,
                 "another name than app-1.2.3.tgz: app-1.2.2",
             ),
-            ("name: app\nversion: 1.2.3", "app-1.2.3.tgz", &Digest::sha256(b"x"), "for another archive"),
-            ("version: 1.2.3", "app-1.2.3.tgz", &digest, "the Chart.yaml in its provenance cannot be read"),
+            (
+                "name: app\nversion: 1.2.3",
+                "app-1.2.3.tgz",
+                &Digest::sha256(b"x"),
+                "for another archive",
+            ),
+            (
+                "version: 1.2.3",
+                "app-1.2.3.tgz",
+                &digest,
+                "the Chart.yaml in its provenance cannot be read",
+            ),
         ] {
             let told = is_about(chart, file, sum).unwrap_err();
             assert!(told.contains(why), "{told}");

@@ -1,7 +1,9 @@
-//! HTTP repositories of charts: which archive a version stands for, by the repository's `index.yaml`.
+//! HTTP repositories of charts: which archive a version stands for, by the repository's
+//! `index.yaml`.
 //!
-//! An index comes from outside and may be hostile. It is read up to a bound; of a large one only the lines of the chart
-//! that is asked for are parsed; URLs of other schemes are refused; and its digest is compared with what comes.
+//! An index comes from outside and may be hostile. It is read up to a bound; of a large one only
+//! the lines of the chart that is asked for are parsed; URLs of other schemes are refused; and its
+//! digest is compared with what comes.
 
 use super::metadata::plain;
 use super::name::ChartName;
@@ -47,14 +49,24 @@ pub async fn versions(resolver: &Resolver, url: &str, chart: &str) -> Result<Vec
     let url = url.trim_end_matches('/');
     let listed = listed(resolver, url, chart).await;
     let listed = listed.map_err(|cause| cause.of(&format!("chart `{chart}` of {url}")))?;
-    Ok(listed.iter().filter_map(|one| plain(&one.version)).collect())
+    Ok(listed
+        .iter()
+        .filter_map(|one| plain(&one.version))
+        .collect())
 }
 
 /// The archive of `name` in its repository at `url`.
-pub(super) async fn archive(resolver: &Resolver, url: &str, name: &ChartName) -> Result<Archive, Cause> {
+pub(super) async fn archive(
+    resolver: &Resolver,
+    url: &str,
+    name: &ChartName,
+) -> Result<Archive, Cause> {
     let listed = listed(resolver, url, &name.chart).await?;
     let archive = find(&listed, url, name)?;
-    resolver.sessions().check_led(archive.url.as_str(), url).await?;
+    resolver
+        .sessions()
+        .check_led(archive.url.as_str(), url)
+        .await?;
     Ok(archive)
 }
 
@@ -67,13 +79,16 @@ async fn listed(resolver: &Resolver, url: &str, chart: &str) -> Result<Vec<Liste
     let index = resolver.index(&index_of(url)).await?;
     let text = String::from_utf8_lossy(&index);
     let read = read(&text, chart, resolver.limits().document_bytes);
-    read.map_err(|why| Cause::from(format!("{}: {why}", index_of(url))))?.ok_or_else(Cause::gone)
+    read.map_err(|why| Cause::from(format!("{}: {why}", index_of(url))))?
+        .ok_or_else(Cause::gone)
 }
 
-/// The versions of `chart` in an index; `None` where it has no such chart. More than `most` bytes are not parsed.
+/// The versions of `chart` in an index; `None` where it has no such chart. More than `most` bytes
+/// are not parsed.
 fn read(text: &str, chart: &str, most: usize) -> Result<Option<Vec<Listed>>, String> {
     let fault = |why: &str| format!("this is no index of charts: {why}");
-    let parsed = |text: &str| document::read("index.yaml", text).map_err(|error| fault(&error.message));
+    let parsed =
+        |text: &str| document::read("index.yaml", text).map_err(|error| fault(&error.message));
     match section(text, chart) {
         Some("") => Ok(None),
         Some(lines) if lines.len() <= most => {
@@ -85,14 +100,20 @@ fn read(text: &str, chart: &str, most: usize) -> Result<Option<Vec<Listed>>, Str
                 document::read("index.yaml", text).map_err(|error| fault(&error.message))?;
             Ok(index.entries.remove(chart))
         }
-        _ => Err(fault(&format!("more than {most} bytes of it would have to be parsed"))),
+        _ => Err(fault(&format!(
+            "more than {most} bytes of it would have to be parsed"
+        ))),
     }
 }
 
-/// The lines about `chart` in an index that is written as Helm writes it, a key a line: none where it lacks the
-/// chart. `None` for an index in another form.
+/// The lines about `chart` in an index that is written as Helm writes it, a key a line: none where
+/// it lacks the chart. `None` for an index in another form.
 fn section<'t>(text: &'t str, chart: &str) -> Option<&'t str> {
-    let mut at = if text.starts_with("entries:\n") { 9 } else { text.find("\nentries:\n")? + 10 };
+    let mut at = if text.starts_with("entries:\n") {
+        9
+    } else {
+        text.find("\nentries:\n")? + 10
+    };
     let indent_of = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let (mut indent, mut start) = (None, None);
     for line in text[at..].split_inclusive('\n') {
@@ -125,24 +146,38 @@ fn find(listed: &[Listed], repository: &str, name: &ChartName) -> Result<Archive
     let version = |one: &Listed| plain(&one.version).unwrap_or_default();
     let Some(found) = listed.iter().find(|one| version(one) == name.version) else {
         let bare = |version: &str| version.trim_start_matches('v').to_owned();
-        let near = listed.iter().map(version).find(|one| bare(one) == bare(&name.version));
+        let near = listed
+            .iter()
+            .map(version)
+            .find(|one| bare(one) == bare(&name.version));
         return Err(near.map_or_else(Cause::gone, |near| {
-            Cause::from(format!("its repository calls this version {near}; write it so"))
+            Cause::from(format!(
+                "its repository calls this version {near}; write it so"
+            ))
         }));
     };
-    let first = found.urls.first().ok_or("its repository names no URL for it")?;
-    let wrong = || format!("its repository gives it the URL '{first}', which nothing can be fetched from");
+    let first = found
+        .urls
+        .first()
+        .ok_or("its repository names no URL for it")?;
+    let wrong =
+        || format!("its repository gives it the URL '{first}', which nothing can be fetched from");
     let base: Url = format!("{repository}/").parse().map_err(|_| wrong())?;
     let url = base.join(first).map_err(|_| wrong())?;
     if !matches!(url.scheme(), "http" | "https" | "oci") || !url.has_host() || holds_account(&url) {
         return Err(wrong().into());
     }
     if base.scheme() == "https" && url.scheme() == "http" {
-        return Err(format!("its repository sends from https to '{url}', which nobody protects").into());
+        return Err(
+            format!("its repository sends from https to '{url}', which nobody protects").into(),
+        );
     }
     let digest = found.digest.as_deref().filter(|digest| !digest.is_empty());
-    let digest = digest.map(|digest| format!("sha256:{}", digest.trim_start_matches("sha256:")).parse());
-    let digest = digest.transpose().map_err(|_| "its repository gives it a digest that is none")?;
+    let digest =
+        digest.map(|digest| format!("sha256:{}", digest.trim_start_matches("sha256:")).parse());
+    let digest = digest
+        .transpose()
+        .map_err(|_| "its repository gives it a digest that is none")?;
     Ok(Archive { url, digest })
 }
 
@@ -159,15 +194,26 @@ mod tests {
 
     #[test]
     fn an_index_is_read_chart_by_chart_in_any_form() {
-        let (app, other) = (Ok(Some(vec!["1.2.3".to_owned(), "1.10".to_owned()])), vec!["2.0.0".to_owned()]);
+        let (app, other) = (
+            Ok(Some(vec!["1.2.3".to_owned(), "1.10".to_owned()])),
+            vec!["2.0.0".to_owned()],
+        );
         assert_eq!(versions(HELM, "app", 200), app);
         assert_eq!(versions(HELM, "other", 200), Ok(Some(other.clone())));
         assert_eq!(versions(HELM, "none", 200), Ok(None));
         let json = "{\"entries\": {\"other\": [{\"version\": \"2.0.0\"}]}}";
         assert_eq!(versions(json, "other", 200), Ok(Some(other)));
         assert_eq!(versions(json, "app", 200), Ok(None));
-        assert!(versions(json, "app", 10).unwrap_err().contains("more than 10 bytes"));
-        assert!(versions(HELM, "app", 10).unwrap_err().contains("more than 10 bytes"));
+        assert!(
+            versions(json, "app", 10)
+                .unwrap_err()
+                .contains("more than 10 bytes")
+        );
+        assert!(
+            versions(HELM, "app", 10)
+                .unwrap_err()
+                .contains("more than 10 bytes")
+        );
         assert!(versions("<html>", "app", 99).is_err());
         assert!(versions(&format!("entries: {}", "[".repeat(500)), "app", 999).is_err());
     }
@@ -186,12 +232,28 @@ mod tests {
         assert_eq!(url("app-1.2.3.tgz"), "https://h:8443/charts/app-1.2.3.tgz");
         assert_eq!(url("/x/app.tgz"), "https://h:8443/x/app.tgz");
         assert_eq!(url("'https://other/app.tgz'"), "https://other/app.tgz");
-        assert_eq!(url("'oci://quay.io/a/app:1.2.3'"), "oci://quay.io/a/app:1.2.3");
-        assert_eq!(place("a", &hex).unwrap().digest, Some(format!("sha256:{hex}").parse().unwrap()));
+        assert_eq!(
+            url("'oci://quay.io/a/app:1.2.3'"),
+            "oci://quay.io/a/app:1.2.3"
+        );
+        assert_eq!(
+            place("a", &hex).unwrap().digest,
+            Some(format!("sha256:{hex}").parse().unwrap())
+        );
         assert_eq!(place("a", "").unwrap().digest, None);
-        for bad in ["'file:///etc/passwd'", "'ftp://h/x'", "'https://u:p@h/x'", "", "'http://h/x'"] {
+        for bad in [
+            "'file:///etc/passwd'",
+            "'ftp://h/x'",
+            "'https://u:p@h/x'",
+            "",
+            "'http://h/x'",
+        ] {
             assert!(place(bad, &hex).is_err(), "{bad}");
         }
-        assert!(place("a", "xyz").unwrap_err().contains("digest that is none"));
+        assert!(
+            place("a", "xyz")
+                .unwrap_err()
+                .contains("digest that is none")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Resolves a chart: its artifact or archive, what it says of itself, its provenance, dependencies and images.
+//! Resolves a chart: its artifact or archive, what it says of itself, its provenance, dependencies
+//! and images.
 
 use super::locked::Chart;
 use super::metadata::{self, chart_yaml, files_of, plain};
@@ -25,9 +26,17 @@ pub(super) async fn resolve(
     at: &Resolver,
     wanted: &WantedChart,
 ) -> Result<Chart, Cause> {
-    let Fetched { mut chart, archive, provenance } = fetch(at, &wanted.name).await?;
+    let Fetched {
+        mut chart,
+        archive,
+        provenance,
+    } = fetch(at, &wanted.name).await?;
     if let Some(pin) = wanted.pin.as_ref().filter(|pin| **pin != chart.digest) {
-        return Err(format!("upstream answers {}, the manifest demands {pin}", chart.digest).into());
+        return Err(format!(
+            "upstream answers {}, the manifest demands {pin}",
+            chart.digest
+        )
+        .into());
     }
     chart.pin.clone_from(&wanted.pin);
     let digest = Digest::sha256(&archive);
@@ -39,21 +48,32 @@ pub(super) async fn resolve(
     let files = files_of(&archive, &mut budget)?;
     let yaml = chart_yaml(&files)?;
     let version = plain(&yaml.version).unwrap_or_default();
-    let (same_name, same_version) =
-        (yaml.name == wanted.name.chart, bare(&version) == bare(&wanted.name.version));
+    let (same_name, same_version) = (
+        yaml.name == wanted.name.chart,
+        bare(&version) == bare(&wanted.name.version),
+    );
     // whoever copies artifacts may give them another name, but not another version
     if !(same_version && (same_name || wanted.name.repository.is_none())) {
         return Err(format!("its Chart.yaml says that it is {} {version}", yaml.name).into());
     }
-    chart.api_version = if yaml.api_version.is_empty() { "v1".into() } else { yaml.api_version };
+    chart.api_version = if yaml.api_version.is_empty() {
+        "v1".into()
+    } else {
+        yaml.api_version
+    };
     chart.app_version = plain(&yaml.app_version);
     let lacking = metadata::lacking(files, &mut budget, resolver.limits())?;
-    chart.dependencies = dependencies::resolve(resolver, &lacking, &source_of(&wanted.name)).await?;
+    chart.dependencies =
+        dependencies::resolve(resolver, &lacking, &source_of(&wanted.name)).await?;
     if let Some(how) = &wanted.discover {
-        let finder = resolver.image_finder().ok_or("nothing here looks for images in charts")?;
+        let finder = resolver
+            .image_finder()
+            .ok_or("nothing here looks for images in charts")?;
         let (finder, wanted) = (Arc::clone(finder), how.clone());
         let work = tokio::task::spawn_blocking(move || finder.images(&archive, &digest, &wanted));
-        let found = work.await.map_err(|error| Cause::local(error.to_string()))?;
+        let found = work
+            .await
+            .map_err(|error| Cause::local(error.to_string()))?;
         let found = found.map_err(|why| format!("its images cannot be found: {why}"))?;
         (chart.images, chart.open) = (found.images, found.open);
         chart.discovered = Some(how.to_string());
@@ -63,14 +83,17 @@ pub(super) async fn resolve(
 
 /// The URL of the chart's repository, or of its registry.
 fn source_of(name: &ChartName) -> String {
-    name.repository.clone().unwrap_or_else(|| format!("oci://{}/", name.reference.registry))
+    name.repository
+        .clone()
+        .unwrap_or_else(|| format!("oci://{}/", name.reference.registry))
 }
 
 async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<Fetched, Cause> {
     let Some(repository) = &name.repository else {
         return artifact(resolver, name, &name.reference).await;
     };
-    let repository::Archive { url, digest } = repository::archive(resolver, repository, name).await?;
+    let repository::Archive { url, digest } =
+        repository::archive(resolver, repository, name).await?;
     if url.scheme() != "oci" {
         return download(resolver, name, url.as_str(), digest.as_ref()).await;
     }
@@ -81,22 +104,35 @@ async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<Fetched, Cause> 
     let mut fetched = artifact(resolver, name, &elsewhere.reference).await?;
     let found = Digest::sha256(&fetched.archive);
     // repositories that send to a registry name the digest of the artifact, or that of the archive
-    if let Some(digest) = digest.filter(|digest| *digest != found && *digest != fetched.chart.digest) {
-        return Err(format!("its repository says that it is {digest}, what came is {found}").into());
+    if let Some(digest) =
+        digest.filter(|digest| *digest != found && *digest != fetched.chart.digest)
+    {
+        return Err(
+            format!("its repository says that it is {digest}, what came is {found}").into(),
+        );
     }
     fetched.chart.url = Some(format!("oci://{}", elsewhere.reference));
     Ok(fetched)
 }
 
 /// The chart at `reference` of a registry.
-async fn artifact(resolver: &Resolver, name: &ChartName, reference: &ImageRef) -> Result<Fetched, Cause> {
+async fn artifact(
+    resolver: &Resolver,
+    name: &ChartName,
+    reference: &ImageRef,
+) -> Result<Fetched, Cause> {
     let tag = reference.tag.clone().unwrap_or_default();
     let raw = resolver.manifest(reference, &tag, None).await?;
     let (manifest, kind) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
     let Manifest::Image { config, layers, .. } = manifest else {
         return Err("an index stands there, which is no chart".into());
     };
-    let of = |kinds: &[&str]| layers.iter().find(|layer| kinds.contains(&&*layer.media_type)).cloned();
+    let of = |kinds: &[&str]| {
+        layers
+            .iter()
+            .find(|layer| kinds.contains(&&*layer.media_type))
+            .cloned()
+    };
     let archive = of(&[media_type::HELM_CHART, media_type::HELM_CHART_OLD]);
     let Some(archive) = archive.filter(|_| config.media_type == media_type::HELM_CONFIG) else {
         return Err("something else stands there: it has no config and no layer of a chart".into());
@@ -104,7 +140,11 @@ async fn artifact(resolver: &Resolver, name: &ChartName, reference: &ImageRef) -
     let provenance = of(&[media_type::HELM_PROVENANCE]);
     let limits = resolver.limits();
     let provenance = match &provenance {
-        Some(blob) => Some(resolver.blob_up_to(reference, blob, limits.document_bytes as u64).await?),
+        Some(blob) => Some(
+            resolver
+                .blob_up_to(reference, blob, limits.document_bytes as u64)
+                .await?,
+        ),
         None => None,
     };
     let mut blobs: Vec<Descriptor> = Vec::new();
@@ -114,10 +154,20 @@ async fn artifact(resolver: &Resolver, name: &ChartName, reference: &ImageRef) -
             blobs.push(blob);
         }
     });
-    let archive = resolver.blob_up_to(reference, &archive, limits.archive_bytes).await?;
+    let archive = resolver
+        .blob_up_to(reference, &archive, limits.archive_bytes)
+        .await?;
     let size = raw.bytes.len() as u64;
-    let chart = Chart { media_type: Some(kind.into()), blobs, ..new(name, raw.digest, size) };
-    Ok(Fetched { chart, archive, provenance })
+    let chart = Chart {
+        media_type: Some(kind.into()),
+        blobs,
+        ..new(name, raw.digest, size)
+    };
+    Ok(Fetched {
+        chart,
+        archive,
+        provenance,
+    })
 }
 
 /// The chart in the archive at `url`.
@@ -128,34 +178,71 @@ async fn download(
     expected: Option<&Digest>,
 ) -> Result<Fetched, Cause> {
     let most = resolver.limits().archive_bytes as usize;
-    let archive = resolver.small_file(url, most, expected).await.map_err(|error| {
-        let is_other = error.kind == ErrorKind::Invalid && expected.is_some();
-        let cause = Cause::from(error);
-        if is_other { cause.of("its repository names another digest") } else { cause }
-    })?;
+    let archive = resolver
+        .small_file(url, most, expected)
+        .await
+        .map_err(|error| {
+            let is_other = error.kind == ErrorKind::Invalid && expected.is_some();
+            let cause = Cause::from(error);
+            if is_other {
+                cause.of("its repository names another digest")
+            } else {
+                cause
+            }
+        })?;
     let digest = Digest::sha256(&archive);
-    resolver.keep(parts_of(media_type::HELM_CHART, &digest, archive.len()), archive.clone()).await;
+    resolver
+        .keep(
+            parts_of(media_type::HELM_CHART, &digest, archive.len()),
+            archive.clone(),
+        )
+        .await;
     let mut chart = new(name, digest, archive.len() as u64);
     chart.url = Some(url.to_owned());
     let beside = format!("{url}.prov");
-    let provenance = match resolver.small_file(&beside, resolver.limits().document_bytes, None).await {
+    let provenance = match resolver
+        .small_file(&beside, resolver.limits().document_bytes, None)
+        .await
+    {
         Ok(bytes) => {
             let digest = Digest::sha256(&bytes);
-            resolver.keep(parts_of(media_type::HELM_PROVENANCE, &digest, bytes.len()), bytes.clone()).await;
-            chart.provenance = Some(Sidecar { url: beside, digest, size: bytes.len() as u64 });
+            resolver
+                .keep(
+                    parts_of(media_type::HELM_PROVENANCE, &digest, bytes.len()),
+                    bytes.clone(),
+                )
+                .await;
+            chart.provenance = Some(Sidecar {
+                url: beside,
+                digest,
+                size: bytes.len() as u64,
+            });
             Some(bytes.to_vec())
         }
         // some object stores refuse what they do not have, and some sites have a page for it
-        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid) => {
+        Err(error)
+            if matches!(
+                error.kind,
+                ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid
+            ) =>
+        {
             None
         }
         Err(error) => return Err(Cause::from(error).of("its provenance")),
     };
-    Ok(Fetched { chart, archive: archive.to_vec(), provenance })
+    Ok(Fetched {
+        chart,
+        archive: archive.to_vec(),
+        provenance,
+    })
 }
 
 fn parts_of(media_type: &str, digest: &Digest, size: usize) -> Descriptor {
-    Descriptor { digest: digest.clone(), size: size as u64, media_type: media_type.into() }
+    Descriptor {
+        digest: digest.clone(),
+        size: size as u64,
+        media_type: media_type.into(),
+    }
 }
 
 fn new(name: &ChartName, digest: Digest, size: u64) -> Chart {
@@ -189,14 +276,21 @@ pub(super) async fn head(resolver: &Resolver, old: &Chart) -> Result<Option<Dige
                 return Ok(None);
             }
             match old.source() {
-                None => return Ok(archive.digest.filter(|digest| digest.algorithm() == Algorithm::Sha256)),
+                None => {
+                    return Ok(archive
+                        .digest
+                        .filter(|digest| digest.algorithm() == Algorithm::Sha256));
+                }
                 Some(reference) => reference,
             }
         }
     };
     let session = resolver.sessions().upstream(&reference.registry).await?;
     let tag = reference.tag.unwrap_or_default();
-    match session.head_manifest(&reference.repository, &tag, false).await? {
+    match session
+        .head_manifest(&reference.repository, &tag, false)
+        .await?
+    {
         Some(digest) => Ok(Some(digest)),
         None => Err(Cause::gone()),
     }

@@ -12,7 +12,8 @@ use std::fmt;
 pub struct WantedChart {
     /// Its name with the version.
     pub name: ChartName,
-    /// The digest that it must have: that of the manifest in a registry, of the archive in an HTTP repository.
+    /// The digest that it must have: that of the manifest in a registry, of the archive in an HTTP
+    /// repository.
     pub pin: Option<Digest>,
     /// Its update policy.
     pub update: Option<String>,
@@ -53,12 +54,23 @@ pub struct Discovery {
 impl Discovery {
     /// What the lock says of it, so that a change is seen.
     pub(super) fn said(&self) -> String {
-        let values = (!self.values.is_empty())
-            .then(|| format!("values {}", Digest::sha256(self.values.join("\n---\n").as_bytes()).short(12)));
-        let kubernetes = self.kubernetes.as_ref().map(|version| format!("kubernetes {version}"));
+        let values = (!self.values.is_empty()).then(|| {
+            format!(
+                "values {}",
+                Digest::sha256(self.values.join("\n---\n").as_bytes()).short(12)
+            )
+        });
+        let kubernetes = self
+            .kubernetes
+            .as_ref()
+            .map(|version| format!("kubernetes {version}"));
         let helm = self.helm.as_ref().map(|version| format!("helm {version}"));
         let said: Vec<String> = [helm, kubernetes, values].into_iter().flatten().collect();
-        if said.is_empty() { "as it is".into() } else { said.join(", ") }
+        if said.is_empty() {
+            "as it is".into()
+        } else {
+            said.join(", ")
+        }
     }
 }
 

@@ -42,10 +42,12 @@ pub struct FullChart {
     /// Its version there.
     #[serde(default)]
     pub version: Option<String>,
-    /// The digest that it must have: of the manifest in a registry, of the archive in an HTTP repository.
+    /// The digest that it must have: of the manifest in a registry, of the archive in an HTTP
+    /// repository.
     #[serde(default)]
     pub digest: Option<String>,
-    /// What `landfall update` may move its version to: `patch`, `minor`, a range as in `~1.9`, a pattern, `digest`, or `never`.
+    /// What `landfall update` may move its version to: `patch`, `minor`, a range as in `~1.9`, a
+    /// pattern, `digest`, or `never`.
     #[serde(default)]
     pub update: Option<String>,
     /// A file with the public keys of OpenPGP of which one must have signed its provenance.
@@ -54,7 +56,8 @@ pub struct FullChart {
     /// `discover` locks the images that are found in it.
     #[serde(default)]
     pub images: Option<Discover>,
-    /// Values for the discovery, over those of the chart: files, or values in place. The last one wins.
+    /// Values for the discovery, over those of the chart: files, or values in place. The last one
+    /// wins.
     #[serde(default)]
     pub values: Vec<ValuesEntry>,
     /// The version of Kubernetes that helm renders for.
@@ -119,18 +122,29 @@ pub(super) fn read(
     let full: &FullChart = match entry {
         ChartEntry::Full(full) => full,
         ChartEntry::Short(text) => {
-            short = FullChart { r#ref: Some(text.clone()), ..FullChart::default() };
+            short = FullChart {
+                r#ref: Some(text.clone()),
+                ..FullChart::default()
+            };
             &short
         }
     };
     let is_short = matches!(entry, ChartEntry::Short(_));
-    let place = |key: &str| if is_short { reader.here(node) } else { reader.here(node.get(key)) };
+    let place = |key: &str| {
+        if is_short {
+            reader.here(node)
+        } else {
+            reader.here(node.get(key))
+        }
+    };
     let at = match (&full.r#ref, &full.repo) {
         (Some(_), None) => place("ref"),
         (None, Some(_)) => place("repo"),
         _ => {
             let help = Some("write `ref: oci://…:1.2.3`; or `repo`, `name` and `version`".into());
-            return Err(reader.here(node).fault("a chart has `ref`, or `repo`, `name` and `version`", help));
+            return Err(reader
+                .here(node)
+                .fault("a chart has `ref`, or `repo`, `name` and `version`", help));
         }
     };
     let texts = [
@@ -152,21 +166,35 @@ pub(super) fn read(
     let mut charts = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
         let fill = |text: &Option<String>| text.as_ref().map(|text| binding.fill(text));
-        let name = match (fill(&full.r#ref), fill(&full.repo), fill(&full.name), fill(&full.version)) {
+        let name = match (
+            fill(&full.r#ref),
+            fill(&full.repo),
+            fill(&full.name),
+            fill(&full.version),
+        ) {
             (Some(text), None, None, None) => name_of(&text, &at)?,
-            (None, Some(repo), Some(name), Some(version)) => ChartName::in_repository(&repo, &name, &version)
-                .map_err(|error| at.fault(error.to_string(), None))?,
+            (None, Some(repo), Some(name), Some(version)) => {
+                ChartName::in_repository(&repo, &name, &version)
+                    .map_err(|error| at.fault(error.to_string(), None))?
+            }
             (Some(_), ..) => {
                 let help = Some("write the version into `ref`, as in oci://…/name:1.2.3".into());
-                return Err(at.fault("beside `ref` there is no `repo`, `name` and `version`", help));
+                return Err(at.fault(
+                    "beside `ref` there is no `repo`, `name` and `version`",
+                    help,
+                ));
             }
             _ => {
                 let help = Some("write `name: app` and `version: 1.2.3`".into());
                 return Err(at.fault("beside `repo`, `name` and `version` are needed", help));
             }
         };
-        let pin = fill(&full.digest).map(|text| digest_of(&text, &place("digest"))).transpose()?;
-        let keys = fill(&full.key).map(|path| keys(&path, &place("key"), reader)).transpose()?;
+        let pin = fill(&full.digest)
+            .map(|text| digest_of(&text, &place("digest")))
+            .transpose()?;
+        let keys = fill(&full.key)
+            .map(|path| keys(&path, &place("key"), reader))
+            .transpose()?;
         let update = fill(&full.update);
         if let Some(text) = &update {
             let version = moving(entry).map(|moving| &moving.text[moving.version]);
@@ -181,7 +209,9 @@ pub(super) fn read(
             None => reader.platforms.clone(),
             Some(texts) => {
                 let texts: Vec<String> = texts.iter().map(|text| binding.fill(text)).collect();
-                platforms(&texts, |index| reader.here(node.get("platforms").item(index)))?
+                platforms(&texts, |index| {
+                    reader.here(node.get("platforms").item(index))
+                })?
             }
         };
         let referrers = full.referrers.unwrap_or(reader.referrers);
@@ -203,40 +233,69 @@ pub(super) fn read(
 
 /// The version of `entry` that its policy may move.
 pub(super) fn moving(entry: &ChartEntry) -> Option<Moving<'_>> {
-    let ChartEntry::Full(full) = entry else { return None };
+    let ChartEntry::Full(full) = entry else {
+        return None;
+    };
     let policy = full.update.as_deref()?;
     if let Some(text) = &full.r#ref {
         let version = tag_of(text)?;
         let start = text.len() - version.len();
         let name = text[..start - 1].to_owned();
         let (path, version) = (vec![Step::Key("ref")], start..text.len());
-        return Some(Moving { policy, name, item_at: "ref", path, text, version });
+        return Some(Moving {
+            policy,
+            name,
+            item_at: "ref",
+            path,
+            text,
+            version,
+        });
     }
-    let (repo, name, text) = (full.repo.as_ref()?, full.name.as_ref()?, full.version.as_ref()?);
+    let (repo, name, text) = (
+        full.repo.as_ref()?,
+        full.name.as_ref()?,
+        full.version.as_ref()?,
+    );
     let name = format!("{}/{name}", repo.trim_end_matches('/'));
     let path = vec![Step::Key("version")];
-    Some(Moving { policy, name, item_at: "repo", path, text, version: 0..text.len() })
+    Some(Moving {
+        policy,
+        name,
+        item_at: "repo",
+        path,
+        text,
+        version: 0..text.len(),
+    })
 }
 
 /// `text` as the name of a chart.
 pub(super) fn name_of(text: &str, span: &SourceSpan) -> Checked<ChartName> {
-    text.to_owned().try_into().map_err(|error: ChartNameError| span.fault(error.to_string(), None))
+    text.to_owned()
+        .try_into()
+        .map_err(|error: ChartNameError| span.fault(error.to_string(), None))
 }
 
 /// How the images of the chart are found; `None` where they are not.
-fn discovery(full: &FullChart, node: &Node, reader: &EntryReader<'_>) -> Checked<Option<Discovery>> {
+fn discovery(
+    full: &FullChart,
+    node: &Node,
+    reader: &EntryReader<'_>,
+) -> Checked<Option<Discovery>> {
     let Some(Discover::Discover) = full.images else {
         let said = ["values", "kubernetes", "helm", "platforms", "referrers"];
         if let Some(key) = said.into_iter().find(|key| node.key_span(key).is_some()) {
             let help = Some("write `images: discover` too, or take it out".into());
-            let message = format!("`{key}` is for the images of the chart, and these are not asked for");
+            let message =
+                format!("`{key}` is for the images of the chart, and these are not asked for");
             return Err(reader.here(node.get(key)).fault(message, help));
         }
         return Ok(None);
     };
     if full.kubernetes.is_some() && full.helm.is_none() {
         let help = Some("name the helm, as in `helm: v3.18.4`".into());
-        return Err(reader.here(node.get("kubernetes")).fault("only helm renders for a version", help));
+        return Err(reader
+            .here(node.get("kubernetes"))
+            .fault("only helm renders for a version", help));
     }
     let mut values = Vec::new();
     for (index, entry) in full.values.iter().enumerate() {
@@ -247,18 +306,29 @@ fn discovery(full: &FullChart, node: &Node, reader: &EntryReader<'_>) -> Checked
             ValuesEntry::Here(values) => Value::from(values.clone()).to_string(),
         });
     }
-    Ok(Some(Discovery { values, kubernetes: None, helm: None }))
+    Ok(Some(Discovery {
+        values,
+        kubernetes: None,
+        helm: None,
+    }))
 }
 
 fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<OpenPgpKeys> {
-    OpenPgpKeys::parse(&beside(path, at, reader)?).map_err(|error| at.fault(format!("{path}: {error}"), None))
+    OpenPgpKeys::parse(&beside(path, at, reader)?)
+        .map_err(|error| at.fault(format!("{path}: {error}"), None))
 }
 
 /// The content of a small file whose path starts from the folder of the manifest.
 fn beside(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<Vec<u8>> {
-    let path = Path::new(&reader.text.file).parent().unwrap_or(Path::new("")).join(path);
+    let path = Path::new(&reader.text.file)
+        .parent()
+        .unwrap_or(Path::new(""))
+        .join(path);
     read_input(&path).map_err(|error| {
         let help = "the path starts from the folder of this manifest".into();
-        at.fault(format!("cannot read {}: {error}", path.display()), Some(help))
+        at.fault(
+            format!("cannot read {}: {error}", path.display()),
+            Some(help),
+        )
     })
 }

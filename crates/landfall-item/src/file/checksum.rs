@@ -1,30 +1,40 @@
-//! Reads checksum files: a bare digest, `<digest>  <name>` lines as `sha256sum` writes them, and BSD lines
-//! `SHA256 (<name>) = <digest>`.
+//! Reads checksum files: a bare digest, `<digest>  <name>` lines as `sha256sum` writes them, and
+//! BSD lines `SHA256 (<name>) = <digest>`.
 
 use landfall_model::Digest;
 
 /// The digest for the file at `url` in the text of a checksum file.
 ///
-/// A digest alone is that of the file, whatever the file is called. Of several lines, the one with the file's name
-/// counts.
+/// A digest alone is that of the file, whatever the file is called. Of several lines, the one with
+/// the file's name counts.
 ///
 /// # Errors
 /// What is wrong with the text, to be read after its URL.
 pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
-    let name = url.split(['?', '#']).next().and_then(|path| path.rsplit('/').next()).unwrap_or(url);
-    let lines: Vec<(Digest, Option<&str>)> =
-        text.trim_start_matches('\u{feff}').lines().filter_map(|line| read_line(line.trim())).collect();
+    let name = url
+        .split(['?', '#'])
+        .next()
+        .and_then(|path| path.rsplit('/').next())
+        .unwrap_or(url);
+    let lines: Vec<(Digest, Option<&str>)> = text
+        .trim_start_matches('\u{feff}')
+        .lines()
+        .filter_map(|line| read_line(line.trim()))
+        .collect();
     match &lines[..] {
         [] => Err("holds no SHA-256 or SHA-512 digest".into()),
         [(digest, None)] => Ok(digest.clone()),
         lines => {
             let base = |written: &&str| written.rsplit('/').next().unwrap_or(written).to_owned();
-            let found = lines.iter().find(|(_, written)| written.as_ref().is_some_and(|w| base(w) == name));
+            let found = lines
+                .iter()
+                .find(|(_, written)| written.as_ref().is_some_and(|w| base(w) == name));
             match (found, lines) {
                 (Some((digest, _)), _) => Ok(digest.clone()),
-                (None, [(_, Some(other))]) => {
-                    Err(format!("is about '{}', not '{name}'", landfall_model::report::escape(other)))
-                }
+                (None, [(_, Some(other))]) => Err(format!(
+                    "is about '{}', not '{name}'",
+                    landfall_model::report::escape(other)
+                )),
                 (None, _) => Err(format!("has no line for '{name}'")),
             }
         }
@@ -64,11 +74,27 @@ mod tests {
         assert_eq!(of(&a), Ok(a.clone()));
         assert_eq!(of(&format!("{}\r\n", a.to_uppercase())), Ok(a.clone()));
         assert_eq!(of(&format!("{a}  cni.tgz\n")), Ok(a.clone()));
-        assert_eq!(of(&format!("{b}  other.tgz\n{a} *./cni.tgz\n")), Ok(a.clone()));
+        assert_eq!(
+            of(&format!("{b}  other.tgz\n{a} *./cni.tgz\n")),
+            Ok(a.clone())
+        );
         assert_eq!(of(&format!("SHA256 (cni.tgz) = {a}\n")), Ok(a));
-        assert!(of(&format!("{b}  other.tgz\n")).unwrap_err().contains("is about 'other.tgz'"));
-        assert!(of(&format!("{b}  x\n{b}  y\n")).unwrap_err().contains("no line for"));
+        assert!(
+            of(&format!("{b}  other.tgz\n"))
+                .unwrap_err()
+                .contains("is about 'other.tgz'")
+        );
+        assert!(
+            of(&format!("{b}  x\n{b}  y\n"))
+                .unwrap_err()
+                .contains("no line for")
+        );
         assert!(of("<html>404</html>").unwrap_err().contains("no SHA-256"));
-        assert!(find(&"c".repeat(128), url).unwrap().to_string().starts_with("sha512:"));
+        assert!(
+            find(&"c".repeat(128), url)
+                .unwrap()
+                .to_string()
+                .starts_with("sha512:")
+        );
     }
 }

@@ -7,8 +7,8 @@ use super::{parts, resolve};
 use crate::resolver::Cause;
 use crate::text::oversize;
 use crate::{
-    Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
-    Stand,
+    Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins,
+    Resolver, Stand,
 };
 use landfall_content::Entry;
 use landfall_model::document::{Location, Node, SourceSpan};
@@ -38,15 +38,26 @@ impl LockedItem for File {
     fn fault(&self) -> Option<String> {
         let url = || {
             let files = self.files();
-            let url = files.iter().flat_map(|file| &file.urls).find(|url| !is_file_url(url))?;
+            let url = files
+                .iter()
+                .flat_map(|file| &file.urls)
+                .find(|url| !is_file_url(url))?;
             Some(format!("'{url}' is no http or https URL of a file"))
         };
         let member = || {
-            let is_out = |member: &&String| member.split('/').any(|part| matches!(part, "" | "." | ".."));
+            let is_out = |member: &&String| {
+                member
+                    .split('/')
+                    .any(|part| matches!(part, "" | "." | ".."))
+            };
             let member = self.unpack.iter().find(is_out)?;
             Some(format!("'{member}' is no path of a member of an archive"))
         };
-        let sizes = self.sidecars.iter().map(|sidecar| sidecar.size).chain([self.size]);
+        let sizes = self
+            .sidecars
+            .iter()
+            .map(|sidecar| sidecar.size)
+            .chain([self.size]);
         oversize(sizes).or_else(url).or_else(member)
     }
 
@@ -70,7 +81,10 @@ impl LockedItem for File {
         let own = FileForm {
             kind: Kind::File,
             name: &self.name,
-            urls: std::iter::once(&self.name).chain(&self.also).map(Cow::from).collect(),
+            urls: std::iter::once(&self.name)
+                .chain(&self.also)
+                .map(Cow::from)
+                .collect(),
             digest: &self.digest,
             size: self.size,
             mode: self.mode.as_deref(),
@@ -133,21 +147,35 @@ impl ItemKind for File {
     }
 
     fn urls(wish: &WantedFile) -> Vec<&str> {
-        std::iter::once(&wish.url).chain(&wish.also).map(String::as_str).collect()
+        std::iter::once(&wish.url)
+            .chain(&wish.also)
+            .map(String::as_str)
+            .collect()
     }
 
     fn join(first: &mut WantedFile, second: &WantedFile) -> Result<(), Contradiction> {
         first.join(second)
     }
 
-    async fn resolve(resolver: &Resolver, wish: &WantedFile, old: Option<&File>, pins: Pins) -> Found<File> {
+    async fn resolve(
+        resolver: &Resolver,
+        wish: &WantedFile,
+        old: Option<&File>,
+        pins: Pins,
+    ) -> Found<File> {
         let checksum = wish.checksum.as_ref().map(Checksum::to_string);
         let same = |old: &&File| old.checksum == checksum && resolve::is_signed_as_asked(old, wish);
         if let (Some(old), Pins::Keep | Pins::Referrers) = (old.filter(same), pins) {
             // these are not asked for upstream: they follow the manifest
             let (also, mode, unpack) = (wish.also.clone(), wish.mode.clone(), wish.unpack.clone());
             let signed_by = old.signed_by.clone().filter(|_| wish.key.is_some());
-            return Found::Kept(File { also, mode, signed_by, unpack, ..old.clone() });
+            return Found::Kept(File {
+                also,
+                mode,
+                signed_by,
+                unpack,
+                ..old.clone()
+            });
         }
         match resolve::resolve(resolver, wish).await {
             Ok(file) => Found::New(file),
@@ -172,7 +200,10 @@ impl ItemKind for File {
         };
         match asked.await {
             Err(cause) if cause.is_gone => Ok(Stand::Gone),
-            size => Ok(Stand::There { digest: None, size: size? }),
+            size => Ok(Stand::There {
+                digest: None,
+                size: size?,
+            }),
         }
     }
 
@@ -181,15 +212,18 @@ impl ItemKind for File {
     }
 }
 
-/// The URLs of a sidecar. One that stands beside the file, as `<url>.sha256` does, stands beside its other URLs too:
-/// who asks there for the file looks for the checksum there.
+/// The URLs of a sidecar. One that stands beside the file, as `<url>.sha256` does, stands beside
+/// its other URLs too: who asks there for the file looks for the checksum there.
 fn sidecar_urls<'a>(url: &'a str, file: &'a File) -> impl Iterator<Item = Cow<'a, str>> {
     let is_ending = |ending: &&str| !ending.is_empty() && !ending.contains(['/', '?']);
     let ending = url.strip_prefix(&*file.name).filter(is_ending);
-    let beside = ending.filter(|_| !file.name.contains('?')).into_iter().flat_map(|ending| {
-        let plain = file.also.iter().filter(|other| !other.contains('?'));
-        plain.map(move |other| Cow::from(format!("{other}{ending}")))
-    });
+    let beside = ending
+        .filter(|_| !file.name.contains('?'))
+        .into_iter()
+        .flat_map(|ending| {
+            let plain = file.also.iter().filter(|other| !other.contains('?'));
+            plain.map(move |other| Cow::from(format!("{other}{ending}")))
+        });
     std::iter::once(Cow::from(url)).chain(beside)
 }
 
@@ -201,7 +235,9 @@ pub(crate) fn is_file_url(text: &str) -> bool {
         && url::Url::parse(text).is_ok_and(|url| {
             let host = url.host_str();
             matches!(url.scheme(), "http" | "https")
-                && host.is_some_and(|host| !host.is_empty() && !host.starts_with('.') && !host.contains('/'))
+                && host.is_some_and(|host| {
+                    !host.is_empty() && !host.starts_with('.') && !host.contains('/')
+                })
         })
 }
 
@@ -212,15 +248,34 @@ mod tests {
 
     #[test]
     fn a_sidecar_beside_the_file_is_beside_its_other_urls_too() {
-        let mut file = File::new("https://dl.k8s.io/release/v1/kubelet", Digest::sha256(b"k"), 1);
-        file.also = vec!["https://dl.k8s.io/v1/kubelet".into(), "https://h/get?file=kubelet".into()];
-        let sidecar =
-            |url: &str| Sidecar { url: url.into(), digest: Digest::sha256(url.as_bytes()), size: 1 };
+        let mut file = File::new(
+            "https://dl.k8s.io/release/v1/kubelet",
+            Digest::sha256(b"k"),
+            1,
+        );
+        file.also = vec![
+            "https://dl.k8s.io/v1/kubelet".into(),
+            "https://h/get?file=kubelet".into(),
+        ];
+        let sidecar = |url: &str| Sidecar {
+            url: url.into(),
+            digest: Digest::sha256(url.as_bytes()),
+            size: 1,
+        };
         let beside = sidecar("https://dl.k8s.io/release/v1/kubelet.sha256");
         file.sidecars = vec![beside, sidecar("https://dl.k8s.io/release/v1/SHA256SUMS")];
         let files = file.files();
-        let urls = |at: usize| files[at].urls.iter().map(AsRef::as_ref).collect::<Vec<&str>>();
-        let both = ["https://dl.k8s.io/release/v1/kubelet.sha256", "https://dl.k8s.io/v1/kubelet.sha256"];
+        let urls = |at: usize| {
+            files[at]
+                .urls
+                .iter()
+                .map(AsRef::as_ref)
+                .collect::<Vec<&str>>()
+        };
+        let both = [
+            "https://dl.k8s.io/release/v1/kubelet.sha256",
+            "https://dl.k8s.io/v1/kubelet.sha256",
+        ];
         assert_eq!(urls(1), both);
         assert_eq!(
             urls(2),

@@ -67,7 +67,13 @@ pub struct Sidecar {
 
 /// Writes `file`, one fact a line.
 pub(super) fn write(file: &File, out: &mut dyn Write) -> fmt::Result {
-    writeln!(out, "- name: {}\n  digest: {}\n  size: {}", quoted(&file.name), file.digest, file.size)?;
+    writeln!(
+        out,
+        "- name: {}\n  digest: {}\n  size: {}",
+        quoted(&file.name),
+        file.digest,
+        file.size
+    )?;
     if let Some(checksum) = &file.checksum {
         writeln!(out, "  checksum: {}", quoted(checksum))?;
     }
@@ -76,7 +82,11 @@ pub(super) fn write(file: &File, out: &mut dyn Write) -> fmt::Result {
     }
     for sidecar in &file.sidecars {
         let url = quoted(&sidecar.url);
-        writeln!(out, "  - {{url: {url}, digest: {}, size: {}}}", sidecar.digest, sidecar.size)?;
+        writeln!(
+            out,
+            "  - {{url: {url}, digest: {}, size: {}}}",
+            sidecar.digest, sidecar.size
+        )?;
     }
     if !file.also.is_empty() {
         writeln!(out, "  also:")?;

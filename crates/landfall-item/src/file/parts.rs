@@ -14,11 +14,21 @@ const EMPTY: &[u8] = b"{}";
 
 /// Takes a locked file apart. The artifact's manifest follows from the lock alone.
 pub(super) fn entry(file: &File) -> Entry {
-    let layers = std::iter::once((&file.name, &file.digest, file.size))
-        .chain(file.sidecars.iter().map(|sidecar| (&sidecar.url, &sidecar.digest, sidecar.size)));
+    let layers = std::iter::once((&file.name, &file.digest, file.size)).chain(
+        file.sidecars
+            .iter()
+            .map(|sidecar| (&sidecar.url, &sidecar.digest, sidecar.size)),
+    );
     let layers: Vec<(&String, Descriptor)> = layers
         .map(|(url, digest, size)| {
-            (url, Descriptor { digest: digest.clone(), size, media_type: media_type::OCTETS.into() })
+            (
+                url,
+                Descriptor {
+                    digest: digest.clone(),
+                    size,
+                    media_type: media_type::OCTETS.into(),
+                },
+            )
         })
         .collect();
     let config = Descriptor {
@@ -32,11 +42,18 @@ pub(super) fn entry(file: &File) -> Entry {
         size: manifest.len() as u64,
         media_type: media_type::OCI_MANIFEST.into(),
     };
-    let mut parts = vec![Part { descriptor: config, origin: Origin::Computed(EMPTY.into()) }];
-    parts.extend(
-        layers.into_iter().map(|(url, descriptor)| Part { descriptor, origin: Origin::Url(url.clone()) }),
-    );
-    parts.push(Part { descriptor: top.clone(), origin: Origin::Computed(manifest) });
+    let mut parts = vec![Part {
+        descriptor: config,
+        origin: Origin::Computed(EMPTY.into()),
+    }];
+    parts.extend(layers.into_iter().map(|(url, descriptor)| Part {
+        descriptor,
+        origin: Origin::Url(url.clone()),
+    }));
+    parts.push(Part {
+        descriptor: top.clone(),
+        origin: Origin::Computed(manifest),
+    });
     Entry {
         kind: Kind::File,
         name: file.name.clone(),
@@ -75,18 +92,32 @@ fn manifest(file: &File, config: &Descriptor, layers: &[(&String, Descriptor)]) 
 /// The last component of the URL's path, or the host where the path is empty.
 fn title(url: &str) -> String {
     let parsed = url::Url::parse(url).ok();
-    let last = parsed.as_ref().and_then(|url| url.path_segments()?.next_back().map(str::to_owned));
-    let host = || parsed.as_ref().and_then(|url| url.host_str().map(str::to_owned));
-    last.filter(|last| !last.is_empty()).or_else(host).unwrap_or_else(|| url.into())
+    let last = parsed
+        .as_ref()
+        .and_then(|url| url.path_segments()?.next_back().map(str::to_owned));
+    let host = || {
+        parsed
+            .as_ref()
+            .and_then(|url| url.host_str().map(str::to_owned))
+    };
+    last.filter(|last| !last.is_empty())
+        .or_else(host)
+        .unwrap_or_else(|| url.into())
 }
 
 /// `files/<host>/<first 16 hex of the URL's SHA-256>`: the repository of a file's artifact.
 pub fn file_repository(url: &str) -> String {
     let host = url::Url::parse(url).ok().and_then(|url| {
-        let port = url.port().map(|port| format!("_{port}")).unwrap_or_default();
-        url.host_str().map(|host| format!("{}{port}", host.trim_matches(['[', ']']).replace(':', "-")))
+        let port = url
+            .port()
+            .map(|port| format!("_{port}"))
+            .unwrap_or_default();
+        url.host_str()
+            .map(|host| format!("{}{port}", host.trim_matches(['[', ']']).replace(':', "-")))
     });
-    let host = host.unwrap_or_else(|| "unknown".into()).to_ascii_lowercase();
+    let host = host
+        .unwrap_or_else(|| "unknown".into())
+        .to_ascii_lowercase();
     format!("files/{host}/{}", Digest::sha256(url.as_bytes()).short(16))
 }
 
@@ -117,12 +148,27 @@ mod tests {
         };
         let entry = entry(&file);
         assert!(entry.layout_name.starts_with("files/dl.k8s.io/"));
-        let Origin::Computed(bytes) = &entry.parts[3].origin else { panic!("not computed") };
+        let Origin::Computed(bytes) = &entry.parts[3].origin else {
+            panic!("not computed")
+        };
         let (manifest, kind) = Manifest::parse(bytes, None).unwrap();
         assert_eq!(kind, media_type::OCI_MANIFEST);
-        let Manifest::Image { layers, artifact_type, .. } = manifest else { panic!("no image") };
-        assert_eq!((layers.len(), artifact_type.as_str()), (2, media_type::LANDFALL_FILE));
-        assert_eq!(entry.parts.iter().filter(|part| part.is_manifest()).count(), 1);
+        let Manifest::Image {
+            layers,
+            artifact_type,
+            ..
+        } = manifest
+        else {
+            panic!("no image")
+        };
+        assert_eq!(
+            (layers.len(), artifact_type.as_str()),
+            (2, media_type::LANDFALL_FILE)
+        );
+        assert_eq!(
+            entry.parts.iter().filter(|part| part.is_manifest()).count(),
+            1
+        );
     }
 
     #[test]

@@ -45,10 +45,16 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
     for url in &wanted.signatures {
         let bytes = beside(resolver, url, "its signature").await?;
         let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
-        file.sidecars.push(Sidecar { url: url.clone(), digest, size });
+        file.sidecars.push(Sidecar {
+            url: url.clone(),
+            digest,
+            size,
+        });
         signatures.push((url, bytes));
     }
-    let known = expected.as_ref().filter(|digest| digest.algorithm() == Algorithm::Sha256);
+    let known = expected
+        .as_ref()
+        .filter(|digest| digest.algorithm() == Algorithm::Sha256);
     let size = match known {
         Some(_) => size_of(resolver, &wanted.url).await?,
         None => None,
@@ -67,15 +73,16 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
 pub(super) fn is_signed_as_asked(old: &File, wanted: &WantedFile) -> bool {
     let has = |url: &String| old.sidecars.iter().any(|sidecar| sidecar.url == *url);
     let is_checksum = |url: &String| old.checksum.as_ref() == Some(url);
-    let asked = |sidecar: &Sidecar| is_checksum(&sidecar.url) || wanted.signatures.contains(&sidecar.url);
+    let asked =
+        |sidecar: &Sidecar| is_checksum(&sidecar.url) || wanted.signatures.contains(&sidecar.url);
     let is_by = |key: &FileKey| old.signed_by.as_ref().is_some_and(|name| key.has(name));
     wanted.signatures.iter().all(has)
         && old.sidecars.iter().all(asked)
         && wanted.key.as_ref().is_none_or(is_by)
 }
 
-/// Who made one of the signatures, by `key`. A signature whose URL begins with that of the checksum file is of that; any
-/// other is of the file, which must be there as a whole for it.
+/// Who made one of the signatures, by `key`. A signature whose URL begins with that of the checksum
+/// file is of that; any other is of the file, which must be there as a whole for it.
 async fn signer(
     resolver: &Resolver,
     wanted: &WantedFile,
@@ -83,7 +90,10 @@ async fn signer(
     key: &FileKey,
     signatures: &[(&String, Bytes)],
 ) -> Result<String, Cause> {
-    let checksum = file.sidecars.first().filter(|sidecar| file.checksum.as_ref() == Some(&sidecar.url));
+    let checksum = file
+        .sidecars
+        .first()
+        .filter(|sidecar| file.checksum.as_ref() == Some(&sidecar.url));
     let mut why = Vec::new();
     for (url, signature) in signatures {
         if !key.may_check(signature) {
@@ -93,7 +103,8 @@ async fn signer(
         let content = match of_checksum {
             Some(sidecar) => sidecar.digest.clone(),
             None => {
-                let (disk, digest, size) = (resolver.disk().clone(), file.digest.clone(), file.size);
+                let (disk, digest, size) =
+                    (resolver.disk().clone(), file.digest.clone(), file.size);
                 let looking = tokio::task::spawn_blocking(move || disk.has(&digest, size));
                 if !looking.await.is_ok_and(|has| has.unwrap_or(false)) {
                     download(resolver, &wanted.url, Some(&file.digest)).await?;
@@ -104,15 +115,21 @@ async fn signer(
         let (disk, key, signature) = (resolver.disk().clone(), key.clone(), signature.clone());
         let checking = tokio::task::spawn_blocking(move || {
             let open = || disk.open(&content, 0).map_err(std::io::Error::other);
-            key.verify(&signature, open).map_err(|error| error.to_string())
+            key.verify(&signature, open)
+                .map_err(|error| error.to_string())
         });
-        match checking.await.map_err(|error| Cause::local(error.to_string()))? {
+        match checking
+            .await
+            .map_err(|error| Cause::local(error.to_string()))?
+        {
             Ok(name) => return Ok(name),
             Err(error) => why.push(format!("{url}: {error}")),
         }
     }
     if why.is_empty() {
-        why.push(format!("none of its signatures is of the kind that {key} makes"));
+        why.push(format!(
+            "none of its signatures is of the kind that {key} makes"
+        ));
     }
     Err(format!("its signature does not count: {}", why.join("; ")).into())
 }
@@ -131,12 +148,15 @@ async fn beside(resolver: &Resolver, url: &str, what: &str) -> Result<Bytes, Cau
     Ok(bytes)
 }
 
-/// The size that the server reports: by HEAD, or by GET where that gives none (signed URLs of object stores allow GET
-/// only, and some servers hang up on HEAD). `None` if it reports none, or compresses the body.
+/// The size that the server reports: by HEAD, or by GET where that gives none (signed URLs of
+/// object stores allow GET only, and some servers hang up on HEAD). `None` if it reports none, or
+/// compresses the body.
 pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
     let sessions = resolver.sessions();
     let size = |response: &Response| match response.compressed("the file") {
-        None => response.header("content-length").and_then(|length| length.parse().ok()),
+        None => response
+            .header("content-length")
+            .and_then(|length| length.parse().ok()),
         Some(_) => None,
     };
     match head(sessions, url).await {
@@ -155,7 +175,11 @@ pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64
 }
 
 /// Downloads the file into the store, hashing it. Returns its SHA-256 and size.
-async fn download(resolver: &Resolver, url: &str, expected: Option<&Digest>) -> Result<(Digest, u64), Cause> {
+async fn download(
+    resolver: &Resolver,
+    url: &str,
+    expected: Option<&Digest>,
+) -> Result<(Digest, u64), Cause> {
     let mut attempts = resolver.sessions().transport().retries().bodies();
     loop {
         match download_once(resolver, url, expected).await {
@@ -172,13 +196,21 @@ async fn download_once(
 ) -> Result<(Digest, u64), BodyFailure<Cause>> {
     let local = |error: String| BodyFailure::Final(Cause::local(error));
     let response = expect_file(get(resolver.sessions(), url, None).await?, url).await?;
-    // a checksum knows whether these are the file's bytes: servers that call a .tgz's own form an encoding send it as it is
+    // a checksum knows whether these are the file's bytes: servers that call a .tgz's own form an
+    // encoding send it as it is
     let compressed = response.compressed("the file");
     if let Some(error) = compressed.clone().filter(|_| expected.is_none()) {
-        return Err(error.hint("; a `checksum` in the manifest says which bytes are right").into());
+        return Err(error
+            .hint("; a `checksum` in the manifest says which bytes are right")
+            .into());
     }
-    let length: Option<u64> = response.header("content-length").and_then(|length| length.parse().ok());
-    let mut temporary = resolver.disk().temporary().map_err(|error| local(error.to_string()))?;
+    let length: Option<u64> = response
+        .header("content-length")
+        .and_then(|length| length.parse().ok());
+    let mut temporary = resolver
+        .disk()
+        .temporary()
+        .map_err(|error| local(error.to_string()))?;
     let mut hasher = Hasher::new(Algorithm::Sha256);
     let mut check = expected.map(|digest| Hasher::new(digest.algorithm()));
     let mut size = 0;
@@ -190,24 +222,33 @@ async fn download_once(
             check.update(&bytes);
         }
         size += bytes.len() as u64;
-        temporary.write_all(&bytes).map_err(|error| local(format!("cannot write to the store: {error}")))?;
+        temporary
+            .write_all(&bytes)
+            .map_err(|error| local(format!("cannot write to the store: {error}")))?;
         resolver.progress().bytes(bytes.len() as u64);
     }
     if length.is_some_and(|length| length != size) {
-        let why = format!("{url}: the answer ended after {size} of {} bytes", length.unwrap_or(0));
+        let why = format!(
+            "{url}: the answer ended after {size} of {} bytes",
+            length.unwrap_or(0)
+        );
         return Err(BodyFailure::reading(Error::new(ErrorKind::Network, why)));
     }
     if let (Some(expected), Some(check)) = (expected, check) {
         let found = check.finish();
         if found != *expected {
             let why = format!("its checksum says {expected}, the file that came is {found}");
-            return Err(compressed.map_or_else(|| BodyFailure::Wrong(why.into()), BodyFailure::from));
+            return Err(
+                compressed.map_or_else(|| BodyFailure::Wrong(why.into()), BodyFailure::from)
+            );
         }
     }
     let digest = hasher.finish();
     let (disk, adopted) = (resolver.disk().clone(), digest.clone());
     // a large file takes its time to be on disk
     let adopting = tokio::task::spawn_blocking(move || disk.adopt(temporary, &adopted)).await;
-    adopting.map_err(|error| local(error.to_string()))?.map_err(|error| local(error.to_string()))?;
+    adopting
+        .map_err(|error| local(error.to_string()))?
+        .map_err(|error| local(error.to_string()))?;
     Ok((digest, size))
 }

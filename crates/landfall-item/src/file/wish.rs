@@ -57,8 +57,17 @@ impl WantedFile {
             Contradiction::unless_equal("key", first, second, FileKey::to_string)?;
         }
         self.key = self.key.take().or_else(|| other.key.clone());
-        for (mine, theirs) in [(&mut self.signatures, &other.signatures), (&mut self.unpack, &other.unpack)] {
-            mine.extend(theirs.iter().filter(|one| !mine.contains(one)).cloned().collect::<Vec<_>>());
+        for (mine, theirs) in [
+            (&mut self.signatures, &other.signatures),
+            (&mut self.unpack, &other.unpack),
+        ] {
+            mine.extend(
+                theirs
+                    .iter()
+                    .filter(|one| !mine.contains(one))
+                    .cloned()
+                    .collect::<Vec<_>>(),
+            );
         }
         Ok(())
     }

@@ -15,7 +15,8 @@ use url::Url;
 pub struct FileEntry {
     /// An http or https URL.
     pub url: String,
-    /// `sha256:<hex>`, `sha512:<hex>`, or the URL of a checksum file, in which `${url}` stands for `url`.
+    /// `sha256:<hex>`, `sha512:<hex>`, or the URL of a checksum file, in which `${url}` stands for
+    /// `url`.
     #[serde(default)]
     pub checksum: Option<String>,
     /// Other URLs that the file answers to.
@@ -24,12 +25,12 @@ pub struct FileEntry {
     /// Permission bits for exports, octal, as in "0755".
     #[serde(default)]
     pub mode: Option<String>,
-    /// URLs of what signs the file, or its checksum file, and travels with it: signatures, certificates. `${url}` stands for
-    /// `url`.
+    /// URLs of what signs the file, or its checksum file, and travels with it: signatures,
+    /// certificates. `${url}` stands for `url`.
     #[serde(default)]
     pub signatures: Vec<String>,
-    /// A file with the public key that one of the signatures must be made with: of minisign, OpenSSH or
-    /// OpenPGP.
+    /// A file with the public key that one of the signatures must be made with: of minisign,
+    /// OpenSSH or OpenPGP.
     #[serde(default)]
     pub key: Option<String>,
     /// Members of the archive that an export writes beside it.
@@ -49,22 +50,41 @@ pub(super) fn read(
     let also_at = |index: usize| reader.here(node.get("also").item(index));
     let mut fields = vec![Field::new(&entry.url, at.clone())];
     let checksum = entry.checksum.as_ref();
-    fields.extend(checksum.map(|text| Field { takes_url: true, ..Field::new(text, checksum_at.clone()) }));
-    fields.extend(entry.mode.as_ref().map(|text| Field::new(text, mode_at.clone())));
-    fields.extend(entry.also.iter().enumerate().map(|(index, text)| Field::new(text, also_at(index))));
+    fields.extend(checksum.map(|text| Field {
+        takes_url: true,
+        ..Field::new(text, checksum_at.clone())
+    }));
+    fields.extend(
+        entry
+            .mode
+            .as_ref()
+            .map(|text| Field::new(text, mode_at.clone())),
+    );
+    fields.extend(
+        entry
+            .also
+            .iter()
+            .enumerate()
+            .map(|(index, text)| Field::new(text, also_at(index))),
+    );
     let list_at = |key: &'static str, index: usize| reader.here(node.get(key).item(index));
     let signatures = entry.signatures.iter().enumerate();
-    fields.extend(
-        signatures
-            .map(|(index, text)| Field { takes_url: true, ..Field::new(text, list_at("signatures", index)) }),
-    );
+    fields.extend(signatures.map(|(index, text)| Field {
+        takes_url: true,
+        ..Field::new(text, list_at("signatures", index))
+    }));
     let members = entry.unpack.iter().enumerate();
     fields.extend(members.map(|(index, text)| Field::new(text, list_at("unpack", index))));
-    let key =
-        entry.key.as_ref().map(|path| key_of(path, &reader.here(node.get("key")), reader)).transpose()?;
+    let key = entry
+        .key
+        .as_ref()
+        .map(|path| key_of(path, &reader.here(node.get("key")), reader))
+        .transpose()?;
     if key.is_some() && entry.signatures.is_empty() {
         let help = Some("name the signature too, as in signatures: [\"${url}.minisig\"]".into());
-        return Err(reader.here(node.get("key")).fault("there is no signature to check with this key", help));
+        return Err(reader
+            .here(node.get("key"))
+            .fault("there is no signature to check with this key", help));
     }
     let mut files = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
@@ -76,12 +96,18 @@ pub(super) fn read(
             let other = url_of(&binding.fill(text), &also_at(index))?;
             if other == url || also.contains(&other) {
                 let help = Some("take it out".into());
-                return Err(also_at(index).fault(format!("the file answers to {other} already"), help));
+                return Err(
+                    also_at(index).fault(format!("the file answers to {other} already"), help)
+                );
             }
             also.push(other);
         }
         also.sort();
-        let mode = entry.mode.as_ref().map(|text| mode_of(&binding.fill(text), &mode_at)).transpose()?;
+        let mode = entry
+            .mode
+            .as_ref()
+            .map(|text| mode_of(&binding.fill(text), &mode_at))
+            .transpose()?;
         let with_url = binding.with(OWN_URL, &url);
         let mut signatures = Vec::new();
         for (index, text) in entry.signatures.iter().enumerate() {
@@ -93,7 +119,16 @@ pub(super) fn read(
         }
         let key = key.clone();
         let at_here = at.location();
-        let wanted = WantedFile { url, checksum, also, mode, signatures, key, unpack, at: at_here };
+        let wanted = WantedFile {
+            url,
+            checksum,
+            also,
+            mode,
+            signatures,
+            key,
+            unpack,
+            at: at_here,
+        };
         files.push((wanted, at.clone()));
     }
     Ok(files)
@@ -103,12 +138,20 @@ pub(super) fn read(
 pub(super) fn url_of(text: &str, span: &SourceSpan) -> Checked<String> {
     let refuse = |message: String, help: &str| Err(span.fault(message, Some(help.into())));
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return refuse("there is white space in this URL".into(), "write a blank as %20");
+        return refuse(
+            "there is white space in this URL".into(),
+            "write a blank as %20",
+        );
     }
     let url = match Url::parse(text) {
         Ok(url) if text.contains("://") => url,
         Ok(_) => return refuse("this is no URL".into(), "begin it with https://"),
-        Err(error) => return refuse(format!("this is no URL: {error}"), "write it as https://host/path"),
+        Err(error) => {
+            return refuse(
+                format!("this is no URL: {error}"),
+                "write it as https://host/path",
+            );
+        }
     };
     if !matches!(url.scheme(), "http" | "https") {
         return refuse(
@@ -121,7 +164,10 @@ pub(super) fn url_of(text: &str, span: &SourceSpan) -> Checked<String> {
         return refuse("a URL of a file has no `#` part".into(), "take it out");
     }
     if url.path().ends_with('/') {
-        return refuse("this URL names a folder".into(), "name each file that is wanted");
+        return refuse(
+            "this URL names a folder".into(),
+            "name each file that is wanted",
+        );
     }
     Ok(url.into())
 }
@@ -132,8 +178,14 @@ fn checksum_of(text: &str, span: &SourceSpan) -> Checked<Checksum> {
     }
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match text.len() {
-        64 if is_hex => Err(span.fault("the algorithm is missing", Some(format!("write sha256:{text}")))),
-        128 if is_hex => Err(span.fault("the algorithm is missing", Some(format!("write sha512:{text}")))),
+        64 if is_hex => Err(span.fault(
+            "the algorithm is missing",
+            Some(format!("write sha256:{text}")),
+        )),
+        128 if is_hex => Err(span.fault(
+            "the algorithm is missing",
+            Some(format!("write sha512:{text}")),
+        )),
         _ if text.contains(':') => digest_of(text, span).map(Checksum::Digest),
         _ => {
             let help = "write sha256:<hex>, sha512:<hex>, or the URL of a checksum file, as in ${url}.sha256";
@@ -144,21 +196,29 @@ fn checksum_of(text: &str, span: &SourceSpan) -> Checked<Checksum> {
 
 /// The key in the file at `path`, which starts from the folder of the manifest.
 fn key_of(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<FileKey> {
-    let file = Path::new(&reader.text.file).parent().unwrap_or(Path::new("")).join(path);
+    let file = Path::new(&reader.text.file)
+        .parent()
+        .unwrap_or(Path::new(""))
+        .join(path);
     let bytes = read_input(&file).map_err(|error| {
         let help = "the path starts from the folder of this manifest".into();
-        at.fault(format!("cannot read {}: {error}", file.display()), Some(help))
+        at.fault(
+            format!("cannot read {}: {error}", file.display()),
+            Some(help),
+        )
     })?;
     FileKey::parse(&bytes).map_err(|error| at.fault(format!("{path}: {error}"), None))
 }
 
 /// The path of a member of an archive.
 fn member_of(text: &str, span: &SourceSpan) -> Checked<String> {
-    let is_name =
-        |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0']);
+    let is_name = |part: &str| {
+        !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0'])
+    };
     if !text.split('/').all(is_name) {
-        let help =
-            Some("write its path as `tar -t` shows it, without ./ before it, as in bin/kubelet".into());
+        let help = Some(
+            "write its path as `tar -t` shows it, without ./ before it, as in bin/kubelet".into(),
+        );
         return Err(span.fault(format!("`{text}` is no path of a member"), help));
     }
     Ok(text.to_owned())
@@ -166,7 +226,8 @@ fn member_of(text: &str, span: &SourceSpan) -> Checked<String> {
 
 /// The mode as four octal digits.
 fn mode_of(text: &str, span: &SourceSpan) -> Checked<String> {
-    let is_octal = (3..=4).contains(&text.len()) && text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
+    let is_octal =
+        (3..=4).contains(&text.len()) && text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
     if !is_octal {
         let help = Some("write octal permission bits, as in \"0755\"".into());
         return Err(span.fault(format!("`{text}` is no mode"), help));

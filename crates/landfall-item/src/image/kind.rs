@@ -7,14 +7,16 @@ use super::{parts, referrers, resolve, text, verify};
 use crate::resolver::Cause;
 use crate::text::oversize;
 use crate::{
-    Checked, Contradiction, EntryReader, Exclude, Found, ItemKind, LockedItem, Moving, Pins, Resolver, Stand,
-    Step,
+    Checked, Contradiction, EntryReader, Exclude, Found, ItemKind, LockedItem, Moving, Pins,
+    Resolver, Stand, Step,
 };
 use landfall_content::{BlobRead, Entry};
 use landfall_model::document::{Location, Node, SourceSpan};
 use landfall_model::report::Kind;
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Destination, Digest, ImageRef, Mapping, Platform, ReferenceError, host_component};
+use landfall_model::{
+    Destination, Digest, ImageRef, Mapping, Platform, ReferenceError, host_component,
+};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -36,14 +38,25 @@ impl LockedItem for Image {
         text::write(self, out)
     }
 
-    /// The sum of all sizes must fit, and the tags of referrers must fit into a path and be no tag of an image.
+    /// The sum of all sizes must fit, and the tags of referrers must fit into a path and be no tag
+    /// of an image.
     fn fault(&self) -> Option<String> {
         let manifests = self.manifests.iter().map(|child| child.size);
-        let blobs = self.blobs.iter().chain(&self.referrer_blobs).map(|blob| blob.size);
+        let blobs = self
+            .blobs
+            .iter()
+            .chain(&self.referrer_blobs)
+            .map(|blob| blob.size);
         let referrers = || self.referrers.iter().flatten();
-        let rest = self.trimmed.iter().map(|trimmed| trimmed.size).chain(referrers().map(|one| one.size));
+        let rest = self
+            .trimmed
+            .iter()
+            .map(|trimmed| trimmed.size)
+            .chain(referrers().map(|one| one.size));
         let tag = || {
-            let tag = referrers().filter_map(|one| one.tag.as_ref()).find(|tag| !is_referrer_tag(tag))?;
+            let tag = referrers()
+                .filter_map(|one| one.tag.as_ref())
+                .find(|tag| !is_referrer_tag(tag))?;
             Some(format!("'{tag}' is no tag that cosign gives"))
         };
         oversize(manifests.chain(blobs).chain(rest).chain([self.size])).or_else(tag)
@@ -59,7 +72,9 @@ impl LockedItem for Image {
 
     fn referrer_tags(&self) -> Vec<(&str, &Digest)> {
         let tagged = self.referrers.iter().flatten();
-        tagged.filter_map(|referrer| Some((referrer.tag.as_deref()?, &referrer.digest))).collect()
+        tagged
+            .filter_map(|referrer| Some((referrer.tag.as_deref()?, &referrer.digest)))
+            .collect()
     }
 
     fn tag(&self) -> String {
@@ -68,7 +83,11 @@ impl LockedItem for Image {
 
     /// With the source host in front; a port as `host_5001`.
     fn own_repository(&self) -> String {
-        format!("{}/{}", host_component(&self.name.registry), self.name.repository)
+        format!(
+            "{}/{}",
+            host_component(&self.name.registry),
+            self.name.repository
+        )
     }
 
     fn is_offered(&self) -> bool {
@@ -82,13 +101,24 @@ impl LockedItem for Image {
     /// Those of the index, its children and the trimmed index.
     fn digests(&self) -> Vec<&Digest> {
         let children = self.manifests.iter().map(|child| &child.digest);
-        children.chain([&self.digest]).chain(self.trimmed.iter().map(|trimmed| &trimmed.digest)).collect()
+        children
+            .chain([&self.digest])
+            .chain(self.trimmed.iter().map(|trimmed| &trimmed.digest))
+            .collect()
     }
 
     fn platforms(&self) -> Option<BTreeSet<String>> {
-        let below = self.manifests.iter().filter_map(|manifest| manifest.platform.clone());
+        let below = self
+            .manifests
+            .iter()
+            .filter_map(|manifest| manifest.platform.clone());
         let own = self.platform.as_ref().map(Platform::to_string);
-        Some(below.chain(own).filter(|platform| !platform.starts_with("unknown")).collect())
+        Some(
+            below
+                .chain(own)
+                .filter(|platform| !platform.starts_with("unknown"))
+                .collect(),
+        )
     }
 
     fn has_blob(&self, digest: &Digest) -> bool {
@@ -157,8 +187,12 @@ impl ItemKind for Image {
         pins: Pins,
     ) -> Found<Image> {
         let archived = resolver.archives().has(&wish.name);
-        // an archive says nothing of what refers to its images: it is looked up when upstream is asked again
-        let unasked = WantedImage { referrers: false, ..wish.clone() };
+        // an archive says nothing of what refers to its images: it is looked up when upstream is
+        // asked again
+        let unasked = WantedImage {
+            referrers: false,
+            ..wish.clone()
+        };
         let wish = if archived { &unasked } else { wish };
         let same = |old: &&Image| old.platforms == wish.platforms && old.pin == wish.pin;
         if let Some(old) = old.filter(same) {
@@ -167,7 +201,8 @@ impl ItemKind for Image {
                     return Found::Kept(old.clone());
                 }
                 Pins::Keep | Pins::Referrers => return find_referrers(resolver, wish, old).await,
-                // nobody has read what a store remembers: it counts as far as its manifests say the same
+                // nobody has read what a store remembers: it counts as far as its manifests say the
+                // same
                 Pins::Recall if !verify::contradictions(old, resolver.disk()).is_empty() => {}
                 Pins::Refresh | Pins::Recall => match resolve::head(resolver, &wish.name).await {
                     Ok(Some(digest)) if digest == old.digest => {
@@ -180,12 +215,18 @@ impl ItemKind for Image {
                 },
             }
         }
-        // other platforms of the same name stay at the digest that is locked: a moved tag is not taken
+        // other platforms of the same name stay at the digest that is locked: a moved tag is not
+        // taken
         let locked = old
             .filter(|_| matches!(pins, Pins::Keep | Pins::Referrers) && wish.pin.is_none())
             .map(|old| old.digest.to_string());
         // a tag is asked for although a digest is demanded: upstream must answer with that digest
-        let own = || wish.name.tag.clone().or_else(|| wish.name.digest.as_ref().map(Digest::to_string));
+        let own = || {
+            wish.name
+                .tag
+                .clone()
+                .or_else(|| wish.name.digest.as_ref().map(Digest::to_string))
+        };
         let reference = locked.or_else(own).unwrap_or_else(|| "latest".into());
         match resolve::resolve(resolver, wish, &reference).await {
             Ok(image) => Found::New(image),
@@ -217,22 +258,40 @@ impl ItemKind for Image {
     }
 
     async fn stand(resolver: &Resolver, wish: &WantedImage) -> Result<Stand, Cause> {
-        let ImageRef { registry, repository, .. } = &wish.name;
+        let ImageRef {
+            registry,
+            repository,
+            ..
+        } = &wish.name;
         let session = resolver.sessions().upstream(registry).await?;
         let digest = wish.name.digest.as_ref().map(Digest::to_string);
         let reference = wish.name.tag.clone().or(digest).unwrap_or_default();
-        let stand = match session.head_manifest(repository, &reference, false).await.map_err(Cause::from) {
+        let stand = match session
+            .head_manifest(repository, &reference, false)
+            .await
+            .map_err(Cause::from)
+        {
             Ok(None) => Stand::Gone,
             Err(cause) if cause.is_gone => Stand::Gone,
-            found => Stand::There { digest: found?, size: None },
+            found => Stand::There {
+                digest: found?,
+                size: None,
+            },
         };
         Ok(stand)
     }
 
     async fn is_upstream(resolver: &Resolver, old: &Image) -> Result<(), Cause> {
-        let ImageRef { registry, repository, .. } = &old.name;
+        let ImageRef {
+            registry,
+            repository,
+            ..
+        } = &old.name;
         let session = resolver.sessions().upstream(registry).await?;
-        match session.head_manifest(repository, &old.digest.to_string(), false).await? {
+        match session
+            .head_manifest(repository, &old.digest.to_string(), false)
+            .await?
+        {
             Some(_) => Ok(()),
             None => Err(Cause::gone()),
         }
@@ -241,14 +300,23 @@ impl ItemKind for Image {
 
 /// The tag of `entry`, where a policy may move it.
 fn moving(entry: &ImageEntry) -> Option<Moving<'_>> {
-    let ImageEntry::Full(image) = entry else { return None };
+    let ImageEntry::Full(image) = entry else {
+        return None;
+    };
     let (policy, text) = (image.update.as_deref()?, image.r#ref.as_str());
     let version = written::tag_of(text)?;
     // a slice of `text`
     let start = version.as_ptr() as usize - text.as_ptr() as usize;
     let version = start..start + version.len();
     let name = text[..start - 1].to_owned();
-    Some(Moving { policy, name, item_at: "ref", path: vec![Step::Key("ref")], text, version })
+    Some(Moving {
+        policy,
+        name,
+        item_at: "ref",
+        path: vec![Step::Key("ref")],
+        text,
+        version,
+    })
 }
 
 /// The image of which only the referrers are asked for.
@@ -263,6 +331,8 @@ async fn find_referrers(resolver: &Resolver, wish: &WantedImage, old: &Image) ->
 /// Whether it has the form `sha256-<hex>.<ending>`; the length of the hex does not matter.
 fn is_referrer_tag(text: &str) -> bool {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-    let rest = text.strip_prefix("sha256-").and_then(|rest| rest.split_once('.'));
+    let rest = text
+        .strip_prefix("sha256-")
+        .and_then(|rest| rest.split_once('.'));
     text.len() <= 128 && text.bytes().all(good) && rest.is_some()
 }

@@ -33,8 +33,8 @@ pub struct Image {
     /// The index without the children that `platforms` leaves out, if there are any.
     #[serde(default)]
     pub trimmed: Option<Trimmed>,
-    /// Signatures, attestations and other manifests that refer to it: children before parents. `None`
-    /// where they were not looked up.
+    /// Signatures, attestations and other manifests that refer to it: children before parents.
+    /// `None` where they were not looked up.
     #[serde(default)]
     pub referrers: Option<Vec<Referrer>>,
     /// Configs and layers of the referrers that are not among `blobs`, once each, sorted by digest.
@@ -45,7 +45,11 @@ pub struct Image {
 impl Image {
     /// An image of which only the top is known.
     pub fn new(name: ImageRef, top: Descriptor) -> Image {
-        let Descriptor { digest, size, media_type } = top;
+        let Descriptor {
+            digest,
+            size,
+            media_type,
+        } = top;
         Image {
             name,
             platforms: Vec::new(),
@@ -88,8 +92,8 @@ pub struct Trimmed {
     pub size: u64,
 }
 
-/// A manifest that refers to the image, to a manifest of it, or to another referrer; or one below an index that does.
-/// The latter has neither tag nor subject.
+/// A manifest that refers to the image, to a manifest of it, or to another referrer; or one below
+/// an index that does. The latter has neither tag nor subject.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Referrer {
@@ -110,14 +114,22 @@ pub struct Referrer {
 impl Referrer {
     /// Digest, size and media type.
     pub fn descriptor(&self) -> Descriptor {
-        Descriptor { digest: self.digest.clone(), size: self.size, media_type: self.media_type.clone() }
+        Descriptor {
+            digest: self.digest.clone(),
+            size: self.size,
+            media_type: self.media_type.clone(),
+        }
     }
 }
 
 impl Image {
     /// The descriptor of the top: the index, or the only manifest.
     pub fn descriptor(&self) -> Descriptor {
-        Descriptor { digest: self.digest.clone(), size: self.size, media_type: self.media_type.clone() }
+        Descriptor {
+            digest: self.digest.clone(),
+            size: self.size,
+            media_type: self.media_type.clone(),
+        }
     }
 
     /// The descriptor of the trimmed index, if there is one. Its media type is that of the index.
@@ -129,8 +141,8 @@ impl Image {
         })
     }
 
-    /// Every manifest of the image in the order in which a registry accepts them: children before parents, the top
-    /// last. The trimmed index is not one of them.
+    /// Every manifest of the image in the order in which a registry accepts them: children before
+    /// parents, the top last. The trimmed index is not one of them.
     pub fn manifests_in_order(&self) -> impl Iterator<Item = Descriptor> + '_ {
         let children = self.manifests.iter().map(|child| Descriptor {
             digest: child.digest.clone(),
@@ -140,8 +152,8 @@ impl Image {
         children.chain(std::iter::once(self.descriptor()))
     }
 
-    /// Its tag at a destination: its own, or `digest-<first 12 hex>` for an image that is locked by digest alone, so that
-    /// a registry's clean-up keeps it.
+    /// Its tag at a destination: its own, or `digest-<first 12 hex>` for an image that is locked by
+    /// digest alone, so that a registry's clean-up keeps it.
     pub fn destination_tag(&self) -> String {
         match &self.name.tag {
             Some(tag) => tag.clone(),
@@ -151,7 +163,9 @@ impl Image {
 }
 
 /// Reads lines of the form `digest size mediaType`.
-pub(crate) fn read_blobs<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Vec<Descriptor>, D::Error> {
+pub(crate) fn read_blobs<'de, D: serde::Deserializer<'de>>(
+    source: D,
+) -> Result<Vec<Descriptor>, D::Error> {
     let lines = Vec::<String>::deserialize(source)?;
     // as long as it is, where collecting would leave room for more
     let mut blobs = Vec::with_capacity(lines.len());
@@ -168,7 +182,9 @@ fn read_blob(line: &str) -> Result<Descriptor, String> {
         return Err(wrong());
     };
     Ok(Descriptor {
-        digest: digest.parse().map_err(|error: landfall_model::DigestError| error.to_string())?,
+        digest: digest
+            .parse()
+            .map_err(|error: landfall_model::DigestError| error.to_string())?,
         size: size.parse().map_err(|_| wrong())?,
         media_type: kind.into(),
     })

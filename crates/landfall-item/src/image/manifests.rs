@@ -1,9 +1,11 @@
-//! Fetches the manifests of an image level by level, reads those that are at hand, and lists their blobs.
+//! Fetches the manifests of an image level by level, reads those that are at hand, and lists their
+//! blobs.
 
 use crate::resolver::{Cause, Resolver};
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::{
-    Child, Descriptor, Digest, ImageRef, Limits, Manifest, ManifestError, human_size, media_type, referring,
+    Child, Descriptor, Digest, ImageRef, Limits, Manifest, ManifestError, human_size, media_type,
+    referring,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -36,7 +38,10 @@ pub enum ReadError {
 }
 
 /// The bytes of a manifest or a config, checked.
-pub(super) fn read_small(blobs: &dyn BlobRead, descriptor: &Descriptor) -> Result<Vec<u8>, ReadError> {
+pub(super) fn read_small(
+    blobs: &dyn BlobRead,
+    descriptor: &Descriptor,
+) -> Result<Vec<u8>, ReadError> {
     if descriptor.size > Limits::default().manifest_bytes as u64 {
         return Err(ReadError::TooLarge(descriptor.digest.clone()));
     }
@@ -49,7 +54,10 @@ pub(crate) fn read_manifest(
     descriptor: &Descriptor,
 ) -> Result<(Vec<u8>, Manifest, String), ReadError> {
     let bytes = read_small(blobs, descriptor)?;
-    let failed = |source| ReadError::Manifest { digest: descriptor.digest.clone(), source };
+    let failed = |source| ReadError::Manifest {
+        digest: descriptor.digest.clone(),
+        source,
+    };
     let (manifest, kind) = Manifest::parse(&bytes, Some(&descriptor.media_type)).map_err(failed)?;
     Ok((bytes, manifest, kind))
 }
@@ -72,8 +80,15 @@ impl Budget {
     ///
     /// # Errors
     /// Where that is more than is left.
-    pub(super) fn spend(&self, limits: &Limits, mut sizes: impl Iterator<Item = u64>) -> Result<(), String> {
-        let mut left = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    pub(super) fn spend(
+        &self,
+        limits: &Limits,
+        mut sizes: impl Iterator<Item = u64>,
+    ) -> Result<(), String> {
+        let mut left = self
+            .0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         match sizes.try_fold(*left, u64::checked_sub) {
             Some(rest) => {
                 *left = rest;
@@ -81,14 +96,16 @@ impl Budget {
             }
             None => {
                 let most = human_size(limits.image_manifest_bytes);
-                Err(format!("its manifests have more than {most} together, which nothing honest has"))
+                Err(format!(
+                    "its manifests have more than {most} together, which nothing honest has"
+                ))
             }
         }
     }
 }
 
-/// Fetches every manifest below the `kept` children, level by level. It skips those that are `known`, and all below
-/// these.
+/// Fetches every manifest below the `kept` children, level by level. It skips those that are
+/// `known`, and all below these.
 pub(super) async fn fetch_under(
     resolver: &Resolver,
     name: &ImageRef,
@@ -98,8 +115,11 @@ pub(super) async fn fetch_under(
 ) -> Result<BTreeMap<Digest, Fetched>, Cause> {
     let limits = resolver.limits();
     let mut all: BTreeMap<Digest, Fetched> = BTreeMap::new();
-    let mut level: Vec<Descriptor> =
-        kept.iter().filter(|child| is_manifest(child)).map(|child| child.descriptor.clone()).collect();
+    let mut level: Vec<Descriptor> = kept
+        .iter()
+        .filter(|child| is_manifest(child))
+        .map(|child| child.descriptor.clone())
+        .collect();
     for _ in 0..limits.index_depth {
         let is_new = |digest: &Digest| !all.contains_key(digest) && !known.contains(digest);
         level.retain(|descriptor| is_new(&descriptor.digest));
@@ -109,16 +129,25 @@ pub(super) async fn fetch_under(
             return Ok(all);
         }
         if all.len() + level.len() > limits.index_nodes {
-            return Err(format!("more than {} manifests stand under its index", limits.index_nodes).into());
+            return Err(format!(
+                "more than {} manifests stand under its index",
+                limits.index_nodes
+            )
+            .into());
         }
         budget.spend(limits, level.iter().map(|descriptor| descriptor.size))?;
-        let fetching = level.iter().map(|descriptor| fetch_one(resolver, name, descriptor));
+        let fetching = level
+            .iter()
+            .map(|descriptor| fetch_one(resolver, name, descriptor));
         let fetched = futures_util::future::try_join_all(fetching).await?;
         level = Vec::new();
         for one in fetched {
             if let Manifest::Index(children) = &one.manifest {
                 level.extend(
-                    children.iter().filter(|child| is_manifest(child)).map(|child| child.descriptor.clone()),
+                    children
+                        .iter()
+                        .filter(|child| is_manifest(child))
+                        .map(|child| child.descriptor.clone()),
                 );
             }
             all.insert(one.descriptor.digest.clone(), one);
@@ -132,18 +161,25 @@ pub(super) async fn fetch_one(
     name: &ImageRef,
     descriptor: &Descriptor,
 ) -> Result<Fetched, Cause> {
-    let raw = resolver.manifest(name, &descriptor.digest.to_string(), Some(descriptor)).await?;
+    let raw = resolver
+        .manifest(name, &descriptor.digest.to_string(), Some(descriptor))
+        .await?;
     if raw.bytes.len() as u64 != descriptor.size {
         let found = raw.bytes.len();
-        return Err(
-            format!("{} has {found} bytes, its index says {}", descriptor.digest, descriptor.size).into()
-        );
+        return Err(format!(
+            "{} has {found} bytes, its index says {}",
+            descriptor.digest, descriptor.size
+        )
+        .into());
     }
     let (manifest, media_type) = Manifest::parse(&raw.bytes, Some(&descriptor.media_type))
         .map_err(|error| format!("{}: {error}", descriptor.digest))?;
     let subject = referring(&raw.bytes, descriptor).map(|referring| referring.subject);
     Ok(Fetched {
-        descriptor: Descriptor { media_type: media_type.into(), ..descriptor.clone() },
+        descriptor: Descriptor {
+            media_type: media_type.into(),
+            ..descriptor.clone()
+        },
         manifest,
         subject,
     })
@@ -156,7 +192,9 @@ pub(super) fn blobs_of<'a>(
 ) -> Vec<Descriptor> {
     let mut blobs: BTreeMap<Digest, Descriptor> = BTreeMap::new();
     let mut add = |descriptor: &Descriptor| {
-        blobs.entry(descriptor.digest.clone()).or_insert_with(|| descriptor.clone());
+        blobs
+            .entry(descriptor.digest.clone())
+            .or_insert_with(|| descriptor.clone());
     };
     for manifest in manifests {
         match manifest {
@@ -165,7 +203,10 @@ pub(super) fn blobs_of<'a>(
                 layers.iter().for_each(&mut add);
             }
             Manifest::Index(children) => {
-                children.iter().filter(|child| !is_manifest(child)).for_each(|child| add(&child.descriptor));
+                children
+                    .iter()
+                    .filter(|child| !is_manifest(child))
+                    .for_each(|child| add(&child.descriptor));
             }
         }
     }

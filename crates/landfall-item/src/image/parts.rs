@@ -9,21 +9,45 @@ use std::sync::Arc;
 
 /// Takes a locked image apart.
 pub(super) fn entry(image: &Image) -> Entry {
-    let (registry, repository): (Arc<str>, Arc<str>) =
-        (image.name.registry.as_str().into(), image.name.repository.as_str().into());
-    let blob = || Origin::Blob { registry: registry.clone(), repository: repository.clone() };
+    let (registry, repository): (Arc<str>, Arc<str>) = (
+        image.name.registry.as_str().into(),
+        image.name.repository.as_str().into(),
+    );
+    let blob = || Origin::Blob {
+        registry: registry.clone(),
+        repository: repository.clone(),
+    };
     let foreign = || Origin::Foreign {
         registry: registry.clone(),
         repository: repository.clone(),
         manifests: image.manifests_in_order().collect(),
     };
-    let manifest = || Origin::Manifest { registry: registry.clone(), repository: repository.clone() };
+    let manifest = || Origin::Manifest {
+        registry: registry.clone(),
+        repository: repository.clone(),
+    };
     let mut parts: Vec<Part> = Vec::new();
-    parts.extend(image.blobs.iter().chain(&image.referrer_blobs).map(|descriptor| {
-        let origin = if media_type::is_foreign(&descriptor.media_type) { foreign() } else { blob() };
-        Part { descriptor: descriptor.clone(), origin }
+    parts.extend(
+        image
+            .blobs
+            .iter()
+            .chain(&image.referrer_blobs)
+            .map(|descriptor| {
+                let origin = if media_type::is_foreign(&descriptor.media_type) {
+                    foreign()
+                } else {
+                    blob()
+                };
+                Part {
+                    descriptor: descriptor.clone(),
+                    origin,
+                }
+            }),
+    );
+    parts.extend(image.manifests_in_order().map(|descriptor| Part {
+        descriptor,
+        origin: manifest(),
     }));
-    parts.extend(image.manifests_in_order().map(|descriptor| Part { descriptor, origin: manifest() }));
     let mut known: BTreeSet<_> = image.manifests_in_order().map(|own| own.digest).collect();
     let own = known.clone();
     let referrers: Vec<AttachedReferrer> = image
@@ -40,14 +64,25 @@ pub(super) fn entry(image: &Image) -> Entry {
     for referrer in &referrers {
         if known.insert(referrer.descriptor.digest.clone()) {
             // the top stays last
-            let part = Part { descriptor: referrer.descriptor.clone(), origin: manifest() };
+            let part = Part {
+                descriptor: referrer.descriptor.clone(),
+                origin: manifest(),
+            };
             parts.insert(parts.len() - 1, part);
         }
     }
     if let Some(descriptor) = image.trimmed_descriptor() {
         let keep = image.manifests.iter().map(|child| child.digest.clone());
-        let keep = keep.chain(image.blobs.iter().map(|blob| blob.digest.clone())).collect();
-        let part = Part { descriptor, origin: Origin::Trimmed { of: image.descriptor(), keep } };
+        let keep = keep
+            .chain(image.blobs.iter().map(|blob| blob.digest.clone()))
+            .collect();
+        let part = Part {
+            descriptor,
+            origin: Origin::Trimmed {
+                of: image.descriptor(),
+                keep,
+            },
+        };
         parts.insert(parts.len() - 1, part);
     }
     Entry {
@@ -86,7 +121,11 @@ mod tests {
             blob = digest("blob"),
         );
         let entry = entry(&Lock::parse("l", &text).unwrap().images[0]);
-        let parts: Vec<&Digest> = entry.parts.iter().map(|part| &part.descriptor.digest).collect();
+        let parts: Vec<&Digest> = entry
+            .parts
+            .iter()
+            .map(|part| &part.descriptor.digest)
+            .collect();
         let wanted = ["blob", "child", "own", "sig", "trimmed", "top"].map(digest);
         assert_eq!(parts, wanted.iter().collect::<Vec<_>>());
         assert_eq!(entry.referrers.len(), 3);

@@ -13,8 +13,8 @@ pub struct LacksPlatform {
     pub has: Vec<String>,
 }
 
-/// The children that `platforms` selects: those that satisfy one of them, those without a platform (nested indexes and
-/// artifacts), and the attestations of these.
+/// The children that `platforms` selects: those that satisfy one of them, those without a platform
+/// (nested indexes and artifacts), and the attestations of these.
 ///
 /// # Errors
 /// When no child satisfies one of `platforms`.
@@ -25,19 +25,31 @@ pub(super) fn choose<'a>(
     if platforms.is_empty() {
         return Ok(children.iter().collect());
     }
-    let has: BTreeSet<&Platform> = children.iter().filter_map(|child| child.platform.as_ref()).collect();
-    let has: Vec<&Platform> = has.into_iter().filter(|platform| !platform.is_unknown()).collect();
+    let has: BTreeSet<&Platform> = children
+        .iter()
+        .filter_map(|child| child.platform.as_ref())
+        .collect();
+    let has: Vec<&Platform> = has
+        .into_iter()
+        .filter(|platform| !platform.is_unknown())
+        .collect();
     if !has.is_empty() {
         satisfy(&has, platforms)?;
     }
     let wanted = |child: &&Child| match &child.platform {
-        Some(platform) if !platform.is_unknown() => platforms.iter().any(|wanted| platform.satisfies(wanted)),
+        Some(platform) if !platform.is_unknown() => {
+            platforms.iter().any(|wanted| platform.satisfies(wanted))
+        }
         _ => child.attests.is_none(),
     };
-    let kept: BTreeSet<&Digest> =
-        children.iter().filter(wanted).map(|child| &child.descriptor.digest).collect();
+    let kept: BTreeSet<&Digest> = children
+        .iter()
+        .filter(wanted)
+        .map(|child| &child.descriptor.digest)
+        .collect();
     let keeps = |child: &&Child| {
-        kept.contains(&child.descriptor.digest) || child.attests.as_ref().is_some_and(|of| kept.contains(of))
+        kept.contains(&child.descriptor.digest)
+            || child.attests.as_ref().is_some_and(|of| kept.contains(of))
     };
     Ok(children.iter().filter(keeps).collect())
 }
@@ -47,12 +59,17 @@ pub(super) fn choose<'a>(
 /// # Errors
 /// Those that are not.
 pub(super) fn satisfy(has: &[&Platform], wanted: &[Platform]) -> Result<(), LacksPlatform> {
-    let lacking = wanted.iter().filter(|wanted| !has.iter().any(|platform| platform.satisfies(wanted)));
+    let lacking = wanted
+        .iter()
+        .filter(|wanted| !has.iter().any(|platform| platform.satisfies(wanted)));
     let lacking: Vec<String> = lacking.map(Platform::to_string).collect();
     if lacking.is_empty() {
         return Ok(());
     }
-    Err(LacksPlatform { lacking, has: has.iter().map(ToString::to_string).collect() })
+    Err(LacksPlatform {
+        lacking,
+        has: has.iter().map(ToString::to_string).collect(),
+    })
 }
 
 /// The platform that an image's config says it is for.
@@ -66,8 +83,16 @@ pub(super) fn platform_of_config(bytes: &[u8]) -> Result<Platform, serde_json::E
         architecture: String,
         variant: Option<String>,
     }
-    let Config { os, architecture, variant } = serde_json::from_slice(bytes)?;
-    Ok(Platform { os, architecture, variant: variant.filter(|variant| !variant.is_empty()) })
+    let Config {
+        os,
+        architecture,
+        variant,
+    } = serde_json::from_slice(bytes)?;
+    Ok(Platform {
+        os,
+        architecture,
+        variant: variant.filter(|variant| !variant.is_empty()),
+    })
 }
 
 #[cfg(test)]
@@ -88,9 +113,17 @@ mod tests {
     }
 
     fn kept(children: &[Child], platforms: &[&str]) -> Result<Vec<usize>, LacksPlatform> {
-        let platforms: Vec<Platform> = platforms.iter().map(|platform| platform.parse().unwrap()).collect();
+        let platforms: Vec<Platform> = platforms
+            .iter()
+            .map(|platform| platform.parse().unwrap())
+            .collect();
         let kept = choose(children, &platforms)?;
-        Ok(children.iter().enumerate().filter(|(_, child)| kept.contains(child)).map(|(at, _)| at).collect())
+        Ok(children
+            .iter()
+            .enumerate()
+            .filter(|(_, child)| kept.contains(child))
+            .map(|(at, _)| at)
+            .collect())
     }
 
     #[test]
@@ -105,7 +138,12 @@ mod tests {
         assert_eq!(kept(&children, &[]), Ok(vec![0, 1, 2, 3, 4]));
         assert_eq!(kept(&children, &["linux/amd64"]), Ok(vec![0, 2, 4]));
         assert_eq!(kept(&children, &["linux/arm64"]), Ok(vec![1, 3, 4]));
-        let error = kept(&children, &["linux/amd64", "linux/s390x"]).unwrap_err().to_string();
-        assert!(error.contains("no linux/s390x, only linux/amd64, linux/arm64/v8"), "{error}");
+        let error = kept(&children, &["linux/amd64", "linux/s390x"])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("no linux/s390x, only linux/amd64, linux/arm64/v8"),
+            "{error}"
+        );
     }
 }

@@ -1,31 +1,52 @@
-//! Looks up the referrers of an image: cosign's tags and OCI referrers, of the index, of each locked manifest, and of
-//! each referrer. A look-up that fails is an error; it never counts as "none". The one exception is 403 for a tag that
-//! is in no list, which is some registries' word for "none there".
+//! Looks up the referrers of an image: cosign's tags and OCI referrers, of the index, of each
+//! locked manifest, and of each referrer. A look-up that fails is an error; it never counts as
+//! "none". The one exception is 403 for a tag that is in no list, which is some registries' word
+//! for "none there".
 
 use super::locked::{Image, Referrer};
 use super::manifests::{Budget, Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
 use crate::resolver::{Cause, Resolver};
 use landfall_content::registry::{RawManifest, Session, referrers_in};
 use landfall_http::{Error, ErrorKind};
-use landfall_model::{Child, Descriptor, Digest, ImageRef, Manifest, cosign_tags, referrers_tag, referring};
+use landfall_model::{
+    Child, Descriptor, Digest, ImageRef, Manifest, cosign_tags, referrers_tag, referring,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Returns the image with its referrers looked up again, or without any if they are not `wanted`.
 ///
-/// Where `image` has its referrers from an earlier look-up, the registry is not asked to list what refers to a child
-/// or a referrer that nothing referred to then: a nightly run would ask for each child of each image. Tags that a
-/// repository lists are looked through all the same.
-pub(super) async fn look_up(resolver: &Resolver, image: &Image, wanted: bool) -> Result<Image, Cause> {
-    let bare = Image { referrers: None, referrer_blobs: Vec::new(), ..image.clone() };
+/// Where `image` has its referrers from an earlier look-up, the registry is not asked to list what
+/// refers to a child or a referrer that nothing referred to then: a nightly run would ask for each
+/// child of each image. Tags that a repository lists are looked through all the same.
+pub(super) async fn look_up(
+    resolver: &Resolver,
+    image: &Image,
+    wanted: bool,
+) -> Result<Image, Cause> {
+    let bare = Image {
+        referrers: None,
+        referrer_blobs: Vec::new(),
+        ..image.clone()
+    };
     if !wanted {
         return Ok(bare);
     }
     let known = Known::of(image);
     search(resolver, bare, &known).await.map_err(|cause| {
-        let Cause { recorded, told, is_passing, .. } = cause.of("its signatures and other referrers");
+        let Cause {
+            recorded,
+            told,
+            is_passing,
+            ..
+        } = cause.of("its signatures and other referrers");
         let told = format!("{told}; `referrers: false` in the manifest leaves them out");
-        Cause { recorded, told, is_gone: false, is_passing }
+        Cause {
+            recorded,
+            told,
+            is_gone: false,
+            is_passing,
+        }
     })
 }
 
@@ -42,17 +63,32 @@ struct Known<'a> {
 
 impl<'a> Known<'a> {
     fn of(image: &'a Image) -> Known<'a> {
-        let Some(referrers) = &image.referrers else { return Known::default() };
-        let subjects: BTreeSet<&Digest> = referrers.iter().filter_map(|one| one.subject.as_ref()).collect();
+        let Some(referrers) = &image.referrers else {
+            return Known::default();
+        };
+        let subjects: BTreeSet<&Digest> = referrers
+            .iter()
+            .filter_map(|one| one.subject.as_ref())
+            .collect();
         let digests = image.manifests.iter().map(|child| &child.digest);
         let digests = digests.chain(referrers.iter().map(|one| &one.digest));
         let tagged = referrers.iter().filter_map(|one| {
             let (digest, size, media_type) = (one.digest.clone(), one.size, one.media_type.clone());
-            Some((one.tag.as_deref()?, Descriptor { digest, size, media_type }))
+            Some((
+                one.tag.as_deref()?,
+                Descriptor {
+                    digest,
+                    size,
+                    media_type,
+                },
+            ))
         });
         Known {
             is_looked_up: true,
-            bare: digests.filter(|digest| !subjects.contains(digest)).cloned().collect(),
+            bare: digests
+                .filter(|digest| !subjects.contains(digest))
+                .cloned()
+                .collect(),
             tagged: tagged.collect(),
         }
     }
@@ -71,7 +107,10 @@ struct Node {
 }
 
 async fn search(resolver: &Resolver, image: Image, known: &Known<'_>) -> Result<Image, Cause> {
-    let own: Vec<Digest> = image.manifests_in_order().map(|manifest| manifest.digest).collect();
+    let own: Vec<Digest> = image
+        .manifests_in_order()
+        .map(|manifest| manifest.digest)
+        .collect();
     let repository = Repository::new(resolver, &image.name, known, own.len()).await?;
     let limits = resolver.limits();
     let mut seen: BTreeSet<Digest> = own.iter().cloned().collect();
@@ -79,10 +118,17 @@ async fn search(resolver: &Resolver, image: Image, known: &Known<'_>) -> Result<
     // the top goes first and finds out how the registry lists referrers
     let mut level: Vec<Digest> = own.into_iter().rev().collect();
     for _ in 0..limits.index_depth {
-        let Some((first, others)) = level.split_first() else { break };
+        let Some((first, others)) = level.split_first() else {
+            break;
+        };
         let mut hits = repository.hits(first).await?;
         let asking = others.iter().map(|subject| repository.hits(subject));
-        hits.extend(futures_util::future::try_join_all(asking).await?.into_iter().flatten());
+        hits.extend(
+            futures_util::future::try_join_all(asking)
+                .await?
+                .into_iter()
+                .flatten(),
+        );
         level = Vec::new();
         for Hit { fetched, tag } in hits {
             let digest = fetched.descriptor.digest.clone();
@@ -90,25 +136,42 @@ async fn search(resolver: &Resolver, image: Image, known: &Known<'_>) -> Result<
                 Manifest::Index(children) if !seen.contains(&digest) => children.clone(),
                 _ => Vec::new(),
             };
-            let children: Vec<&Child> = children.iter().filter(|child| is_manifest(child)).collect();
-            let under = fetch_under(resolver, &image.name, &children, &seen, &repository.budget).await?;
-            let node = nodes.entry(digest).or_insert(Node { fetched, tags: BTreeSet::new() });
+            let children: Vec<&Child> =
+                children.iter().filter(|child| is_manifest(child)).collect();
+            let under =
+                fetch_under(resolver, &image.name, &children, &seen, &repository.budget).await?;
+            let node = nodes.entry(digest).or_insert(Node {
+                fetched,
+                tags: BTreeSet::new(),
+            });
             node.tags.extend(tag);
             let found = node.fetched.descriptor.digest.clone();
             level.extend(Some(found).filter(|digest| seen.insert(digest.clone())));
             for (digest, fetched) in under {
                 if seen.insert(digest.clone()) {
                     level.push(digest.clone());
-                    nodes.insert(digest, Node { fetched, tags: BTreeSet::new() });
+                    nodes.insert(
+                        digest,
+                        Node {
+                            fetched,
+                            tags: BTreeSet::new(),
+                        },
+                    );
                 }
             }
             if nodes.len() > limits.referrers {
-                return Err(format!("more than {} of them stand under it", limits.referrers).into());
+                return Err(
+                    format!("more than {} of them stand under it", limits.referrers).into(),
+                );
             }
         }
     }
     if !level.is_empty() {
-        return Err(format!("they refer to each other deeper than {}", limits.index_depth).into());
+        return Err(format!(
+            "they refer to each other deeper than {}",
+            limits.index_depth
+        )
+        .into());
     }
     Ok(attach(image, &nodes))
 }
@@ -133,7 +196,14 @@ impl<'a> Repository<'a> {
     ) -> Result<Repository<'a>, Cause> {
         let session = resolver.sessions().upstream(&name.registry).await?;
         let tags = listed_tags(resolver, name, manifests, known.is_looked_up).await?;
-        Ok(Repository { resolver, name, known, session, tags, budget: Budget::new(resolver.limits()) })
+        Ok(Repository {
+            resolver,
+            name,
+            known,
+            session,
+            tags,
+            budget: Budget::new(resolver.limits()),
+        })
     }
 
     /// Fetches the referrers of `subject`.
@@ -147,15 +217,21 @@ impl<'a> Repository<'a> {
         for descriptor in self.listed(subject).await? {
             listed.insert(descriptor.digest.clone(), descriptor);
         }
-        self.budget.spend(self.resolver.limits(), listed.values().map(|listed| listed.size))?;
-        let fetching = listed.values().map(|listed| fetch_one(self.resolver, self.name, listed));
+        self.budget.spend(
+            self.resolver.limits(),
+            listed.values().map(|listed| listed.size),
+        )?;
+        let fetching = listed
+            .values()
+            .map(|listed| fetch_one(self.resolver, self.name, listed));
         for fetched in futures_util::future::try_join_all(fetching).await? {
             // a list may be wrong: what counts is what the manifest says
             if fetched.subject.as_ref() == Some(subject) {
                 hits.push(Hit { fetched, tag: None });
             } else {
                 let (name, found) = (self.name.name(), &fetched.descriptor.digest);
-                let note = format!("{name}: {found} is listed as a referrer of {subject} and is none");
+                let note =
+                    format!("{name}: {found} is listed as a referrer of {subject} and is none");
                 self.resolver.progress().note(&note);
             }
         }
@@ -170,20 +246,34 @@ impl<'a> Repository<'a> {
         let known = self.known.tagged.get(tag.as_str());
         let mut same = None;
         if self.tags.is_none() || known.is_some() {
-            let found = self.session.head_manifest(&self.name.repository, &tag, false).await;
-            let found = if known.is_some() { found? } else { self.may_be_hidden(found)? };
+            let found = self
+                .session
+                .head_manifest(&self.name.repository, &tag, false)
+                .await;
+            let found = if known.is_some() {
+                found?
+            } else {
+                self.may_be_hidden(found)?
+            };
             let Some(digest) = found else { return Ok(None) };
             same = known.filter(|known| known.digest == digest);
         }
         let reference = same.map_or_else(|| tag.clone(), |same| same.digest.to_string());
         let raw = self.resolver.manifest(self.name, &reference, same).await?;
-        self.budget.spend(self.resolver.limits(), std::iter::once(raw.bytes.len() as u64))?;
+        self.budget.spend(
+            self.resolver.limits(),
+            std::iter::once(raw.bytes.len() as u64),
+        )?;
         let fetched = read(raw).map_err(|why| Cause::from(format!("{tag}: {why}")))?;
-        Ok(Some(Hit { fetched, tag: Some(tag) }))
+        Ok(Some(Hit {
+            fetched,
+            tag: Some(tag),
+        }))
     }
 
-    /// What stands at a tag that is in no list. Some registries say 403 for what is not there, also to an account that
-    /// reads the repository, as this one does: that counts as none there, and is told.
+    /// What stands at a tag that is in no list. Some registries say 403 for what is not there, also
+    /// to an account that reads the repository, as this one does: that counts as none there, and is
+    /// told.
     fn may_be_hidden<T>(&self, answer: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
         match answer {
             Err(error) if error.status == Some(403) && error.kind == ErrorKind::Denied => {
@@ -198,13 +288,18 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// The listed referrers of `subject`: from the referrers API, or else from the list that clients keep under a
-    /// tag. If a registry has both, both count.
+    /// The listed referrers of `subject`: from the referrers API, or else from the list that
+    /// clients keep under a tag. If a registry has both, both count.
     async fn listed(&self, subject: &Digest) -> Result<Vec<Descriptor>, Cause> {
         let repository = &self.name.repository;
         let by_api = match self.known.bare.contains(subject) {
             true => Some(Vec::new()),
-            false => self.resolver.repositories().referrers(&self.session, repository, subject).await?,
+            false => {
+                self.resolver
+                    .repositories()
+                    .referrers(&self.session, repository, subject)
+                    .await?
+            }
         };
         let by_tag = match &self.tags {
             Some(tags) => tags.contains(&referrers_tag(subject)),
@@ -224,10 +319,11 @@ impl<'a> Repository<'a> {
     }
 }
 
-/// All tags of an image's repository if listing them takes no more requests than asking for each tag of a signature by
-/// name. The list of a mirror counts only if the site says that it is whole, as the mirror may be a cache; a list that
-/// lacks the image's own tag does not count. A repository is asked once, and not at all if the image `is_looked_up`
-/// since an earlier run that found the list too long.
+/// All tags of an image's repository if listing them takes no more requests than asking for each
+/// tag of a signature by name. The list of a mirror counts only if the site says that it is whole,
+/// as the mirror may be a cache; a list that lacks the image's own tag does not count. A repository
+/// is asked once, and not at all if the image `is_looked_up` since an earlier run that found the
+/// list too long.
 pub(super) async fn listed_tags(
     resolver: &Resolver,
     name: &ImageRef,
@@ -237,7 +333,8 @@ pub(super) async fn listed_tags(
     let session = resolver.sessions().upstream(&name.registry).await?;
     let repositories = resolver.repositories();
     let pages = repositories.pages_worth_reading(name, manifests, resolver.limits());
-    if !session.lists_all_tags() || (is_looked_up && repositories.is_longer(&session, name, pages)) {
+    if !session.lists_all_tags() || (is_looked_up && repositories.is_longer(&session, name, pages))
+    {
         return Ok(None);
     }
     let tags = resolver.tags(name, pages).await?;
@@ -245,12 +342,19 @@ pub(super) async fn listed_tags(
 }
 
 fn read(raw: RawManifest) -> Result<Fetched, String> {
-    let (manifest, media_type) =
-        Manifest::parse(&raw.bytes, raw.content_type.as_deref()).map_err(|error| error.to_string())?;
-    let descriptor =
-        Descriptor { digest: raw.digest, size: raw.bytes.len() as u64, media_type: media_type.into() };
+    let (manifest, media_type) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())
+        .map_err(|error| error.to_string())?;
+    let descriptor = Descriptor {
+        digest: raw.digest,
+        size: raw.bytes.len() as u64,
+        media_type: media_type.into(),
+    };
     let subject = referring(&raw.bytes, &descriptor).map(|referring| referring.subject);
-    Ok(Fetched { descriptor, manifest, subject })
+    Ok(Fetched {
+        descriptor,
+        manifest,
+        subject,
+    })
 }
 
 /// Adds the referrers to the image: children before parents, else by digest and tag.
@@ -261,21 +365,49 @@ fn attach(image: Image, nodes: &BTreeMap<Digest, Node>) -> Image {
         seen: &mut BTreeSet<Digest>,
         out: &mut Vec<Referrer>,
     ) {
-        let Some(node) = nodes.get(digest).filter(|_| seen.insert(digest.clone())) else { return };
+        let Some(node) = nodes.get(digest).filter(|_| seen.insert(digest.clone())) else {
+            return;
+        };
         if let Manifest::Index(children) = &node.fetched.manifest {
-            children.iter().for_each(|child| visit(&child.descriptor.digest, nodes, seen, out));
+            children
+                .iter()
+                .for_each(|child| visit(&child.descriptor.digest, nodes, seen, out));
         }
-        let Descriptor { digest, size, media_type } = node.fetched.descriptor.clone();
+        let Descriptor {
+            digest,
+            size,
+            media_type,
+        } = node.fetched.descriptor.clone();
         let subject = node.fetched.subject.clone();
-        let bare = Referrer { digest, size, media_type, tag: None, subject };
+        let bare = Referrer {
+            digest,
+            size,
+            media_type,
+            tag: None,
+            subject,
+        };
         if node.tags.is_empty() {
             out.push(bare.clone());
         }
-        out.extend(node.tags.iter().map(|tag| Referrer { tag: Some(tag.clone()), ..bare.clone() }));
+        out.extend(node.tags.iter().map(|tag| Referrer {
+            tag: Some(tag.clone()),
+            ..bare.clone()
+        }));
     }
     let (mut seen, mut referrers) = (BTreeSet::from([image.digest.clone()]), Vec::new());
-    nodes.keys().for_each(|digest| visit(digest, nodes, &mut seen, &mut referrers));
+    nodes
+        .keys()
+        .for_each(|digest| visit(digest, nodes, &mut seen, &mut referrers));
     let mut blobs = blobs_of(nodes.values().map(|node| &node.fetched.manifest), &[]);
-    blobs.retain(|blob| image.blobs.binary_search_by(|own| own.digest.cmp(&blob.digest)).is_err());
-    Image { referrers: Some(referrers), referrer_blobs: blobs, ..image }
+    blobs.retain(|blob| {
+        image
+            .blobs
+            .binary_search_by(|own| own.digest.cmp(&blob.digest))
+            .is_err()
+    });
+    Image {
+        referrers: Some(referrers),
+        referrer_blobs: blobs,
+        ..image
+    }
 }

@@ -6,7 +6,9 @@ use super::platforms::{choose, platform_of_config};
 use super::referrers;
 use super::wish::WantedImage;
 use crate::resolver::{Cause, Resolver};
-use landfall_model::{Child, Descriptor, Digest, ImageRef, Manifest, Platform, media_type, trim_index};
+use landfall_model::{
+    Child, Descriptor, Digest, ImageRef, Manifest, Platform, media_type, trim_index,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Resolves `wanted` at `reference`, which is a tag or a digest.
@@ -18,7 +20,11 @@ pub(super) async fn resolve(
     let name = &wanted.name;
     let raw = resolver.manifest(name, reference, None).await?;
     if let Some(pin) = wanted.pin.as_ref().filter(|pin| **pin != raw.digest) {
-        return Err(format!("upstream answers {}, the manifest demands {pin}", raw.digest).into());
+        return Err(format!(
+            "upstream answers {}, the manifest demands {pin}",
+            raw.digest
+        )
+        .into());
     }
     let (manifest, kind) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
     let top = Descriptor {
@@ -27,7 +33,11 @@ pub(super) async fn resolve(
         media_type: kind.clone().into(),
     };
     let (platforms, pin) = (wanted.platforms.clone(), wanted.pin.clone());
-    let mut image = Image { platforms, pin, ..Image::new(name.clone(), top) };
+    let mut image = Image {
+        platforms,
+        pin,
+        ..Image::new(name.clone(), top)
+    };
     match &manifest {
         Manifest::Image { config, .. } => {
             image.platform = config_platform(resolver, name, config, &wanted.platforms).await?;
@@ -37,25 +47,41 @@ pub(super) async fn resolve(
             let kept = choose(children, &wanted.platforms)
                 .map_err(|lacks| format!("{lacks}; give this image its own `platforms:`"))?;
             let (known, budget) = (BTreeSet::new(), Budget::new(resolver.limits()));
-            // the look-up of referrers wants the tags: they come in beside the manifests, and a failure is its own
-            let (under, ()) = tokio::join!(fetch_under(resolver, name, &kept, &known, &budget), async {
-                if wanted.referrers {
-                    drop(referrers::listed_tags(resolver, name, kept.len() + 1, false).await);
-                }
-            });
+            // the look-up of referrers wants the tags: they come in beside the manifests, and a
+            // failure is its own
+            let (under, ()) =
+                tokio::join!(fetch_under(resolver, name, &kept, &known, &budget), async {
+                    if wanted.referrers {
+                        drop(referrers::listed_tags(resolver, name, kept.len() + 1, false).await);
+                    }
+                });
             let under = under?;
-            let loose: Vec<&Child> = kept.iter().copied().filter(|child| !is_manifest(child)).collect();
+            let loose: Vec<&Child> = kept
+                .iter()
+                .copied()
+                .filter(|child| !is_manifest(child))
+                .collect();
             image.blobs = blobs_of(under.values().map(|fetched| &fetched.manifest), &loose);
-            let platforms =
-                kept.iter().map(|child| (child.descriptor.digest.clone(), child.platform.clone()));
+            let platforms = kept
+                .iter()
+                .map(|child| (child.descriptor.digest.clone(), child.platform.clone()));
             image.manifests = in_order(&kept, &under, &platforms.collect());
             if kept.len() < children.len() {
-                let keep: BTreeSet<Digest> =
-                    kept.iter().map(|child| child.descriptor.digest.clone()).collect();
+                let keep: BTreeSet<Digest> = kept
+                    .iter()
+                    .map(|child| child.descriptor.digest.clone())
+                    .collect();
                 let bytes = trim_index(&raw.bytes, &keep)?;
-                image.trimmed = Some(Trimmed { digest: Digest::sha256(&bytes), size: bytes.len() as u64 });
+                image.trimmed = Some(Trimmed {
+                    digest: Digest::sha256(&bytes),
+                    size: bytes.len() as u64,
+                });
                 let digest = Digest::sha256(&bytes);
-                let descriptor = Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() };
+                let descriptor = Descriptor {
+                    digest,
+                    size: bytes.len() as u64,
+                    media_type: kind.into(),
+                };
                 resolver.keep(descriptor, bytes.into()).await;
             }
         }
@@ -65,12 +91,17 @@ pub(super) async fn resolve(
 
 /// The digest that the tag of `name` has upstream now.
 pub(super) async fn head(resolver: &Resolver, name: &ImageRef) -> Result<Option<Digest>, Cause> {
-    let Some(tag) = &name.tag else { return Ok(name.digest.clone()) };
+    let Some(tag) = &name.tag else {
+        return Ok(name.digest.clone());
+    };
     if let Some(archived) = resolver.archives().find(name, tag) {
         return Ok(Some(archived.digest));
     }
     let session = resolver.sessions().upstream(&name.registry).await?;
-    session.head_manifest(&name.repository, tag, false).await.map_err(Cause::from)
+    session
+        .head_manifest(&name.repository, tag, false)
+        .await
+        .map_err(Cause::from)
 }
 
 /// The manifests, children before parents, in the order of the index.
@@ -86,23 +117,49 @@ fn in_order(
         seen: &mut BTreeSet<Digest>,
         out: &mut Vec<LockedManifest>,
     ) {
-        let Some(fetched) = under.get(digest) else { return };
+        let Some(fetched) = under.get(digest) else {
+            return;
+        };
         if !seen.insert(digest.clone()) {
             return;
         }
         if let Manifest::Index(children) = &fetched.manifest {
-            children.iter().for_each(|child| visit(&child.descriptor.digest, under, platforms, seen, out));
+            children
+                .iter()
+                .for_each(|child| visit(&child.descriptor.digest, under, platforms, seen, out));
         }
-        let platform = platforms.get(digest).cloned().flatten().map(|platform| platform.to_string());
-        let Descriptor { digest, size, media_type } = fetched.descriptor.clone();
-        out.push(LockedManifest { digest, size, media_type, platform });
+        let platform = platforms
+            .get(digest)
+            .cloned()
+            .flatten()
+            .map(|platform| platform.to_string());
+        let Descriptor {
+            digest,
+            size,
+            media_type,
+        } = fetched.descriptor.clone();
+        out.push(LockedManifest {
+            digest,
+            size,
+            media_type,
+            platform,
+        });
     }
     let (mut seen, mut out) = (BTreeSet::new(), Vec::new());
-    kept.iter().for_each(|child| visit(&child.descriptor.digest, under, platforms, &mut seen, &mut out));
+    kept.iter().for_each(|child| {
+        visit(
+            &child.descriptor.digest,
+            under,
+            platforms,
+            &mut seen,
+            &mut out,
+        )
+    });
     out
 }
 
-/// The platform of an image without an index, from its config. It is read only if platforms are `wanted`.
+/// The platform of an image without an index, from its config. It is read only if platforms are
+/// `wanted`.
 async fn config_platform(
     resolver: &Resolver,
     name: &ImageRef,
@@ -113,10 +170,13 @@ async fn config_platform(
         return Ok(None);
     }
     let bytes = resolver.small_blob(name, config).await?;
-    let platform =
-        platform_of_config(&bytes).map_err(|error| format!("its config cannot be read: {error}"))?;
-    let lacking: Vec<String> =
-        wanted.iter().filter(|wanted| !platform.satisfies(wanted)).map(Platform::to_string).collect();
+    let platform = platform_of_config(&bytes)
+        .map_err(|error| format!("its config cannot be read: {error}"))?;
+    let lacking: Vec<String> = wanted
+        .iter()
+        .filter(|wanted| !platform.satisfies(wanted))
+        .map(Platform::to_string)
+        .collect();
     if lacking.is_empty() {
         return Ok(Some(platform));
     }

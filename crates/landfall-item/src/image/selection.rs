@@ -1,10 +1,13 @@
-//! What of a locked image is for some platforms: its manifests, and all that they name, from content that is at hand.
+//! What of a locked image is for some platforms: its manifests, and all that they name, from
+//! content that is at hand.
 
 use super::locked::Image;
 use super::manifests::{ReadError, is_manifest, read_manifest, read_small};
 use super::platforms::{LacksPlatform, choose, platform_of_config, satisfy};
 use landfall_content::BlobRead;
-use landfall_model::{Child, Descriptor, Digest, Manifest, ManifestError, Platform, media_type, trim_index};
+use landfall_model::{
+    Child, Descriptor, Digest, Manifest, ManifestError, Platform, media_type, trim_index,
+};
 use std::collections::{BTreeSet, VecDeque};
 
 /// What of an image is for some platforms.
@@ -51,12 +54,16 @@ pub enum SelectionError {
 }
 
 impl Image {
-    /// What of it is for `platforms`, as far as the lock has it; all that the lock has where there are none. An index that
-    /// would name more than that is trimmed by the fixed rule.
+    /// What of it is for `platforms`, as far as the lock has it; all that the lock has where there
+    /// are none. An index that would name more than that is trimmed by the fixed rule.
     ///
     /// # Errors
     /// When it has no manifest for a platform that is asked for.
-    pub fn select(&self, blobs: &dyn BlobRead, platforms: &[Platform]) -> Result<Selection, SelectionError> {
+    pub fn select(
+        &self,
+        blobs: &dyn BlobRead,
+        platforms: &[Platform],
+    ) -> Result<Selection, SelectionError> {
         let own = self.descriptor();
         let (bytes, top, _) = read_manifest(blobs, &own)?;
         let Manifest::Index(children) = top else {
@@ -65,7 +72,11 @@ impl Image {
                 satisfy(&[&image.platform(blobs)?], platforms)?;
             }
             let parts = with_all_below(blobs, [own.clone()])?;
-            return Ok(Selection { top: own, trimmed: None, parts });
+            return Ok(Selection {
+                top: own,
+                trimmed: None,
+                parts,
+            });
         };
         let there = self.locked_children(&children);
         let chosen = choose(&there, platforms)?;
@@ -73,16 +84,28 @@ impl Image {
         let mut parts = with_all_below(blobs, descriptors())?;
         if chosen.len() == children.len() {
             parts.insert(0, own.clone());
-            return Ok(Selection { top: own, trimmed: None, parts });
+            return Ok(Selection {
+                top: own,
+                trimmed: None,
+                parts,
+            });
         }
         let keep = descriptors().map(|child| child.digest).collect();
         let bytes = trim_index(&bytes, &keep).map_err(|source| unreadable(&own, source))?;
-        let top = Descriptor { digest: Digest::sha256(&bytes), size: bytes.len() as u64, ..own };
+        let top = Descriptor {
+            digest: Digest::sha256(&bytes),
+            size: bytes.len() as u64,
+            ..own
+        };
         match &self.trimmed {
             Some(locked) if chosen.len() == there.len() && locked.digest != top.digest => {
                 Err(SelectionError::Trimmed(locked.digest.clone()))
             }
-            _ => Ok(Selection { top, trimmed: Some(bytes), parts }),
+            _ => Ok(Selection {
+                top,
+                trimmed: Some(bytes),
+                parts,
+            }),
         }
     }
 
@@ -117,16 +140,32 @@ impl Image {
                 }
             }
         }
-        let other = found.iter().map(|one| one.config.media_type.to_string()).next();
+        let other = found
+            .iter()
+            .map(|one| one.config.media_type.to_string())
+            .next();
         found.retain(OneManifest::is_image);
         if found.is_empty() {
-            return Err(SelectionError::NoImage(other.unwrap_or_else(|| "not there".into())));
+            return Err(SelectionError::NoImage(
+                other.unwrap_or_else(|| "not there".into()),
+            ));
         }
-        let Some(wanted) = platform else { return only(blobs, found) };
-        let platforms = found.iter().map(|one| one.platform(blobs)).collect::<Result<Vec<_>, _>>()?;
-        satisfy(&platforms.iter().collect::<Vec<_>>(), std::slice::from_ref(wanted))?;
-        let mut fitting: Vec<(OneManifest, Platform)> =
-            found.into_iter().zip(platforms).filter(|(_, platform)| platform.satisfies(wanted)).collect();
+        let Some(wanted) = platform else {
+            return only(blobs, found);
+        };
+        let platforms = found
+            .iter()
+            .map(|one| one.platform(blobs))
+            .collect::<Result<Vec<_>, _>>()?;
+        satisfy(
+            &platforms.iter().collect::<Vec<_>>(),
+            std::slice::from_ref(wanted),
+        )?;
+        let mut fitting: Vec<(OneManifest, Platform)> = found
+            .into_iter()
+            .zip(platforms)
+            .filter(|(_, platform)| platform.satisfies(wanted))
+            .collect();
         if let Some(at) = fitting.iter().position(|(_, platform)| platform == wanted) {
             return Ok(fitting.swap_remove(at).0);
         }
@@ -136,8 +175,14 @@ impl Image {
     /// Those of its index's children that the lock has.
     fn locked_children(&self, children: &[Child]) -> Vec<Child> {
         let manifests = self.manifests.iter().map(|child| &child.digest);
-        let locked: BTreeSet<&Digest> = manifests.chain(self.blobs.iter().map(|blob| &blob.digest)).collect();
-        children.iter().filter(|child| locked.contains(&child.descriptor.digest)).cloned().collect()
+        let locked: BTreeSet<&Digest> = manifests
+            .chain(self.blobs.iter().map(|blob| &blob.digest))
+            .collect();
+        children
+            .iter()
+            .filter(|child| locked.contains(&child.descriptor.digest))
+            .cloned()
+            .collect()
     }
 }
 
@@ -160,7 +205,12 @@ impl OneManifest {
 
 fn one(manifest: Descriptor, parsed: Manifest, platform: Option<Platform>) -> Option<OneManifest> {
     match parsed {
-        Manifest::Image { config, layers, .. } => Some(OneManifest { manifest, config, layers, platform }),
+        Manifest::Image { config, layers, .. } => Some(OneManifest {
+            manifest,
+            config,
+            layers,
+            platform,
+        }),
         Manifest::Index(_) => None,
     }
 }
@@ -189,7 +239,9 @@ fn with_all_below(
             named.push(next);
         } else if seen.insert(next.digest.clone()) {
             match read_manifest(blobs, &next)?.1 {
-                Manifest::Index(children) => queue.extend(children.into_iter().map(|child| child.descriptor)),
+                Manifest::Index(children) => {
+                    queue.extend(children.into_iter().map(|child| child.descriptor))
+                }
                 Manifest::Image { config, layers, .. } => {
                     named.push(config);
                     named.extend(layers);
@@ -198,12 +250,20 @@ fn with_all_below(
             manifests.push(next);
         }
     }
-    manifests.extend(named.into_iter().filter(|blob| seen.insert(blob.digest.clone())));
+    manifests.extend(
+        named
+            .into_iter()
+            .filter(|blob| seen.insert(blob.digest.clone())),
+    );
     Ok(manifests)
 }
 
 fn unreadable(descriptor: &Descriptor, source: ManifestError) -> SelectionError {
-    ReadError::Manifest { digest: descriptor.digest.clone(), source }.into()
+    ReadError::Manifest {
+        digest: descriptor.digest.clone(),
+        source,
+    }
+    .into()
 }
 
 #[cfg(test)]
@@ -220,15 +280,25 @@ mod tests {
 
     /// The platform as indexes and configs have it.
     fn object(platform: &str) -> Value {
-        let Platform { os, architecture, variant } = p(platform);
+        let Platform {
+            os,
+            architecture,
+            variant,
+        } = p(platform);
         json!({"os": os, "architecture": architecture, "variant": variant.unwrap_or_default()})
     }
 
     /// A manifest whose config says this platform.
     fn manifest(memory: &mut Memory, platform: &str) -> Descriptor {
         let config = memory.json(&object(platform), OCI_CONFIG);
-        let layer = memory.put(platform.as_bytes(), "application/vnd.oci.image.layer.v1.tar");
-        memory.json(&json!({"schemaVersion": 2, "config": config, "layers": [layer, layer]}), OCI_MANIFEST)
+        let layer = memory.put(
+            platform.as_bytes(),
+            "application/vnd.oci.image.layer.v1.tar",
+        );
+        memory.json(
+            &json!({"schemaVersion": 2, "config": config, "layers": [layer, layer]}),
+            OCI_MANIFEST,
+        )
     }
 
     fn child(manifest: &Descriptor, platform: &str) -> Value {
@@ -239,24 +309,48 @@ mod tests {
 
     /// An image over these children, of which the lock has all but the last `left_out`.
     fn image(memory: &mut Memory, children: &[Value], left_out: usize) -> Image {
-        let top = memory.json(&json!({"schemaVersion": 2, "manifests": children}), OCI_INDEX);
+        let top = memory.json(
+            &json!({"schemaVersion": 2, "manifests": children}),
+            OCI_INDEX,
+        );
         let locked = children[..children.len() - left_out].iter().map(|child| {
-            let Descriptor { digest, size, media_type } = serde_json::from_value(child.clone()).unwrap();
-            LockedManifest { digest, size, media_type, platform: None }
+            let Descriptor {
+                digest,
+                size,
+                media_type,
+            } = serde_json::from_value(child.clone()).unwrap();
+            LockedManifest {
+                digest,
+                size,
+                media_type,
+                platform: None,
+            }
         });
-        Image { manifests: locked.collect(), ..Image::new("h.example/app:1".parse().unwrap(), top) }
+        Image {
+            manifests: locked.collect(),
+            ..Image::new("h.example/app:1".parse().unwrap(), top)
+        }
     }
 
     /// amd64 and its attestation, an index with arm64, and an artifact.
     fn nested(memory: &mut Memory) -> (Image, [Descriptor; 2]) {
-        let [amd64, arm64] = ["linux/amd64", "linux/arm64"].map(|platform| manifest(memory, platform));
+        let [amd64, arm64] =
+            ["linux/amd64", "linux/arm64"].map(|platform| manifest(memory, platform));
         let mut attestation = child(&manifest(memory, "unknown/unknown"), "unknown/unknown");
         attestation["annotations"] = json!({"vnd.docker.reference.digest": amd64.digest});
-        let below = memory.json(&json!({"schemaVersion": 2, "manifests": [arm64]}), OCI_INDEX);
+        let below = memory.json(
+            &json!({"schemaVersion": 2, "manifests": [arm64]}),
+            OCI_INDEX,
+        );
         let artifact =
             json!({"schemaVersion": 2, "config": memory.put(b"{}", "application/x"), "layers": []});
         let artifact = memory.json(&artifact, OCI_MANIFEST);
-        let children = [child(&amd64, "linux/amd64"), attestation, json!(below), json!(artifact)];
+        let children = [
+            child(&amd64, "linux/amd64"),
+            attestation,
+            json!(below),
+            json!(artifact),
+        ];
         (image(memory, &children, 0), [amd64, arm64])
     }
 
@@ -269,24 +363,49 @@ mod tests {
             assert_eq!((one.manifest, one.layers.len()), (wanted, 2));
         }
         let told = |platform: Option<&str>| {
-            image.select_one(&memory, platform.map(p).as_ref()).unwrap_err().to_string()
+            image
+                .select_one(&memory, platform.map(p).as_ref())
+                .unwrap_err()
+                .to_string()
         };
         assert_eq!(told(None), "it is for linux/amd64, linux/arm64");
-        assert_eq!(told(Some("linux/s390x")), "it has no linux/s390x, only linux/amd64, linux/arm64");
+        assert_eq!(
+            told(Some("linux/s390x")),
+            "it has no linux/s390x, only linux/amd64, linux/arm64"
+        );
     }
 
     #[test]
     fn of_several_that_fit_the_very_one_is_taken() {
         let mut memory = Memory::default();
-        let children = ["linux/arm/v6", "linux/arm/v7", "linux/arm64/v8", "linux/arm64"];
+        let children = [
+            "linux/arm/v6",
+            "linux/arm/v7",
+            "linux/arm64/v8",
+            "linux/arm64",
+        ];
         let children = children.map(|platform| child(&manifest(&mut memory, platform), platform));
         let image = image(&mut memory, &children, 0);
-        let digest =
-            |platform: &str| image.select_one(&memory, Some(&p(platform))).map(|one| one.manifest.digest);
-        for (platform, at) in [("linux/arm/v7", 1), ("linux/arm64", 3), ("linux/arm64/v8", 2)] {
-            assert_eq!(children[at]["digest"], digest(platform).unwrap().to_string(), "{platform}");
+        let digest = |platform: &str| {
+            image
+                .select_one(&memory, Some(&p(platform)))
+                .map(|one| one.manifest.digest)
+        };
+        for (platform, at) in [
+            ("linux/arm/v7", 1),
+            ("linux/arm64", 3),
+            ("linux/arm64/v8", 2),
+        ] {
+            assert_eq!(
+                children[at]["digest"],
+                digest(platform).unwrap().to_string(),
+                "{platform}"
+            );
         }
-        assert_eq!(digest("linux/arm").unwrap_err().to_string(), "it is for linux/arm/v6, linux/arm/v7");
+        assert_eq!(
+            digest("linux/arm").unwrap_err().to_string(),
+            "it is for linux/arm/v6, linux/arm/v7"
+        );
     }
 
     #[test]
@@ -296,7 +415,11 @@ mod tests {
         let all = whole.select(&memory, &[]).unwrap();
         assert_eq!((all.top, all.trimmed), (whole.descriptor(), None));
         let digests: BTreeSet<_> = all.parts.iter().map(|part| &part.digest).collect();
-        assert_eq!((all.parts.len(), digests.len()), (13, 13), "each once: 6 manifests, 4 configs, 3 layers");
+        assert_eq!(
+            (all.parts.len(), digests.len()),
+            (13, 13),
+            "each once: 6 manifests, 4 configs, 3 layers"
+        );
 
         let children = ["linux/amd64", "linux/arm64", "linux/s390x"];
         let children = children.map(|platform| child(&manifest(&mut memory, platform), platform));
@@ -305,15 +428,31 @@ mod tests {
         let trimmed: Value = serde_json::from_slice(&chosen.trimmed.unwrap()).unwrap();
         assert_eq!(trimmed["manifests"], json!([children[1]]));
         assert_eq!(chosen.parts.len(), 3);
-        // what the lock leaves out is not there to be chosen, and its trimmed index is the one that comes
-        let lacks = image.select(&memory, &[p("linux/s390x")]).unwrap_err().to_string();
-        assert_eq!(lacks, "it has no linux/s390x, only linux/amd64, linux/arm64");
+        // what the lock leaves out is not there to be chosen, and its trimmed index is the one that
+        // comes
+        let lacks = image
+            .select(&memory, &[p("linux/s390x")])
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            lacks,
+            "it has no linux/s390x, only linux/amd64, linux/arm64"
+        );
         let two = image.select(&memory, &[]).unwrap().top;
-        image.trimmed = Some(Trimmed { digest: two.digest, size: two.size });
+        image.trimmed = Some(Trimmed {
+            digest: two.digest,
+            size: two.size,
+        });
         image.select(&memory, &[]).unwrap();
         image.trimmed.as_mut().unwrap().digest = Digest::sha256(b"a lie");
-        assert!(matches!(image.select(&memory, &[]), Err(SelectionError::Trimmed(_))));
+        assert!(matches!(
+            image.select(&memory, &[]),
+            Err(SelectionError::Trimmed(_))
+        ));
         image.size = 1 << 40;
-        assert!(matches!(image.select(&memory, &[]), Err(SelectionError::Read(ReadError::TooLarge(_)))));
+        assert!(matches!(
+            image.select(&memory, &[]),
+            Err(SelectionError::Read(ReadError::TooLarge(_)))
+        ));
     }
 }

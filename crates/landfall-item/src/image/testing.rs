@@ -15,7 +15,11 @@ impl Memory {
     pub(super) fn put(&mut self, bytes: &[u8], kind: &str) -> Descriptor {
         let digest = Digest::sha256(bytes);
         self.0.insert(digest.clone(), bytes.into());
-        Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() }
+        Descriptor {
+            digest,
+            size: bytes.len() as u64,
+            media_type: kind.into(),
+        }
     }
 
     pub(super) fn json(&mut self, value: &Value, kind: &str) -> Descriptor {
@@ -27,7 +31,10 @@ impl Memory {
         let config = self.put(format!("{{\"for\":\"{name}\"}}").as_bytes(), OCI_CONFIG);
         let layer = self.put(name.as_bytes(), "application/layer.tar+gzip");
         let mut manifest = json!({"schemaVersion": 2, "config": config, "layers": [layer, layer]});
-        manifest.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        manifest
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         (self.json(&manifest, OCI_MANIFEST), vec![config, layer])
     }
 }
@@ -38,7 +45,9 @@ impl BlobRead for Memory {
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let bytes = self.0.get(digest).ok_or_else(|| ContentError::Missing { digest: digest.clone() })?;
+        let bytes = self.0.get(digest).ok_or_else(|| ContentError::Missing {
+            digest: digest.clone(),
+        })?;
         Ok(Box::new(Cursor::new(bytes[offset as usize..].to_vec())))
     }
 }

@@ -16,7 +16,12 @@ pub(super) fn write(image: &Image, out: &mut dyn Write) -> fmt::Result {
         writeln!(out, "  pin: {pin}")?;
     }
     writeln!(out, "  digest: {}", image.digest)?;
-    writeln!(out, "  mediaType: {}\n  size: {}", quoted(&image.media_type), image.size)?;
+    writeln!(
+        out,
+        "  mediaType: {}\n  size: {}",
+        quoted(&image.media_type),
+        image.size
+    )?;
     if let Some(platform) = &image.platform {
         writeln!(out, "  platform: {}", written(platform))?;
     }
@@ -25,22 +30,49 @@ pub(super) fn write(image: &Image, out: &mut dyn Write) -> fmt::Result {
     }
     for child in &image.manifests {
         let kind = quoted(&child.media_type);
-        write!(out, "  - {{digest: {}, size: {}, mediaType: {kind}", child.digest, child.size)?;
-        let platform = child.platform.as_ref().map(|platform| format!(", platform: {}", quoted(platform)));
+        write!(
+            out,
+            "  - {{digest: {}, size: {}, mediaType: {kind}",
+            child.digest, child.size
+        )?;
+        let platform = child
+            .platform
+            .as_ref()
+            .map(|platform| format!(", platform: {}", quoted(platform)));
         writeln!(out, "{}}}", platform.unwrap_or_default())?;
     }
     write_blobs(out, "blobs", &image.blobs)?;
     if let Some(trimmed) = &image.trimmed {
-        writeln!(out, "  trimmed: {{digest: {}, size: {}}}", trimmed.digest, trimmed.size)?;
+        writeln!(
+            out,
+            "  trimmed: {{digest: {}, size: {}}}",
+            trimmed.digest, trimmed.size
+        )?;
     }
     if let Some(referrers) = &image.referrers {
-        writeln!(out, "  referrers:{}", if referrers.is_empty() { " []" } else { "" })?;
+        writeln!(
+            out,
+            "  referrers:{}",
+            if referrers.is_empty() { " []" } else { "" }
+        )?;
     }
     for referrer in image.referrers.iter().flatten() {
         let kind = quoted(&referrer.media_type);
-        write!(out, "  - {{digest: {}, size: {}, mediaType: {kind}", referrer.digest, referrer.size)?;
-        let tag = referrer.tag.as_ref().map(|tag| format!(", tag: {}", quoted(tag))).unwrap_or_default();
-        let subject = referrer.subject.as_ref().map(|of| format!(", subject: {of}")).unwrap_or_default();
+        write!(
+            out,
+            "  - {{digest: {}, size: {}, mediaType: {kind}",
+            referrer.digest, referrer.size
+        )?;
+        let tag = referrer
+            .tag
+            .as_ref()
+            .map(|tag| format!(", tag: {}", quoted(tag)))
+            .unwrap_or_default();
+        let subject = referrer
+            .subject
+            .as_ref()
+            .map(|of| format!(", subject: {of}"))
+            .unwrap_or_default();
         writeln!(out, "{tag}{subject}}}")?;
     }
     write_blobs(out, "referrerBlobs", &image.referrer_blobs)

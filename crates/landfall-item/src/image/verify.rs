@@ -6,10 +6,14 @@ use landfall_content::BlobRead;
 use landfall_model::{Child, Descriptor, Digest, Manifest, referring, trim_index};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where `image` contradicts its manifests, which are read from `blobs`; a sentence each. Children that a trimmed index
-/// leaves out do not count.
+/// Where `image` contradicts its manifests, which are read from `blobs`; a sentence each. Children
+/// that a trimmed index leaves out do not count.
 pub(super) fn contradictions(image: &Image, blobs: &dyn BlobRead) -> Vec<String> {
-    let mut check = Check { image, blobs, faults: Vec::new() };
+    let mut check = Check {
+        image,
+        blobs,
+        faults: Vec::new(),
+    };
     check.own();
     check.referrers();
     check.faults
@@ -24,10 +28,14 @@ struct Check<'a> {
 impl Check<'_> {
     /// Reads and parses a manifest.
     fn read(&mut self, descriptor: &Descriptor) -> Option<(Vec<u8>, Manifest)> {
-        let Descriptor { digest, media_type, .. } = descriptor;
+        let Descriptor {
+            digest, media_type, ..
+        } = descriptor;
         match read_manifest(self.blobs, descriptor) {
             Ok((_, _, kind)) if *media_type != kind.as_str() => {
-                self.faults.push(format!("{digest} is of type {kind}, the lock says {media_type}"));
+                self.faults.push(format!(
+                    "{digest} is of type {kind}, the lock says {media_type}"
+                ));
                 None
             }
             Ok((bytes, manifest, _)) => Some((bytes, manifest)),
@@ -43,10 +51,20 @@ impl Check<'_> {
         let image = self.image;
         let mut locked: BTreeMap<&Digest, Descriptor> = BTreeMap::new();
         for child in &image.manifests {
-            let (digest, size, media_type) = (child.digest.clone(), child.size, child.media_type.clone());
-            locked.insert(&child.digest, Descriptor { digest, size, media_type });
+            let (digest, size, media_type) =
+                (child.digest.clone(), child.size, child.media_type.clone());
+            locked.insert(
+                &child.digest,
+                Descriptor {
+                    digest,
+                    size,
+                    media_type,
+                },
+            );
         }
-        let Some((bytes, top)) = self.read(&image.descriptor()) else { return };
+        let Some((bytes, top)) = self.read(&image.descriptor()) else {
+            return;
+        };
         let mut kept: Vec<Child> = match &top {
             Manifest::Index(children) => children.clone(),
             Manifest::Image { .. } => Vec::new(),
@@ -62,26 +80,40 @@ impl Check<'_> {
                     .collect();
                 kept.retain(|child| keep.contains(&child.descriptor.digest));
                 let is = trim_index(&bytes, &keep).ok();
-                let fits = |is: &Vec<u8>| is.len() as u64 == trimmed.size && trimmed.digest.matches(is);
+                let fits =
+                    |is: &Vec<u8>| is.len() as u64 == trimmed.size && trimmed.digest.matches(is);
                 if !is.as_ref().is_some_and(fits) {
-                    self.faults.push(format!("{} is not its index without what is left out", trimmed.digest));
+                    self.faults.push(format!(
+                        "{} is not its index without what is left out",
+                        trimmed.digest
+                    ));
                 }
             }
         }
         let loose: Vec<&Child> = kept.iter().filter(|child| !is_manifest(child)).collect();
         let mut under: BTreeMap<Digest, Manifest> = BTreeMap::new();
-        let mut next: Vec<Descriptor> =
-            kept.iter().filter(|child| is_manifest(child)).map(|child| child.descriptor.clone()).collect();
+        let mut next: Vec<Descriptor> = kept
+            .iter()
+            .filter(|child| is_manifest(child))
+            .map(|child| child.descriptor.clone())
+            .collect();
         while let Some(child) = next.pop() {
             if under.contains_key(&child.digest) {
                 continue;
             }
-            let Some(known) = locked.get(&child.digest).filter(|known| known.size == child.size) else {
-                self.faults
-                    .push(format!("the lock lacks its manifest {} of {} bytes", child.digest, child.size));
+            let Some(known) = locked
+                .get(&child.digest)
+                .filter(|known| known.size == child.size)
+            else {
+                self.faults.push(format!(
+                    "the lock lacks its manifest {} of {} bytes",
+                    child.digest, child.size
+                ));
                 continue;
             };
-            let Some((_, manifest)) = self.read(known) else { continue };
+            let Some((_, manifest)) = self.read(known) else {
+                continue;
+            };
             if let Manifest::Index(children) = &manifest {
                 let below = children.iter().filter(|child| is_manifest(child));
                 next.extend(below.map(|child| child.descriptor.clone()));
@@ -89,8 +121,9 @@ impl Check<'_> {
             under.insert(child.digest, manifest);
         }
         let added = locked.keys().filter(|digest| !under.contains_key(**digest));
-        let added: Vec<String> =
-            added.map(|digest| format!("no index of it lists the manifest {digest} of the lock")).collect();
+        let added: Vec<String> = added
+            .map(|digest| format!("no index of it lists the manifest {digest} of the lock"))
+            .collect();
         self.faults.extend(added);
         let alone = matches!(top, Manifest::Image { .. }).then_some(&top);
         self.compare(&blobs_of(under.values().chain(alone), &loose), &image.blobs);
@@ -107,18 +140,27 @@ impl Check<'_> {
             .collect();
         let mut found: BTreeMap<Digest, Manifest> = BTreeMap::new();
         for referrer in listed() {
-            let Some((bytes, manifest)) = self.read(&referrer.descriptor()) else { continue };
-            let subject = referring(&bytes, &referrer.descriptor()).map(|referring| referring.subject);
+            let Some((bytes, manifest)) = self.read(&referrer.descriptor()) else {
+                continue;
+            };
+            let subject =
+                referring(&bytes, &referrer.descriptor()).map(|referring| referring.subject);
             if subject != referrer.subject {
-                self.faults
-                    .push(format!("{} refers to another manifest than the lock says", referrer.digest));
+                self.faults.push(format!(
+                    "{} refers to another manifest than the lock says",
+                    referrer.digest
+                ));
             }
             if let Manifest::Index(children) = &manifest {
-                let below =
-                    children.iter().filter(|child| is_manifest(child)).map(|child| &child.descriptor.digest);
+                let below = children
+                    .iter()
+                    .filter(|child| is_manifest(child))
+                    .map(|child| &child.descriptor.digest);
                 let lacking = below.filter(|digest| !known.contains(digest));
                 self.faults.extend(
-                    lacking.map(|digest| format!("the lock lacks the manifest {digest} of a referrer")),
+                    lacking.map(|digest| {
+                        format!("the lock lacks the manifest {digest} of a referrer")
+                    }),
                 );
             }
             found.insert(referrer.digest.clone(), manifest);
@@ -132,12 +174,16 @@ impl Check<'_> {
     /// Compares the blobs that the manifests name with those of the lock.
     fn compare(&mut self, named: &[Descriptor], locked: &[Descriptor]) {
         let by_digest = |list: &[Descriptor]| -> BTreeMap<Digest, Descriptor> {
-            list.iter().map(|blob| (blob.digest.clone(), blob.clone())).collect()
+            list.iter()
+                .map(|blob| (blob.digest.clone(), blob.clone()))
+                .collect()
         };
         let (named, locked) = (by_digest(named), by_digest(locked));
         for (digest, blob) in &named {
             match locked.get(digest) {
-                None => self.faults.push(format!("the lock lacks its blob {digest}")),
+                None => self
+                    .faults
+                    .push(format!("the lock lacks its blob {digest}")),
                 Some(other) if other != blob => self.faults.push(format!(
                     "{digest} has {} bytes of type {}, the lock says {} of type {}",
                     blob.size, blob.media_type, other.size, other.media_type
@@ -146,8 +192,9 @@ impl Check<'_> {
             }
         }
         let added = locked.keys().filter(|digest| !named.contains_key(*digest));
-        self.faults
-            .extend(added.map(|digest| format!("no manifest of it names the blob {digest} of the lock")));
+        self.faults.extend(
+            added.map(|digest| format!("no manifest of it names the blob {digest} of the lock")),
+        );
     }
 }
 
@@ -160,17 +207,30 @@ mod tests {
     use serde_json::json;
 
     fn locked(manifest: &Descriptor) -> LockedManifest {
-        let Descriptor { digest, size, media_type } = manifest.clone();
-        LockedManifest { digest, size, media_type, platform: None }
+        let Descriptor {
+            digest,
+            size,
+            media_type,
+        } = manifest.clone();
+        LockedManifest {
+            digest,
+            size,
+            media_type,
+            platform: None,
+        }
     }
 
-    /// An image of two platforms, one of them in an index of its own; a third is left out. It is signed.
+    /// An image of two platforms, one of them in an index of its own; a third is left out. It is
+    /// signed.
     fn sample() -> (Memory, Image) {
         let mut memory = Memory::default();
         let [(first, mut blobs), (second, more), (third, _)] =
             ["a", "b", "c"].map(|name| memory.manifest(name, &json!({})));
         blobs.extend(more);
-        let nested = memory.json(&json!({"schemaVersion": 2, "manifests": [second]}), OCI_INDEX);
+        let nested = memory.json(
+            &json!({"schemaVersion": 2, "manifests": [second]}),
+            OCI_INDEX,
+        );
         let loose = memory.put(b"loose", "application/other");
         blobs.push(loose.clone());
         blobs.sort();
@@ -182,7 +242,10 @@ mod tests {
         let image = Image {
             manifests: [&first, &second, &nested].map(locked).into(),
             blobs,
-            trimmed: Some(Trimmed { digest: Digest::sha256(trimmed.as_bytes()), size: trimmed.len() as u64 }),
+            trimmed: Some(Trimmed {
+                digest: Digest::sha256(trimmed.as_bytes()),
+                size: trimmed.len() as u64,
+            }),
             referrers: Some(vec![Referrer {
                 digest: signature.digest,
                 size: signature.size,
@@ -201,11 +264,24 @@ mod tests {
         let (mut memory, image) = sample();
         assert_eq!(contradictions(&image, &memory), Vec::<String>::new());
         let (top, blobs) = memory.manifest("alone", &json!({"mediaType": OCI_MANIFEST}));
-        let Descriptor { digest, size, media_type } = top;
+        let Descriptor {
+            digest,
+            size,
+            media_type,
+        } = top;
         let bare = (vec![], None, None, vec![]);
         let (manifests, trimmed, referrers, referrer_blobs) = bare;
-        let alone =
-            Image { digest, media_type, size, manifests, blobs, trimmed, referrers, referrer_blobs, ..image };
+        let alone = Image {
+            digest,
+            media_type,
+            size,
+            manifests,
+            blobs,
+            trimmed,
+            referrers,
+            referrer_blobs,
+            ..image
+        };
         assert_eq!(contradictions(&alone, &memory), Vec::<String>::new());
     }
 
@@ -214,24 +290,39 @@ mod tests {
         type Lie = fn(&mut Image);
         let lies: [(&str, Lie); 15] = [
             ("lacks its blob", |image| drop(image.blobs.remove(0))),
-            ("names the blob", |image| image.blobs.extend(image.referrer_blobs.clone())),
+            ("names the blob", |image| {
+                image.blobs.extend(image.referrer_blobs.clone())
+            }),
             ("the lock says 99", |image| image.blobs[0].size = 99),
-            ("the lock says", |image| image.blobs[0].media_type = "application/x".into()),
-            ("lacks its manifest", |image| drop(image.manifests.remove(1))),
+            ("the lock says", |image| {
+                image.blobs[0].media_type = "application/x".into()
+            }),
+            ("lacks its manifest", |image| {
+                drop(image.manifests.remove(1))
+            }),
             ("lacks its manifest", |image| image.manifests[0].size += 1),
-            ("is of type", |image| image.manifests[2].media_type = OCI_CONFIG.into()),
+            ("is of type", |image| {
+                image.manifests[2].media_type = OCI_CONFIG.into()
+            }),
             ("no index of it lists", |image| {
                 let referrer = image.referrers.as_ref().unwrap()[0].descriptor();
                 image.manifests.push(locked(&referrer));
             }),
             // the child goes, and what only it needs
-            ("not its index without", |image| drop(image.manifests.remove(0))),
+            ("not its index without", |image| {
+                drop(image.manifests.remove(0))
+            }),
             ("lacks its manifest", |image| image.trimmed = None),
-            ("not its index without", |image| image.trimmed.as_mut().unwrap().size += 1),
-            ("is not there", |image| image.digest = Digest::sha256(b"elsewhere")),
+            ("not its index without", |image| {
+                image.trimmed.as_mut().unwrap().size += 1
+            }),
+            ("is not there", |image| {
+                image.digest = Digest::sha256(b"elsewhere")
+            }),
             ("larger than any manifest", |image| image.size = 1 << 40),
             ("another manifest than the lock says", |image| {
-                image.referrers.as_mut().unwrap()[0].subject = Some(image.manifests[0].digest.clone());
+                image.referrers.as_mut().unwrap()[0].subject =
+                    Some(image.manifests[0].digest.clone());
             }),
             ("lacks its blob", |image| image.referrer_blobs.clear()),
         ];
@@ -239,7 +330,10 @@ mod tests {
             let (memory, mut image) = sample();
             lie(&mut image);
             let told = contradictions(&image, &memory);
-            assert!(told.iter().any(|one| one.contains(why)), "{n} {why}: {told:?}");
+            assert!(
+                told.iter().any(|one| one.contains(why)),
+                "{n} {why}: {told:?}"
+            );
         }
     }
 }

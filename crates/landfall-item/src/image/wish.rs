@@ -26,11 +26,20 @@ impl WantedImage {
     pub(super) fn join(&mut self, other: &WantedImage) -> Result<(), Contradiction> {
         let list = |platforms: &Vec<Platform>| match &platforms[..] {
             [] => "all".to_owned(),
-            some => some.iter().map(Platform::to_string).collect::<Vec<_>>().join(", "),
+            some => some
+                .iter()
+                .map(Platform::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
         };
         join("digest", &mut self.pin, &other.pin)?;
         Contradiction::unless_equal("list of platforms", &self.platforms, &other.platforms, list)?;
-        Contradiction::unless_equal("`referrers`", &self.referrers, &other.referrers, bool::to_string)?;
+        Contradiction::unless_equal(
+            "`referrers`",
+            &self.referrers,
+            &other.referrers,
+            bool::to_string,
+        )?;
         join("update policy", &mut self.update, &other.update)
     }
 }

@@ -33,10 +33,12 @@ pub struct FullImage {
     /// Platforms, in place of the file's.
     #[serde(default)]
     pub platforms: Option<Vec<String>>,
-    /// What `landfall update` may move to: `patch`, `minor`, a range as in `~1.9`, a pattern, `digest`, or `never`.
+    /// What `landfall update` may move to: `patch`, `minor`, a range as in `~1.9`, a pattern,
+    /// `digest`, or `never`.
     #[serde(default)]
     pub update: Option<String>,
-    /// Whether its signatures, attestations, SBOMs and other referrers are carried, in place of the file's.
+    /// Whether its signatures, attestations, SBOMs and other referrers are carried, in place of the
+    /// file's.
     #[serde(default)]
     pub referrers: Option<bool>,
 }
@@ -71,7 +73,13 @@ pub(super) fn read(
         ImageEntry::Full(full) => (full, reader.here(node.get("ref"))),
         ImageEntry::Short(text) => {
             let r#ref = text.clone();
-            short = FullImage { r#ref, digest: None, platforms: None, update: None, referrers: None };
+            short = FullImage {
+                r#ref,
+                digest: None,
+                platforms: None,
+                update: None,
+                referrers: None,
+            };
             (&short, reader.here(node))
         }
     };
@@ -79,14 +87,25 @@ pub(super) fn read(
     let update_at = reader.here(node.get("update"));
     let platform_at = |index: usize| reader.here(node.get("platforms").item(index));
     let mut fields = vec![Field::new(&full.r#ref, at.clone())];
-    fields.extend(full.digest.as_ref().map(|text| Field::new(text, digest_at.clone())));
-    fields.extend(full.update.as_ref().map(|text| Field::new(text, update_at.clone())));
+    fields.extend(
+        full.digest
+            .as_ref()
+            .map(|text| Field::new(text, digest_at.clone())),
+    );
+    fields.extend(
+        full.update
+            .as_ref()
+            .map(|text| Field::new(text, update_at.clone())),
+    );
     let texts = full.platforms.iter().flatten().enumerate();
     fields.extend(texts.map(|(index, text)| Field::new(text, platform_at(index))));
     let mut images = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
-        let digest =
-            full.digest.as_ref().map(|text| digest_of(&binding.fill(text), &digest_at)).transpose()?;
+        let digest = full
+            .digest
+            .as_ref()
+            .map(|text| digest_of(&binding.fill(text), &digest_at))
+            .transpose()?;
         let (name, pin) = pinned(&binding.fill(&full.r#ref), digest, &at, &digest_at)?;
         let platforms = match &full.platforms {
             None => reader.platforms.clone(),
@@ -97,10 +116,22 @@ pub(super) fn read(
         };
         let update = full.update.as_ref().map(|text| binding.fill(text));
         if let Some(text) = &update {
-            check_policy(text, tag_of(&full.r#ref).filter(|_| name.tag.is_some()), "an image", &update_at)?;
+            check_policy(
+                text,
+                tag_of(&full.r#ref).filter(|_| name.tag.is_some()),
+                "an image",
+                &update_at,
+            )?;
         }
         let referrers = full.referrers.unwrap_or(reader.referrers);
-        let image = WantedImage { name, pin, platforms, update, referrers, at: at.location() };
+        let image = WantedImage {
+            name,
+            pin,
+            platforms,
+            update,
+            referrers,
+            at: at.location(),
+        };
         images.push((image, at.clone()));
     }
     Ok(images)
@@ -117,10 +148,21 @@ pub fn tag_of(written: &str) -> Option<&str> {
 ///
 /// # Errors
 /// When it is no reference.
-pub fn listed(reference: &str, span: &SourceSpan, reader: &EntryReader<'_>) -> Checked<WantedImage> {
+pub fn listed(
+    reference: &str,
+    span: &SourceSpan,
+    reader: &EntryReader<'_>,
+) -> Checked<WantedImage> {
     let (name, pin) = reference_of(reference, span)?;
     let (platforms, referrers) = (reader.platforms.clone(), reader.referrers);
-    Ok(WantedImage { name, pin, platforms, update: None, referrers, at: span.location() })
+    Ok(WantedImage {
+        name,
+        pin,
+        platforms,
+        update: None,
+        referrers,
+        at: span.location(),
+    })
 }
 
 /// Name and pin of a reference that stands alone.
@@ -149,7 +191,13 @@ fn pinned(
         return Err(digest_at.fault(message, Some("keep the right one of the two".into())));
     }
     match (reference.tag.is_some(), reference.digest.clone().or(digest)) {
-        (true, pin) => Ok((ImageRef { digest: None, ..reference }, pin)),
+        (true, pin) => Ok((
+            ImageRef {
+                digest: None,
+                ..reference
+            },
+            pin,
+        )),
         (false, Some(digest)) => Ok((reference.at_digest(&digest), None)),
         (false, None) => {
             let help = format!("add the tag or digest, as in {text}:v1.2.3");
@@ -164,9 +212,14 @@ fn pinned(
 /// When one of them is no platform.
 pub fn platforms(texts: &[String], span: impl Fn(usize) -> SourceSpan) -> Checked<Vec<Platform>> {
     let parse = |(index, text): (usize, &String)| {
-        text.parse::<Platform>().map_err(|error| span(index).fault(error.to_string(), None))
+        text.parse::<Platform>()
+            .map_err(|error| span(index).fault(error.to_string(), None))
     };
-    let mut platforms = texts.iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>()?;
+    let mut platforms = texts
+        .iter()
+        .enumerate()
+        .map(parse)
+        .collect::<Result<Vec<_>, _>>()?;
     platforms.sort();
     platforms.dedup();
     Ok(platforms)

@@ -1,5 +1,6 @@
-//! The locks of what was delivered to a registry, as an artifact there: one layer a lock, the oldest first. A registry
-//! lists no contents that everybody may ask for; by this list, `serve --from` finds what is there.
+//! The locks of what was delivered to a registry, as an artifact there: one layer a lock, the
+//! oldest first. A registry lists no contents that everybody may ask for; by this list, `serve
+//! --from` finds what is there.
 
 use super::Lock;
 use landfall_content::{Entry, Origin, Part};
@@ -18,7 +19,8 @@ const LIST: &str = "application/vnd.landfall.locks.v1";
 const LOCK: &str = "application/vnd.landfall.lock.v1+yaml";
 const TITLE: &str = "org.opencontainers.image.title";
 const EMPTY: &[u8] = b"{}";
-/// How many locks a list has: its manifest stays far below what registries take. The oldest make room.
+/// How many locks a list has: its manifest stays far below what registries take. The oldest make
+/// room.
 const MOST: usize = 1000;
 
 /// The list of locks that were delivered, the oldest first.
@@ -61,11 +63,27 @@ impl DeliveredLocks {
         if raw.artifact_type != LIST {
             return Err(format!("it is {}, not {LIST}", raw.artifact_type));
         }
-        let locks = raw.layers.into_iter().filter(|layer| layer.media_type == LOCK).map(|layer| {
-            let RawLayer { media_type, digest, size, annotations } = layer;
-            let name = annotations.get(TITLE).cloned().unwrap_or_default();
-            DeliveredLock { descriptor: Descriptor { digest, size, media_type: media_type.into() }, name }
-        });
+        let locks = raw
+            .layers
+            .into_iter()
+            .filter(|layer| layer.media_type == LOCK)
+            .map(|layer| {
+                let RawLayer {
+                    media_type,
+                    digest,
+                    size,
+                    annotations,
+                } = layer;
+                let name = annotations.get(TITLE).cloned().unwrap_or_default();
+                DeliveredLock {
+                    descriptor: Descriptor {
+                        digest,
+                        size,
+                        media_type: media_type.into(),
+                    },
+                    name,
+                }
+            });
         Ok(DeliveredLocks(locks.collect()))
     }
 
@@ -76,7 +94,9 @@ impl DeliveredLocks {
 
     /// Whether `lock` is the newest.
     pub fn is_newest(&self, lock: &Lock) -> bool {
-        self.0.last().is_some_and(|last| last.descriptor.digest.matches(lock.to_text().as_bytes()))
+        self.0
+            .last()
+            .is_some_and(|last| last.descriptor.digest.matches(lock.to_text().as_bytes()))
     }
 
     /// What brings the list with `lock` as its newest.
@@ -85,8 +105,15 @@ impl DeliveredLocks {
         let (digest, size) = (Digest::sha256(&text), text.len() as u64);
         self.0.retain(|known| known.descriptor.digest != digest);
         let name = lock.name.clone().unwrap_or_default();
-        let descriptor = Descriptor { digest: digest.clone(), size, media_type: LOCK.into() };
-        self.0.push(DeliveredLock { descriptor: descriptor.clone(), name });
+        let descriptor = Descriptor {
+            digest: digest.clone(),
+            size,
+            media_type: LOCK.into(),
+        };
+        self.0.push(DeliveredLock {
+            descriptor: descriptor.clone(),
+            name,
+        });
         let excess = self.0.len().saturating_sub(MOST);
         self.0.drain(..excess);
         let config = Descriptor {
@@ -100,8 +127,10 @@ impl DeliveredLocks {
             size: manifest.len() as u64,
             media_type: media_type::OCI_MANIFEST.into(),
         };
-        let computed =
-            |descriptor, bytes: &[u8]| Part { descriptor, origin: Origin::Computed(bytes.to_vec()) };
+        let computed = |descriptor, bytes: &[u8]| Part {
+            descriptor,
+            origin: Origin::Computed(bytes.to_vec()),
+        };
         Entry {
             kind: Kind::File,
             name: format!("{REPOSITORY}:{TAG}"),
@@ -109,14 +138,22 @@ impl DeliveredLocks {
             layout_name: format!("{REPOSITORY}:{TAG}"),
             top: top.clone(),
             artifact_type: Some(LIST),
-            parts: vec![computed(config, EMPTY), computed(descriptor, &text), computed(top, &manifest)],
+            parts: vec![
+                computed(config, EMPTY),
+                computed(descriptor, &text),
+                computed(top, &manifest),
+            ],
             referrers: Vec::new(),
         }
     }
 
     fn manifest(&self, config: &Descriptor) -> Vec<u8> {
         let layers = self.0.iter().map(|lock| {
-            let Descriptor { digest, size, media_type } = &lock.descriptor;
+            let Descriptor {
+                digest,
+                size,
+                media_type,
+            } = &lock.descriptor;
             let mut layer = json!({"mediaType": media_type, "digest": digest, "size": size});
             if !lock.name.is_empty() {
                 layer["annotations"] = json!({TITLE: lock.name});
@@ -139,11 +176,17 @@ mod tests {
     use super::*;
 
     fn named(name: &str) -> Lock {
-        Lock { version: 1, name: Some(name.into()), ..Lock::default() }
+        Lock {
+            version: 1,
+            name: Some(name.into()),
+            ..Lock::default()
+        }
     }
 
     fn list(entry: &Entry) -> DeliveredLocks {
-        let Origin::Computed(bytes) = &entry.parts.last().unwrap().origin else { panic!("not computed") };
+        let Origin::Computed(bytes) = &entry.parts.last().unwrap().origin else {
+            panic!("not computed")
+        };
         DeliveredLocks::parse(bytes).unwrap()
     }
 
@@ -173,7 +216,10 @@ mod tests {
         };
         let full = DeliveredLocks((0..MOST).map(known).collect());
         let all = list(&list(&full.with(&named("last but one"))).with(&named("last")));
-        assert_eq!((names(&all).len(), names(&all)[0], names(&all)[MOST - 1]), (MOST, "2", "last"));
+        assert_eq!(
+            (names(&all).len(), names(&all)[0], names(&all)[MOST - 1]),
+            (MOST, "2", "last")
+        );
         for other in ["{}", "[]", r#"{"artifactType":"x","layers":[]}"#] {
             assert!(DeliveredLocks::parse(other.as_bytes()).is_err(), "{other}");
         }

@@ -29,7 +29,8 @@ macro_rules! document {
             /// Losses that the manifest accepts.
             #[serde(default)]
             pub missing: Vec<Accepted>,
-            /// Items that could not be resolved, with the cause. A bundle of such a lock is partial.
+            /// Items that could not be resolved, with the cause. A bundle of such a lock is
+            /// partial.
             #[serde(default)]
             pub unresolved: Vec<Unresolved>,
         }
@@ -115,7 +116,9 @@ impl Lock {
 
     /// The digests of everything that the lock names, some of them more than once.
     pub fn digests(&self) -> impl Iterator<Item = Digest> {
-        self.each_entry().flat_map(|entry| entry.parts).map(|part| part.descriptor.digest)
+        self.each_entry()
+            .flat_map(|entry| entry.parts)
+            .map(|part| part.descriptor.digest)
     }
 
     /// The entry of one item, by its position in [`items`](Lock::items).
@@ -123,7 +126,8 @@ impl Lock {
     /// # Panics
     /// When the lock has no such item.
     pub fn entry(&self, at: usize) -> Entry {
-        self.item(at).map_or_else(|| panic!("the lock has no item {at}"), LockedItem::entry)
+        self.item(at)
+            .map_or_else(|| panic!("the lock has no item {at}"), LockedItem::entry)
     }
 }
 

@@ -25,7 +25,8 @@ impl Endpoint {
         self.from.is_empty() || self.from.iter().any(|one| one == role)
     }
 
-    /// Joins `other`, an endpoint of the same host and port: the reasons of both, and the roles of both.
+    /// Joins `other`, an endpoint of the same host and port: the reasons of both, and the roles of
+    /// both.
     pub fn join(&mut self, other: &Endpoint) {
         let mut reasons: Vec<&str> = self.why.split("; ").chain(other.why.split("; ")).collect();
         reasons.sort_unstable();
@@ -54,6 +55,8 @@ impl fmt::Display for Endpoint {
 /// A host and port that two of the endpoints have.
 pub(super) fn twice(endpoints: &[Endpoint]) -> Option<String> {
     let mut seen = BTreeSet::new();
-    let same = endpoints.iter().find(|one| !seen.insert((&one.host, one.port)));
+    let same = endpoints
+        .iter()
+        .find(|one| !seen.insert((&one.host, one.port)));
     same.map(|one| format!("the endpoint {one}"))
 }

@@ -22,12 +22,21 @@ impl Lock {
             None => document::read(file, text)?,
         };
         if lock.version != 1 {
-            return Err(LockError::Version { path: file.into(), found: lock.version });
+            return Err(LockError::Version {
+                path: file.into(),
+                found: lock.version,
+            });
         }
-        let twice = || lock.twice().map(|name| format!("{name} stands in it twice"));
+        let twice = || {
+            lock.twice()
+                .map(|name| format!("{name} stands in it twice"))
+        };
         let fault = lock.items().find_map(LockedItem::fault).or_else(twice);
         match fault {
-            Some(why) => Err(LockError::Content { path: file.into(), why }),
+            Some(why) => Err(LockError::Content {
+                path: file.into(),
+                why,
+            }),
             None => Ok(lock),
         }
     }
@@ -45,7 +54,10 @@ impl Lock {
     /// # Errors
     /// As [`Lock::load`].
     pub fn load_with_text(path: &Path) -> Result<(Lock, String), LockError> {
-        let text = read_text_input(path).map_err(|source| LockError::Open { path: path.into(), source })?;
+        let text = read_text_input(path).map_err(|source| LockError::Open {
+            path: path.into(),
+            source,
+        })?;
         let lock = Lock::parse(&path.display().to_string(), &text)?;
         Ok((lock, text))
     }

@@ -4,8 +4,8 @@ use super::{Accepted, Lock};
 use landfall_model::report::{Item, Status};
 use landfall_model::today;
 
-/// The losses that a lock carries: what could not be resolved, and what the manifest accepts to be lost
-/// until a day.
+/// The losses that a lock carries: what could not be resolved, and what the manifest accepts to be
+/// lost until a day.
 pub fn losses(lock: &Lock) -> Vec<Item> {
     let today = today().to_string();
     let item = |kind, name: &str, status, reason: String| Item {
@@ -17,11 +17,22 @@ pub fn losses(lock: &Lock) -> Vec<Item> {
         status,
         reason: Some(reason),
     };
-    let unresolved =
-        lock.unresolved.iter().map(|lost| item(lost.kind, &lost.name, Status::Missing, lost.cause.clone()));
+    let unresolved = lock
+        .unresolved
+        .iter()
+        .map(|lost| item(lost.kind, &lost.name, Status::Missing, lost.cause.clone()));
     let accepted = lock.missing.iter().map(|lost: &Accepted| {
-        let status = if lost.until >= today { Status::Skipped } else { Status::Missing };
-        item(lost.kind, &lost.name, status, format!("{} (accepted until {})", lost.reason, lost.until))
+        let status = if lost.until >= today {
+            Status::Skipped
+        } else {
+            Status::Missing
+        };
+        item(
+            lost.kind,
+            &lost.name,
+            status,
+            format!("{} (accepted until {})", lost.reason, lost.until),
+        )
     });
     unresolved.chain(accepted).collect()
 }

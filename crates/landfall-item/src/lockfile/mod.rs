@@ -1,4 +1,5 @@
-//! WHAT IT IS EXACTLY. The lock as a document: it has the digest of every item. All later steps need only the lock.
+//! WHAT IT IS EXACTLY. The lock as a document: it has the digest of every item. All later steps
+//! need only the lock.
 
 mod collision;
 pub mod delivered;

@@ -33,7 +33,10 @@ fn sample() -> Lock {
                 size: 7,
                 media_type: "application/vnd.oci.image.layer.v1.tar+gzip".into(),
             }],
-            trimmed: Some(Trimmed { digest: digest("trimmed"), size: 702 }),
+            trimmed: Some(Trimmed {
+                digest: digest("trimmed"),
+                size: 702,
+            }),
             referrers: Some(vec![
                 Referrer {
                     digest: digest("sig"),
@@ -72,7 +75,12 @@ fn sample() -> Lock {
             unpack: vec!["bin/kube let".into()],
         }],
         endpoints: vec![
-            Endpoint { host: "*.corp.test".into(), port: 443, why: "all: of it".into(), from: vec![] },
+            Endpoint {
+                host: "*.corp.test".into(),
+                port: 443,
+                why: "all: of it".into(),
+                from: vec![],
+            },
             Endpoint {
                 host: "vcenter.corp.test".into(),
                 port: 443,
@@ -116,15 +124,20 @@ fn what_is_written_reads_back_and_writes_the_same() {
 #[test]
 fn what_another_hand_wrote_is_read_as_a_whole() {
     let text = sample().to_text();
-    for (from, to) in
-        [("size: 1841", "size:  1841"), ("\nfiles:", "\n# files\nfiles:"), ("landfall lock`", "me")]
-    {
+    for (from, to) in [
+        ("size: 1841", "size:  1841"),
+        ("\nfiles:", "\n# files\nfiles:"),
+        ("landfall lock`", "me"),
+    ] {
         let changed = text.replacen(from, to, 1);
         assert_ne!(changed, text);
         assert_eq!(text::read(&changed), None);
         assert_eq!(Lock::parse("l", &changed).unwrap(), sample());
     }
-    for (from, to) in [("files:\n", "images:\n"), ("  size: 1841\n", "  size: 1841\n  size: 1841\n")] {
+    for (from, to) in [
+        ("files:\n", "images:\n"),
+        ("  size: 1841\n", "  size: 1841\n  size: 1841\n"),
+    ] {
         assert!(Lock::parse("l", &text.replacen(from, to, 1)).is_err());
     }
 }
@@ -133,24 +146,45 @@ fn what_another_hand_wrote_is_read_as_a_whole() {
 fn what_no_lock_says_is_refused() {
     let mut lock = sample();
     lock.files[0].also = vec!["http://../x".into()];
-    assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("http://../x"));
+    assert!(
+        Lock::parse("l", &lock.to_text())
+            .unwrap_err()
+            .to_string()
+            .contains("http://../x")
+    );
     lock.files[0].also = vec!["ftp://a/x".into()];
     assert!(Lock::parse("l", &lock.to_text()).is_err());
     let mut lock = sample();
     lock.images[0].referrers.as_mut().unwrap()[0].tag = Some("sha256-a.sig/../../other".into());
-    assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("no tag that cosign"));
+    assert!(
+        Lock::parse("l", &lock.to_text())
+            .unwrap_err()
+            .to_string()
+            .contains("no tag that cosign")
+    );
     let mut lock = sample();
     lock.images[0].blobs[0].size = u64::MAX;
-    assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("bytes"));
+    assert!(
+        Lock::parse("l", &lock.to_text())
+            .unwrap_err()
+            .to_string()
+            .contains("bytes")
+    );
 }
 
 #[test]
 fn a_lock_of_every_kind_is_as_its_golden_file() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/every-kind.lock");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/data/every-kind.lock"
+    );
     if std::env::var_os("LANDFALL_WRITE_GOLDEN").is_some() {
         std::fs::write(path, sample().to_text()).unwrap();
     }
-    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), sample().to_text());
+    assert_eq!(
+        std::fs::read_to_string(path).unwrap_or_default(),
+        sample().to_text()
+    );
 }
 
 #[test]
@@ -158,30 +192,62 @@ fn a_set_of_packages_without_a_list_that_it_needs_is_refused() {
     let text = include_str!("../../../../tests/data/packages/machines.lock");
     let without = |list: &str, items: &str| text.replacen(items, &format!("{list}: []\n"), 1);
     let spoilt = [
-        ("architectures", without("  architectures", "  architectures:\n  - amd64\n")),
-        ("install", without("  install", "  install:\n  - conntrack\n")),
-        ("sources", text.split("  sources:").next().unwrap().to_owned() + "  sources: []\n"),
+        (
+            "architectures",
+            without("  architectures", "  architectures:\n  - amd64\n"),
+        ),
+        (
+            "install",
+            without("  install", "  install:\n  - conntrack\n"),
+        ),
+        (
+            "sources",
+            text.split("  sources:").next().unwrap().to_owned() + "  sources: []\n",
+        ),
     ];
     for (list, spoilt) in spoilt {
         assert_ne!(spoilt, text, "{list}");
         let told = Lock::parse("l", &spoilt).unwrap_err().to_string();
-        assert!(told.contains(&format!("'apt:nodes' has no `{list}`")), "{told}");
+        assert!(
+            told.contains(&format!("'apt:nodes' has no `{list}`")),
+            "{told}"
+        );
     }
 }
 
 #[test]
 fn two_items_of_one_name_are_refused() {
     let mut lock = sample();
-    lock.endpoints.push(Endpoint { why: "again".into(), ..lock.endpoints[0].clone() });
+    lock.endpoints.push(Endpoint {
+        why: "again".into(),
+        ..lock.endpoints[0].clone()
+    });
     let told = Lock::parse("l", &lock.to_text()).unwrap_err().to_string();
-    assert!(told.contains("the endpoint *.corp.test:443 stands in it twice"), "{told}");
+    assert!(
+        told.contains("the endpoint *.corp.test:443 stands in it twice"),
+        "{told}"
+    );
     let mut lock = sample();
     lock.images.push(lock.images[0].clone());
     let told = Lock::parse("l", &lock.to_text()).unwrap_err().to_string();
-    assert!(told.contains("quay.io/prometheus/node-exporter:v1.9.0 stands in it twice"), "{told}");
+    assert!(
+        told.contains("quay.io/prometheus/node-exporter:v1.9.0 stands in it twice"),
+        "{told}"
+    );
     let mut lock = sample();
-    lock.files.insert(0, File { digest: digest("other"), ..lock.files[0].clone() });
-    assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("stands in it twice"));
+    lock.files.insert(
+        0,
+        File {
+            digest: digest("other"),
+            ..lock.files[0].clone()
+        },
+    );
+    assert!(
+        Lock::parse("l", &lock.to_text())
+            .unwrap_err()
+            .to_string()
+            .contains("stands in it twice")
+    );
 }
 
 #[test]
@@ -191,27 +257,44 @@ fn two_signatures_that_would_get_one_tag_are_told() {
     let mut lock = sample();
     let first = lock.images[0].clone();
     // the same image from another host, with its signature
-    let mut second =
-        Image { name: "ghcr.io/prometheus/node-exporter:v1.9.0".parse().unwrap(), ..first.clone() };
+    let mut second = Image {
+        name: "ghcr.io/prometheus/node-exporter:v1.9.0".parse().unwrap(),
+        ..first.clone()
+    };
     lock.images.push(second.clone());
     assert_eq!(collision(&mapping, &lock), None);
     second.referrers.as_mut().unwrap()[0].digest = digest("another signature");
     lock.images[1] = second.clone();
     let told = collision(&mapping, &lock).unwrap().to_string();
-    assert!(told.starts_with("r:5/prometheus/node-exporter:sha256-4a.sig would be two things"), "{told}");
     assert!(
-        told.contains("what refers to ghcr.io/prometheus") && told.contains("what refers to quay.io/"),
+        told.starts_with("r:5/prometheus/node-exporter:sha256-4a.sig would be two things"),
+        "{told}"
+    );
+    assert!(
+        told.contains("what refers to ghcr.io/prometheus")
+            && told.contains("what refers to quay.io/"),
         "{told}"
     );
     // the tags of one repository are what they are
-    lock.images[1] = Image { name: "quay.io/prometheus/node-exporter:v1.9".parse().unwrap(), ..second };
+    lock.images[1] = Image {
+        name: "quay.io/prometheus/node-exporter:v1.9".parse().unwrap(),
+        ..second
+    };
     assert_eq!(collision(&mapping, &lock), None);
 }
 
 #[test]
 fn a_newer_version_and_bad_lines_are_refused() {
-    assert!(matches!(Lock::parse("l", "version: 2"), Err(LockError::Version { found: 2, .. })));
-    assert!(Lock::parse("l", "version: 1\nbogus: 1").unwrap_err().to_string().contains("bogus"));
+    assert!(matches!(
+        Lock::parse("l", "version: 2"),
+        Err(LockError::Version { found: 2, .. })
+    ));
+    assert!(
+        Lock::parse("l", "version: 1\nbogus: 1")
+            .unwrap_err()
+            .to_string()
+            .contains("bogus")
+    );
 }
 
 #[test]
@@ -245,19 +328,35 @@ fn looked_up_and_none_is_not_the_same_as_not_looked_up() {
 
 #[test]
 fn a_lock_of_before_referrers_were_looked_up_reads() {
-    let image = format!("name: q.io/a:1\n  digest: {}\n  mediaType: m\n  size: 1\n", digest("a"));
+    let image = format!(
+        "name: q.io/a:1\n  digest: {}\n  mediaType: m\n  size: 1\n",
+        digest("a")
+    );
     let lock = Lock::parse("l", &format!("version: 1\nimages:\n- {image}")).unwrap();
-    assert_eq!((&lock.images[0].referrers, lock.images[0].referrer_blobs.len()), (&None, 0));
-    let referrer = format!("{{digest: {}, size: 812, mediaType: m, tag: sha256-4a.sig}}", digest("s"));
+    assert_eq!(
+        (
+            &lock.images[0].referrers,
+            lock.images[0].referrer_blobs.len()
+        ),
+        (&None, 0)
+    );
+    let referrer = format!(
+        "{{digest: {}, size: 812, mediaType: m, tag: sha256-4a.sig}}",
+        digest("s")
+    );
     let text = format!("version: 1\nimages:\n- {image}  referrers: [{referrer}]\n");
     let lock = Lock::parse("l", &text).unwrap();
-    assert_eq!(lock.images[0].referrers.as_ref().unwrap()[0].tag.as_deref(), Some("sha256-4a.sig"));
+    assert_eq!(
+        lock.images[0].referrers.as_ref().unwrap()[0].tag.as_deref(),
+        Some("sha256-4a.sig")
+    );
 }
 
 /// Strings of which every character may be one that YAML or JSON gives a meaning.
 fn strange() -> impl Strategy<Value = String> {
     let signs = "[\"\\\\'#:,\\[\\]{}&*!|>%@`~?-]| |\n|\r|\t|\0|\u{7f}|\u{85}|\u{9f}|\u{a0}|\u{2028}|\u{2029}";
-    let rest = "\u{feff}|\u{fffd}|\u{fffe}|\u{ffff}|\u{1fffe}|\u{10ffff}|[a-z0-9]|null|true|\\PC|\\pC";
+    let rest =
+        "\u{feff}|\u{fffd}|\u{fffe}|\u{ffff}|\u{1fffe}|\u{10ffff}|[a-z0-9]|null|true|\\PC|\\pC";
     proptest::string::string_regex(&format!("({signs}|{rest}){{0,12}}")).unwrap()
 }
 

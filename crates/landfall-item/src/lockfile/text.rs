@@ -9,7 +9,8 @@ use std::fmt::{self, Write};
 /// The first lines of every lock.
 const HEAD: &str = "# landfall.lock, written by `landfall lock`\nversion: 1\n";
 
-/// The last line of every lock, YAML's own end of a document: a lock that was cut off is no whole one.
+/// The last line of every lock, YAML's own end of a document: a lock that was cut off is no whole
+/// one.
 const END: &str = "...\n";
 
 /// How much text is read at once, in bytes. A YAML parser takes ten times as much memory.
@@ -25,24 +26,45 @@ pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
         writeln!(out, "name: {}", quoted(name))?;
     }
     write_items(lock, out)?;
-    section(out, "endpoints", sorted(&lock.endpoints, Ord::cmp), |out, end| {
-        let (host, why) = (quoted(&end.host), quoted(&end.why));
-        write!(out, "- {{host: {host}, port: {}, why: {why}", end.port)?;
-        if !end.from.is_empty() {
-            let from: Vec<_> = end.from.iter().map(|role| quoted(role)).collect();
-            write!(out, ", from: [{}]", from.join(", "))?;
-        }
-        out.write_str("}\n")
-    })?;
-    let missing = sorted(&lock.missing, |a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+    section(
+        out,
+        "endpoints",
+        sorted(&lock.endpoints, Ord::cmp),
+        |out, end| {
+            let (host, why) = (quoted(&end.host), quoted(&end.why));
+            write!(out, "- {{host: {host}, port: {}, why: {why}", end.port)?;
+            if !end.from.is_empty() {
+                let from: Vec<_> = end.from.iter().map(|role| quoted(role)).collect();
+                write!(out, ", from: [{}]", from.join(", "))?;
+            }
+            out.write_str("}\n")
+        },
+    )?;
+    let missing = sorted(&lock.missing, |a, b| {
+        (a.kind, &a.name).cmp(&(b.kind, &b.name))
+    });
     section(out, "missing", missing, |out, lost| {
-        let (name, reason, until) = (quoted(&lost.name), quoted(&lost.reason), quoted(&lost.until));
-        writeln!(out, "- {{kind: {}, name: {name}, reason: {reason}, until: {until}}}", lost.kind)
+        let (name, reason, until) = (
+            quoted(&lost.name),
+            quoted(&lost.reason),
+            quoted(&lost.until),
+        );
+        writeln!(
+            out,
+            "- {{kind: {}, name: {name}, reason: {reason}, until: {until}}}",
+            lost.kind
+        )
     })?;
-    let unresolved = sorted(&lock.unresolved, |a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+    let unresolved = sorted(&lock.unresolved, |a, b| {
+        (a.kind, &a.name).cmp(&(b.kind, &b.name))
+    });
     section(out, "unresolved", unresolved, |out, item| {
         let (name, cause) = (quoted(&item.name), quoted(&item.cause));
-        writeln!(out, "- {{kind: {}, name: {name}, cause: {cause}}}", item.kind)
+        writeln!(
+            out,
+            "- {{kind: {}, name: {name}, cause: {cause}}}",
+            item.kind
+        )
     })?;
     out.write_str(END)
 }
@@ -70,9 +92,13 @@ macro_rules! items {
 }
 kinds!(items);
 
-/// Reads a lock that [`write()`] wrote, a few items at a time. `None` for every other text, good or bad.
+/// Reads a lock that [`write()`] wrote, a few items at a time. `None` for every other text, good or
+/// bad.
 pub(super) fn read(text: &str) -> Option<Lock> {
-    let mut lock = Lock { version: 1, ..Lock::default() };
+    let mut lock = Lock {
+        version: 1,
+        ..Lock::default()
+    };
     let (mut title, mut rest) = ("", text.strip_prefix(HEAD)?.strip_suffix(END)?);
     while !rest.is_empty() {
         if !rest.starts_with("- ") {

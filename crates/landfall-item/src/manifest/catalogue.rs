@@ -21,11 +21,13 @@ macro_rules! files {
 
 /// What most sites want to be told.
 const REGISTRY: &str = "site.yaml: the address of your registry, its CA and credentials";
-const PACKAGES: &str = "site.yaml: the address of your registry, and the server that has the packages";
+const PACKAGES: &str =
+    "site.yaml: the address of your registry, and the server that has the packages";
 const PROVIDERS: &str =
     "the images and endpoints of cloud providers: take out what you do not use, and put your hosts";
 
-/// All of them, in the order of `landfall init --list`. docs/catalogue.md has a row for each manifest.
+/// All of them, in the order of `landfall init --list`. docs/catalogue.md has a row for each
+/// manifest.
 pub const CATALOGUE: &[Shipped] = &[
     Shipped {
         name: "kubermatic",
@@ -67,14 +69,20 @@ pub const CATALOGUE: &[Shipped] = &[
         name: "tkg",
         about: "Tanzu Kubernetes Grid 1.4 with Kubernetes 1.21, an example: `landfall import tkg-bom` makes yours",
         files: files!["tkg/tkg.yaml", "tkg/site.yaml"],
-        edit: &[REGISTRY, "site.yaml: the proxies, which TKG wants both or none"],
+        edit: &[
+            REGISTRY,
+            "site.yaml: the proxies, which TKG wants both or none",
+        ],
         platform: "tkg",
     },
     Shipped {
         name: "giantswarm",
         about: "What charts of Giant Swarm name for a cluster behind a proxy",
         files: files!["giantswarm/giantswarm.yaml", "giantswarm/site.yaml"],
-        edit: &[REGISTRY, "site.yaml: the proxy, the file of its account, and your clusters"],
+        edit: &[
+            REGISTRY,
+            "site.yaml: the proxy, the file of its account, and your clusters",
+        ],
         platform: "giantswarm",
     },
     Shipped {
@@ -95,7 +103,10 @@ pub const CATALOGUE: &[Shipped] = &[
         name: "rke2",
         about: "RKE2 1.35.7 with Canal, Cilium and Calico",
         files: files!["rke2/rke2.yaml", "rke2/site.yaml"],
-        edit: &[REGISTRY, "rke2.yaml: take out the networks that you do not use"],
+        edit: &[
+            REGISTRY,
+            "rke2.yaml: take out the networks that you do not use",
+        ],
         platform: "rke2",
     },
     Shipped {
@@ -107,13 +118,19 @@ pub const CATALOGUE: &[Shipped] = &[
             "network/flannel.yaml",
             "network/site.yaml",
         ],
-        edit: &[REGISTRY, "remove the manifests of the networks that you do not use"],
+        edit: &[
+            REGISTRY,
+            "remove the manifests of the networks that you do not use",
+        ],
         platform: "containerd",
     },
     Shipped {
         name: "monitoring",
         about: "kube-prometheus-stack 88.5: Prometheus, Alertmanager, Grafana, exporters",
-        files: files!["monitoring/kube-prometheus-stack.yaml", "monitoring/site.yaml"],
+        files: files![
+            "monitoring/kube-prometheus-stack.yaml",
+            "monitoring/site.yaml"
+        ],
         edit: &[REGISTRY],
         platform: "containerd",
     },
@@ -121,28 +138,40 @@ pub const CATALOGUE: &[Shipped] = &[
         name: "packages-ubuntu",
         about: "What nodes with Ubuntu 24.04 install by apt: workers of KKP, machines of KubeOne and kubeadm",
         files: files!["packages/ubuntu.yaml", "packages/site.yaml"],
-        edit: &[PACKAGES, "keys: put the keys of the repositories there, as the head of ubuntu.yaml says"],
+        edit: &[
+            PACKAGES,
+            "keys: put the keys of the repositories there, as the head of ubuntu.yaml says",
+        ],
         platform: "apt",
     },
     Shipped {
         name: "packages-bionic",
         about: "What worker nodes of Kubermatic of 2019 with Ubuntu 18.04 install by apt",
         files: files!["packages/bionic.yaml", "packages/site.yaml"],
-        edit: &[PACKAGES, "keys: put the keys of the repositories there, as the head of bionic.yaml says"],
+        edit: &[
+            PACKAGES,
+            "keys: put the keys of the repositories there, as the head of bionic.yaml says",
+        ],
         platform: "apt",
     },
     Shipped {
         name: "packages-centos7",
         about: "What worker nodes of Kubermatic of 2019 with CentOS 7 install by yum",
         files: files!["packages/centos7.yaml", "packages/site.yaml"],
-        edit: &[PACKAGES, "keys: put the key of the repositories there, as the head of centos7.yaml says"],
+        edit: &[
+            PACKAGES,
+            "keys: put the key of the repositories there, as the head of centos7.yaml says",
+        ],
         platform: "yum",
     },
     Shipped {
         name: "packages-rocky",
         about: "What nodes with Rocky Linux 9 install by dnf: workers of KKP, machines of KubeOne and kubeadm",
         files: files!["packages/rocky.yaml", "packages/site.yaml"],
-        edit: &[PACKAGES, "keys: put the keys of the repositories there, as the head of rocky.yaml says"],
+        edit: &[
+            PACKAGES,
+            "keys: put the keys of the repositories there, as the head of rocky.yaml says",
+        ],
         platform: "yum",
     },
 ];
@@ -171,20 +200,40 @@ mod tests {
     #[test]
     fn every_shipped_file_is_in_the_table() {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("manifests");
-        let listed: BTreeSet<String> =
-            CATALOGUE.iter().flat_map(|shipped| shipped.files).map(|(path, _)| (*path).to_owned()).collect();
+        let listed: BTreeSet<String> = CATALOGUE
+            .iter()
+            .flat_map(|shipped| shipped.files)
+            .map(|(path, _)| (*path).to_owned())
+            .collect();
         let mut there = BTreeSet::new();
-        for folder in std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()) {
-            for file in std::fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+        for folder in std::fs::read_dir(&root)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
+            for file in std::fs::read_dir(&folder)
+                .into_iter()
+                .flatten()
+                .map(|entry| entry.unwrap().path())
+            {
                 there.insert(file.strip_prefix(&root).unwrap().display().to_string());
             }
         }
         // a folder with a site and nothing else is an example of the site
         let alone = |path: &String| {
             let folder = path.split('/').next().unwrap_or_default();
-            there.iter().filter(|other| other.starts_with(&format!("{folder}/"))).count() == 1
+            there
+                .iter()
+                .filter(|other| other.starts_with(&format!("{folder}/")))
+                .count()
+                == 1
         };
-        let lacking: Vec<&String> = there.difference(&listed).filter(|path| !alone(path)).collect();
-        assert!(lacking.is_empty() && listed.is_subset(&there), "{lacking:?}");
+        let lacking: Vec<&String> = there
+            .difference(&listed)
+            .filter(|path| !alone(path))
+            .collect();
+        assert!(
+            lacking.is_empty() && listed.is_subset(&there),
+            "{lacking:?}"
+        );
     }
 }

@@ -11,7 +11,8 @@ use landfall_model::{Platform, is_dns_name};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Checks `document`, read from `text`, with the lists that it names. What is wrong goes to `faults`.
+/// Checks `document`, read from `text`, with the lists that it names. What is wrong goes to
+/// `faults`.
 ///
 /// # Errors
 /// The first fault of the variables: without them no other value is known.
@@ -33,9 +34,16 @@ pub(super) fn check(
         };
         SourceSpan::new(text, span)
     })?;
-    let platforms = platforms(&document.platforms, |index| here(root.get("platforms").item(index)));
+    let platforms = platforms(&document.platforms, |index| {
+        here(root.get("platforms").item(index))
+    });
     let platforms = faults.take(platforms).unwrap_or_default();
-    let reader = EntryReader { text, vars, platforms, referrers: document.referrers };
+    let reader = EntryReader {
+        text,
+        vars,
+        platforms,
+        referrers: document.referrers,
+    };
     let mut items = Items::default();
     read_entries(document, &reader, &mut items, faults);
     for (format, list) in lists {
@@ -44,7 +52,9 @@ pub(super) fn check(
     for (index, ((_, list), entry)) in lists.iter().zip(&document.lists).enumerate() {
         if let Some(from) = &entry.from {
             let at = here(root.get("lists").item(index).get("from"));
-            items.list_sources.extend(faults.take(list_source(from, &at, list, &reader)));
+            items
+                .list_sources
+                .extend(faults.take(list_source(from, &at, list, &reader)));
         }
     }
     let checker = Checker(reader);
@@ -54,7 +64,12 @@ pub(super) fn check(
     for (index, entry) in document.endpoints.iter().enumerate() {
         faults.take(checker.endpoint(entry, root.get("endpoints").item(index), &mut items));
     }
-    items.names.extend(document.metadata.iter().map(|metadata| metadata.name.clone()));
+    items.names.extend(
+        document
+            .metadata
+            .iter()
+            .map(|metadata| metadata.name.clone()),
+    );
     for (index, entry) in document.exclude.iter().enumerate() {
         faults.take(checker.exclude(entry, here(root.get("exclude").item(index)), &mut items));
     }
@@ -75,9 +90,15 @@ fn list_source(
                 return Err(at.fault("this is no URL", Some("begin it with https://".into())));
             }
             let (_, url) = locked_name(&url, at)?;
-            Ok(ListSource { path: (&*list.file).into(), url })
+            Ok(ListSource {
+                path: (&*list.file).into(),
+                url,
+            })
         }
-        _ => Err(at.fault("this is more than one URL", Some("write an entry for each list".into()))),
+        _ => Err(at.fault(
+            "this is more than one URL",
+            Some("write an entry for each list".into()),
+        )),
     }
 }
 
@@ -89,7 +110,12 @@ pub(super) fn plain_list(
     faults: &mut Faults,
 ) -> Items {
     let mut items = Items::default();
-    let reader = EntryReader { text: list, vars: Vars::default(), platforms, referrers: true };
+    let reader = EntryReader {
+        text: list,
+        vars: Vars::default(),
+        platforms,
+        referrers: true,
+    };
     read_list(format, list, &reader, &mut items, faults);
     items
 }
@@ -104,7 +130,11 @@ fn read_list(
 ) {
     for (reference, span) in faults.take(format.read(list)).unwrap_or_default() {
         let value = faults.take(listed(&reference, &span, reader));
-        items.images.extend(value.map(|value| Located { value, span, listed: true }));
+        items.images.extend(value.map(|value| Located {
+            value,
+            span,
+            listed: true,
+        }));
     }
 }
 
@@ -132,8 +162,12 @@ fn paragraph(text: &str) -> String {
 
 /// An IPv6 address that is written as in a URL, without its brackets; any other text as it is.
 fn without_brackets(host: &str) -> &str {
-    let inner = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-    inner.filter(|inner| inner.parse::<std::net::Ipv6Addr>().is_ok()).unwrap_or(host)
+    let inner = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    inner
+        .filter(|inner| inner.parse::<std::net::Ipv6Addr>().is_ok())
+        .unwrap_or(host)
 }
 
 /// The entries of one file that are no items.
@@ -147,18 +181,36 @@ impl Checker<'_> {
             Field::new(&entry.reason, self.0.here(node.get("reason"))),
             Field::new(&entry.until, until_at.clone()),
         ];
-        self.not_blank(&entry.reason, node.get("reason"), "the reason is for whoever reads the report")?;
+        self.not_blank(
+            &entry.reason,
+            node.get("reason"),
+            "the reason is for whoever reads the report",
+        )?;
         for binding in self.0.vars.bindings(&fields)? {
             let reference = binding.fill(&entry.r#ref);
             let (kind, name) = locked_name(&reference, &at)?;
-            let (reason, until) = (paragraph(&binding.fill(&entry.reason)), binding.fill(&entry.until));
+            let (reason, until) = (
+                paragraph(&binding.fill(&entry.reason)),
+                binding.fill(&entry.until),
+            );
             let date: Option<jiff::civil::Date> = until.parse().ok();
             if date.is_none_or(|date| date.to_string() != until) {
-                let help = Some("write the last day on which the loss is accepted, as in 2027-01-31".into());
+                let help = Some(
+                    "write the last day on which the loss is accepted, as in 2027-01-31".into(),
+                );
                 return Err(until_at.fault(format!("`{until}` is no date"), help));
             }
-            let value = Accepted { kind, name, reason, until };
-            items.missing.push(Located { value, span: at.clone(), listed: false });
+            let value = Accepted {
+                kind,
+                name,
+                reason,
+                until,
+            };
+            items.missing.push(Located {
+                value,
+                span: at.clone(),
+                listed: false,
+            });
         }
         Ok(())
     }
@@ -166,27 +218,38 @@ impl Checker<'_> {
     fn exclude(&self, entry: &str, span: SourceSpan, items: &mut Items) -> Checked<()> {
         for binding in self.0.vars.bindings(&[Field::new(entry, span.clone())])? {
             let value = exclusion(&binding.fill(entry), &span)?;
-            items.exclude.push(Located { value, span: span.clone(), listed: false });
+            items.exclude.push(Located {
+                value,
+                span: span.clone(),
+                listed: false,
+            });
         }
         Ok(())
     }
 
     fn endpoint(&self, entry: &EndpointEntry, node: &Node, items: &mut Items) -> Checked<()> {
         let at = self.0.here(node.get("host"));
-        self.not_blank(&entry.why, node.get("why"), "the reason is for whoever opens the firewall")?;
+        self.not_blank(
+            &entry.why,
+            node.get("why"),
+            "the reason is for whoever opens the firewall",
+        )?;
         if entry.port == 0 {
             let help = Some("write a port from 1 to 65535".into());
             return Err(self.0.here(node.get("port")).fault("0 is no port", help));
         }
-        let fields =
-            [Field::new(&entry.host, at.clone()), Field::new(&entry.why, self.0.here(node.get("why")))];
+        let fields = [
+            Field::new(&entry.host, at.clone()),
+            Field::new(&entry.why, self.0.here(node.get("why"))),
+        ];
         let from = self.roles(&entry.from, node.get("from"))?;
         for binding in self.0.vars.bindings(&fields)? {
             let written = binding.fill(&entry.host).to_ascii_lowercase();
             let host = without_brackets(&written).to_owned();
             let is_name = is_dns_name(host.strip_prefix("*.").unwrap_or(&host));
             if !is_name && host.parse::<std::net::IpAddr>().is_err() {
-                let help = Some("write the host alone, as in ec2.eu-central-1.amazonaws.com".into());
+                let help =
+                    Some("write the host alone, as in ec2.eu-central-1.amazonaws.com".into());
                 return Err(at.fault(format!("`{written}` is no host name and no address"), help));
             }
             let value = Endpoint {
@@ -195,7 +258,11 @@ impl Checker<'_> {
                 why: paragraph(&binding.fill(&entry.why)),
                 from: from.clone(),
             };
-            items.endpoints.push(Located { value, span: at.clone(), listed: false });
+            items.endpoints.push(Located {
+                value,
+                span: at.clone(),
+                listed: false,
+            });
         }
         Ok(())
     }
@@ -205,8 +272,13 @@ impl Checker<'_> {
         for (index, role) in written.iter().enumerate() {
             let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             if role.is_empty() || !role.chars().all(good) {
-                let help = Some("write a word of small letters and dashes, as in user-cluster-node".into());
-                return Err(self.0.here(node.item(index)).fault(format!("`{role}` is no role"), help));
+                let help = Some(
+                    "write a word of small letters and dashes, as in user-cluster-node".into(),
+                );
+                return Err(self
+                    .0
+                    .here(node.item(index))
+                    .fault(format!("`{role}` is no role"), help));
             }
         }
         let roles: BTreeSet<&String> = written.iter().collect();

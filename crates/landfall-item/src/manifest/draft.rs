@@ -42,7 +42,8 @@ pub struct Draft {
 const FLOATING: &str = "a tag that moves: write a version or a digest";
 const UNTAGGED: &str = "no tag: write a version or a digest";
 
-/// The line of a draft about platforms, and `why` these. Without any, a comment that says what that means.
+/// The line of a draft about platforms, and `why` these. Without any, a comment that says what that
+/// means.
 pub fn platforms_line(platforms: &[Platform], why: &str) -> String {
     let names: Vec<String> = platforms.iter().map(ToString::to_string).collect();
     match names.is_empty() {
@@ -60,22 +61,33 @@ pub fn platforms_line(platforms: &[Platform], why: &str) -> String {
 
 /// The first lines of a manifest called `name`. `title` is its first comment.
 pub(super) fn head(name: &str, title: &str) -> String {
-    format!("# {}\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: {name}}}\n", line(title))
+    format!(
+        "# {}\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: {name}}}\n",
+        line(title)
+    )
 }
 
-/// A manifest called `name` with the items that were `found`, sorted. `title` is its first comment, `platforms` its line
-/// about these. An item that cannot be pinned becomes a comment with the reason.
+/// A manifest called `name` with the items that were `found`, sorted. `title` is its first comment,
+/// `platforms` its line about these. An item that cannot be pinned becomes a comment with the
+/// reason.
 pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> Draft {
     let mut images: BTreeMap<String, Entry> = BTreeMap::new();
     let mut urls: BTreeMap<String, Entry> = BTreeMap::new();
     let mut unclear: BTreeMap<String, Entry> = BTreeMap::new();
     let places = |map: &mut BTreeMap<String, Entry>, key: String, candidate: &DraftEntry| {
-        map.entry(key).or_default().places.insert(candidate.at.clone());
+        map.entry(key)
+            .or_default()
+            .places
+            .insert(candidate.at.clone());
     };
     for candidate in found {
         match &candidate.what {
             DraftItem::Image(image) => {
-                let key = ImageRef { digest: None, ..image.clone() }.to_string();
+                let key = ImageRef {
+                    digest: None,
+                    ..image.clone()
+                }
+                .to_string();
                 let entry = images.entry(key.clone()).or_default();
                 entry.digests.extend(image.digest.clone());
                 entry.bare |= image.digest.is_none();
@@ -102,19 +114,40 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
     }
     let comments = unpinned.len() + unclear.len();
     let unclear = unclear.iter().map(|(written, entry)| {
-        format!("  # - {}{}", one_line(written), entry.comment(entry.why.as_deref()))
+        format!(
+            "  # - {}{}",
+            one_line(written),
+            entry.comment(entry.why.as_deref())
+        )
     });
     open.extend(unclear);
     let mut text = head(name, title) + platforms;
-    text += if pinned.is_empty() { "\nimages: []\n" } else { "\nimages:\n" };
-    pinned.iter().chain(&open).for_each(|line| text.extend([line, "\n"]));
+    text += if pinned.is_empty() {
+        "\nimages: []\n"
+    } else {
+        "\nimages:\n"
+    };
+    pinned
+        .iter()
+        .chain(&open)
+        .for_each(|line| text.extend([line, "\n"]));
     if !urls.is_empty() {
         text += "\nfiles:\n  # add to each `checksum:`, the URL of its checksum file or sha256:<hex>; else the lock alone pins it\n";
     }
     for (url, entry) in &urls {
-        let _ = writeln!(text, "  - url: \"{}\"{}", url.replace(['"', '\\'], ""), entry.comment(None));
+        let _ = writeln!(
+            text,
+            "  - url: \"{}\"{}",
+            url.replace(['"', '\\'], ""),
+            entry.comment(None)
+        );
     }
-    Draft { text, entries: pinned.len() + urls.len(), comments, unpinned }
+    Draft {
+        text,
+        entries: pinned.len() + urls.len(),
+        comments,
+        unpinned,
+    }
 }
 
 /// What was found about one name.
@@ -130,7 +163,9 @@ struct Entry {
 impl Entry {
     /// The references to write for `name`, each with the reason if it is only a comment.
     fn lines(&self, name: &str) -> Vec<(String, Option<&'static str>)> {
-        let Ok(reference) = name.parse::<ImageRef>() else { return Vec::new() };
+        let Ok(reference) = name.parse::<ImageRef>() else {
+            return Vec::new();
+        };
         let fault = match &reference.tag {
             None => Some(UNTAGGED),
             Some(tag) if is_floating(tag) => Some(FLOATING),
@@ -139,9 +174,15 @@ impl Entry {
         let by_digest = |digest| (reference.at_digest(digest).to_string(), None);
         match (fault, self.digests.len()) {
             (None, 0) => vec![(name.to_owned(), None)],
-            (None, 1) => self.digests.iter().map(|digest| (format!("{name}@{digest}"), None)).collect(),
+            (None, 1) => self
+                .digests
+                .iter()
+                .map(|digest| (format!("{name}@{digest}"), None))
+                .collect(),
             (fault, _) => {
-                let bare = fault.filter(|_| self.bare).map(|why| (name.to_owned(), Some(why)));
+                let bare = fault
+                    .filter(|_| self.bare)
+                    .map(|why| (name.to_owned(), Some(why)));
                 self.digests.iter().map(by_digest).chain(bare).collect()
             }
         }
@@ -175,7 +216,11 @@ fn is_floating(tag: &str) -> bool {
 
 fn quoted(reference: &str) -> String {
     // an IPv6 host would begin a list
-    if reference.starts_with('[') { format!("\"{reference}\"") } else { reference.to_owned() }
+    if reference.starts_with('[') {
+        format!("\"{reference}\"")
+    } else {
+        reference.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -183,13 +228,21 @@ mod tests {
     use super::*;
 
     fn image(text: &str, at: &str) -> DraftEntry {
-        DraftEntry { what: DraftItem::Image(text.parse().unwrap()), at: at.into() }
+        DraftEntry {
+            what: DraftItem::Image(text.parse().unwrap()),
+            at: at.into(),
+        }
     }
 
     #[test]
     fn what_is_pinned_is_an_entry_and_the_rest_a_comment() {
         let (a, b) = (Digest::sha256(b"a"), Digest::sha256(b"b"));
-        let Draft { text, entries, comments, unpinned } = draft(
+        let Draft {
+            text,
+            entries,
+            comments,
+            unpinned,
+        } = draft(
             "missing",
             "what\nlacks",
             "",
@@ -204,7 +257,10 @@ mod tests {
                 image("redis:latest", "d.yaml:5"),
                 image(&format!("redis:latest@{b}"), "pods"),
                 image("[::1]:5000/a:1", "e"),
-                DraftEntry { what: DraftItem::Url("https://dl.k8s.io/x".into()), at: "f.sh:1".into() },
+                DraftEntry {
+                    what: DraftItem::Url("https://dl.k8s.io/x".into()),
+                    at: "f.sh:1".into(),
+                },
                 DraftEntry {
                     what: DraftItem::Unclear("{{ x }}".into(), "a template".into()),
                     at: "g:1".into(),
@@ -230,7 +286,10 @@ mod tests {
         let nginx = format!("docker.io/library/nginx (d.yaml:4; {UNTAGGED})");
         assert_eq!(
             unpinned,
-            [nginx, format!("docker.io/library/redis:latest (d.yaml:5 and 1 more; {FLOATING})")]
+            [
+                nginx,
+                format!("docker.io/library/redis:latest (d.yaml:5 and 1 more; {FLOATING})")
+            ]
         );
         assert!(draft("m", "t", "", &[]).text.ends_with("images: []\n"));
     }

@@ -14,7 +14,8 @@ pub const MORE: &str = r#"
 #   - {host: ec2.eu-central-1.amazonaws.com, port: 443, why: "cannot be mirrored, and must stay reachable"}
 "#;
 
-/// A manifest with an example, for somebody who begins with nothing. `platforms` is its line about these.
+/// A manifest with an example, for somebody who begins with nothing. `platforms` is its line about
+/// these.
 pub fn of_nothing(name: &str, title: &str, platforms: &str) -> String {
     let images = "\n# Each image with its version; a tag that moves, such as latest, is pinned when it is locked.\n\
                   images:\n  - registry.k8s.io/pause:3.10.1  # an example\n";
@@ -43,14 +44,29 @@ mod tests {
         let text = of_nothing("first", "A title", &platforms_line(&[], ""));
         std::fs::write(&path, &text).unwrap();
         assert_eq!(load(std::slice::from_ref(&path)).unwrap().images.len(), 1);
-        let all = text.replace("\n# platforms", "\nplatforms").replace(MORE, "");
-        let more: Vec<&str> = MORE.lines().filter_map(|line| line.strip_prefix("# ")).skip(1).collect();
-        let more = more.join("\n").replace("quay.io/example/unused", "registry.k8s.io/other");
+        let all = text
+            .replace("\n# platforms", "\nplatforms")
+            .replace(MORE, "");
+        let more: Vec<&str> = MORE
+            .lines()
+            .filter_map(|line| line.strip_prefix("# "))
+            .skip(1)
+            .collect();
+        let more = more
+            .join("\n")
+            .replace("quay.io/example/unused", "registry.k8s.io/other");
         let more = more.replace("quay.io/example/gone:v1", "registry.k8s.io/pause:3.10.1");
         let images = "  - registry.k8s.io/other:1\n";
         std::fs::write(&path, format!("{all}{images}{more}\n")).unwrap();
         let wanted = load(&[path]).unwrap();
-        assert_eq!((wanted.images.len(), wanted.files.len(), wanted.missing.len()), (1, 1, 1));
+        assert_eq!(
+            (
+                wanted.images.len(),
+                wanted.files.len(),
+                wanted.missing.len()
+            ),
+            (1, 1, 1)
+        );
         assert_eq!(wanted.images[0].platforms.len(), 1);
     }
 }

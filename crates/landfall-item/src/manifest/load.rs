@@ -70,9 +70,10 @@ const PROSE: [&str; 2] = ["why", "reason"];
 /// Other documents of landfall that a folder may have beside manifests.
 const OTHER_KINDS: [&str; 1] = ["Site"];
 
-/// Reads and merges the manifests at `paths`. A file without `apiVersion` may be a list of images of another tool, in one
-/// of the formats of `lists:`. In a folder it reads every `*.yaml` and `*.yml`, but not those in folders
-/// below it, and skips other documents of landfall. The order of `paths` changes nothing but places.
+/// Reads and merges the manifests at `paths`. A file without `apiVersion` may be a list of images
+/// of another tool, in one of the formats of `lists:`. In a folder it reads every `*.yaml` and
+/// `*.yml`, but not those in folders below it, and skips other documents of landfall. The order of
+/// `paths` changes nothing but places.
 ///
 /// # Errors
 /// When a file or folder cannot be read, a folder has no manifest, or a file has an error.
@@ -95,20 +96,39 @@ pub type Edited = BTreeMap<PathBuf, String>;
 ///
 /// # Errors
 /// As there.
-pub fn load_edited(paths: &[PathBuf], platforms: &[Platform], edited: &Edited) -> Result<Wanted, Error> {
+pub fn load_edited(
+    paths: &[PathBuf],
+    platforms: &[Platform],
+    edited: &Edited,
+) -> Result<Wanted, Error> {
     let (mut all, mut faults) = (Vec::new(), Faults::default());
     let mut lists = 0;
     for path in paths {
         if !path.is_dir() {
             let (name, content) = (path.display().to_string(), content(path, edited)?);
-            let format = if is_document(&content) { None } else { format_of(&content) };
+            let format = if is_document(&content) {
+                None
+            } else {
+                format_of(&content)
+            };
             if let Some(format) = format {
                 let list = SourceText::plain(name, content);
-                all.push(check::plain_list(format, &list, platforms.to_vec(), &mut faults));
+                all.push(check::plain_list(
+                    format,
+                    &list,
+                    platforms.to_vec(),
+                    &mut faults,
+                ));
                 lists += 1;
                 continue;
             }
-            let read = read(path, &SourceText::yaml(name, content), false, edited, &mut faults);
+            let read = read(
+                path,
+                &SourceText::yaml(name, content),
+                false,
+                edited,
+                &mut faults,
+            );
             all.extend(faults.take(read).flatten().map(|read| read.items));
             continue;
         }
@@ -126,13 +146,24 @@ pub fn load_edited(paths: &[PathBuf], platforms: &[Platform], edited: &Edited) -
         return Err(Error::NoList);
     }
     // what is missing because of a fault would be a fault itself
-    let wanted = if faults.is_empty() { merge::merge(all, &mut faults) } else { Wanted::default() };
-    if faults.is_empty() { Ok(wanted) } else { Err(Error::Documents(faults)) }
+    let wanted = if faults.is_empty() {
+        merge::merge(all, &mut faults)
+    } else {
+        Wanted::default()
+    };
+    if faults.is_empty() {
+        Ok(wanted)
+    } else {
+        Err(Error::Documents(faults))
+    }
 }
 
 /// The content of a file, without the byte order mark that editors on Windows begin it with.
 fn content(path: &Path, edited: &Edited) -> Result<String, Error> {
-    let open = |source| Error::Open { path: path.into(), source };
+    let open = |source| Error::Open {
+        path: path.into(),
+        source,
+    };
     let content = match edited.get(path) {
         Some(text) => text.clone(),
         None => read_text_input(path).map_err(open)?,
@@ -142,16 +173,22 @@ fn content(path: &Path, edited: &Edited) -> Result<String, Error> {
 
 /// Whether a text means to be a document of landfall.
 fn is_document(text: &str) -> bool {
-    text.lines().any(|line| line.starts_with("apiVersion:") || line.starts_with("kind:"))
+    text.lines()
+        .any(|line| line.starts_with("apiVersion:") || line.starts_with("kind:"))
 }
 
 /// The YAML files of a folder, sorted.
 fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let open = |source| Error::Open { path: path.into(), source };
+    let open = |source| Error::Open {
+        path: path.into(),
+        source,
+    };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(open)? {
         let file = entry.map_err(open)?.path();
-        let is_yaml = file.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
+        let is_yaml = file
+            .extension()
+            .is_some_and(|ending| ending == "yaml" || ending == "yml");
         if is_yaml && !file.is_dir() && !is_leftover(&file) {
             files.push(file);
         }
@@ -176,7 +213,11 @@ pub(super) fn each(paths: &[PathBuf], edited: &Edited) -> Result<Vec<Read>, Erro
     let (mut all, mut faults) = (Vec::new(), Faults::default());
     for path in paths {
         let is_folder = path.is_dir();
-        for file in if is_folder { folder(path)? } else { vec![path.clone()] } {
+        for file in if is_folder {
+            folder(path)?
+        } else {
+            vec![path.clone()]
+        } {
             let content = content(&file, edited)?;
             if !is_folder && !is_document(&content) {
                 continue;
@@ -186,7 +227,11 @@ pub(super) fn each(paths: &[PathBuf], edited: &Edited) -> Result<Vec<Read>, Erro
             all.extend(faults.take(read).flatten());
         }
     }
-    if faults.is_empty() { Ok(all) } else { Err(Error::Documents(faults)) }
+    if faults.is_empty() {
+        Ok(all)
+    } else {
+        Err(Error::Documents(faults))
+    }
 }
 
 /// The manifests among `paths`, those in folders too.
@@ -194,7 +239,10 @@ pub(super) fn each(paths: &[PathBuf], edited: &Edited) -> Result<Vec<Read>, Erro
 /// # Errors
 /// As [`load_for`].
 pub fn manifest_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    Ok(each(paths, &Edited::default())?.into_iter().map(|read| read.path).collect())
+    Ok(each(paths, &Edited::default())?
+        .into_iter()
+        .map(|read| read.path)
+        .collect())
 }
 
 /// Reads one manifest; `None` for another document of landfall, if `may_be_other` allows that.
@@ -206,16 +254,25 @@ fn read(
     faults: &mut Faults,
 ) -> Checked<Option<Read>> {
     let head: ReadAll<Head> = document::read_all(text);
-    let is_manifest = head.value.map(|head| is_manifest(&head, text, may_be_other)).transpose()?;
+    let is_manifest = head
+        .value
+        .map(|head| is_manifest(&head, text, may_be_other))
+        .transpose()?;
     if is_manifest == Some(false) {
         return Ok(None);
     }
     document::control_characters(&text.file, &text.text, &PROSE)
         .into_iter()
         .for_each(|fault| faults.push(fault));
-    let ReadAll { value, text, faults: of_document } = document::read_all::<Document>(text);
+    let ReadAll {
+        value,
+        text,
+        faults: of_document,
+    } = document::read_all::<Document>(text);
     of_document.into_iter().for_each(|fault| faults.push(fault));
-    let (Some(document), text) = (value, &text) else { return Ok(None) };
+    let (Some(document), text) = (value, &text) else {
+        return Ok(None);
+    };
     let base = path.parent().unwrap_or(Path::new(""));
     let lists: Vec<(ListFormat, Rc<SourceText>)> = document
         .lists
@@ -232,7 +289,12 @@ fn read(
         let help = Some("write `images:`, `files:`, `charts:`, `packages:` or `lists:`".into());
         return Err(SourceSpan::new(text, 0..0).fault("this manifest asks for nothing", help));
     }
-    Ok(Some(Read { path: path.into(), text: text.clone(), document, items }))
+    Ok(Some(Read {
+        path: path.into(),
+        text: text.clone(),
+        document,
+        items,
+    }))
 }
 
 fn read_list(
@@ -248,13 +310,23 @@ fn read_list(
     };
     let content = read().map_err(|error| {
         let help = "the path starts from the folder of this manifest".into();
-        at.fault(format!("cannot read {}: {error}", path.display()), Some(help))
+        at.fault(
+            format!("cannot read {}: {error}", path.display()),
+            Some(help),
+        )
     })?;
-    Ok((list.format, SourceText::plain(path.display().to_string(), content)))
+    Ok((
+        list.format,
+        SourceText::plain(path.display().to_string(), content),
+    ))
 }
 
 /// Whether the document is a manifest. If `may_be_other`, another document of landfall is no error.
-fn is_manifest(head: &Head, text: &Rc<SourceText>, may_be_other: bool) -> Result<bool, Box<Diagnostic>> {
+fn is_manifest(
+    head: &Head,
+    text: &Rc<SourceText>,
+    may_be_other: bool,
+) -> Result<bool, Box<Diagnostic>> {
     let at = |key: &str| SourceSpan::new(text, text.root.get(key).span());
     let begin = Some(format!(
         "to write a manifest of what this file names: landfall init {}; a manifest begins with `apiVersion: \
@@ -280,16 +352,26 @@ fn is_manifest(head: &Head, text: &Rc<SourceText>, may_be_other: bool) -> Result
         Some(other) if OTHER_KINDS.contains(&other) => match may_be_other {
             true => Ok(false),
             false => {
-                let help =
-                    Some(format!("a {} is named with --{}", other.to_lowercase(), other.to_lowercase()));
+                let help = Some(format!(
+                    "a {} is named with --{}",
+                    other.to_lowercase(),
+                    other.to_lowercase()
+                ));
                 Err(at("kind").fault(format!("this is a {other}, not a {KIND}"), help))
             }
         },
         Some(other) => {
             let known = std::iter::once(KIND).chain(OTHER_KINDS);
-            let help = nearest(other, known).map(|near| format!("did you mean `{near}`?")).or(begin);
-            Err(at("kind").fault(format!("`{other}` is no kind of document that landfall knows"), help))
+            let help = nearest(other, known)
+                .map(|near| format!("did you mean `{near}`?"))
+                .or(begin);
+            Err(at("kind").fault(
+                format!("`{other}` is no kind of document that landfall knows"),
+                help,
+            ))
         }
-        None => Err(SourceSpan::new(text, 0..0).fault("this is no manifest: it has no `kind`", begin)),
+        None => {
+            Err(SourceSpan::new(text, 0..0).fault("this is no manifest: it has no `kind`", begin))
+        }
     }
 }

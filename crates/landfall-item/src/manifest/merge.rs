@@ -1,4 +1,5 @@
-//! Merges the items of several manifests: applies exclusions, joins equal items, refuses contradictions.
+//! Merges the items of several manifests: applies exclusions, joins equal items, refuses
+//! contradictions.
 
 use super::faults::Faults;
 use super::items::{Items, Located};
@@ -88,7 +89,10 @@ fn excludes_nothing(exclude: &Located<Exclude>, known: &[String]) -> Box<Diagnos
             None => "take it out".into(),
         }
     };
-    exclude.span.fault(format!("nothing here is named {what}, so this leaves nothing out"), Some(help))
+    exclude.span.fault(
+        format!("nothing here is named {what}, so this leaves nothing out"),
+        Some(help),
+    )
 }
 
 /// Makes items of one key one, by `join`, which keeps the first and takes from the second what the
@@ -129,10 +133,15 @@ fn twice<T: Named>(first: &SourceSpan, second: &Located<T>) -> Box<Diagnostic> {
     let place = first.location();
     if place == second.span.location() {
         let help = "a list variable of another field must stand here too".into();
-        return second.span.fault(format!("this entry gives {name} more than once"), Some(help));
+        return second.span.fault(
+            format!("this entry gives {name} more than once"),
+            Some(help),
+        );
     }
     let message = format!("{name} stands in this file twice; first at {place}");
-    second.span.fault(message, Some("take one of the two out".into()))
+    second
+        .span
+        .fault(message, Some("take one of the two out".into()))
 }
 
 /// How a message names an item.
@@ -160,8 +169,14 @@ fn contradiction<T: Named>(
     values: (impl Display, impl Display),
 ) -> Box<Diagnostic> {
     let (name, place) = (second.value.shown(), first.span.location());
-    let message = format!("the {what} of {name} is {} here, but {} at {place}", values.1, values.0);
-    second.span.fault(message, Some("make both the same, or take one of the two out".into()))
+    let message = format!(
+        "the {what} of {name} is {} here, but {} at {place}",
+        values.1, values.0
+    );
+    second.span.fault(
+        message,
+        Some("make both the same, or take one of the two out".into()),
+    )
 }
 
 /// Takes from `second` what `first` lacks.
@@ -170,7 +185,11 @@ where
     K::Wish: Named,
 {
     K::join(&mut first.value, &second.value).map_err(|error| {
-        let Contradiction { field, first: one, second: other } = error;
+        let Contradiction {
+            field,
+            first: one,
+            second: other,
+        } = error;
         contradiction(first, second, field, (one, other))
     })
 }
@@ -199,8 +218,13 @@ fn one_item_a_url<T: Named>(
     urls: Vec<&str>,
 ) -> Merged<()> {
     for url in urls {
-        if let Some((name, span)) = owners.insert(url.to_owned(), (item.value.shown(), item.span.clone())) {
-            let message = format!("{url} stands for this file and for {name} at {}", span.location());
+        if let Some((name, span)) =
+            owners.insert(url.to_owned(), (item.value.shown(), item.span.clone()))
+        {
+            let message = format!(
+                "{url} stands for this file and for {name} at {}",
+                span.location()
+            );
             let help = Some("take it out of `also` of one of the two".into());
             return Err(item.span.fault(message, help));
         }

@@ -1,8 +1,8 @@
-//! WHAT IS WANTED. People write manifests; this folder reads, expands and checks them, and merges them into one list of
-//! pinned items.
+//! WHAT IS WANTED. People write manifests; this folder reads, expands and checks them, and merges
+//! them into one list of pinned items.
 //!
-//! Start at [`load`]. It reads each file by its `schema`, fills in variables and reads `lists` (`check`), and joins the
-//! items of all files (`merge`).
+//! Start at [`load`]. It reads each file by its `schema`, fills in variables and reads `lists`
+//! (`check`), and joins the items of all files (`merge`).
 
 mod catalogue;
 mod check;
@@ -29,5 +29,7 @@ pub use lists::list_format;
 pub use load::{Edited, load_edited, load_for, manifest_files};
 pub use load::{Error, load};
 pub use schema::Document;
-pub use slots::{PackageVersions, Slot, Versions, list_sources, set_digest, set_version, slots, text_of};
+pub use slots::{
+    PackageVersions, Slot, Versions, list_sources, set_digest, set_version, slots, text_of,
+};
 pub use wanted::Wanted;

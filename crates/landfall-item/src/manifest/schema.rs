@@ -13,7 +13,8 @@ use std::fmt;
 
 macro_rules! document {
     ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
-        /// A version-pinned list of what to carry: images, files, and hosts that must stay reachable.
+        /// A version-pinned list of what to carry: images, files, and hosts that must stay
+        /// reachable.
         #[derive(Debug, Clone, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
         #[schemars(title = "landfall manifest")]
@@ -27,21 +28,24 @@ macro_rules! document {
             /// How people name it.
             #[serde(default)]
             pub(super) metadata: Option<Metadata>,
-            /// Variables for `${name}`, local to this file. Of a list, one item for each value is made.
+            /// Variables for `${name}`, local to this file. Of a list, one item for each value is
+            /// made.
             #[serde(default)]
             #[schemars(with = "BTreeMap<String, Values>")]
             pub(super) vars: BTreeMap<String, serde_yaml::Value>,
-            /// Platforms for the images of this file and its lists, as in `linux/amd64`; all where left out.
+            /// Platforms for the images of this file and its lists, as in `linux/amd64`; all where
+            /// left out.
             #[serde(default)]
             pub(super) platforms: Vec<String>,
-            /// Whether signatures, attestations, SBOMs and other referrers of the images of this file and its
-            /// lists are carried; they are unless this says `false`.
+            /// Whether signatures, attestations, SBOMs and other referrers of the images of this
+            /// file and its lists are carried; they are unless this says `false`.
             #[serde(default = "yes")]
             pub(super) referrers: bool,
             /// Image lists of other tools.
             #[serde(default)]
             pub(super) lists: Vec<List>,
-            /// What to leave out: a repository (all its tags), a full image reference, or a file's URL.
+            /// What to leave out: a repository (all its tags), a full image reference, or a file's
+            /// URL.
             #[serde(default)]
             pub(super) exclude: Vec<String>,
             /// Losses that are accepted until a date.
@@ -88,7 +92,8 @@ pub(super) struct Metadata {
     pub(super) name: String,
 }
 
-/// The value of a variable, a list of values, or a value with an update policy. Numbers need quotes.
+/// The value of a variable, a list of values, or a value with an update policy. Numbers need
+/// quotes.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(
@@ -132,9 +137,14 @@ impl<'de> Deserialize<'de> for ListFormat {
             fn visit_str<E: de::Error>(self, name: &str) -> Result<ListFormat, E> {
                 let found = FORMATS.iter().find(|format| format.name == name);
                 found.map(ListFormat).ok_or_else(|| {
-                    let known: Vec<String> =
-                        FORMATS.iter().map(|format| format!("`{}`", format.name)).collect();
-                    E::custom(format!("unknown variant `{name}`, expected {}", known.join(" or ")))
+                    let known: Vec<String> = FORMATS
+                        .iter()
+                        .map(|format| format!("`{}`", format.name))
+                        .collect();
+                    E::custom(format!(
+                        "unknown variant `{name}`, expected {}",
+                        known.join(" or ")
+                    ))
                 })
             }
         }
@@ -148,9 +158,9 @@ impl JsonSchema for ListFormat {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let formats = FORMATS
-            .iter()
-            .map(|format| json!({"description": format.about, "type": "string", "const": format.name}));
+        let formats = FORMATS.iter().map(
+            |format| json!({"description": format.about, "type": "string", "const": format.name}),
+        );
         json_schema!({"description": "How a list is written.", "oneOf": formats.collect::<Vec<_>>()})
     }
 }
@@ -178,7 +188,8 @@ pub(super) struct EndpointEntry {
     pub(super) port: u16,
     /// What it is needed for.
     pub(super) why: String,
-    /// The roles of the machines that need it, as `landfall doctor --role` names them; all where left out.
+    /// The roles of the machines that need it, as `landfall doctor --role` names them; all where
+    /// left out.
     #[serde(default)]
     pub(super) from: Vec<String>,
 }

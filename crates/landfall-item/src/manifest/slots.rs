@@ -1,4 +1,5 @@
-//! The versions in manifests that `landfall update` may move: where they stand, and edits that keep every other byte.
+//! The versions in manifests that `landfall update` may move: where they stand, and edits that keep
+//! every other byte.
 
 use super::items::{ListSource, Located};
 use super::load::{Edited, Error, Read, each};
@@ -78,11 +79,14 @@ pub struct PackageVersions {
 /// # Errors
 /// When a manifest has a fault.
 pub fn list_sources(paths: &[PathBuf], edited: &Edited) -> Result<Vec<ListSource>, Error> {
-    Ok(each(paths, edited)?.into_iter().flat_map(|read| read.items.list_sources).collect())
+    Ok(each(paths, edited)?
+        .into_iter()
+        .flat_map(|read| read.items.list_sources)
+        .collect())
 }
 
-/// The versions with a policy in the manifests at `paths`, in the order of the files; variables before entries. What shares
-/// an anchor is one version, and the first policy for it counts.
+/// The versions with a policy in the manifests at `paths`, in the order of the files; variables
+/// before entries. What shares an anchor is one version, and the first policy for it counts.
 ///
 /// # Errors
 /// When a manifest has a fault.
@@ -104,12 +108,21 @@ fn moving_policy(text: &str) -> Option<UpdatePolicy> {
 fn of_vars(read: &Read) -> Vec<Slot> {
     let mut found = Vec::new();
     for (name, value) in &read.document.vars {
-        let Ok(var) = serde_yaml::from_value::<MovingVar>(value.clone()) else { continue };
-        let Some(policy) = moving_policy(&var.update) else { continue };
+        let Ok(var) = serde_yaml::from_value::<MovingVar>(value.clone()) else {
+            continue;
+        };
+        let Some(policy) = moving_policy(&var.update) else {
+            continue;
+        };
         let texts: Vec<(Option<usize>, String)> = match &var.value {
             Value::Sequence(values) => {
-                let texts = values.iter().map(|value| value.as_str().unwrap_or_default().to_owned());
-                texts.enumerate().map(|(at, text)| (Some(at), text)).collect()
+                let texts = values
+                    .iter()
+                    .map(|value| value.as_str().unwrap_or_default().to_owned());
+                texts
+                    .enumerate()
+                    .map(|(at, text)| (Some(at), text))
+                    .collect()
             }
             value => vec![(None, value.as_str().unwrap_or_default().to_owned())],
         };
@@ -122,7 +135,10 @@ fn of_vars(read: &Read) -> Vec<Slot> {
         };
         for (index, current) in &texts {
             let key = SlotKey::Var(name.clone(), *index);
-            let others = texts.iter().filter(|(at, _)| at != index).map(|(_, text)| text.clone());
+            let others = texts
+                .iter()
+                .filter(|(at, _)| at != index)
+                .map(|(_, text)| text.clone());
             found.push(Slot {
                 name: name.clone(),
                 kind: match versions {
@@ -149,8 +165,9 @@ fn of_vars(read: &Read) -> Vec<Slot> {
 
 /// The tags of the repository that `text` names.
 fn repository(text: &str) -> Result<Versions, String> {
-    let image: ImageRef =
-        text.parse().map_err(|error| format!("`from: {text}` is no URL and no repository: {error}"))?;
+    let image: ImageRef = text
+        .parse()
+        .map_err(|error| format!("`from: {text}` is no URL and no repository: {error}"))?;
     Ok(Versions::Tags(image, String::new(), String::new()))
 }
 
@@ -176,8 +193,8 @@ macro_rules! of_entries {
             found
         }
 
-        /// The repository of the first item whose tag is made of the variable `name` alone; else the sources of the first
-        /// package whose version is.
+        /// The repository of the first item whose tag is made of the variable `name` alone; else
+        /// the sources of the first package whose version is.
         fn tagged_by(read: &Read, name: &str) -> Option<Versions> {
             let variable = format!("${{{name}}}");
             $(
@@ -213,22 +230,34 @@ macro_rules! of_entries {
 }
 kinds!(of_entries);
 
-/// What the versions of a section's items are, each by the line and column where the item is written.
+/// What the versions of a section's items are, each by the line and column where the item is
+/// written.
 fn sources<K: ItemKind>(items: &[Located<K::Wish>]) -> BTreeMap<(usize, usize), Versions> {
     let at = |item: &Located<K::Wish>| {
         let at = item.span.location();
         (at.line, at.column)
     };
     let source = |wish: &K::Wish| {
-        let tags = K::tagged(wish).map(|image| Versions::Tags(image.clone(), String::new(), String::new()));
+        let tags = K::tagged(wish)
+            .map(|image| Versions::Tags(image.clone(), String::new(), String::new()));
         let machine = || {
-            let (machine, package, around) = (K::machine(wish)?.clone(), String::new(), Default::default());
-            Some(Versions::Packages(Box::new(PackageVersions { machine, package, around })))
+            let (machine, package, around) =
+                (K::machine(wish)?.clone(), String::new(), Default::default());
+            Some(Versions::Packages(Box::new(PackageVersions {
+                machine,
+                package,
+                around,
+            })))
         };
-        tags.or_else(|| K::indexed(wish).map(Versions::Chart)).or_else(machine)
+        tags.or_else(|| K::indexed(wish).map(Versions::Chart))
+            .or_else(machine)
     };
     // of several at one place the first counts
-    items.iter().rev().filter_map(|item| Some((at(item), source(&item.value)?))).collect()
+    items
+        .iter()
+        .rev()
+        .filter_map(|item| Some((at(item), source(&item.value)?)))
+        .collect()
 }
 
 fn of_entry(
@@ -238,12 +267,21 @@ fn of_entry(
     moving: Moving<'_>,
     versions: Option<Versions>,
 ) -> Option<Slot> {
-    let Moving { policy: written, name, text, version, .. } = moving;
+    let Moving {
+        policy: written,
+        name,
+        text,
+        version,
+        ..
+    } = moving;
     let no_source = || format!("nothing says where versions of `{name}` come from");
     let versions = match versions {
         Some(Versions::Packages(of)) => {
             let package = name.clone();
-            Some(Versions::Packages(Box::new(PackageVersions { package, ..*of })))
+            Some(Versions::Packages(Box::new(PackageVersions {
+                package,
+                ..*of
+            })))
         }
         versions => versions,
     };
@@ -264,7 +302,8 @@ fn of_entry(
 }
 
 impl Slot {
-    /// Whether both stand in one entry of a manifest: a machine, whose packages may have to move together.
+    /// Whether both stand in one entry of a manifest: a machine, whose packages may have to move
+    /// together.
     pub fn is_beside(&self, other: &Slot) -> bool {
         match (&self.key, &other.key) {
             (SlotKey::Entry(section, index, _), SlotKey::Entry(others, other_index, _)) => {
@@ -325,8 +364,7 @@ impl SlotKey {
     }
 }
 
-const NOT_PLAIN: &str =
-    "it is written with escapes, or part of what an alias repeats, and cannot be edited in its place";
+const NOT_PLAIN: &str = "it is written with escapes, or part of what an alias repeats, and cannot be edited in its place";
 
 /// `text`, a manifest's, with `new` in place of the version of `slot`.
 ///
@@ -340,15 +378,23 @@ pub fn set_version(text: &str, slot: &Slot, new: &str) -> Result<String, String>
     let at = body[span.clone()].rfind(&slot.text).ok_or(NOT_PLAIN)? + span.start;
     let (start, end) = (at + slot.version.start, at + slot.version.end);
     let edited = [&body[..start], new, &body[end..]].concat();
-    let wanted = [&slot.text[..slot.version.start], new, &slot.text[slot.version.end..]].concat();
+    let wanted = [
+        &slot.text[..slot.version.start],
+        new,
+        &slot.text[slot.version.end..],
+    ]
+    .concat();
     let document: Option<Value> = yaml::from_str(&edited).ok();
     match document.and_then(|document| slot.key.read(&document)) {
         Some(read) if read == wanted => Ok([mark, &edited].concat()),
-        _ => Err(format!("`{new}` cannot be written in its place: YAML would read it as something else")),
+        _ => Err(format!(
+            "`{new}` cannot be written in its place: YAML would read it as something else"
+        )),
     }
 }
 
-/// `text`, a manifest's, with the digest `new` in place of `old` in the entry that is written at `at`.
+/// `text`, a manifest's, with the digest `new` in place of `old` in the entry that is written at
+/// `at`.
 ///
 /// # Errors
 /// Why that cannot be done.
@@ -356,28 +402,43 @@ pub fn set_digest(text: &str, at: &Location, old: &Digest, new: &Digest) -> Resu
     let (mark, body) = without_mark(text);
     let root = Node::parse(body).ok_or("the manifest cannot be read any more")?;
     let source = landfall_model::document::SourceText::yaml(at.file.clone(), body.to_owned());
-    let sections = ["images", "charts"].into_iter().filter(|section| root.key_span(section).is_some());
+    let sections = ["images", "charts"]
+        .into_iter()
+        .filter(|section| root.key_span(section).is_some());
     let entries = sections.flat_map(|section| {
         let section = root.get(section);
         (0..section.count()).map(|index| section.item(index))
     });
     let is_there = |entry: &&Node| {
-        let item = if entry.key_span("repo").is_some() { entry.get("repo") } else { entry.get("ref") };
+        let item = if entry.key_span("repo").is_some() {
+            entry.get("repo")
+        } else {
+            entry.get("ref")
+        };
         SourceSpan::new(&source, item.span()).location() == *at
     };
-    let entry = entries.into_iter().find(is_there).ok_or("it is written in no `images` and no `charts`")?;
+    let entry = entries
+        .into_iter()
+        .find(is_there)
+        .ok_or("it is written in no `images` and no `charts`")?;
     let nodes = [entry.get("ref").span()]
         .into_iter()
         .chain(entry.key_span("digest").map(|_| entry.get("digest").span()));
     let old = old.to_string();
-    let mut places: Vec<usize> =
-        nodes.filter_map(|span| body[span.clone()].rfind(&old).map(|at| at + span.start)).collect();
+    let mut places: Vec<usize> = nodes
+        .filter_map(|span| body[span.clone()].rfind(&old).map(|at| at + span.start))
+        .collect();
     if places.is_empty() {
-        return Err("its digest stands in a variable or an alias, and cannot be edited in its place".into());
+        return Err(
+            "its digest stands in a variable or an alias, and cannot be edited in its place".into(),
+        );
     }
     places.sort_unstable();
     let mut edited = body.to_owned();
-    places.iter().rev().for_each(|&at| edited.replace_range(at..at + old.len(), &new.to_string()));
+    places
+        .iter()
+        .rev()
+        .for_each(|&at| edited.replace_range(at..at + old.len(), &new.to_string()));
     Ok([mark, &edited].concat())
 }
 
@@ -394,6 +455,9 @@ fn without_mark(text: &str) -> (&str, &str) {
 pub fn text_of(path: &Path, edited: &Edited) -> Result<String, Error> {
     match edited.get(path) {
         Some(text) => Ok(text.clone()),
-        None => read_text_input(path).map_err(|source| Error::Open { path: path.into(), source }),
+        None => read_text_input(path).map_err(|source| Error::Open {
+            path: path.into(),
+            source,
+        }),
     }
 }

@@ -1,4 +1,5 @@
-//! How packages of apt are locked: the metadata of all sources is fetched and checked, and apt's choice is made over it.
+//! How packages of apt are locked: the metadata of all sources is fetched and checked, and apt's
+//! choice is made over it.
 
 use super::fetch;
 use super::locked::{LockedPackage, PackageSet, PackageSource};
@@ -15,7 +16,8 @@ use landfall_packages::{file_url, is_plain_path};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Locks what `wish` asks for, and what people are told of it. `old` is what the last lock has, which may be for other packages.
+/// Locks what `wish` asks for, and what people are told of it. `old` is what the last lock has,
+/// which may be for other packages.
 pub(super) async fn resolve(
     resolver: &Resolver,
     wish: &WantedPackages,
@@ -44,14 +46,25 @@ pub(super) async fn resolve(
             .map_err(|cause| cause.of(&wanted.place()))?;
     }
     let wanted = wish.clone();
-    let answer = read.ask(move |universe, suites| lock(&wanted, universe, suites)).await;
+    let answer = read
+        .ask(move |universe, suites| lock(&wanted, universe, suites))
+        .await;
     answer.unwrap_or_else(|| Err(Cause::local("the choice of packages stopped".into())))
 }
 
-/// The snapshot that has what was read of `suite`: that of the last lock where the suite is unchanged.
-async fn snapshot_of(resolver: &Resolver, suite: &Suite, old: Option<&PackageSource>) -> Option<String> {
+/// The snapshot that has what was read of `suite`: that of the last lock where the suite is
+/// unchanged.
+async fn snapshot_of(
+    resolver: &Resolver,
+    suite: &Suite,
+    old: Option<&PackageSource>,
+) -> Option<String> {
     let metadata = suite.source.replaced_files().next()?;
-    let known = old.filter(|old| old.indexes.iter().any(|index| index.digest == metadata.digest));
+    let known = old.filter(|old| {
+        old.indexes
+            .iter()
+            .any(|index| index.digest == metadata.digest)
+    });
     match known.and_then(|old| old.snapshot.clone()) {
         None => snapshot(resolver, &suite.release, metadata).await,
         known => known,
@@ -67,14 +80,27 @@ fn lock(
     let names: Vec<Vec<String>> = suites
         .iter()
         .map(|suite| {
-            let Suite { source, release, .. } = suite;
-            let own = [Some(&source.suite), release.suite.as_ref(), release.codename.as_ref()];
+            let Suite {
+                source, release, ..
+            } = suite;
+            let own = [
+                Some(&source.suite),
+                release.suite.as_ref(),
+                release.codename.as_ref(),
+            ];
             own.into_iter().flatten().cloned().collect()
         })
         .collect();
-    let settings = Settings { recommends: wish.recommends, expects_rest: wish.bases.is_empty() };
+    let settings = Settings {
+        recommends: wish.recommends,
+        expects_rest: wish.bases.is_empty(),
+    };
     let nothing = [Base::None];
-    let bases = if wish.bases.is_empty() { &nothing[..] } else { &wish.bases };
+    let bases = if wish.bases.is_empty() {
+        &nothing[..]
+    } else {
+        &wish.bases
+    };
     let mut choices = Vec::new();
     let mut machine = Cow::Borrowed(universe);
     for base in bases {
@@ -90,9 +116,14 @@ fn lock(
     }
     let universe = &*machine;
     let notes = notes(wish, universe, bases, &choices);
-    let versions: BTreeSet<Version> =
-        choices.iter().flat_map(|choice| choice.versions.iter().copied()).collect();
-    let expected: BTreeSet<String> = choices.into_iter().flat_map(|choice| choice.expected).collect();
+    let versions: BTreeSet<Version> = choices
+        .iter()
+        .flat_map(|choice| choice.versions.iter().copied())
+        .collect();
+    let expected: BTreeSet<String> = choices
+        .into_iter()
+        .flat_map(|choice| choice.expected)
+        .collect();
     let mut sources: Vec<PackageSource> = Vec::new();
     let mut all = versions.iter().map(|version| universe.offer_of(*version));
     let mut packages: Vec<Vec<LockedPackage>> = suites.iter().map(|_| Vec::new()).collect();
@@ -103,7 +134,10 @@ fn lock(
         Ok(())
     })?;
     for (suite, packages) in suites.iter().zip(packages) {
-        sources.push(PackageSource { packages, ..suite.source.clone() });
+        sources.push(PackageSource {
+            packages,
+            ..suite.source.clone()
+        });
     }
     Ok((parts::set(wish, expected, sources), notes))
 }
@@ -125,11 +159,17 @@ fn apply<'t>(
         Base::Standard => BaseSystem::Standard,
     };
     // what the first source alone has: updates of it are carried where something needs them
-    let Some(first) = suites.first() else { return Ok(()) };
+    let Some(first) = suites.first() else {
+        return Ok(());
+    };
     let texts: Vec<&str> = first.texts.iter().map(String::as_str).collect();
     let installed = suite_packages(&wish.architectures, &texts, system);
-    let installed =
-        installed.map_err(|why| format!("what a machine of {} has, {base}: {why}", first.source.suite))?;
+    let installed = installed.map_err(|why| {
+        format!(
+            "what a machine of {} has, {base}: {why}",
+            first.source.suite
+        )
+    })?;
     for (name, version) in installed {
         universe.set_installed(&name, &version);
     }
@@ -150,10 +190,13 @@ fn locked(universe: &Universe<'_>, offer: &Offer<'_>, url: &str) -> Result<Locke
         ("", sum) => format!("sha512:{sum}"),
         (sum, _) => format!("sha256:{sum}"),
     };
-    let digest = sum.parse().map_err(|_| format!("{name} {}: '{sum}' is no digest", offer.version))?;
+    let digest = sum
+        .parse()
+        .map_err(|_| format!("{name} {}: '{sum}' is no digest", offer.version))?;
     let words = [name, offer.version, offer.arch];
-    let is_word =
-        |text: &&str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    let is_word = |text: &&str| {
+        !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+    };
     if !is_plain_path(offer.path) || !words.iter().all(is_word) || offer.size == 0 {
         return Err(format!(
             "its index names {name} {} as '{}' of {} bytes, which is refused",
@@ -180,7 +223,12 @@ fn shown(base: &Base) -> String {
 }
 
 /// What is expected of the machines, and where several kinds of them would choose differently.
-fn notes(wish: &WantedPackages, universe: &Universe<'_>, bases: &[Base], choices: &[Choice]) -> Vec<String> {
+fn notes(
+    wish: &WantedPackages,
+    universe: &Universe<'_>,
+    bases: &[Base],
+    choices: &[Choice],
+) -> Vec<String> {
     let mut notes = Vec::new();
     let expected: BTreeSet<&String> = choices.iter().flat_map(|choice| &choice.expected).collect();
     if !expected.is_empty() {
@@ -191,7 +239,11 @@ fn notes(wish: &WantedPackages, universe: &Universe<'_>, bases: &[Base], choices
             all.join(", ")
         ));
     }
-    let everywhere = |version: &Version| choices.iter().all(|choice| choice.versions.contains(version));
+    let everywhere = |version: &Version| {
+        choices
+            .iter()
+            .all(|choice| choice.versions.contains(version))
+    };
     for (base, choice) in bases.iter().zip(choices) {
         let own: Vec<String> = choice
             .versions
@@ -199,14 +251,26 @@ fn notes(wish: &WantedPackages, universe: &Universe<'_>, bases: &[Base], choices
             .filter(|version| !everywhere(version))
             .map(|version| {
                 let offer = universe.offer_of(*version);
-                format!("{} {}", universe.text(universe.packages[offer.package as usize].name), offer.version)
+                format!(
+                    "{} {}",
+                    universe.text(universe.packages[offer.package as usize].name),
+                    offer.version
+                )
             })
             .collect();
         if choices.len() > 1 && !own.is_empty() {
             let few = own.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
             let more = own.len().saturating_sub(10);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            notes.push(format!("{}: only a machine that has {} takes {few}{more}", wish.name, shown(base)));
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
+            notes.push(format!(
+                "{}: only a machine that has {} takes {few}{more}",
+                wish.name,
+                shown(base)
+            ));
         }
     }
     notes

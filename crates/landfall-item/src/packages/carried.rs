@@ -32,21 +32,29 @@ fn of_apt(set: &PackageSet, word: &str) -> Carried {
     let (whole, suite) = split(rest, '/');
     let (name, arch) = split(whole, ':');
     let is_meant = |package: &&LockedPackage| {
-        package.name == name && arch.is_none_or(|arch| arch == package.arch || package.arch == "all")
+        package.name == name
+            && arch.is_none_or(|arch| arch == package.arch || package.arch == "all")
     };
     let found = set.sources.iter().flat_map(|source| {
-        source.packages.iter().filter(is_meant).map(move |package| (source.suite.as_str(), &*package.version))
+        source
+            .packages
+            .iter()
+            .filter(is_meant)
+            .map(move |package| (source.suite.as_str(), &*package.version))
     });
     let found: Vec<(&str, &str)> = found.collect();
     let fits = |(of, has): &(&str, &str)| {
-        version.is_none_or(|wanted| apt::version_fits(has, wanted)) && suite.is_none_or(|suite| *of == suite)
+        version.is_none_or(|wanted| apt::version_fits(has, wanted))
+            && suite.is_none_or(|suite| *of == suite)
     };
     if found.iter().any(fits) || set.install.iter().any(|asked| asked == word) {
         return Carried::Held;
     }
-    let others = found.iter().map(|(of, has)| if suite.is_some() { *of } else { *has });
-    let is_asked =
-        (version, suite) == (None, None) && set.install.iter().any(|asked| split(asked, '=').0 == whole);
+    let others = found
+        .iter()
+        .map(|(of, has)| if suite.is_some() { *of } else { *has });
+    let is_asked = (version, suite) == (None, None)
+        && set.install.iter().any(|asked| split(asked, '=').0 == whole);
     otherwise(others).unwrap_or_else(|| beside(set, name, is_asked))
 }
 
@@ -58,14 +66,18 @@ fn of_yum(set: &PackageSet, word: &str) -> Carried {
     }
     let pin = Pin::parse(word);
     let name = pin.as_ref().map_or(word, |pin| pin.name);
-    let others = packages().filter(|one| one.name == name).map(|one| one.version.as_str());
-    let is_asked = |asked: &String| Pin::parse(asked).map_or(asked.as_str(), |pin| pin.name) == name;
+    let others = packages()
+        .filter(|one| one.name == name)
+        .map(|one| one.version.as_str());
+    let is_asked =
+        |asked: &String| Pin::parse(asked).map_or(asked.as_str(), |pin| pin.name) == name;
     let is_asked = pin.is_none() && set.install.iter().any(is_asked);
     otherwise(others).unwrap_or_else(|| beside(set, name, is_asked))
 }
 
 fn split(text: &str, at: char) -> (&str, Option<&str>) {
-    text.split_once(at).map_or((text, None), |(first, second)| (first, Some(second)))
+    text.split_once(at)
+        .map_or((text, None), |(first, second)| (first, Some(second)))
 }
 
 /// The versions or suites in which a package is there.
@@ -75,8 +87,8 @@ fn otherwise<'a>(others: impl Iterator<Item = &'a str>) -> Option<Carried> {
     (!listed.is_empty()).then_some(Carried::Otherwise(listed))
 }
 
-/// What is known of a package that is not carried: it was asked for, and the machines have it or another one stands for it;
-/// or they must have it.
+/// What is known of a package that is not carried: it was asked for, and the machines have it or
+/// another one stands for it; or they must have it.
 fn beside(set: &PackageSet, name: &str, is_asked: bool) -> Carried {
     let is_expected = |text: &String| text.split([' ', '|', ',', '(']).any(|word| word == name);
     match is_asked {

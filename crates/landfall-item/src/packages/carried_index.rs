@@ -41,7 +41,10 @@ impl PackageIndex {
             media_type: media_type::OCTETS.into(),
         };
         let bytes = blobs.read(&descriptor);
-        bytes.map_err(|source| PackageIndexError::Content { path: self.path.clone(), source })
+        bytes.map_err(|source| PackageIndexError::Content {
+            path: self.path.clone(),
+            source,
+        })
     }
 
     /// `bytes`, which are of this index, as text.
@@ -54,7 +57,8 @@ impl PackageIndex {
 }
 
 impl PackageSource {
-    /// The release of a suite of apt, and the text that is signed; `None` where the lock names none.
+    /// The release of a suite of apt, and the text that is signed; `None` where the lock names
+    /// none.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -70,11 +74,15 @@ impl PackageSource {
             let signed = index.text_of(index.read(blobs)?)?;
             let read = OpenPgpKeys::parse(self.key.as_bytes())
                 .and_then(|keys| keys.verify(&signed, SignatureTime::Made));
-            let (text, _) =
-                read.map_err(|source| PackageIndexError::Key { path: index.path.clone(), source })?;
+            let (text, _) = read.map_err(|source| PackageIndexError::Key {
+                path: index.path.clone(),
+                source,
+            })?;
             return Ok(Some((index, text)));
         }
-        let Some(index) = named("Release") else { return Ok(None) };
+        let Some(index) = named("Release") else {
+            return Ok(None);
+        };
         Ok(Some((index, index.text_of(index.read(blobs)?)?)))
     }
 }

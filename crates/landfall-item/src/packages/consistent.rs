@@ -5,8 +5,8 @@ use crate::resolver::Cause;
 /// How often metadata is read where its signed list changed meanwhile.
 const READS: usize = 3;
 
-/// Reads a signed list, and by it the rest. If the rest fails and the mirror has another list by then, both are read
-/// again: the mirror was changed in between.
+/// Reads a signed list, and by it the rest. If the rest fails and the mirror has another list by
+/// then, both are read again: the mirror was changed in between.
 ///
 /// # Errors
 /// When a list cannot be had, or the rest does not go with it.
@@ -36,12 +36,21 @@ mod tests {
     #[tokio::test]
     async fn metadata_is_read_again_while_its_list_changes() {
         // lists asked for, and the first that the rest goes with
-        for (lists, good, asked) in [(&[1][..], 1, 1), (&[1, 2], 2, 2), (&[1, 2, 3], 3, 3), (&[1, 1], 2, 2)] {
+        for (lists, good, asked) in [
+            (&[1][..], 1, 1),
+            (&[1, 2], 2, 2),
+            (&[1, 2, 3], 3, 3),
+            (&[1, 1], 2, 2),
+        ] {
             let count = AtomicUsize::new(0);
             let found = read_consistent(
                 async || Ok(lists[count.fetch_add(1, Ordering::Relaxed)]),
                 async |list| {
-                    if *list == good { Ok(*list) } else { Err(Cause::from("it does not go with it")) }
+                    if *list == good {
+                        Ok(*list)
+                    } else {
+                        Err(Cause::from("it does not go with it"))
+                    }
                 },
             );
             let found = found.await.ok();

@@ -1,5 +1,5 @@
-//! The packages of a set as an SBOM describes them: with vendor, distribution and licence, as far as the carried metadata
-//! has them.
+//! The packages of a set as an SBOM describes them: with vendor, distribution and licence, as far
+//! as the carried metadata has them.
 
 use super::carried_index::PackageIndexError;
 use super::locked::{LockedPackage, PackageSet, PackageSource};
@@ -53,20 +53,33 @@ impl PackageSet {
         limits: &Limits,
     ) -> Result<Vec<PackageDescription<'_>>, DescribeError> {
         let mut all = Vec::new();
-        for source in self.sources.iter().filter(|source| !source.packages.is_empty()) {
+        for source in self
+            .sources
+            .iter()
+            .filter(|source| !source.packages.is_empty())
+        {
             let described = match self.is_yum() {
                 true => source.described_rpms(blobs, limits),
                 false => source.described_debs(blobs),
             };
-            all.extend(described.map_err(|why| DescribeError { url: source.url.clone(), why })?);
+            all.extend(described.map_err(|why| DescribeError {
+                url: source.url.clone(),
+                why,
+            })?);
         }
         Ok(all)
     }
 }
 
 impl PackageSource {
-    fn described_debs(&self, blobs: &dyn BlobRead) -> Result<Vec<PackageDescription<'_>>, DescribeReason> {
-        let names = self.release(blobs)?.map(|(_, text)| ReleaseNames::parse(&text)).unwrap_or_default();
+    fn described_debs(
+        &self,
+        blobs: &dyn BlobRead,
+    ) -> Result<Vec<PackageDescription<'_>>, DescribeReason> {
+        let names = self
+            .release(blobs)?
+            .map(|(_, text)| ReleaseNames::parse(&text))
+            .unwrap_or_default();
         let described = self.packages.iter().map(|package| PackageDescription {
             package,
             is_deb: true,
@@ -85,7 +98,8 @@ impl PackageSource {
     ) -> Result<Vec<PackageDescription<'_>>, DescribeReason> {
         let mut labels = self.labels(blobs, limits)?;
         let described = self.packages.iter().map(|package| {
-            let PackageLabels { license, vendor } = labels.remove(&package.digest.hex()).unwrap_or_default();
+            let PackageLabels { license, vendor } =
+                labels.remove(&package.digest.hex()).unwrap_or_default();
             PackageDescription {
                 package,
                 is_deb: false,
@@ -105,13 +119,23 @@ impl PackageSource {
         limits: &Limits,
     ) -> Result<BTreeMap<String, PackageLabels>, DescribeReason> {
         let carried = |path: &str| self.indexes.iter().find(|index| index.path == path);
-        let Some(repomd) = carried("repodata/repomd.xml") else { return Ok(BTreeMap::new()) };
+        let Some(repomd) = carried("repodata/repomd.xml") else {
+            return Ok(BTreeMap::new());
+        };
         let repomd = Repomd::parse(&repomd.read(blobs)?)?;
-        let primary = repomd.index("primary").and_then(|index| Some((index, carried(&index.path)?)));
-        let Some((index, primary)) = primary else { return Ok(BTreeMap::new()) };
+        let primary = repomd
+            .index("primary")
+            .and_then(|index| Some((index, carried(&index.path)?)));
+        let Some((index, primary)) = primary else {
+            return Ok(BTreeMap::new());
+        };
         let mut packed = PackedIndex::of(index, limits.package_index_bytes)?;
         packed.bytes = primary.read(blobs)?.into();
-        let wanted: BTreeSet<String> = self.packages.iter().map(|package| package.digest.hex()).collect();
+        let wanted: BTreeSet<String> = self
+            .packages
+            .iter()
+            .map(|package| package.digest.hex())
+            .collect();
         Ok(packed.labels(&wanted)?)
     }
 }

@@ -1,4 +1,5 @@
-//! Fetches the metadata of a suite and checks it: the release by its signature, each index by the release.
+//! Fetches the metadata of a suite and checks it: the release by its signature, each index by the
+//! release.
 
 use super::consistent::read_consistent;
 use super::locked::{PackageIndex, PackageSource};
@@ -13,7 +14,8 @@ use landfall_model::{Descriptor, Digest, media_type};
 use landfall_packages::apt::{Release, target_paths};
 use landfall_packages::{COMPRESSIONS, Compression, PackagesError, decompress, file_url};
 
-/// The order in which apt takes compressed forms of an index, the best first (`Acquire::CompressionTypes`).
+/// The order in which apt takes compressed forms of an index, the best first
+/// (`Acquire::CompressionTypes`).
 const APTS_ORDER: [&str; 7] = [".xz", ".bz2", ".lzma", ".gz", ".lz4", ".zst", ""];
 const NOT_SIGNED: &str = "it is not signed: it has a Release, but neither InRelease nor Release.gpg; landfall locks \
                           signed repositories alone, so ask its owner to sign it, or sign a mirror of it yourself";
@@ -39,7 +41,9 @@ pub(super) async fn suite(
     };
     read_consistent(
         async || release(resolver, wanted, &folder).await,
-        async |signed: &Signed| indexed(resolver, wanted, &folder, architectures, after, signed).await,
+        async |signed: &Signed| {
+            indexed(resolver, wanted, &folder, architectures, after, signed).await
+        },
     )
     .await
 }
@@ -67,35 +71,55 @@ async fn indexed(
         snapshot: None,
         date,
         valid_until: release.valid_until.map(|until| until.to_string()),
-        key: wanted.keys.certificate(&signed.by).ok_or("the key that signed it cannot be written")?,
+        key: wanted
+            .keys
+            .certificate(&signed.by)
+            .ok_or("the key that signed it cannot be written")?,
         signed_by: signed.by.clone(),
         indexes: signed.files.clone(),
         packages: Vec::new(),
     };
     let mut texts = Vec::new();
-    for listed in indexes(wanted, folder, architectures, &release, resolver.limits().package_index_bytes)? {
+    for listed in indexes(
+        wanted,
+        folder,
+        architectures,
+        &release,
+        resolver.limits().package_index_bytes,
+    )? {
         let index = listed.index;
         if let Some((compression, most)) = listed.read {
             let bytes = fetch(resolver, &source, &index, &[]).await?;
             let name = index.path.clone();
-            let unpacking = tokio::task::spawn_blocking(move || decompress(&name, &bytes, compression, most));
-            let text = unpacking.await.map_err(|error| Cause::local(error.to_string()))??;
+            let unpacking =
+                tokio::task::spawn_blocking(move || decompress(&name, &bytes, compression, most));
+            let text = unpacking
+                .await
+                .map_err(|error| Cause::local(error.to_string()))??;
             texts.push(String::from_utf8(text).map_err(|_| format!("{} is no text", index.path))?);
         }
         source.indexes.push(index);
     }
     source.indexes.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Suite { source, name: signed.name.clone(), release, texts })
+    Ok(Suite {
+        source,
+        name: signed.name.clone(),
+        release,
+        texts,
+    })
 }
 
-/// Refuses the release `name` if it is that of another suite: one key signs all suites of a repository, so a mirror may send
-/// the release of any. The path of a flat repository is no name.
+/// Refuses the release `name` if it is that of another suite: one key signs all suites of a
+/// repository, so a mirror may send the release of any. The path of a flat repository is no name.
 fn check_suite(wanted: &WantedSource, name: &str, release: &Release) -> Result<(), Cause> {
     let suite = wanted.codename.as_ref().unwrap_or(&wanted.suite);
     if suite.ends_with('/') || release.is_of_suite(suite) {
         return Ok(());
     }
-    let (names, codename) = (release.names(), release.codename.as_ref().or(release.suite.as_ref()));
+    let (names, codename) = (
+        release.names(),
+        release.codename.as_ref().or(release.suite.as_ref()),
+    );
     Err(format!(
         "{name} is the release of {names}, not of {suite}: the mirror sends another suite; if this is the right one, write \
          `codename: {}` in its source",
@@ -125,7 +149,11 @@ struct Signed {
 }
 
 /// `InRelease`, or `Release` with `Release.gpg`.
-async fn release(resolver: &Resolver, wanted: &WantedSource, folder: &str) -> Result<Signed, Cause> {
+async fn release(
+    resolver: &Resolver,
+    wanted: &WantedSource,
+    folder: &str,
+) -> Result<Signed, Cause> {
     let most = resolver.limits().document_bytes;
     let path = |name: &str| below(folder, name);
     let get = async |name: &str| {
@@ -133,8 +161,9 @@ async fn release(resolver: &Resolver, wanted: &WantedSource, folder: &str) -> Re
         resolver.small_file(&url, most, None).await
     };
     let unsigned = |error: String| Cause::from(format!("{folder}/InRelease: {error}"));
-    let text_of =
-        |bytes: &Bytes| String::from_utf8(bytes.to_vec()).map_err(|_| Cause::from("its release is no text"));
+    let text_of = |bytes: &Bytes| {
+        String::from_utf8(bytes.to_vec()).map_err(|_| Cause::from("its release is no text"))
+    };
     match get("InRelease").await {
         Ok(bytes) => {
             let (text, by) = wanted
@@ -142,7 +171,12 @@ async fn release(resolver: &Resolver, wanted: &WantedSource, folder: &str) -> Re
                 .verify(&text_of(&bytes)?, SignatureTime::Now)
                 .map_err(|error| unsigned(error.to_string()))?;
             let files = vec![kept(resolver, wanted, path("InRelease"), bytes).await];
-            Ok(Signed { name: path("InRelease"), text, by, files })
+            Ok(Signed {
+                name: path("InRelease"),
+                text,
+                by,
+                files,
+            })
         }
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => {
             let signed = async |bytes: &Bytes| {
@@ -150,13 +184,21 @@ async fn release(resolver: &Resolver, wanted: &WantedSource, folder: &str) -> Re
                     ErrorKind::NotFound => Cause::from(NOT_SIGNED),
                     _ => Cause::from(error).of("the signature of its release"),
                 })?;
-                let by = wanted.keys.verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]));
-                let by = by.map_err(|error| Cause::from(format!("{folder}/Release.gpg: {error}")))?;
+                let by = wanted
+                    .keys
+                    .verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]));
+                let by =
+                    by.map_err(|error| Cause::from(format!("{folder}/Release.gpg: {error}")))?;
                 let files = vec![
                     kept(resolver, wanted, path("Release"), bytes.clone()).await,
                     kept(resolver, wanted, path("Release.gpg"), signature).await,
                 ];
-                Ok(Signed { name: path("Release"), text: text_of(bytes)?, by, files })
+                Ok(Signed {
+                    name: path("Release"),
+                    text: text_of(bytes)?,
+                    by,
+                    files,
+                })
             };
             read_consistent(async || Ok(get("Release").await?), signed).await
         }
@@ -183,19 +225,28 @@ fn indexes(
         let path = format!("{path}{form}");
         let file = release.files.get(&path)?;
         let (digest, size, path) = (file.digest.clone(), file.size, below(folder, &path));
-        Some(PackageIndex { digest, size, url: file_url(&wanted.url, &path), path })
+        Some(PackageIndex {
+            digest,
+            size,
+            url: file_url(&wanted.url, &path),
+            path,
+        })
     };
     let preferred = |path: &str| APTS_ORDER.iter().find_map(|form| find(path, form));
     let mut all = Vec::new();
     let mut packages = |path: &str| {
-        let Some((index, compression)) =
-            COMPRESSIONS.iter().find_map(|(form, compression)| Some((find(path, form)?, *compression)))
+        let Some((index, compression)) = COMPRESSIONS
+            .iter()
+            .find_map(|(form, compression)| Some((find(path, form)?, *compression)))
         else {
             return false;
         };
         let plain = release.files.get(path).map(|file| file.size);
         let carried = preferred(path).filter(|carried| carried.path != index.path);
-        all.push(Listed { index, read: Some((compression, plain.unwrap_or(most).min(most))) });
+        all.push(Listed {
+            index,
+            read: Some((compression, plain.unwrap_or(most).min(most))),
+        });
         all.extend(carried.map(|index| Listed { index, read: None }));
         true
     };
@@ -208,12 +259,16 @@ fn indexes(
     for component in &wanted.components {
         for arch in architectures {
             if !packages(&format!("{component}/binary-{arch}/Packages")) {
-                let has = |what: &str, all: &[String]| format!("it has the {what} {}", all.join(", "));
+                let has =
+                    |what: &str, all: &[String]| format!("it has the {what} {}", all.join(", "));
                 let why = match release.components.contains(component) {
                     false => has("components", &release.components),
                     true => has("architectures", &release.architectures),
                 };
-                return Err(format!("its release names no Packages of {component} for {arch}; {why}").into());
+                return Err(format!(
+                    "its release names no Packages of {component} for {arch}; {why}"
+                )
+                .into());
             }
         }
         if release.has_index_of_all {
@@ -224,7 +279,8 @@ fn indexes(
         let index = preferred(&format!("{component}/i18n/Translation-{LANGUAGE}"));
         all.extend(index.map(|index| Listed { index, read: None }));
     }
-    // of those nothing is read here, and a release need not have them; apt takes `all` for an architecture where the release does
+    // of those nothing is read here, and a release need not have them; apt takes `all` for an
+    // architecture where the release does
     let with_all = release.architectures.iter().filter(|one| *one == "all");
     let architectures: Vec<String> = architectures.iter().chain(with_all).cloned().collect();
     for target in &wanted.targets {
@@ -236,24 +292,36 @@ fn indexes(
 }
 
 fn below(folder: &str, path: &str) -> String {
-    if folder.is_empty() { path.to_owned() } else { format!("{folder}/{path}") }
+    if folder.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{folder}/{path}")
+    }
 }
 
-/// The content of an index that must have its digest: from the store, by its digest at the source, by its name there, or at
-/// one of `mirrors`.
+/// The content of an index that must have its digest: from the store, by its digest at the source,
+/// by its name there, or at one of `mirrors`.
 pub(super) async fn fetch(
     resolver: &Resolver,
     source: &PackageSource,
     index: &PackageIndex,
     mirrors: &[String],
 ) -> Result<Bytes, Cause> {
-    let PackageIndex { digest, size, path, url } = index;
+    let PackageIndex {
+        digest,
+        size,
+        path,
+        url,
+    } = index;
     let most = resolver.limits().package_index_bytes;
     if *size > most {
         return Err(format!("{path} has {size} bytes, more than {most}").into());
     }
-    let descriptor =
-        Descriptor { digest: digest.clone(), size: *size, media_type: media_type::OCTETS.into() };
+    let descriptor = Descriptor {
+        digest: digest.clone(),
+        size: *size,
+        media_type: media_type::OCTETS.into(),
+    };
     let (disk, held) = (resolver.disk().clone(), descriptor.clone());
     let held = tokio::task::spawn_blocking(move || match disk.has(&held.digest, held.size) {
         Ok(true) => disk.read(&held).ok(),
@@ -264,14 +332,18 @@ pub(super) async fn fetch(
     }
     let by_hash = source.by_hash_url(index);
     let first = by_hash.as_ref().unwrap_or(url);
-    let mut found = resolver.small_file(first, *size as usize, Some(digest)).await;
+    let mut found = resolver
+        .small_file(first, *size as usize, Some(digest))
+        .await;
     if by_hash.is_some() && matches!(&found, Err(error) if error.kind == ErrorKind::NotFound) {
         found = resolver.small_file(url, *size as usize, Some(digest)).await;
     }
     let mut found = found.map_err(|error| Cause::from(error).of(path));
     for mirror in mirrors {
         let Err(cause) = found else { break };
-        let next = resolver.small_file(&file_url(mirror, path), *size as usize, Some(digest)).await;
+        let next = resolver
+            .small_file(&file_url(mirror, path), *size as usize, Some(digest))
+            .await;
         found = next.map_err(|error| cause.then(&error));
     }
     let bytes = found?;
@@ -287,7 +359,16 @@ pub(super) async fn kept(
     bytes: Bytes,
 ) -> PackageIndex {
     let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
-    let descriptor = Descriptor { digest: digest.clone(), size, media_type: media_type::OCTETS.into() };
+    let descriptor = Descriptor {
+        digest: digest.clone(),
+        size,
+        media_type: media_type::OCTETS.into(),
+    };
     resolver.keep(descriptor, bytes).await;
-    PackageIndex { digest, size, url: file_url(&wanted.url, &path), path }
+    PackageIndex {
+        digest,
+        size,
+        url: file_url(&wanted.url, &path),
+        path,
+    }
 }

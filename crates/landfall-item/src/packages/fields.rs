@@ -41,9 +41,11 @@ pub(super) fn bases_of<T>(
     match written {
         None => Ok(Vec::new()),
         Some(OneOrMore::One(one)) => Ok(vec![base(one, node)?]),
-        Some(OneOrMore::More(all)) => {
-            all.iter().enumerate().map(|(index, one)| base(one, node.item(index))).collect()
-        }
+        Some(OneOrMore::More(all)) => all
+            .iter()
+            .enumerate()
+            .map(|(index, one)| base(one, node.item(index)))
+            .collect(),
     }
 }
 
@@ -51,21 +53,35 @@ pub(super) fn bases_of<T>(
 pub(super) fn repository(text: &str, at: &SourceSpan) -> Checked<String> {
     let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
     without_variables(text, at)?;
-    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let url = Url::parse(text)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let Some(url) = url.filter(|_| !text.contains(char::is_whitespace)) else {
-        return refuse("this is no URL of a repository", "write it as https://host/path");
+        return refuse(
+            "this is no URL of a repository",
+            "write it as https://host/path",
+        );
     };
     without_account(&url, at)?;
     if url.query().is_some() || url.fragment().is_some() {
-        return refuse("the URL of a repository has no `?` and no `#`", "take it out");
+        return refuse(
+            "the URL of a repository has no `?` and no `#`",
+            "take it out",
+        );
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
 /// Refuses variables that only the package manager of a machine knows.
 pub(super) fn without_variables(text: &str, at: &SourceSpan) -> Checked<()> {
-    let Some((_, rest)) = text.split_once('$') else { return Ok(()) };
-    let name: String = rest.trim_start_matches('(').chars().take_while(char::is_ascii_alphanumeric).collect();
+    let Some((_, rest)) = text.split_once('$') else {
+        return Ok(());
+    };
+    let name: String = rest
+        .trim_start_matches('(')
+        .chars()
+        .take_while(char::is_ascii_alphanumeric)
+        .collect();
     let help = format!("write its value, or `${{{name}}}` with `vars: {{{name}: …}}` in this file");
     let message = format!("`${name}` is a variable of the machines, which landfall does not know");
     Err(at.narrowed(&format!("${name}")).fault(message, Some(help)))
@@ -75,19 +91,30 @@ pub(super) fn without_variables(text: &str, at: &SourceSpan) -> Checked<()> {
 pub(super) fn list_url(text: &str, at: &SourceSpan) -> Checked<String> {
     without_variables(text, at)?;
     let url = Url::parse(text).ok().filter(|_| is_file_url(text));
-    let url = url.ok_or_else(|| at.fault("this is no URL", Some("write it as https://host/path".into())))?;
+    let url = url.ok_or_else(|| {
+        at.fault(
+            "this is no URL",
+            Some("write it as https://host/path".into()),
+        )
+    })?;
     without_account(&url, at)?;
     Ok(text.to_owned())
 }
 
 pub(super) fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// The architecture of the manifest's platforms.
 pub(super) fn own_architecture(reader: &EntryReader<'_>, at: &SourceSpan) -> Checked<String> {
-    let mut all: Vec<String> =
-        reader.platforms.iter().map(|platform| debian_name(&platform.to_string())).collect();
+    let mut all: Vec<String> = reader
+        .platforms
+        .iter()
+        .map(|platform| debian_name(&platform.to_string()))
+        .collect();
     all.sort();
     all.dedup();
     match &all[..] {
@@ -121,22 +148,25 @@ fn debian_name(platform: &str) -> String {
 pub(super) fn name_of(system: &str, text: &str, at: &SourceSpan) -> Checked<String> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if text.is_empty() || !text.chars().all(is_good) {
-        return Err(
-            at.fault(format!("`{text}` is no name"), Some("use letters, digits, `-`, `_` and `.`".into()))
-        );
+        return Err(at.fault(
+            format!("`{text}` is no name"),
+            Some("use letters, digits, `-`, `_` and `.`".into()),
+        ));
     }
     Ok(format!("{system}:{text}"))
 }
 
-/// Checks the update policy `text`. `install` is what the entry installs, and `has_version` says of one whether it is pinned.
+/// Checks the update policy `text`. `install` is what the entry installs, and `has_version` says of
+/// one whether it is pinned.
 pub(super) fn check_policy(
     text: &str,
     install: &[String],
     has_version: impl Fn(&str) -> bool,
     at: &SourceSpan,
 ) -> Checked<()> {
-    let policy: UpdatePolicy =
-        text.parse().map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
+    let policy: UpdatePolicy = text
+        .parse()
+        .map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
     let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
     match policy {
         UpdatePolicy::Never => Ok(()),
@@ -145,9 +175,10 @@ pub(super) fn check_policy(
             "write patch, minor or a range as in \"*\"; `landfall lock --refresh` takes what is new of the others",
         ),
         _ if install.iter().any(|text| has_version(text)) => Ok(()),
-        _ if install.iter().any(|text| text.contains("${")) => {
-            refuse("the versions of these packages stand in variables", "give the policy to the variable")
-        }
+        _ if install.iter().any(|text| text.contains("${")) => refuse(
+            "the versions of these packages stand in variables",
+            "give the policy to the variable",
+        ),
         _ => refuse(
             "none of these packages has a version that could move",
             "write one, as in containerd.io=1.7.24-1; `landfall lock --refresh` takes what is new of the others",
@@ -155,45 +186,74 @@ pub(super) fn check_policy(
     }
 }
 
-/// The versions that the policy `update` of an entry below `system` may move: of those that `pinned` finds in `install`.
+/// The versions that the policy `update` of an entry below `system` may move: of those that
+/// `pinned` finds in `install`.
 pub(super) fn moving<'e>(
     system: &'static str,
     update: Option<&'e String>,
     install: &'e [String],
     pinned: impl Fn(&'e str) -> Option<(String, Range<usize>)>,
 ) -> Vec<Moving<'e>> {
-    let Some(policy) = update else { return Vec::new() };
+    let Some(policy) = update else {
+        return Vec::new();
+    };
     let one = |(index, text): (usize, &'e String)| {
         let (name, version) = pinned(text).filter(|_| !text.contains("${"))?;
         let path = vec![Step::Key(system), Step::Key("install"), Step::Item(index)];
-        Some(Moving { policy, name, item_at: system, path, text, version })
+        Some(Moving {
+            policy,
+            name,
+            item_at: system,
+            path,
+            text,
+            version,
+        })
     };
     install.iter().enumerate().filter_map(one).collect()
 }
 
 /// The package in `text`, where a version that is made of `variable` alone stands behind `sign`.
-pub(super) fn pinned_by(system: &'static str, sign: char, text: &str, variable: &str) -> Option<PinnedBy> {
+pub(super) fn pinned_by(
+    system: &'static str,
+    sign: char,
+    text: &str,
+    variable: &str,
+) -> Option<PinnedBy> {
     let (front, after) = text.split_once(variable)?;
     // a name may have the sign of yum, and a version of apt may begin with an epoch
-    let (package, before) = if sign == '=' { front.split_once(sign)? } else { front.rsplit_once(sign)? };
+    let (package, before) = if sign == '=' {
+        front.split_once(sign)?
+    } else {
+        front.rsplit_once(sign)?
+    };
     let is_whole = |text: &str| !text.contains("${") && !text.contains('*');
-    [package, before, after].into_iter().all(is_whole).then(|| PinnedBy {
-        item_at: system,
-        package: package.into(),
-        before: before.into(),
-        after: after.into(),
-    })
+    [package, before, after]
+        .into_iter()
+        .all(is_whole)
+        .then(|| PinnedBy {
+            item_at: system,
+            package: package.into(),
+            before: before.into(),
+            after: after.into(),
+        })
 }
 
 pub(super) fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<OpenPgpKeys> {
-    OpenPgpKeys::parse(&beside(path, at, reader)?).map_err(|error| at.fault(format!("{path}: {error}"), None))
+    OpenPgpKeys::parse(&beside(path, at, reader)?)
+        .map_err(|error| at.fault(format!("{path}: {error}"), None))
 }
 
 /// The content of a file whose path starts from the folder of the manifest.
 pub(super) fn beside(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<Vec<u8>> {
-    let path = Path::new(&reader.text.file).parent().unwrap_or(Path::new("")).join(path);
+    let path = Path::new(&reader.text.file)
+        .parent()
+        .unwrap_or(Path::new(""))
+        .join(path);
     read_input(&path).map_err(|error| {
         let help = "the path starts from the folder of this manifest".into();
-        at.fault(format!("cannot read {}: {error}", path.display()), Some(help))
+        at.fault(
+            format!("cannot read {}: {error}", path.display()),
+            Some(help),
+        )
     })
 }

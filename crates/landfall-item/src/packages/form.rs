@@ -29,7 +29,8 @@ pub struct PackageForm<'a> {
 type ReadChangelog = fn(&mut dyn Read, &str) -> io::Result<Vec<String>>;
 
 impl PackageForm<'_> {
-    /// The first lines of what it says of its version; none where `content` lacks it, or it has no changelog.
+    /// The first lines of what it says of its version; none where `content` lacks it, or it has no
+    /// changelog.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -54,14 +55,23 @@ pub(super) fn forms(set: &PackageSet) -> Vec<PackageForm<'_>> {
     };
     let packages = set.sources.iter().flat_map(|source| &source.packages);
     packages
-        .map(|LockedPackage { digest, size, name, version, arch, .. }| PackageForm {
-            name,
-            version,
-            arch,
-            digest,
-            size: *size,
-            order,
-            changelog,
-        })
+        .map(
+            |LockedPackage {
+                 digest,
+                 size,
+                 name,
+                 version,
+                 arch,
+                 ..
+             }| PackageForm {
+                name,
+                version,
+                arch,
+                digest,
+                size: *size,
+                order,
+                changelog,
+            },
+        )
         .collect()
 }

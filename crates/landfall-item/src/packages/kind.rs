@@ -10,8 +10,8 @@ use super::{apt, parts, yum};
 use crate::file::is_file_url;
 use crate::text::oversize;
 use crate::{
-    Cause, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Moving,
-    PinnedBy, Pins, Resolver,
+    Cause, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem,
+    Moving, PinnedBy, Pins, Resolver,
 };
 use landfall_content::{BlobRead, Entry};
 use landfall_model::document::{Node, SourceSpan};
@@ -39,16 +39,27 @@ impl LockedItem for PackageSet {
         locked::write(self, out)
     }
 
-    /// No list that it needs is empty, every path stays below its source, sizes can be added up, and the digest is that of all this.
+    /// No list that it needs is empty, every path stays below its source, sizes can be added up,
+    /// and the digest is that of all this.
     fn fault(&self) -> Option<String> {
         let sizes = self.sources.iter().flat_map(|source| {
             let indexes = source.indexes.iter().map(|index| index.size);
             indexes.chain(source.packages.iter().map(|package| package.size))
         });
         let url = || {
-            let snapshots = self.sources.iter().filter_map(|source| source.snapshot.as_ref());
-            let mut urls = self.sources.iter().map(|source| &source.url).chain(snapshots);
-            Some(format!("'{}' is no http or https URL", one_line(urls.find(|url| !is_file_url(url))?)))
+            let snapshots = self
+                .sources
+                .iter()
+                .filter_map(|source| source.snapshot.as_ref());
+            let mut urls = self
+                .sources
+                .iter()
+                .map(|source| &source.url)
+                .chain(snapshots);
+            Some(format!(
+                "'{}' is no http or https URL",
+                one_line(urls.find(|url| !is_file_url(url))?)
+            ))
         };
         let path = || {
             let mut paths = self.sources.iter().flat_map(|source| {
@@ -61,39 +72,76 @@ impl LockedItem for PackageSet {
         // they become lines of sources and preferences on machines
         let word = || {
             let of_source = |source: &'_ PackageSource| -> Vec<String> {
-                let packages = source.packages.iter().flat_map(|one| [&one.name, &one.version, &one.arch]);
-                let names = source.components.iter().chain(&source.targets).chain(packages);
+                let packages = source
+                    .packages
+                    .iter()
+                    .flat_map(|one| [&one.name, &one.version, &one.arch]);
+                let names = source
+                    .components
+                    .iter()
+                    .chain(&source.targets)
+                    .chain(packages);
                 names.chain([&source.suite]).cloned().collect()
             };
-            let mut words = self.sources.iter().flat_map(of_source).chain(self.architectures.iter().cloned());
-            let is_bad = |word: &String| word.contains(|c: char| c.is_whitespace() || c.is_control());
+            let mut words = self
+                .sources
+                .iter()
+                .flat_map(of_source)
+                .chain(self.architectures.iter().cloned());
+            let is_bad =
+                |word: &String| word.contains(|c: char| c.is_whitespace() || c.is_control());
             let packages = || self.sources.iter().flat_map(|source| &source.packages);
-            let has_empty =
-                packages().any(|one| [&one.name, &one.version, &one.arch].iter().any(|word| word.is_empty()));
+            let has_empty = packages().any(|one| {
+                [&one.name, &one.version, &one.arch]
+                    .iter()
+                    .any(|word| word.is_empty())
+            });
             let word = words.find(is_bad).or_else(|| has_empty.then(String::new))?;
             Some(format!("'{}' is no name of a repository", one_line(&word)))
         };
         let key = || {
-            let is_text = |key: &str| key.bytes().all(|byte| byte == b'\n' || (b' '..0x7f).contains(&byte));
+            let is_text = |key: &str| {
+                key.bytes()
+                    .all(|byte| byte == b'\n' || (b' '..0x7f).contains(&byte))
+            };
             let is_name = |name: &str| !name.contains(char::is_control);
             let is_bad = |one: &&PackageSource| !is_text(&one.key) || !is_name(&one.signed_by);
             let source = self.sources.iter().find(is_bad)?;
             Some(format!("the key of {} is no armored key", source.url))
         };
         let empty = || {
-            let lists = [("architectures", &self.architectures), ("install", &self.install)];
-            let list = lists.into_iter().find(|(_, list)| list.is_empty()).map(|(key, _)| key);
+            let lists = [
+                ("architectures", &self.architectures),
+                ("install", &self.install),
+            ];
+            let list = lists
+                .into_iter()
+                .find(|(_, list)| list.is_empty())
+                .map(|(key, _)| key);
             let list = list.or(self.sources.is_empty().then_some("sources"));
-            let index = self.sources.iter().any(|source| source.indexes.is_empty()).then_some("indexes");
+            let index = self
+                .sources
+                .iter()
+                .any(|source| source.indexes.is_empty())
+                .then_some("indexes");
             Some(format!("'{}' has no `{}`", self.name, list.or(index)?))
         };
         let digest = || {
             let found = parts::digest(self);
-            (found != self.digest)
-                .then(|| format!("'{}' is {found} by what is said of it, not {}", self.name, self.digest))
+            (found != self.digest).then(|| {
+                format!(
+                    "'{}' is {found} by what is said of it, not {}",
+                    self.name, self.digest
+                )
+            })
         };
         let lists = oversize(sizes).or_else(empty);
-        lists.or_else(url).or_else(path).or_else(word).or_else(key).or_else(digest)
+        lists
+            .or_else(url)
+            .or_else(path)
+            .or_else(word)
+            .or_else(key)
+            .or_else(digest)
     }
 
     fn entry(&self) -> Entry {
@@ -116,11 +164,16 @@ impl LockedItem for PackageSet {
     fn files(&self) -> Vec<FileForm<'_>> {
         let is_signed = self.index == OfferedIndex::Signed;
         let files = self.sources.iter().flat_map(|source| {
-            let indexes = source.indexes.iter().filter(move |_| is_signed).map(move |index| {
-                let mut file = FileForm::plain(Kind::Sidecar, &index.url, &index.digest, index.size);
-                file.urls.extend(source.by_hash_url(index).map(Cow::from));
-                file
-            });
+            let indexes = source
+                .indexes
+                .iter()
+                .filter(move |_| is_signed)
+                .map(move |index| {
+                    let mut file =
+                        FileForm::plain(Kind::Sidecar, &index.url, &index.digest, index.size);
+                    file.urls.extend(source.by_hash_url(index).map(Cow::from));
+                    file
+                });
             let packages = source.packages.iter().map(move |package| {
                 FileForm::plain(Kind::Package, &package.url, &package.digest, package.size)
             });
@@ -233,7 +286,10 @@ impl ItemKind for PackageSet {
             // who offers it how is nothing that upstream says
             return match old.index == wish.index {
                 true => Found::Kept(old.clone()),
-                false => Found::New(PackageSet { index: wish.index, ..old.clone() }),
+                false => Found::New(PackageSet {
+                    index: wish.index,
+                    ..old.clone()
+                }),
             };
         }
         let found = chosen(resolver, wish, old.filter(|_| pins != Pins::Recall)).await;
@@ -249,9 +305,10 @@ impl ItemKind for PackageSet {
             }
             Err(cause) => match (old_same, old) {
                 (Some(old), _) if cause.is_gone => Found::Gone(old.clone()),
-                (None, Some(old)) if is_trusted(old, wish) => {
-                    Found::Lost(Some(old.clone()), cause.then(&"it was locked for another text of its entry"))
-                }
+                (None, Some(old)) if is_trusted(old, wish) => Found::Lost(
+                    Some(old.clone()),
+                    cause.then(&"it was locked for another text of its entry"),
+                ),
                 (old, _) => Found::Lost(old.cloned(), cause),
             },
         }
@@ -272,8 +329,9 @@ async fn chosen(
 
 /// Says which metadata of `set` only this run's store has, once its repository has changed.
 fn note_replaced(resolver: &Resolver, set: &PackageSet) {
-    let lasting =
-        |source: &PackageSource| source.snapshot.is_some() || source.replaced_files().next().is_none();
+    let lasting = |source: &PackageSource| {
+        source.snapshot.is_some() || source.replaced_files().next().is_none()
+    };
     for source in set.sources.iter().filter(|source| !lasting(source)) {
         resolver.note_once(&format!(
             "{} replaces its metadata when it changes, and names no snapshots: pull with the store of this lock \
@@ -286,7 +344,10 @@ fn note_replaced(resolver: &Resolver, set: &PackageSet) {
 /// Whether all that `old` has is of sources that `wish` names too, with the keys that signed them.
 fn is_trusted(old: &PackageSet, wish: &WantedPackages) -> bool {
     old.sources.iter().all(|old| {
-        let mut same = wish.sources.iter().filter(|wish| wish.url == old.url && wish.suite == old.suite);
+        let mut same = wish
+            .sources
+            .iter()
+            .filter(|wish| wish.url == old.url && wish.suite == old.suite);
         same.any(|wish| is_signer(wish, old))
     })
 }

@@ -61,7 +61,8 @@ pub struct PackageSource {
     pub targets: Vec<String>,
     /// Whether its indexes stand under their digests too.
     pub by_hash: bool,
-    /// The URL of a snapshot of the repository, which keeps all of this when the repository has replaced it.
+    /// The URL of a snapshot of the repository, which keeps all of this when the repository has
+    /// replaced it.
     pub snapshot: Option<String>,
     /// When its metadata was made, as its signer says.
     pub date: Option<String>,
@@ -154,7 +155,8 @@ impl TryFrom<String> for IndexLine {
     type Error = String;
     fn try_from(text: String) -> Result<IndexLine, String> {
         let line = digest_and_size(&text).filter(|(_, _, path)| !path.contains(' '));
-        let (digest, size, path) = line.ok_or_else(|| format!("'{text}' is no digest, size and path"))?;
+        let (digest, size, path) =
+            line.ok_or_else(|| format!("'{text}' is no digest, size and path"))?;
         Ok(IndexLine(digest, size, path.to_owned()))
     }
 }
@@ -165,7 +167,11 @@ impl TryFrom<String> for PackageLine {
         let wrong = || format!("'{text}' is no digest, size, name, version, architecture and path");
         let (digest, size, rest) = digest_and_size(&text).ok_or_else(wrong)?;
         let words: Vec<String> = rest.split(' ').map(str::to_owned).collect();
-        Ok(PackageLine(digest, size, words.try_into().map_err(|_| wrong())?))
+        Ok(PackageLine(
+            digest,
+            size,
+            words.try_into().map_err(|_| wrong())?,
+        ))
     }
 }
 
@@ -185,15 +191,28 @@ impl From<WrittenSource> for PackageSource {
             indexes,
             packages,
         } = written;
-        let indexes = indexes.into_iter().map(|IndexLine(digest, size, path)| PackageIndex {
-            url: file_url(&url, &path),
-            digest,
-            size,
-            path,
-        });
-        let packages = packages.into_iter().map(|PackageLine(digest, size, [name, version, arch, path])| {
-            LockedPackage { url: file_url(&url, &path), digest, size, name, version, arch, path }
-        });
+        let indexes = indexes
+            .into_iter()
+            .map(|IndexLine(digest, size, path)| PackageIndex {
+                url: file_url(&url, &path),
+                digest,
+                size,
+                path,
+            });
+        let packages =
+            packages
+                .into_iter()
+                .map(
+                    |PackageLine(digest, size, [name, version, arch, path])| LockedPackage {
+                        url: file_url(&url, &path),
+                        digest,
+                        size,
+                        name,
+                        version,
+                        arch,
+                        path,
+                    },
+                );
         let (indexes, packages) = (indexes.collect(), packages.collect());
         PackageSource {
             url,
@@ -215,20 +234,33 @@ impl From<WrittenSource> for PackageSource {
 impl PackageSource {
     /// The URLs of the file `path` of the repository: `url`, and then that in its snapshot.
     pub(super) fn urls_of(&self, url: &str, path: &str) -> Vec<String> {
-        let snapshot = self.snapshot.as_ref().map(|snapshot| file_url(snapshot, path));
+        let snapshot = self
+            .snapshot
+            .as_ref()
+            .map(|snapshot| file_url(snapshot, path));
         [url.to_owned()].into_iter().chain(snapshot).collect()
     }
 
-    /// The files of metadata that no other one names by its digest: a repository replaces them when it changes.
+    /// The files of metadata that no other one names by its digest: a repository replaces them when
+    /// it changes.
     pub(super) fn replaced_files(&self) -> impl Iterator<Item = &PackageIndex> {
-        self.indexes.iter().filter(|index| is_signed_list(&index.path))
+        self.indexes
+            .iter()
+            .filter(|index| is_signed_list(&index.path))
     }
 
     /// The URL of an index under its digest, where the source offers that.
     pub(super) fn by_hash_url(&self, index: &PackageIndex) -> Option<String> {
         let folder = index.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let (algorithm, hex) = (index.digest.algorithm().as_str().to_ascii_uppercase(), index.digest.hex());
-        let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let (algorithm, hex) = (
+            index.digest.algorithm().as_str().to_ascii_uppercase(),
+            index.digest.hex(),
+        );
+        let folder = if folder.is_empty() {
+            String::new()
+        } else {
+            format!("{folder}/")
+        };
         (self.by_hash && !is_signed_list(&index.path))
             .then(|| file_url(&self.url, &format!("{folder}by-hash/{algorithm}/{hex}")))
     }
@@ -237,14 +269,32 @@ impl PackageSource {
 /// Whether this is a list of a repository's metadata, or the signature of one.
 fn is_signed_list(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
-    matches!(name, "InRelease" | "Release" | "Release.gpg" | "repomd.xml" | "repomd.xml.asc")
+    matches!(
+        name,
+        "InRelease" | "Release" | "Release.gpg" | "repomd.xml" | "repomd.xml.asc"
+    )
 }
 
 /// Writes `set`, one fact a line.
 pub(super) fn write(set: &PackageSet, out: &mut dyn Write) -> fmt::Result {
-    writeln!(out, "- name: {}\n  digest: {}", quoted(&set.name), set.digest)?;
-    list(out, "  ", "architectures", set.architectures.iter().map(|one| quoted(one)))?;
-    list(out, "  ", "install", set.install.iter().map(|one| quoted(one)))?;
+    writeln!(
+        out,
+        "- name: {}\n  digest: {}",
+        quoted(&set.name),
+        set.digest
+    )?;
+    list(
+        out,
+        "  ",
+        "architectures",
+        set.architectures.iter().map(|one| quoted(one)),
+    )?;
+    list(
+        out,
+        "  ",
+        "install",
+        set.install.iter().map(|one| quoted(one)),
+    )?;
     if set.recommends {
         writeln!(out, "  recommends: true")?;
     }
@@ -252,9 +302,16 @@ pub(super) fn write(set: &PackageSet, out: &mut dyn Write) -> fmt::Result {
         writeln!(out, "  index: {}", set.index)?;
     }
     list(out, "  ", "base", set.base.iter().map(|one| quoted(one)))?;
-    list(out, "  ", "expected", set.expected.iter().map(|one| quoted(one)))?;
+    list(
+        out,
+        "  ",
+        "expected",
+        set.expected.iter().map(|one| quoted(one)),
+    )?;
     writeln!(out, "  sources:")?;
-    set.sources.iter().try_for_each(|source| write_source(source, out))
+    set.sources
+        .iter()
+        .try_for_each(|source| write_source(source, out))
 }
 
 fn write_source(source: &PackageSource, out: &mut dyn Write) -> fmt::Result {
@@ -262,18 +319,36 @@ fn write_source(source: &PackageSource, out: &mut dyn Write) -> fmt::Result {
     if !source.suite.is_empty() {
         writeln!(out, "    suite: {}", quoted(&source.suite))?;
     }
-    list(out, "    ", "components", source.components.iter().map(|one| quoted(one)))?;
-    list(out, "    ", "targets", source.targets.iter().map(|one| quoted(one)))?;
+    list(
+        out,
+        "    ",
+        "components",
+        source.components.iter().map(|one| quoted(one)),
+    )?;
+    list(
+        out,
+        "    ",
+        "targets",
+        source.targets.iter().map(|one| quoted(one)),
+    )?;
     if source.by_hash {
         writeln!(out, "    byHash: true")?;
     }
-    let texts = [("snapshot", &source.snapshot), ("date", &source.date), ("validUntil", &source.valid_until)];
+    let texts = [
+        ("snapshot", &source.snapshot),
+        ("date", &source.date),
+        ("validUntil", &source.valid_until),
+    ];
     for (key, text) in texts {
         if let Some(text) = text {
             writeln!(out, "    {key}: {}", quoted(text))?;
         }
     }
-    writeln!(out, "    signedBy: {}\n    key: |", quoted(&source.signed_by))?;
+    writeln!(
+        out,
+        "    signedBy: {}\n    key: |",
+        quoted(&source.signed_by)
+    )?;
     for line in source.key.lines() {
         let indent = if line.is_empty() { "" } else { "      " };
         writeln!(out, "{indent}{line}")?;
@@ -282,20 +357,36 @@ fn write_source(source: &PackageSource, out: &mut dyn Write) -> fmt::Result {
         out,
         "    ",
         "indexes",
-        source.indexes.iter().map(|one| quoted(&format!("{} {} {}", one.digest, one.size, one.path))),
+        source
+            .indexes
+            .iter()
+            .map(|one| quoted(&format!("{} {} {}", one.digest, one.size, one.path))),
     )?;
     list(
         out,
         "    ",
         "packages",
         source.packages.iter().map(|one| {
-            let LockedPackage { digest, size, name, version, arch, path, .. } = one;
+            let LockedPackage {
+                digest,
+                size,
+                name,
+                version,
+                arch,
+                path,
+                ..
+            } = one;
             quoted(&format!("{digest} {size} {name} {version} {arch} {path}"))
         }),
     )
 }
 
-fn list(out: &mut dyn Write, indent: &str, key: &str, items: impl Iterator<Item = String>) -> fmt::Result {
+fn list(
+    out: &mut dyn Write,
+    indent: &str,
+    key: &str,
+    items: impl Iterator<Item = String>,
+) -> fmt::Result {
     let mut items = items.peekable();
     if items.peek().is_some() {
         writeln!(out, "{indent}{key}:")?;

@@ -79,16 +79,31 @@ fn a_lock_with_a_good_set_is_read() {
 #[test]
 fn paths_that_leave_their_source_are_refused() {
     let long = "x".repeat(1024);
-    let paths = ["../../etc/passwd", "/etc/passwd", "pool/../../x", "a//b", "pool/", "..\\x", "", &long];
+    let paths = [
+        "../../etc/passwd",
+        "/etc/passwd",
+        "pool/../../x",
+        "a//b",
+        "pool/",
+        "..\\x",
+        "",
+        &long,
+    ];
     for path in paths {
         let of_package = changed(|set| package(set).path = path.into());
         let of_index = changed(|set| set.sources[0].indexes[0].path = path.into());
         for told in [of_package, of_index] {
-            assert!(told.contains(&format!("'{path}' is no path of a repository")), "{path:?}: {told}");
+            assert!(
+                told.contains(&format!("'{path}' is no path of a repository")),
+                "{path:?}: {told}"
+            );
         }
     }
     let told = changed(|set| package(set).path = "a\n\u{1b}[2J".into());
-    assert!(told.contains("'a\\n\\u{1b}[2J' is no path of a repository"), "{told}");
+    assert!(
+        told.contains("'a\\n\\u{1b}[2J' is no path of a repository"),
+        "{told}"
+    );
 }
 
 /// They become lines and words of sources and preferences on machines.
@@ -105,18 +120,33 @@ fn names_that_are_several_words_or_lines_are_refused() {
         |set| &mut set.architectures[0],
     ];
     for (at, field) in words.into_iter().enumerate() {
-        for bad in ["x\nPin-Priority:", "x\ty", "x\u{a0}y", "x\u{0}", "x\u{1b}[2J"] {
+        for bad in [
+            "x\nPin-Priority:",
+            "x\ty",
+            "x\u{a0}y",
+            "x\u{0}",
+            "x\u{1b}[2J",
+        ] {
             let told = changed(|set| *field(set) = bad.into());
-            assert!(told.contains("is no name of a repository"), "{at} {bad:?}: {told}");
+            assert!(
+                told.contains("is no name of a repository"),
+                "{at} {bad:?}: {told}"
+            );
             assert!(!told.contains(|c: char| c.is_control()), "{told:?}");
         }
     }
     for (at, field) in words[..3].iter().enumerate() {
         let told = changed(|set| *field(set) = String::new());
-        assert!(told.contains("'' is no name of a repository"), "{at}: {told}");
+        assert!(
+            told.contains("'' is no name of a repository"),
+            "{at}: {told}"
+        );
         // a line has six words
         let told = changed(|set| *field(set) = "x y".into());
-        assert!(told.contains("is no digest, size, name, version, architecture and path"), "{at}: {told}");
+        assert!(
+            told.contains("is no digest, size, name, version, architecture and path"),
+            "{at}: {told}"
+        );
     }
 }
 
@@ -124,9 +154,15 @@ fn names_that_are_several_words_or_lines_are_refused() {
 fn other_urls_and_keys_that_are_no_text_are_refused() {
     for url in ["ftp://h.test/r", "file:///etc", "h.test/r", "http://../r"] {
         let told = changed(|set| set.sources[0].url = url.into());
-        assert!(told.contains(&format!("'{url}' is no http or https URL")), "{told}");
+        assert!(
+            told.contains(&format!("'{url}' is no http or https URL")),
+            "{told}"
+        );
         let told = changed(|set| set.sources[0].snapshot = Some(url.into()));
-        assert!(told.contains(&format!("'{url}' is no http or https URL")), "{told}");
+        assert!(
+            told.contains(&format!("'{url}' is no http or https URL")),
+            "{told}"
+        );
     }
     let told = changed(|set| set.sources[0].key = "-----BEGIN \u{e9}\n".into());
     assert!(told.contains("is no armored key"), "{told}");

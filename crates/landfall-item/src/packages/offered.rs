@@ -18,10 +18,12 @@ pub struct OfferedVersion {
     pub source: String,
 }
 
-/// A package that a manifest pins: its name, with the architecture where that is written, and its version.
+/// A package that a manifest pins: its name, with the architecture where that is written, and its
+/// version.
 pub type PinnedPackage = (String, String);
 
-/// The versions newer than each pin, the newest first, in the sources of `wish`. The indexes are checked as for a lock.
+/// The versions newer than each pin, the newest first, in the sources of `wish`. The indexes are
+/// checked as for a lock.
 ///
 /// # Errors
 /// When the metadata of a source cannot be had or is refused.
@@ -46,7 +48,11 @@ pub async fn newer_packages(
         for (suite, place) in suites.iter().zip(&places) {
             for text in &suite.texts {
                 let found = apt::offered(text, &names).into_iter();
-                offers.extend(found.map(|one| Offer { one, pin: suite.release.pin, place }));
+                offers.extend(found.map(|one| Offer {
+                    one,
+                    pin: suite.release.pin,
+                    place,
+                }));
             }
         }
         let of_pin = |pin: PinnedPackage| {
@@ -55,7 +61,9 @@ pub async fn newer_packages(
         };
         pins.iter().cloned().map(of_pin).collect()
     });
-    reading.await.map_err(|error| Cause::local(error.to_string()))
+    reading
+        .await
+        .map_err(|error| Cause::local(error.to_string()))
 }
 
 /// A version of a package in a suite.
@@ -68,24 +76,36 @@ struct Offer<'t> {
 
 /// `name:arch` as its parts.
 fn bare(name: &str) -> (&str, Option<&str>) {
-    name.split_once(':').map_or((name, None), |(name, arch)| (name, Some(arch)))
+    name.split_once(':')
+        .map_or((name, None), |(name, arch)| (name, Some(arch)))
 }
 
-/// The versions in suites of apt that are newer than `current`. Suites whose packages are taken only when asked for count
-/// where the version that stands there is from such a one.
-fn newer(offers: &[Offer<'_>], pin: &PinnedPackage, native: &str) -> Result<Vec<OfferedVersion>, String> {
+/// The versions in suites of apt that are newer than `current`. Suites whose packages are taken
+/// only when asked for count where the version that stands there is from such a one.
+fn newer(
+    offers: &[Offer<'_>],
+    pin: &PinnedPackage,
+    native: &str,
+) -> Result<Vec<OfferedVersion>, String> {
     let ((name, arch), current) = (bare(&pin.0), &pin.1);
     let arch = arch.filter(|arch| *arch != "any").unwrap_or(native);
-    let of_name = offers
-        .iter()
-        .filter(|offer| offer.one.name == name && (offer.one.arch == arch || offer.one.arch == "all"));
+    let of_name = offers.iter().filter(|offer| {
+        offer.one.name == name && (offer.one.arch == arch || offer.one.arch == "all")
+    });
     let of_name: Vec<&Offer<'_>> = of_name.collect();
     if of_name.is_empty() {
         return Err(format!("no source has {}", pin.0));
     }
-    let standing = of_name.iter().filter(|offer| offer.one.version == current).map(|offer| offer.pin).max();
+    let standing = of_name
+        .iter()
+        .filter(|offer| offer.one.version == current)
+        .map(|offer| offer.pin)
+        .max();
     let least = standing.unwrap_or(500).min(500);
-    let mut newer: Vec<&Offer<'_>> = of_name.into_iter().filter(|offer| offer.pin >= least).collect();
+    let mut newer: Vec<&Offer<'_>> = of_name
+        .into_iter()
+        .filter(|offer| offer.pin >= least)
+        .collect();
     newer.retain(|offer| apt::compare_versions(offer.one.version, current).is_gt());
     // a stable sort: of those that are alike the first source stays the first
     newer.sort_by(|a, b| {
@@ -93,13 +113,15 @@ fn newer(offers: &[Offer<'_>], pin: &PinnedPackage, native: &str) -> Result<Vec<
         order.then_with(|| is_for_security(b.place).cmp(&is_for_security(a.place)))
     });
     newer.dedup_by(|later, first| later.one.version == first.one.version);
-    let offered = newer
-        .into_iter()
-        .map(|offer| OfferedVersion { version: offer.one.version.into(), source: offer.place.into() });
+    let offered = newer.into_iter().map(|offer| OfferedVersion {
+        version: offer.one.version.into(),
+        source: offer.place.into(),
+    });
     Ok(offered.collect())
 }
 
-/// Whether a source has fixes of security faults alone, by its name: `bookworm-security`, `/debian-security`.
+/// Whether a source has fixes of security faults alone, by its name: `bookworm-security`,
+/// `/debian-security`.
 fn is_for_security(place: &str) -> bool {
     place.contains("security")
 }
@@ -114,24 +136,44 @@ async fn of_yum(
     let of_pin = |(name, current): &PinnedPackage| {
         let of_name: Vec<(String, usize)> = pool
             .ids()
-            .filter(|id| pool.name(*id) == name || format!("{}.{}", pool.name(*id), pool.arch(*id)) == *name)
-            .filter_map(|id| Some((pool.evr(id).to_owned(), usize::from(pool.package(id).source()?))))
+            .filter(|id| {
+                pool.name(*id) == name || format!("{}.{}", pool.name(*id), pool.arch(*id)) == *name
+            })
+            .filter_map(|id| {
+                Some((
+                    pool.evr(id).to_owned(),
+                    usize::from(pool.package(id).source()?),
+                ))
+            })
             .collect();
         if of_name.is_empty() {
             // `gcc-toolset-12` is a name, and no version 12
             let whole = format!("{name}-{current}");
             return match pool.named(&whole).is_empty() {
                 false => Ok(Vec::new()),
-                true => Err(format!("no source has {name}; write its version as name-version-release")),
+                true => Err(format!(
+                    "no source has {name}; write its version as name-version-release"
+                )),
             };
         }
         let written = |evr: &str| Pin::written_like(current, evr);
-        let standing = of_name.iter().map(|(evr, _)| evr).find(|evr| written(evr) == *current);
+        let standing = of_name
+            .iter()
+            .map(|(evr, _)| evr)
+            .find(|evr| written(evr) == *current);
         let now = standing.cloned().unwrap_or_else(|| current.clone());
-        let compared = |evr: &str| if standing.is_some() { evr.to_owned() } else { written(evr) };
+        let compared = |evr: &str| {
+            if standing.is_some() {
+                evr.to_owned()
+            } else {
+                written(evr)
+            }
+        };
         let mut newer: Vec<&(String, usize)> = of_name
             .iter()
-            .filter(|(evr, _)| written(evr) != *current && compare_versions(&compared(evr), &now).is_gt())
+            .filter(|(evr, _)| {
+                written(evr) != *current && compare_versions(&compared(evr), &now).is_gt()
+            })
             .collect();
         newer.sort_by(|(a, _), (b, _)| compare_versions(b, a));
         newer.dedup_by(|(later, _), (first, _)| written(later) == written(first));
@@ -150,25 +192,49 @@ mod tests {
 
     #[test]
     fn of_equal_versions_the_security_source_is_named_and_backports_stay_out() {
-        let text = |version: &str| format!("Package: x\nVersion: {version}\nArchitecture: amd64\n\n");
+        let text =
+            |version: &str| format!("Package: x\nVersion: {version}\nArchitecture: amd64\n\n");
         let texts = [
-            ("http://h stable", 500, text("1:1.0-1") + &text("1:1.0-2") + &text("1:1.0~rc1-1")),
-            ("http://h stable-security", 500, text("1:1.0-2") + &text("2.0")),
+            (
+                "http://h stable",
+                500,
+                text("1:1.0-1") + &text("1:1.0-2") + &text("1:1.0~rc1-1"),
+            ),
+            (
+                "http://h stable-security",
+                500,
+                text("1:1.0-2") + &text("2.0"),
+            ),
             ("http://h stable-backports", 100, text("1:3.0-1")),
         ];
         let names = BTreeSet::from(["x"]);
         let offers: Vec<Offer<'_>> = texts
             .iter()
             .flat_map(|(place, pin, text)| {
-                apt::offered(text, &names).into_iter().map(move |one| Offer { one, pin: *pin, place })
+                apt::offered(text, &names)
+                    .into_iter()
+                    .map(move |one| Offer {
+                        one,
+                        pin: *pin,
+                        place,
+                    })
             })
             .collect();
         let told = |current: &str| {
             let found = newer(&offers, &("x".to_owned(), current.to_owned()), "amd64").unwrap();
-            found.into_iter().map(|one| format!("{} {}", one.version, one.source)).collect::<Vec<_>>()
+            found
+                .into_iter()
+                .map(|one| format!("{} {}", one.version, one.source))
+                .collect::<Vec<_>>()
         };
         assert_eq!(told("1:1.0-1"), ["1:1.0-2 http://h stable-security"]);
-        assert_eq!(told("1:1.0~rc1-1"), ["1:1.0-2 http://h stable-security", "1:1.0-1 http://h stable"]);
+        assert_eq!(
+            told("1:1.0~rc1-1"),
+            [
+                "1:1.0-2 http://h stable-security",
+                "1:1.0-1 http://h stable"
+            ]
+        );
         assert_eq!(told("1:3.0-1"), Vec::<String>::new());
         assert_eq!(told("1:2.9"), Vec::<String>::new());
         assert!(newer(&offers, &("y".to_owned(), "1".to_owned()), "amd64").is_err());

@@ -11,7 +11,11 @@ use landfall_packages::{PackageIdentity, apt};
 use std::io::{BufReader, Read};
 
 /// The faults of the packages in `blobs`, a sentence each. Signatures are judged at `time`.
-pub(super) fn package_faults(set: &PackageSet, blobs: &dyn BlobRead, time: SignatureTime) -> Vec<String> {
+pub(super) fn package_faults(
+    set: &PackageSet,
+    blobs: &dyn BlobRead,
+    time: SignatureTime,
+) -> Vec<String> {
     let mut faults = Vec::new();
     for source in &set.sources {
         let keys = match keys_of(set, source) {
@@ -23,7 +27,9 @@ pub(super) fn package_faults(set: &PackageSet, blobs: &dyn BlobRead, time: Signa
         };
         for package in &source.packages {
             // what is not there is somebody else's fault to find
-            let Ok(reader) = blobs.open(&package.digest, 0) else { continue };
+            let Ok(reader) = blobs.open(&package.digest, 0) else {
+                continue;
+            };
             let read = identity(&mut BufReader::new(reader), keys.as_ref(), time);
             if let Err(fault) = read.and_then(|identity| compare(package, &identity)) {
                 faults.push(format!("{}: {fault}", package.path));
@@ -39,7 +45,8 @@ fn keys_of(set: &PackageSet, source: &PackageSource) -> Result<Option<OpenPgpKey
         return Ok(None);
     }
     let keys = OpenPgpKeys::parse(source.key.as_bytes());
-    keys.map(Some).map_err(|error| format!("the key of {}: {error}", source.url))
+    keys.map(Some)
+        .map_err(|error| format!("the key of {}: {error}", source.url))
 }
 
 fn identity(
@@ -48,7 +55,9 @@ fn identity(
     time: SignatureTime,
 ) -> Result<PackageIdentity, String> {
     match keys {
-        Some(keys) => verify_package(file, keys, time, &Limits::default()).map_err(|error| error.to_string()),
+        Some(keys) => {
+            verify_package(file, keys, time, &Limits::default()).map_err(|error| error.to_string())
+        }
         None => apt::package_identity(file).map_err(|error| error.to_string()),
     }
 }
@@ -56,11 +65,19 @@ fn identity(
 /// Refuses a package that its index offers as another one: the index may be unsigned, or an older
 /// package of the same signer may be offered as a newer one.
 fn compare(locked: &LockedPackage, found: &PackageIdentity) -> Result<(), String> {
-    let LockedPackage { name, version, arch, .. } = locked;
+    let LockedPackage {
+        name,
+        version,
+        arch,
+        ..
+    } = locked;
     // an epoch of 0 may be written or left out
-    let is_same = |version: &str, other: &str| version == other || Evr::parse(version) == Evr::parse(other);
+    let is_same =
+        |version: &str, other: &str| version == other || Evr::parse(version) == Evr::parse(other);
     if found.name == *name && found.arch == *arch && is_same(&found.version, version) {
         return Ok(());
     }
-    Err(format!("its index offers it as {name} {version} {arch}, and the file itself is {found}"))
+    Err(format!(
+        "its index offers it as {name} {version} {arch}, and the file itself is {found}"
+    ))
 }

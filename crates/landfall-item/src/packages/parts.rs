@@ -1,5 +1,5 @@
-//! A set of packages taken apart: one artifact with a layer for each index, package and key. Its manifest follows from the
-//! lock alone.
+//! A set of packages taken apart: one artifact with a layer for each index, package and key. Its
+//! manifest follows from the lock alone.
 
 use super::locked::{PackageSet, PackageSource};
 use super::wish::WantedPackages;
@@ -20,7 +20,10 @@ const KEY: &str = "application/pgp-keys";
 pub(super) fn entry(set: &PackageSet) -> Entry {
     let (manifest, mut parts) = manifest(set);
     let top = descriptor(&manifest, media_type::OCI_MANIFEST);
-    parts.push(Part { descriptor: top.clone(), origin: Origin::Computed(manifest) });
+    parts.push(Part {
+        descriptor: top.clone(),
+        origin: Origin::Computed(manifest),
+    });
     Entry {
         kind: Kind::Package,
         name: set.name.clone(),
@@ -40,7 +43,9 @@ pub(super) fn set(
     mut sources: Vec<PackageSource>,
 ) -> PackageSet {
     for source in &mut sources {
-        source.packages.sort_by(|a, b| (&a.name, &a.arch, &a.version).cmp(&(&b.name, &b.arch, &b.version)));
+        source
+            .packages
+            .sort_by(|a, b| (&a.name, &a.arch, &a.version).cmp(&(&b.name, &b.arch, &b.version)));
     }
     let mut set = PackageSet {
         name: wish.name.clone(),
@@ -75,7 +80,10 @@ pub(super) fn tag(digest: &Digest) -> String {
 /// The manifest, and the parts that it names, each digest once.
 fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
     let config = descriptor(EMPTY, media_type::OCI_EMPTY);
-    let mut parts = vec![Part { descriptor: config.clone(), origin: Origin::Computed(EMPTY.into()) }];
+    let mut parts = vec![Part {
+        descriptor: config.clone(),
+        origin: Origin::Computed(EMPTY.into()),
+    }];
     let mut known = BTreeSet::from([config.digest.clone()]);
     let mut layers = Vec::new();
     let mut add = |descriptor: Descriptor, title: &str, url: &str, origin: Origin| {
@@ -89,7 +97,11 @@ fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
             parts.push(Part { descriptor, origin });
         }
     };
-    let package_type = if set.is_yum() { media_type::RPM } else { media_type::DEB };
+    let package_type = if set.is_yum() {
+        media_type::RPM
+    } else {
+        media_type::DEB
+    };
     for source in &set.sources {
         let key = source.key.as_bytes();
         add(
@@ -106,7 +118,9 @@ fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
             };
             // what stands under its digest stays there for a while when the index is replaced
             let by_hash = source.by_hash_url(index);
-            let urls = by_hash.into_iter().chain(source.urls_of(&index.url, &index.path));
+            let urls = by_hash
+                .into_iter()
+                .chain(source.urls_of(&index.url, &index.path));
             add(layer, &index.path, &index.url, origin(urls.collect()));
         }
         for package in &source.packages {
@@ -115,7 +129,12 @@ fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
                 size: package.size,
                 media_type: MediaType::from(package_type),
             };
-            add(layer, &package.path, &package.url, origin(source.urls_of(&package.url, &package.path)));
+            add(
+                layer,
+                &package.path,
+                &package.url,
+                origin(source.urls_of(&package.url, &package.path)),
+            );
         }
     }
     let manifest = json!({
@@ -137,5 +156,9 @@ fn origin(mut urls: Vec<String>) -> Origin {
 }
 
 fn descriptor(bytes: &[u8], media_type: &'static str) -> Descriptor {
-    Descriptor { digest: Digest::sha256(bytes), size: bytes.len() as u64, media_type: media_type.into() }
+    Descriptor {
+        digest: Digest::sha256(bytes),
+        size: bytes.len() as u64,
+        media_type: media_type.into(),
+    }
 }

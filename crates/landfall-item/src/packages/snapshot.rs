@@ -15,23 +15,37 @@ const SETTLED: SignedDuration = SignedDuration::from_mins(30);
 /// How long a lock waits for a snapshot service. What it answers is an extra.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The URL of the snapshot of the repository that has `metadata`, the signed file of `release`, byte for byte; `None` where
-/// the release names no snapshots, or they do not have it.
+/// The URL of the snapshot of the repository that has `metadata`, the signed file of `release`,
+/// byte for byte; `None` where the release names no snapshots, or they do not have it.
 pub(super) async fn snapshot(
     resolver: &Resolver,
     release: &Release,
     metadata: &PackageIndex,
 ) -> Option<String> {
-    let template = release.snapshots.as_deref().filter(|url| url.contains(ID) && is_file_url(url))?;
-    resolver.sessions().check_led(template, &metadata.url).await.ok()?;
+    let template = release
+        .snapshots
+        .as_deref()
+        .filter(|url| url.contains(ID) && is_file_url(url))?;
+    resolver
+        .sessions()
+        .check_led(template, &metadata.url)
+        .await
+        .ok()?;
     let now = Timestamp::now();
-    let settled = release.date.and_then(|date| date.checked_add(SETTLED).ok()).filter(|at| *at < now);
+    let settled = release
+        .date
+        .and_then(|date| date.checked_add(SETTLED).ok())
+        .filter(|at| *at < now);
     let looking = async {
         for at in settled.into_iter().chain([now]) {
             let id = at.strftime("%Y%m%dT%H%M%SZ").to_string();
             let url = template.trim_end_matches('/').replace(ID, &id);
             let file = file_url(&url, &metadata.path);
-            if resolver.small_file(&file, metadata.size as usize, Some(&metadata.digest)).await.is_ok() {
+            if resolver
+                .small_file(&file, metadata.size as usize, Some(&metadata.digest))
+                .await
+                .is_ok()
+            {
                 return Some(url);
             }
         }

@@ -22,7 +22,8 @@ pub(super) struct Suite {
 
 type Question = Box<dyn FnOnce(&Universe<'_>, &[Suite]) + Send>;
 
-/// All packages of some suites. A thread has them, as they borrow from the indexes, and answers questions one after the other.
+/// All packages of some suites. A thread has them, as they borrow from the indexes, and answers
+/// questions one after the other.
 pub(super) struct ReadSuites {
     suites: Arc<Vec<Suite>>,
     questions: mpsc::Sender<Question>,
@@ -37,14 +38,21 @@ impl ReadSuites {
         let suites = Arc::new(suites);
         let (questions, asked) = mpsc::channel::<Question>();
         let own = suites.clone();
-        thread::Builder::new().name("packages".into()).spawn(move || {
-            let mut universe = Universe::new(&architectures);
-            for suite in own.iter() {
-                let source = universe.source(suite.release.pin);
-                suite.texts.iter().for_each(|text| universe.add(source, text));
-            }
-            asked.into_iter().for_each(|question| question(&universe, &own));
-        })?;
+        thread::Builder::new()
+            .name("packages".into())
+            .spawn(move || {
+                let mut universe = Universe::new(&architectures);
+                for suite in own.iter() {
+                    let source = universe.source(suite.release.pin);
+                    suite
+                        .texts
+                        .iter()
+                        .for_each(|text| universe.add(source, text));
+                }
+                asked
+                    .into_iter()
+                    .for_each(|question| question(&universe, &own));
+            })?;
         Ok(ReadSuites { suites, questions })
     }
 
@@ -82,13 +90,18 @@ impl SharedSuites {
     /// The place of what `wish` needs.
     pub(super) fn of(&self, wish: &WantedPackages) -> Arc<OnceCell<ReadSuites>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |one: &&Shared| one.sources == wish.sources && one.architectures == wish.architectures;
+        let is_it =
+            |one: &&Shared| one.sources == wish.sources && one.architectures == wish.architectures;
         if let Some(known) = all.iter().find(is_it) {
             return known.read.clone();
         }
         let read = Arc::default();
         let (sources, architectures) = (wish.sources.clone(), wish.architectures.clone());
-        all.push(Shared { sources, architectures, read: Arc::clone(&read) });
+        all.push(Shared {
+            sources,
+            architectures,
+            read: Arc::clone(&read),
+        });
         read
     }
 }

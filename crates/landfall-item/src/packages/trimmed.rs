@@ -1,5 +1,6 @@
-//! Metadata that names what is carried and nothing else, for sets with `index: trimmed`: cut from the carried metadata, and
-//! signed by the site. It is made where it is offered; the lock and the bundle have what the repositories signed.
+//! Metadata that names what is carried and nothing else, for sets with `index: trimmed`: cut from
+//! the carried metadata, and signed by the site. It is made where it is offered; the lock and the
+//! bundle have what the repositories signed.
 
 use super::carried_index::PackageIndexError;
 use super::locked::{PackageIndex, PackageSet, PackageSource};
@@ -57,12 +58,21 @@ enum Why {
 
 impl MadeFile {
     fn new(source: &str, path: &str, bytes: Vec<u8>) -> MadeFile {
-        MadeFile { url: file_url(source, path), digest: Digest::sha256(&bytes), bytes }
+        MadeFile {
+            url: file_url(source, path),
+            digest: Digest::sha256(&bytes),
+            bytes,
+        }
     }
 
     /// It as a file that is offered.
     pub fn form(&self) -> FileForm<'_> {
-        FileForm::plain(Kind::Sidecar, &self.url, &self.digest, self.bytes.len() as u64)
+        FileForm::plain(
+            Kind::Sidecar,
+            &self.url,
+            &self.digest,
+            self.bytes.len() as u64,
+        )
     }
 }
 
@@ -73,7 +83,8 @@ struct Part<'s> {
     blobs: &'s dyn BlobRead,
 }
 
-/// The metadata of all that the `sets` with `index: trimmed` carry, each with its content, signed by `signer`.
+/// The metadata of all that the `sets` with `index: trimmed` carry, each with its content, signed
+/// by `signer`.
 ///
 /// # Errors
 /// When carried metadata is missing or damaged, or one repository is asked for in both ways.
@@ -86,13 +97,17 @@ pub fn trimmed_metadata<'s>(
     for (set, blobs) in sets {
         for source in &set.sources {
             let key = (set.is_yum(), source.url.as_str(), source.suite.as_str());
-            sources.entry(key).or_default().push(Part { set, source, blobs });
+            sources
+                .entry(key)
+                .or_default()
+                .push(Part { set, source, blobs });
         }
     }
     let mut made = Vec::new();
     for ((is_yum, url, suite), parts) in sources {
-        let (trimmed, signed): (Vec<_>, Vec<_>) =
-            parts.iter().partition(|part| part.set.index == OfferedIndex::Trimmed);
+        let (trimmed, signed): (Vec<_>, Vec<_>) = parts
+            .iter()
+            .partition(|part| part.set.index == OfferedIndex::Trimmed);
         let files = match (&trimmed[..], &signed[..]) {
             ([], _) => continue,
             (_, [other, ..]) => Err(Why::Mixed(other.set.name.clone())),
@@ -101,7 +116,11 @@ pub fn trimmed_metadata<'s>(
         };
         let place = format!("{url} {suite}").trim_end().to_owned();
         let files = files.map_err(|why| TrimError { url: place, why })?;
-        made.extend(files.into_iter().map(|(path, bytes)| MadeFile::new(url, &path, bytes)));
+        made.extend(
+            files
+                .into_iter()
+                .map(|(path, bytes)| MadeFile::new(url, &path, bytes)),
+        );
     }
     Ok(made)
 }
@@ -115,17 +134,32 @@ fn apt_suite(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> Re
     for part in parts {
         let release = part.source.release(part.blobs)?;
         let (release, text) = release.ok_or(Why::NoIndex("release"))?;
-        folder = release.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        suite.add_release(&release.path, &text, &part.source.components, &part.set.architectures)?;
+        folder = release
+            .path
+            .rsplit_once('/')
+            .map_or("", |(folder, _)| folder);
+        suite.add_release(
+            &release.path,
+            &text,
+            &part.source.components,
+            &part.set.architectures,
+        )?;
         let packages = part.source.packages.iter();
-        let carried = packages.map(|package| (package.path.as_str(), &package.digest)).collect();
+        let carried = packages
+            .map(|package| (package.path.as_str(), &package.digest))
+            .collect();
         let mut found = BTreeSet::new();
         for (path, index) in part.readable("Packages") {
             let text = part.text(index, limits)?;
             let names = suite.add_packages(below(folder, path), &text, &carried);
             found.extend(names.into_iter().map(str::to_owned));
         }
-        if let Some(lacking) = part.source.packages.iter().find(|package| !found.contains(&package.path)) {
+        if let Some(lacking) = part
+            .source
+            .packages
+            .iter()
+            .find(|package| !found.contains(&package.path))
+        {
             return Err(Why::Lacks(lacking.path.clone()));
         }
     }
@@ -134,17 +168,31 @@ fn apt_suite(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> Re
             suite.add_descriptions(below(folder, path), &part.text(index, limits)?);
         }
     }
-    let date = suite.date().unwrap_or_else(|| signer.time(Timestamp::UNIX_EPOCH));
+    let date = suite
+        .date()
+        .unwrap_or_else(|| signer.time(Timestamp::UNIX_EPOCH));
     let (release, indexes) = suite.files(date);
-    let place = |path: &str| if folder.is_empty() { path.to_owned() } else { format!("{folder}/{path}") };
-    let mut files: Files =
-        indexes.into_iter().map(|(path, text)| (place(&path), text.into_bytes())).collect();
-    files.insert(place("InRelease"), signer.cleartext(&release, date)?.into_bytes());
+    let place = |path: &str| {
+        if folder.is_empty() {
+            path.to_owned()
+        } else {
+            format!("{folder}/{path}")
+        }
+    };
+    let mut files: Files = indexes
+        .into_iter()
+        .map(|(path, text)| (place(&path), text.into_bytes()))
+        .collect();
+    files.insert(
+        place("InRelease"),
+        signer.cleartext(&release, date)?.into_bytes(),
+    );
     Ok(files)
 }
 
 fn below<'p>(folder: &str, path: &'p str) -> &'p str {
-    path.strip_prefix(folder).map_or(path, |path| path.trim_start_matches('/'))
+    path.strip_prefix(folder)
+        .map_or(path, |path| path.trim_start_matches('/'))
 }
 
 /// The files of a repository of yum, by their paths below it.
@@ -152,30 +200,51 @@ fn repository(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> R
     let mut indexes: BTreeMap<&str, TrimmedIndex> = BTreeMap::new();
     let (mut date, mut modules) = (Timestamp::UNIX_EPOCH, None);
     for part in parts {
-        let list = part.index("repodata/repomd.xml").ok_or(Why::NoIndex("repomd.xml"))?;
-        let yum = |source, path: &str| Why::Yum { path: path.to_owned(), source };
-        let repomd = Repomd::parse(&list.read(part.blobs)?).map_err(|error| yum(error, &list.path))?;
+        let list = part
+            .index("repodata/repomd.xml")
+            .ok_or(Why::NoIndex("repomd.xml"))?;
+        let yum = |source, path: &str| Why::Yum {
+            path: path.to_owned(),
+            source,
+        };
+        let repomd =
+            Repomd::parse(&list.read(part.blobs)?).map_err(|error| yum(error, &list.path))?;
         let own_date = repomd.date.unwrap_or_default();
         // dnf installs no package of a module whose metadata it does not see
-        if let Some(listed) = repomd.index("modules").filter(|_| modules.is_none() || own_date > date) {
+        if let Some(listed) = repomd
+            .index("modules")
+            .filter(|_| modules.is_none() || own_date > date)
+        {
             let index = part.index(&listed.path).ok_or(Why::NoIndex("modules"))?;
             modules = Some((listed.clone(), index.read(part.blobs)?));
         }
         date = date.max(own_date);
         let packages = part.source.packages.iter();
-        let carried: BTreeMap<String, &str> =
-            packages.map(|package| (package.digest.hex(), package.path.as_str())).collect();
-        for (kind, what) in [("primary", "primary index"), ("filelists", "list of all files")] {
-            let Some(listed) = repomd.index(kind) else { continue };
+        let carried: BTreeMap<String, &str> = packages
+            .map(|package| (package.digest.hex(), package.path.as_str()))
+            .collect();
+        for (kind, what) in [
+            ("primary", "primary index"),
+            ("filelists", "list of all files"),
+        ] {
+            let Some(listed) = repomd.index(kind) else {
+                continue;
+            };
             let index = part.index(&listed.path).ok_or(Why::NoIndex(what))?;
             let bytes = index.read(part.blobs)?;
             let compression = Compression::of(&index.path)
                 .ok_or_else(|| yum(YumError::Compression(index.path.clone()), &index.path))?;
             let reader = decompressed(&bytes[..], compression, limits.package_index_bytes)
                 .map_err(|error| yum(error.into(), &index.path))?;
-            let found = indexes.entry(kind).or_default().add(BufReader::new(reader), what, &carried);
+            let found =
+                indexes
+                    .entry(kind)
+                    .or_default()
+                    .add(BufReader::new(reader), what, &carried);
             let found = found.map_err(|error| yum(error, &index.path))?;
-            let lacking = carried.iter().find(|(digest, _)| kind == "primary" && !found.contains(*digest));
+            let lacking = carried
+                .iter()
+                .find(|(digest, _)| kind == "primary" && !found.contains(*digest));
             if let Some((_, path)) = lacking {
                 return Err(Why::Lacks((*path).to_owned()));
             }
@@ -184,9 +253,15 @@ fn repository(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> R
     let date = signer.time(date);
     let kept = modules.as_ref().map(|(listed, _)| listed);
     let (repomd, indexes) = trimmed_repomd(&indexes, kept, date.as_second());
-    let mut files: Files = indexes.into_iter().map(|(path, text)| (path, text.into_bytes())).collect();
+    let mut files: Files = indexes
+        .into_iter()
+        .map(|(path, text)| (path, text.into_bytes()))
+        .collect();
     files.extend(modules.map(|(listed, bytes)| (listed.path, bytes)));
-    files.insert("repodata/repomd.xml.asc".into(), signer.detached(repomd.as_bytes(), date)?.into_bytes());
+    files.insert(
+        "repodata/repomd.xml.asc".into(),
+        signer.detached(repomd.as_bytes(), date)?.into_bytes(),
+    );
     files.insert("repodata/repomd.xml".into(), repomd.into_bytes());
     Ok(files)
 }
@@ -196,18 +271,30 @@ impl Part<'_> {
         self.source.indexes.iter().find(|index| index.path == path)
     }
 
-    /// The indexes called `name` in a form that is read, one of each, by their paths without its ending.
+    /// The indexes called `name` in a form that is read, one of each, by their paths without its
+    /// ending.
     fn readable(&self, name: &str) -> BTreeMap<&str, &PackageIndex> {
-        let read = self.source.indexes.iter().filter(|index| Compression::of(&index.path).is_some());
+        let read = self
+            .source
+            .indexes
+            .iter()
+            .filter(|index| Compression::of(&index.path).is_some());
         let plain = read.map(|index| (plain_path(&index.path), index));
-        plain.filter(|(path, _)| path.rsplit('/').next() == Some(name)).collect()
+        plain
+            .filter(|(path, _)| path.rsplit('/').next() == Some(name))
+            .collect()
     }
 
     /// What an index unpacks to.
     fn text(&self, index: &PackageIndex, limits: &Limits) -> Result<String, Why> {
         let compression = Compression::of(&index.path).unwrap_or(Compression::None);
         let packed = index.read(self.blobs)?;
-        let text = decompress(&index.path, &packed, compression, limits.package_index_bytes)?;
+        let text = decompress(
+            &index.path,
+            &packed,
+            compression,
+            limits.package_index_bytes,
+        )?;
         Ok(index.text_of(text)?)
     }
 }

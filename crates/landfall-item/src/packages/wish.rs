@@ -20,14 +20,15 @@ pub struct WantedPackages {
     pub sources: Vec<WantedSource>,
     /// The architectures, the native one first.
     pub architectures: Vec<String>,
-    /// What is installed, as `apt-get install` or `dnf install` takes it, each once: for apt in the order of the manifest,
-    /// which its choice follows, and for dnf sorted.
+    /// What is installed, as `apt-get install` or `dnf install` takes it, each once: for apt in the
+    /// order of the manifest, which its choice follows, and for dnf sorted.
     pub install: Vec<String>,
     /// Whether what is recommended is installed too.
     pub recommends: bool,
     /// Under whose metadata they are offered.
     pub index: OfferedIndex,
-    /// What the machines have; several where there are several kinds of them. Without one nobody says.
+    /// What the machines have; several where there are several kinds of them. Without one nobody
+    /// says.
     pub bases: Vec<Base>,
     /// Where it is written.
     pub at: Location,
@@ -44,7 +45,8 @@ pub struct WantedSource {
     pub codename: Option<String>,
     /// The components; none in a flat repository.
     pub components: Vec<String>,
-    /// Which indexes are carried besides those of packages, by the names of apt's targets, sorted; none for yum.
+    /// Which indexes are carried besides those of packages, by the names of apt's targets, sorted;
+    /// none for yum.
     pub targets: Vec<String>,
     /// Who may have signed it.
     pub keys: OpenPgpKeys,
@@ -116,15 +118,28 @@ impl WantedPackages {
 
     /// What upstream calls the version of a package: without epoch and revision.
     pub fn upstream_version<'v>(&self, version: &'v str) -> &'v str {
-        if self.is_yum() { Pin::upstream(version) } else { apt::upstream_version(version) }
+        if self.is_yum() {
+            Pin::upstream(version)
+        } else {
+            apt::upstream_version(version)
+        }
     }
 
     /// Takes from `other`, which has the same name, what this lacks.
     pub(super) fn join(&mut self, other: &WantedPackages) -> Result<(), Contradiction> {
-        let sources =
-            |all: &Vec<WantedSource>| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let sources = |all: &Vec<WantedSource>| {
+            all.iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         let words = |all: &Vec<String>| all.join(", ");
-        let bases = |all: &Vec<Base>| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let bases = |all: &Vec<Base>| {
+            all.iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         const HELP: &str = "(give one of them a `name`)";
         let with_help = |contradiction: Contradiction| Contradiction {
             second: format!("{} {HELP}", contradiction.second),
@@ -132,7 +147,12 @@ impl WantedPackages {
         };
         Contradiction::unless_equal("list of sources", &self.sources, &other.sources, sources)
             .and_then(|()| {
-                Contradiction::unless_equal("architectures", &self.architectures, &other.architectures, words)
+                Contradiction::unless_equal(
+                    "architectures",
+                    &self.architectures,
+                    &other.architectures,
+                    words,
+                )
             })
             .and_then(|()| Contradiction::unless_equal("base", &self.bases, &other.bases, bases))
             .and_then(|()| {
@@ -144,7 +164,12 @@ impl WantedPackages {
                 )
             })
             .and_then(|()| {
-                Contradiction::unless_equal("index", &self.index, &other.index, OfferedIndex::to_string)
+                Contradiction::unless_equal(
+                    "index",
+                    &self.index,
+                    &other.index,
+                    OfferedIndex::to_string,
+                )
             })
             .map_err(with_help)?;
         for text in &other.install {
@@ -173,8 +198,22 @@ impl WantedSource {
 
 impl fmt::Display for WantedSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, suite, components, targets, keys, .. } = self;
-        let targets = targets.iter().map(|target| format!(" with {target}")).collect::<String>();
-        write!(f, "{url} {suite} {}{targets} by {keys}", components.join(" "))
+        let Self {
+            url,
+            suite,
+            components,
+            targets,
+            keys,
+            ..
+        } = self;
+        let targets = targets
+            .iter()
+            .map(|target| format!(" with {target}"))
+            .collect::<String>();
+        write!(
+            f,
+            "{url} {suite} {}{targets} by {keys}",
+            components.join(" ")
+        )
     }
 }

@@ -2,7 +2,8 @@
 
 use super::fetch::LANGUAGE;
 use super::fields::{
-    self, OneOrMore, bases_of, beside, check_policy, is_word, keys, name_of, own_architecture, repository,
+    self, OneOrMore, bases_of, beside, check_policy, is_word, keys, name_of, own_architecture,
+    repository,
 };
 use super::wish::{Base, OfferedIndex, WantedPackages, WantedSource, add_request};
 use super::written_yum::{self, YumEntry, read_yum};
@@ -39,8 +40,8 @@ pub struct AptEntry {
     /// The suite, or several; one that ends with `/` is the path of a flat repository.
     #[serde(default)]
     pub suite: Option<OneOrMore<String>>,
-    /// The `Codename` or `Suite` that the release of the suite has, where that is not its name here: for mirrors with names of
-    /// their own.
+    /// The `Codename` or `Suite` that the release of the suite has, where that is not its name
+    /// here: for mirrors with names of their own.
     #[serde(default)]
     pub codename: Option<String>,
     /// The components; none in a flat repository.
@@ -49,32 +50,35 @@ pub struct AptEntry {
     /// A file with the public keys of OpenPGP of which one must have signed the repository.
     #[serde(default)]
     pub key: Option<String>,
-    /// All repositories of the machine, in place of `url`, `suite`, `codename`, `components` and `key`.
+    /// All repositories of the machine, in place of `url`, `suite`, `codename`, `components` and
+    /// `key`.
     #[serde(default)]
     pub sources: Vec<AptSourceEntry>,
-    /// Debian's names of the architectures, the machine's own first; that of `platforms` where left out.
+    /// Debian's names of the architectures, the machine's own first; that of `platforms` where left
+    /// out.
     #[serde(default)]
     pub architectures: Vec<String>,
-    /// What is installed, in the order in which apt takes it: `name`, `name=version`, in which `*` stands for any text,
-    /// `name/suite`, `name:architecture`.
+    /// What is installed, in the order in which apt takes it: `name`, `name=version`, in which `*`
+    /// stands for any text, `name/suite`, `name:architecture`.
     pub install: Vec<String>,
-    /// What the versions in `install` may move to: a policy, such as `patch`, `minor`, `"~1.7"` or `"*"`.
+    /// What the versions in `install` may move to: a policy, such as `patch`, `minor`, `"~1.7"` or
+    /// `"*"`.
     #[serde(default)]
     pub update: Option<String>,
     /// Whether what is recommended is installed too.
     #[serde(default)]
     pub recommends: bool,
-    /// Under whose metadata machines see them: `signed`, what the repository signed, or `trimmed`, what is carried alone, signed by
-    /// the site.
+    /// Under whose metadata machines see them: `signed`, what the repository signed, or `trimmed`,
+    /// what is carried alone, signed by the site.
     #[serde(default)]
     pub index: OfferedIndex,
-    /// Indexes that programs of the machines want besides those of packages, by the names of apt's targets: `Contents-deb` of
-    /// apt-file, `CNF` of command-not-found, `DEP-11` of appstream, its icons, and `Translation-de` for
-    /// descriptions in German.
+    /// Indexes that programs of the machines want besides those of packages, by the names of apt's
+    /// targets: `Contents-deb` of apt-file, `CNF` of command-not-found, `DEP-11` of appstream, its
+    /// icons, and `Translation-de` for descriptions in German.
     #[serde(default)]
     pub targets: Vec<String>,
-    /// What the machine has: `none`, `minimal`, `standard`, a dpkg status file, or a list of these. Where left out, what no source
-    /// offers is expected to be there.
+    /// What the machine has: `none`, `minimal`, `standard`, a dpkg status file, or a list of these.
+    /// Where left out, what no source offers is expected to be there.
     #[serde(default)]
     pub base: Option<OneOrMore<BaseEntry>>,
 }
@@ -87,7 +91,8 @@ pub struct AptSourceEntry {
     pub url: String,
     /// The suite, or several; one that ends with `/` is the path of a flat repository.
     pub suite: OneOrMore<String>,
-    /// The `Codename` or `Suite` that the release of the suite has, where that is not its name here.
+    /// The `Codename` or `Suite` that the release of the suite has, where that is not its name
+    /// here.
     #[serde(default)]
     pub codename: Option<String>,
     /// The components; none in a flat repository.
@@ -138,7 +143,9 @@ pub(super) fn read(
         (None, Some(yum)) => read_yum(yum, node.get("yum"), reader),
         _ => {
             let help = Some("write `- apt: {…}`, and `- yum: {…}` as an entry of its own".into());
-            Err(reader.here(node).fault("an entry of packages has either `apt` or `yum`", help))
+            Err(reader
+                .here(node)
+                .fault("an entry of packages has either `apt` or `yum`", help))
         }
     }
 }
@@ -148,7 +155,11 @@ pub(super) fn moving(entry: &PackageEntry) -> Vec<Moving<'_>> {
     if let Some(yum) = &entry.yum {
         return written_yum::moving(yum);
     }
-    entry.apt.iter().flat_map(|apt| fields::moving("apt", apt.update.as_ref(), &apt.install, pin)).collect()
+    entry
+        .apt
+        .iter()
+        .flat_map(|apt| fields::moving("apt", apt.update.as_ref(), &apt.install, pin))
+        .collect()
 }
 
 /// The package of `entry` whose version is made of `variable`.
@@ -190,33 +201,76 @@ fn read_apt(
     }
     if let Some(policy) = &entry.update {
         let has_version = |text: &str| !text.contains("${") && pin(text).is_some();
-        check_policy(policy, &entry.install, has_version, &reader.here(node.get("update")))?;
+        check_policy(
+            policy,
+            &entry.install,
+            has_version,
+            &reader.here(node.get("update")),
+        )?;
     }
     let mut fields = Vec::new();
     for place in &places {
         fields.push(Field::new(place.url, reader.here(place.node.get("url"))));
         fields.push(Field::new(place.key, reader.here(place.node.get("key"))));
-        fields.extend(place.codename.map(|text| Field::new(text, reader.here(place.node.get("codename")))));
+        fields.extend(
+            place
+                .codename
+                .map(|text| Field::new(text, reader.here(place.node.get("codename")))),
+        );
         for (key, texts) in [("suite", place.suites), ("components", place.components)] {
-            fields.extend(texts.iter().map(|text| Field::new(text, reader.here(place.node.get(key)))));
+            fields.extend(
+                texts
+                    .iter()
+                    .map(|text| Field::new(text, reader.here(place.node.get(key)))),
+            );
         }
     }
-    fields.extend(entry.install.iter().enumerate().map(|(index, text)| Field::new(text, install_at(index))));
+    fields.extend(
+        entry
+            .install
+            .iter()
+            .enumerate()
+            .map(|(index, text)| Field::new(text, install_at(index))),
+    );
     let architectures_at = reader.here(node.get("architectures"));
-    fields.extend(entry.architectures.iter().map(|text| Field::new(text, architectures_at.clone())));
-    fields.extend(entry.name.iter().map(|text| Field::new(text, reader.here(node.get("name")))));
+    fields.extend(
+        entry
+            .architectures
+            .iter()
+            .map(|text| Field::new(text, architectures_at.clone())),
+    );
+    fields.extend(
+        entry
+            .name
+            .iter()
+            .map(|text| Field::new(text, reader.here(node.get("name")))),
+    );
     let bases = bases(entry, node, reader)?;
     let targets = targets(entry, &reader.here(node.get("targets")))?;
     let mut all = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
         let mut sources = Vec::new();
         for place in &places {
-            let url = repository(&binding.fill(place.url), &reader.here(place.node.get("url")))?;
-            let keys = keys(&binding.fill(place.key), &reader.here(place.node.get("key")), reader)?;
-            let components: Vec<String> = place.components.iter().map(|text| binding.fill(text)).collect();
+            let url = repository(
+                &binding.fill(place.url),
+                &reader.here(place.node.get("url")),
+            )?;
+            let keys = keys(
+                &binding.fill(place.key),
+                &reader.here(place.node.get("key")),
+                reader,
+            )?;
+            let components: Vec<String> = place
+                .components
+                .iter()
+                .map(|text| binding.fill(text))
+                .collect();
             for suite in place.suites {
-                let suite =
-                    suite_of(&binding.fill(suite), &components, &reader.here(place.node.get("suite")))?;
+                let suite = suite_of(
+                    &binding.fill(suite),
+                    &components,
+                    &reader.here(place.node.get("suite")),
+                )?;
                 sources.push(WantedSource {
                     url: url.clone(),
                     suite,
@@ -228,8 +282,11 @@ fn read_apt(
                 });
             }
         }
-        let mut architectures: Vec<String> =
-            entry.architectures.iter().map(|text| binding.fill(text)).collect();
+        let mut architectures: Vec<String> = entry
+            .architectures
+            .iter()
+            .map(|text| binding.fill(text))
+            .collect();
         if architectures.is_empty() {
             architectures = vec![own_architecture(reader, &at)?];
         }
@@ -265,33 +322,52 @@ fn read_apt(
     Ok(all)
 }
 
-fn places<'e>(entry: &'e AptEntry, node: &'e Node, reader: &EntryReader<'_>) -> Checked<Vec<Place<'e>>> {
+fn places<'e>(
+    entry: &'e AptEntry,
+    node: &'e Node,
+    reader: &EntryReader<'_>,
+) -> Checked<Vec<Place<'e>>> {
     let short = (&entry.url, &entry.suite, &entry.key);
     let help = "write `url`, `suite` and `key`; or `sources`, each with them";
     if entry.sources.is_empty() {
         let (Some(url), Some(suite), Some(key)) = short else {
-            return Err(reader.here(node).fault("a source has `url`, `suite` and `key`", Some(help.into())));
+            return Err(reader
+                .here(node)
+                .fault("a source has `url`, `suite` and `key`", Some(help.into())));
         };
         let (suites, components) = (suite.all(), entry.components.as_slice());
         let codename = entry.codename.as_ref();
-        return Ok(vec![Place { url, suites, codename, components, key, node }]);
+        return Ok(vec![Place {
+            url,
+            suites,
+            codename,
+            components,
+            key,
+            node,
+        }]);
     }
     if let (None, None, None) = short
         && entry.components.is_empty()
         && entry.codename.is_none()
     {
-        let all = entry.sources.iter().enumerate().map(|(index, source)| Place {
-            url: &source.url,
-            suites: source.suite.all(),
-            codename: source.codename.as_ref(),
-            components: &source.components,
-            key: &source.key,
-            node: node.get("sources").item(index),
-        });
+        let all = entry
+            .sources
+            .iter()
+            .enumerate()
+            .map(|(index, source)| Place {
+                url: &source.url,
+                suites: source.suite.all(),
+                codename: source.codename.as_ref(),
+                components: &source.components,
+                key: &source.key,
+                node: node.get("sources").item(index),
+            });
         return Ok(all.collect());
     }
     let message = "beside `sources` there is no `url`, `suite`, `codename`, `components` and `key`";
-    Err(reader.here(node.get("sources")).fault(message, Some("make it one of the sources".into())))
+    Err(reader
+        .here(node.get("sources"))
+        .fault(message, Some("make it one of the sources".into())))
 }
 
 fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> Checked<String> {
@@ -305,16 +381,24 @@ fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> Checked<Strin
     }
     let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
     match (is_flat, components.is_empty()) {
-        (true, false) => {
-            refuse("a flat repository has no components", "take them out, or the slash behind the suite")
-        }
+        (true, false) => refuse(
+            "a flat repository has no components",
+            "take them out, or the slash behind the suite",
+        ),
         (false, true) => refuse(
             "this suite has no components",
             "write them, as in `components: [main]`; a flat repository ends with /",
         ),
-        _ => match components.iter().find(|component| !landfall_packages::is_plain_path(component)) {
+        _ => match components
+            .iter()
+            .find(|component| !landfall_packages::is_plain_path(component))
+        {
             Some(bad) => Err(at.fault(format!("`{bad}` is no component"), None)),
-            None => Ok(if is_flat { format!("{path}/") } else { path.to_owned() }),
+            None => Ok(if is_flat {
+                format!("{path}/")
+            } else {
+                path.to_owned()
+            }),
         },
     }
 }
@@ -334,11 +418,16 @@ fn targets(entry: &AptEntry, at: &SourceSpan) -> Checked<Vec<String>> {
     if let Some(bad) = entry.targets.iter().find(|target| !is_target(target)) {
         let names = target_names().collect::<Vec<_>>().join(", ");
         let help = format!("those besides packages are {names}, and Translation-<language>");
-        return Err(at.narrowed(bad).fault(format!("`{bad}` is no target of apt"), Some(help)));
+        return Err(at
+            .narrowed(bad)
+            .fault(format!("`{bad}` is no target of apt"), Some(help)));
     }
     if entry.index == OfferedIndex::Trimmed && !entry.targets.is_empty() {
         let help = "take `targets` out, or `index: trimmed`".to_owned();
-        return Err(at.fault("metadata that the site signs has packages and descriptions alone", Some(help)));
+        return Err(at.fault(
+            "metadata that the site signs has packages and descriptions alone",
+            Some(help),
+        ));
     }
     let mut targets = entry.targets.clone();
     targets.retain(|target| target_language(target) != Some(LANGUAGE));
@@ -348,20 +437,25 @@ fn targets(entry: &AptEntry, at: &SourceSpan) -> Checked<Vec<String>> {
 }
 
 fn bases(entry: &AptEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {
-    bases_of(entry.base.as_ref(), node.get("base"), |base, at| match base {
-        BaseEntry::Word(BaseWord::None) => Ok(Base::None),
-        BaseEntry::Word(BaseWord::Minimal) => Ok(Base::Minimal),
-        BaseEntry::Word(BaseWord::Standard) => Ok(Base::Standard),
-        BaseEntry::Listed(listed) => {
-            let at = reader.here(at.get("status"));
-            let text = String::from_utf8_lossy(&beside(&listed.status, &at, reader)?).into_owned();
-            match text.contains("Status: ") {
-                true => Ok(Base::Status(text.into())),
-                false => Err(at.fault(
-                    format!("{} is no status file of dpkg", listed.status),
-                    Some("copy /var/lib/dpkg/status from a node".into()),
-                )),
+    bases_of(
+        entry.base.as_ref(),
+        node.get("base"),
+        |base, at| match base {
+            BaseEntry::Word(BaseWord::None) => Ok(Base::None),
+            BaseEntry::Word(BaseWord::Minimal) => Ok(Base::Minimal),
+            BaseEntry::Word(BaseWord::Standard) => Ok(Base::Standard),
+            BaseEntry::Listed(listed) => {
+                let at = reader.here(at.get("status"));
+                let text =
+                    String::from_utf8_lossy(&beside(&listed.status, &at, reader)?).into_owned();
+                match text.contains("Status: ") {
+                    true => Ok(Base::Status(text.into())),
+                    false => Err(at.fault(
+                        format!("{} is no status file of dpkg", listed.status),
+                        Some("copy /var/lib/dpkg/status from a node".into()),
+                    )),
+                }
             }
-        }
-    })
+        },
+    )
 }

@@ -1,8 +1,8 @@
 //! Packages of yum and dnf as people write them in a manifest, and what they ask for.
 
 use super::fields::{
-    self, OneOrMore, bases_of, beside, check_policy, is_word, keys, list_url, name_of, own_architecture,
-    repository,
+    self, OneOrMore, bases_of, beside, check_policy, is_word, keys, list_url, name_of,
+    own_architecture, repository,
 };
 use super::wish::{Base, OfferedIndex, WantedMirrors, WantedPackages, WantedSource};
 use crate::Moving;
@@ -23,10 +23,12 @@ pub struct YumEntry {
     /// The URL of the repository, which has `repodata/repomd.xml` below it.
     #[serde(default)]
     pub url: Option<String>,
-    /// A file with the public keys of OpenPGP of which one must have signed the packages, and `repomd.xml` where it is signed.
+    /// A file with the public keys of OpenPGP of which one must have signed the packages, and
+    /// `repomd.xml` where it is signed.
     #[serde(default)]
     pub key: Option<String>,
-    /// The URL of a metalink, which says what digest `repomd.xml` has. Its mirrors are asked where `url` fails.
+    /// The URL of a metalink, which says what digest `repomd.xml` has. Its mirrors are asked where
+    /// `url` fails.
     #[serde(default)]
     pub metalink: Option<String>,
     /// The URL of a list of mirrors, which are asked where `url` fails.
@@ -35,24 +37,26 @@ pub struct YumEntry {
     /// All repositories of the machine, in place of `url`, `key`, `metalink` and `mirrorlist`.
     #[serde(default)]
     pub sources: Vec<YumSourceEntry>,
-    /// The architecture of the machine, as RPM or images call it; that of `platforms` where left out.
+    /// The architecture of the machine, as RPM or images call it; that of `platforms` where left
+    /// out.
     #[serde(default)]
     pub architectures: Vec<String>,
-    /// What is installed, as `dnf install` takes it: a name, `name-version`, `name.arch`, with `*` for any text, a file, or
-    /// `capability >= 1`.
+    /// What is installed, as `dnf install` takes it: a name, `name-version`, `name.arch`, with `*`
+    /// for any text, a file, or `capability >= 1`.
     pub install: Vec<String>,
-    /// What the versions in `install` may move to: a policy, such as `patch`, `minor`, `"~1.7"` or `"*"`.
+    /// What the versions in `install` may move to: a policy, such as `patch`, `minor`, `"~1.7"` or
+    /// `"*"`.
     #[serde(default)]
     pub update: Option<String>,
     /// Whether weak dependencies are installed too, as dnf does by itself.
     #[serde(default = "yes")]
     pub weak: bool,
-    /// Under whose metadata machines see them: `signed`, what the repository has, or `trimmed`, what is carried alone, signed by the
-    /// site.
+    /// Under whose metadata machines see them: `signed`, what the repository has, or `trimmed`,
+    /// what is carried alone, signed by the site.
     #[serde(default)]
     pub index: OfferedIndex,
-    /// What the machine has: `none`, the output of `rpm -qa`, or a list of these. Where left out, what no source offers is
-    /// expected to be there.
+    /// What the machine has: `none`, the output of `rpm -qa`, or a list of these. Where left out,
+    /// what no source offers is expected to be there.
     #[serde(default)]
     pub base: Option<OneOrMore<YumBaseEntry>>,
 }
@@ -65,7 +69,8 @@ pub struct YumSourceEntry {
     pub url: String,
     /// A file with the public keys of OpenPGP of which one must have signed its packages.
     pub key: String,
-    /// The URL of a metalink, which says what digest `repomd.xml` has. Its mirrors are asked where `url` fails.
+    /// The URL of a metalink, which says what digest `repomd.xml` has. Its mirrors are asked where
+    /// `url` fails.
     #[serde(default)]
     pub metalink: Option<String>,
     /// The URL of a list of mirrors, which are asked where `url` fails.
@@ -126,7 +131,12 @@ pub(super) fn read_yum(
     }
     if let Some(policy) = &entry.update {
         let has_version = |text: &str| !text.contains("${") && Pin::parse(text).is_some();
-        check_policy(policy, &entry.install, has_version, &reader.here(node.get("update")))?;
+        check_policy(
+            policy,
+            &entry.install,
+            has_version,
+            &reader.here(node.get("update")),
+        )?;
     }
     let install_at = |index: usize| reader.here(node.get("install").item(index));
     let architectures_at = reader.here(node.get("architectures"));
@@ -134,13 +144,32 @@ pub(super) fn read_yum(
     for place in &places {
         fields.push(Field::new(place.url, reader.here(place.node.get("url"))));
         fields.push(Field::new(place.key, reader.here(place.node.get("key"))));
-        for (key, text) in [("metalink", place.metalink), ("mirrorlist", place.mirrorlist)] {
+        for (key, text) in [
+            ("metalink", place.metalink),
+            ("mirrorlist", place.mirrorlist),
+        ] {
             fields.extend(text.map(|text| Field::new(text, reader.here(place.node.get(key)))));
         }
     }
-    fields.extend(entry.install.iter().enumerate().map(|(index, text)| Field::new(text, install_at(index))));
-    fields.extend(entry.architectures.iter().map(|text| Field::new(text, architectures_at.clone())));
-    fields.extend(entry.name.iter().map(|text| Field::new(text, reader.here(node.get("name")))));
+    fields.extend(
+        entry
+            .install
+            .iter()
+            .enumerate()
+            .map(|(index, text)| Field::new(text, install_at(index))),
+    );
+    fields.extend(
+        entry
+            .architectures
+            .iter()
+            .map(|text| Field::new(text, architectures_at.clone())),
+    );
+    fields.extend(
+        entry
+            .name
+            .iter()
+            .map(|text| Field::new(text, reader.here(node.get("name")))),
+    );
     let bases = bases(entry, node, reader)?;
     let mut all = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
@@ -158,28 +187,35 @@ pub(super) fn read_yum(
                 mirrors: mirrors(place, &binding, reader)?,
             });
         }
-        let mut architectures: Vec<String> =
-            entry.architectures.iter().map(|text| binding.fill(text)).collect();
+        let mut architectures: Vec<String> = entry
+            .architectures
+            .iter()
+            .map(|text| binding.fill(text))
+            .collect();
         if architectures.is_empty() {
             architectures = vec![own_architecture(reader, &at)?];
         }
         let is_name = |text: &String| is_word(&text.replace('_', "-"));
         let [architecture] = &architectures[..] else {
-            let help =
-                Some("write one entry for each, with a `name`; dnf takes 32 bits along by itself".into());
+            let help = Some(
+                "write one entry for each, with a `name`; dnf takes 32 bits along by itself".into(),
+            );
             return Err(architectures_at.fault("a machine of dnf has one architecture", help));
         };
         if !is_name(architecture) {
             let help = Some("write RPM's name of it, as in x86_64 or aarch64".into());
-            return Err(architectures_at.fault(format!("`{architecture}` is no architecture"), help));
+            return Err(
+                architectures_at.fault(format!("`{architecture}` is no architecture"), help)
+            );
         }
         let architectures = vec![Architectures::of(architecture).native().to_owned()];
         let mut install = BTreeSet::new();
         for (index, text) in entry.install.iter().enumerate() {
             let text = binding.fill(text);
             if let Some(why) = refused(&text) {
-                let help =
-                    Some("write what `dnf install` takes: name, name-version, name.arch, /a/file".into());
+                let help = Some(
+                    "write what `dnf install` takes: name, name-version, name.arch, /a/file".into(),
+                );
                 return Err(install_at(index).fault(format!("`{text}` {why}"), help));
             }
             install.insert(text);
@@ -204,7 +240,11 @@ pub(super) fn read_yum(
 }
 
 /// What names the mirrors of `place`.
-fn mirrors(place: &Place<'_>, binding: &Binding, reader: &EntryReader<'_>) -> Checked<Option<WantedMirrors>> {
+fn mirrors(
+    place: &Place<'_>,
+    binding: &Binding,
+    reader: &EntryReader<'_>,
+) -> Checked<Option<WantedMirrors>> {
     let at = |key| reader.here(place.node.get(key));
     let url = |text: &str, key| list_url(&binding.fill(text), &at(key));
     match (place.metalink, place.mirrorlist) {
@@ -221,7 +261,11 @@ fn mirrors(place: &Place<'_>, binding: &Binding, reader: &EntryReader<'_>) -> Ch
 /// The versions that the policy of `entry` may move.
 pub(super) fn moving(entry: &YumEntry) -> Vec<Moving<'_>> {
     let pin = |text: &str| {
-        let Pin { name, arch, version } = Pin::parse(text)?;
+        let Pin {
+            name,
+            arch,
+            version,
+        } = Pin::parse(text)?;
         let name = arch.map_or_else(|| name.to_owned(), |arch| format!("{name}.{arch}"));
         Some((name, version))
     };
@@ -232,50 +276,75 @@ pub(super) fn moving(entry: &YumEntry) -> Vec<Moving<'_>> {
 fn refused(text: &str) -> Option<&'static str> {
     match text {
         "" => Some("is no package"),
-        text if text.starts_with('@') => {
-            Some("is a group or the stream of a module, which landfall does not install; name the packages")
+        text if text.starts_with('@') => Some(
+            "is a group or the stream of a module, which landfall does not install; name the packages",
+        ),
+        text if text.chars().any(char::is_control) || text.starts_with('-') => {
+            Some("is no package")
         }
-        text if text.chars().any(char::is_control) || text.starts_with('-') => Some("is no package"),
         _ => None,
     }
 }
 
-fn places<'e>(entry: &'e YumEntry, node: &'e Node, reader: &EntryReader<'_>) -> Checked<Vec<Place<'e>>> {
+fn places<'e>(
+    entry: &'e YumEntry,
+    node: &'e Node,
+    reader: &EntryReader<'_>,
+) -> Checked<Vec<Place<'e>>> {
     let help = "write `url` and `key`; or `sources`, each with them";
     if entry.sources.is_empty() {
         let (Some(url), Some(key)) = (&entry.url, &entry.key) else {
-            return Err(reader.here(node).fault("a source has `url` and `key`", Some(help.into())));
+            return Err(reader
+                .here(node)
+                .fault("a source has `url` and `key`", Some(help.into())));
         };
         let (metalink, mirrorlist) = (entry.metalink.as_deref(), entry.mirrorlist.as_deref());
-        return Ok(vec![Place { url, key, metalink, mirrorlist, node }]);
+        return Ok(vec![Place {
+            url,
+            key,
+            metalink,
+            mirrorlist,
+            node,
+        }]);
     }
     if let (None, None, None, None) = (&entry.url, &entry.key, &entry.metalink, &entry.mirrorlist) {
-        let all = entry.sources.iter().enumerate().map(|(index, source)| Place {
-            url: &source.url,
-            key: &source.key,
-            metalink: source.metalink.as_deref(),
-            mirrorlist: source.mirrorlist.as_deref(),
-            node: node.get("sources").item(index),
-        });
+        let all = entry
+            .sources
+            .iter()
+            .enumerate()
+            .map(|(index, source)| Place {
+                url: &source.url,
+                key: &source.key,
+                metalink: source.metalink.as_deref(),
+                mirrorlist: source.mirrorlist.as_deref(),
+                node: node.get("sources").item(index),
+            });
         return Ok(all.collect());
     }
     let message = "beside `sources` there is no `url`, `key`, `metalink` and `mirrorlist`";
-    Err(reader.here(node.get("sources")).fault(message, Some("make it one of the sources".into())))
+    Err(reader
+        .here(node.get("sources"))
+        .fault(message, Some("make it one of the sources".into())))
 }
 
 fn bases(entry: &YumEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {
-    bases_of(entry.base.as_ref(), node.get("base"), |base, at| match base {
-        YumBaseEntry::Word(YumBaseWord::None) => Ok(Base::None),
-        YumBaseEntry::Listed(listed) => {
-            let at = reader.here(at.get("rpms"));
-            let text = String::from_utf8_lossy(&beside(&listed.rpms, &at, reader)?).into_owned();
-            read_base(&text, &mut Pool::default()).map_err(|error| {
+    bases_of(
+        entry.base.as_ref(),
+        node.get("base"),
+        |base, at| match base {
+            YumBaseEntry::Word(YumBaseWord::None) => Ok(Base::None),
+            YumBaseEntry::Listed(listed) => {
+                let at = reader.here(at.get("rpms"));
+                let text =
+                    String::from_utf8_lossy(&beside(&listed.rpms, &at, reader)?).into_owned();
+                read_base(&text, &mut Pool::default()).map_err(|error| {
                 let help = Some(
                     "write it with `rpm -qa` on a node; docs/packages.md has the form that says most".into(),
                 );
                 at.fault(format!("{}: {error}", listed.rpms), help)
             })?;
-            Ok(Base::Rpms(text.into()))
-        }
-    })
+                Ok(Base::Rpms(text.into()))
+            }
+        },
+    )
 }

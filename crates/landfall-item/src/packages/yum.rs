@@ -1,4 +1,5 @@
-//! How packages of yum are locked: the metadata of all sources is fetched and checked, and dnf's choice is made over it.
+//! How packages of yum are locked: the metadata of all sources is fetched and checked, and dnf's
+//! choice is made over it.
 
 use super::locked::{LockedPackage, PackageSet, PackageSource};
 use super::parts;
@@ -13,7 +14,8 @@ use landfall_packages::yum::{
 use landfall_packages::{file_url, is_plain_path};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Locks what `wish` asks for, and what people are told of it. `old` is what the last lock has, which may be for other packages.
+/// Locks what `wish` asks for, and what people are told of it. `old` is what the last lock has,
+/// which may be for other packages.
 pub(super) async fn resolve(
     resolver: &Resolver,
     wish: &WantedPackages,
@@ -39,7 +41,9 @@ async fn repositories(
 ) -> Result<Vec<Repository>, Cause> {
     let found = wish.sources.iter().map(async |wanted| {
         let old = old.and_then(|old| old.sources.iter().find(|old| old.url == wanted.url));
-        repository(resolver, wanted, old).await.map_err(|cause| cause.of(&wanted.url))
+        repository(resolver, wanted, old)
+            .await
+            .map_err(|cause| cause.of(&wanted.url))
     });
     try_join_all(found).await
 }
@@ -47,14 +51,19 @@ async fn repositories(
 /// The packages of all sources that the machine sees.
 pub(super) async fn visible(resolver: &Resolver, wish: &WantedPackages) -> Result<Pool, Cause> {
     let found = repositories(resolver, wish, None).await?;
-    let metadata: Vec<Metadata> = found.into_iter().map(|repository| repository.metadata).collect();
+    let metadata: Vec<Metadata> = found
+        .into_iter()
+        .map(|repository| repository.metadata)
+        .collect();
     let native = wish.architectures.first().cloned().unwrap_or_default();
     let reading = tokio::task::spawn_blocking(move || {
         let mut offered = Offered::read(&metadata, &Architectures::of(&native), &[])?;
         offered.pool.index();
         Ok(offered.pool)
     });
-    reading.await.map_err(|error| Cause::local(error.to_string()))?
+    reading
+        .await
+        .map_err(|error| Cause::local(error.to_string()))?
 }
 
 type Outcome = Result<(PackageSet, Vec<String>), Cause>;
@@ -70,7 +79,9 @@ async fn decided(
         let outcome = lock(&wish, &repositories, &mut unlisted);
         (outcome, unlisted)
     });
-    deciding.await.map_err(|error| Cause::local(error.to_string()))
+    deciding
+        .await
+        .map_err(|error| Cause::local(error.to_string()))
 }
 
 /// A package of the choice, and the machines that take it.
@@ -80,15 +91,27 @@ struct Chosen {
     bases: BTreeSet<usize>,
 }
 
-/// The set for `wish`, and what people are told of it. Files that no list has are added to `unlisted`.
-fn lock(wish: &WantedPackages, repositories: &[Repository], unlisted: &mut BTreeSet<String>) -> Outcome {
+/// The set for `wish`, and what people are told of it. Files that no list has are added to
+/// `unlisted`.
+fn lock(
+    wish: &WantedPackages,
+    repositories: &[Repository],
+    unlisted: &mut BTreeSet<String>,
+) -> Outcome {
     let install: Vec<String> = wish.install.clone();
     let architectures = Architectures::of(&wish.architectures[0]);
     let nothing = [Base::None];
-    let bases = if wish.bases.is_empty() { &nothing[..] } else { &wish.bases };
+    let bases = if wish.bases.is_empty() {
+        &nothing[..]
+    } else {
+        &wish.bases
+    };
     let mut chosen: BTreeMap<(usize, String), Chosen> = BTreeMap::new();
     let mut expected = BTreeSet::new();
-    let metadata: Vec<Metadata> = repositories.iter().map(|repository| repository.metadata.clone()).collect();
+    let metadata: Vec<Metadata> = repositories
+        .iter()
+        .map(|repository| repository.metadata.clone())
+        .collect();
     for (number, base) in bases.iter().enumerate() {
         let mut offered = Offered::read(&metadata, &architectures, &install)?;
         if let Base::Rpms(text) = base {
@@ -116,23 +139,38 @@ fn lock(wish: &WantedPackages, repositories: &[Repository], unlisted: &mut BTree
                 .into());
             }
         };
-        let Choice { packages, expected: missing, unlisted: files, .. } = choice;
+        let Choice {
+            packages,
+            expected: missing,
+            unlisted: files,
+            ..
+        } = choice;
         unlisted.extend(files);
         expected.extend(missing);
         for id in packages {
-            let Some(source) = pool.package(id).source() else { continue };
+            let Some(source) = pool.package(id).source() else {
+                continue;
+            };
             let source = usize::from(source);
             let package = locked(pool, id, &repositories[source].source.url)?;
             let key = (source, package.path.clone());
-            let chosen =
-                chosen.entry(key).or_insert_with(|| Chosen { package, source, bases: BTreeSet::new() });
+            let chosen = chosen.entry(key).or_insert_with(|| Chosen {
+                package,
+                source,
+                bases: BTreeSet::new(),
+            });
             chosen.bases.insert(number);
         }
     }
     let notes = notes(wish, bases, &expected, &chosen);
-    let mut sources: Vec<PackageSource> =
-        repositories.iter().map(|repository| repository.source.clone()).collect();
-    for Chosen { package, source, .. } in chosen.into_values() {
+    let mut sources: Vec<PackageSource> = repositories
+        .iter()
+        .map(|repository| repository.source.clone())
+        .collect();
+    for Chosen {
+        package, source, ..
+    } in chosen.into_values()
+    {
         sources[source].packages.push(package);
     }
     Ok((parts::set(wish, expected, sources), notes))
@@ -143,10 +181,14 @@ fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, Cause>
     let [name, version, arch, path] = [pool.name(id), pool.evr(id), pool.arch(id), pool.path(id)];
     let package = pool.package(id);
     let digest = package.digest().ok_or_else(|| {
-        Cause::from(format!("{} has no SHA-256 in its index, so it cannot be checked", pool.nevra(id)))
+        Cause::from(format!(
+            "{} has no SHA-256 in its index, so it cannot be checked",
+            pool.nevra(id)
+        ))
     })?;
-    let is_word =
-        |text: &&str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    let is_word = |text: &&str| {
+        !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+    };
     if !is_plain_path(path) || ![name, version, arch].iter().all(is_word) || package.size() == 0 {
         let path = path.escape_default();
         let why = format!(
@@ -184,7 +226,11 @@ fn notes(
     let few = |all: Vec<String>| {
         let more = all.len().saturating_sub(10);
         let few = all.into_iter().take(10).collect::<Vec<_>>().join(", ");
-        if more > 0 { format!("{few} and {more} more") } else { few }
+        if more > 0 {
+            format!("{few} and {more} more")
+        } else {
+            few
+        }
     };
     let mut notes = Vec::new();
     if !expected.is_empty() {
@@ -198,10 +244,16 @@ fn notes(
         let own = chosen
             .values()
             .filter(|chosen| chosen.bases.contains(&number) && chosen.bases.len() < bases.len());
-        let own: Vec<String> =
-            own.map(|chosen| format!("{} {}", chosen.package.name, chosen.package.version)).collect();
+        let own: Vec<String> = own
+            .map(|chosen| format!("{} {}", chosen.package.name, chosen.package.version))
+            .collect();
         if !own.is_empty() {
-            notes.push(format!("{}: only a machine that has {} takes {}", wish.name, shown(base), few(own)));
+            notes.push(format!(
+                "{}: only a machine that has {} takes {}",
+                wish.name,
+                shown(base),
+                few(own)
+            ));
         }
     }
     notes

@@ -1,5 +1,5 @@
-//! Where a repository of yum is to be had: at its own URL, and at the mirrors that a metalink or a list names. They are looked
-//! up once in a run, and stand in no lock.
+//! Where a repository of yum is to be had: at its own URL, and at the mirrors that a metalink or a
+//! list names. They are looked up once in a run, and stand in no lock.
 
 use super::wish::{WantedMirrors, WantedSource};
 use crate::resolver::{Cause, Resolver};
@@ -17,11 +17,18 @@ pub(super) struct Places {
 /// The places of `wanted`.
 pub(super) async fn places(resolver: &Resolver, wanted: &WantedSource) -> Result<Places, Cause> {
     let own = wanted.url.clone();
-    let Some(mirrors) = &wanted.mirrors else { return Ok(Places { urls: vec![own], repomd: None }) };
+    let Some(mirrors) = &wanted.mirrors else {
+        return Ok(Places {
+            urls: vec![own],
+            repomd: None,
+        });
+    };
     let (WantedMirrors::Metalink(list) | WantedMirrors::List(list)) = mirrors;
     let found = match mirrors {
         WantedMirrors::Metalink(url) => {
-            let named = listed(resolver, url).await.map_err(|cause| cause.of("the metalink"))?;
+            let named = listed(resolver, url)
+                .await
+                .map_err(|cause| cause.of("the metalink"))?;
             if named.repomd.is_empty() {
                 return Err("the metalink: it has no digest of repomd.xml".into());
             }
@@ -32,12 +39,20 @@ pub(super) async fn places(resolver: &Resolver, wanted: &WantedSource) -> Result
             Ok(named) => named,
             Err(cause) => {
                 resolver.note_once(&format!("{own}: its list of mirrors is not used: {cause}"));
-                return Ok(Places { urls: vec![own], repomd: None });
+                return Ok(Places {
+                    urls: vec![own],
+                    repomd: None,
+                });
             }
         },
     };
-    let mirrors = found.urls.iter().map(|url| url.trim_end_matches('/').to_owned());
-    let mirrors = mirrors.filter(|url| *url != own).take(resolver.limits().package_mirrors);
+    let mirrors = found
+        .urls
+        .iter()
+        .map(|url| url.trim_end_matches('/').to_owned());
+    let mirrors = mirrors
+        .filter(|url| *url != own)
+        .take(resolver.limits().package_mirrors);
     let mut urls = vec![own.clone()];
     for mirror in mirrors {
         match resolver.sessions().check_led(&mirror, list).await {
@@ -45,10 +60,15 @@ pub(super) async fn places(resolver: &Resolver, wanted: &WantedSource) -> Result
             Err(error) => resolver.note_once(&format!("{own}: a mirror is not used: {error}")),
         }
     }
-    Ok(Places { urls, repomd: Some(found.repomd).filter(|digests| !digests.is_empty()) })
+    Ok(Places {
+        urls,
+        repomd: Some(found.repomd).filter(|digests| !digests.is_empty()),
+    })
 }
 
 async fn listed(resolver: &Resolver, url: &str) -> Result<Mirrors, Cause> {
-    let bytes = resolver.shared_file(url, resolver.limits().document_bytes).await?;
+    let bytes = resolver
+        .shared_file(url, resolver.limits().document_bytes)
+        .await?;
     Ok(read_mirrors(&bytes)?)
 }

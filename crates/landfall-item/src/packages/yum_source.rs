@@ -1,4 +1,5 @@
-//! Fetches the metadata of a repository of yum and checks it: `repomd.xml` by its signature, each index by `repomd.xml`.
+//! Fetches the metadata of a repository of yum and checks it: `repomd.xml` by its signature, each
+//! index by `repomd.xml`.
 
 use super::consistent::read_consistent;
 use super::fetch::{check_age, fetch, kept};
@@ -38,7 +39,8 @@ impl From<MetadataError> for Cause {
     }
 }
 
-/// Fetches the metadata of `wanted`, without the list of all files. It must not be older than `old`, which an earlier lock has.
+/// Fetches the metadata of `wanted`, without the list of all files. It must not be older than
+/// `old`, which an earlier lock has.
 pub(super) async fn repository(
     resolver: &Resolver,
     wanted: &WantedSource,
@@ -59,7 +61,11 @@ async fn indexed(
     places: &Places,
     list: SignedList,
 ) -> Result<Repository, Cause> {
-    let SignedList { bytes, signature, repomd } = list;
+    let SignedList {
+        bytes,
+        signature,
+        repomd,
+    } = list;
     let mut indexes = Vec::new();
     match signature {
         Some(signature) => indexes.push(kept(resolver, wanted, SIGNATURE.into(), signature).await),
@@ -69,7 +75,11 @@ async fn indexed(
         )),
     }
     indexes.push(kept(resolver, wanted, REPOMD.into(), bytes).await);
-    for index in repomd.indexes.iter().filter(|index| is_carried(&index.kind)) {
+    for index in repomd
+        .indexes
+        .iter()
+        .filter(|index| is_carried(&index.kind))
+    {
         indexes.push(listed(&wanted.url, index)?);
     }
     indexes.sort_by(|a, b| a.path.cmp(&b.path));
@@ -84,16 +94,31 @@ async fn indexed(
         date: repomd.date.map(|date| date.to_string()),
         valid_until: None,
         signed_by: wanted.keys.to_string(),
-        key: wanted.keys.certificates().ok_or("its keys cannot be written")?,
+        key: wanted
+            .keys
+            .certificates()
+            .ok_or("its keys cannot be written")?,
         indexes,
         packages: Vec::new(),
     };
     let mirrors = places.urls[1..].to_vec();
     let read = async |kind| packed(resolver, &source, &repomd, &mirrors, kind).await;
-    let primary = read("primary").await?.ok_or("its repomd.xml names no primary index")?;
+    let primary = read("primary")
+        .await?
+        .ok_or("its repomd.xml names no primary index")?;
     let modules = read("modules").await?;
-    let metadata = Metadata { url: source.url.clone(), primary, modules, files: None };
-    Ok(Repository { source, repomd, mirrors, metadata })
+    let metadata = Metadata {
+        url: source.url.clone(),
+        primary,
+        modules,
+        files: None,
+    };
+    Ok(Repository {
+        source,
+        repomd,
+        mirrors,
+        metadata,
+    })
 }
 
 /// A `repomd.xml` that may be believed.
@@ -115,13 +140,15 @@ async fn signed_list(
     let mut found = list_at(resolver, wanted, own, places, old).await;
     for mirror in mirrors {
         let Err(cause) = found else { break };
-        let next = list_at(resolver, wanted, mirror, places, old).await.and_then(|list| {
-            // what its own URL says is believed without a signature; a mirror is anybody
-            match list.signature.is_some() || places.repomd.is_some() {
-                true => Ok(list),
-                false => Err("it is not signed, and no metalink has its digest".into()),
-            }
-        });
+        let next = list_at(resolver, wanted, mirror, places, old)
+            .await
+            .and_then(|list| {
+                // what its own URL says is believed without a signature; a mirror is anybody
+                match list.signature.is_some() || places.repomd.is_some() {
+                    true => Ok(list),
+                    false => Err("it is not signed, and no metalink has its digest".into()),
+                }
+            });
         found = next.map_err(|next| cause.then(&next.of(mirror)));
     }
     found
@@ -136,16 +163,23 @@ async fn list_at(
     old: Option<&PackageSource>,
 ) -> Result<SignedList, Cause> {
     let most = resolver.limits().document_bytes;
-    let bytes = resolver.small_file(&file_url(url, REPOMD), most, None).await?;
+    let bytes = resolver
+        .small_file(&file_url(url, REPOMD), most, None)
+        .await?;
     if let Some(digests) = &places.repomd
         && !digests.iter().any(|digest| digest.matches(&bytes))
     {
         let why = "none of its digests is that of repomd.xml: the mirror is behind, or was changed";
         return Err(Cause::from(why).of("the metalink"));
     }
-    let signature = match resolver.small_file(&file_url(url, SIGNATURE), most, None).await {
+    let signature = match resolver
+        .small_file(&file_url(url, SIGNATURE), most, None)
+        .await
+    {
         Ok(signature) => {
-            let signed = wanted.keys.verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]));
+            let signed = wanted
+                .keys
+                .verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]));
             signed.map_err(|error| Cause::from(format!("{SIGNATURE}: {error}")))?;
             Some(signature)
         }
@@ -154,35 +188,56 @@ async fn list_at(
     };
     let repomd = Repomd::parse(&bytes).map_err(|error| Cause::from(error).of(REPOMD))?;
     let date = repomd.date.map(|date| date.to_string());
-    check_age(REPOMD, date.as_deref(), old.and_then(|old| old.date.as_deref()))?;
+    check_age(
+        REPOMD,
+        date.as_deref(),
+        old.and_then(|old| old.date.as_deref()),
+    )?;
     // its age says nothing where the signature was taken away
     let was_signed = old.is_some_and(|old| old.indexes.iter().any(|index| index.path == SIGNATURE));
     if was_signed && signature.is_none() && places.repomd.is_none() {
         let why = "it has no signature any more, and had one when it was locked; take the item out of the lock to accept that";
         return Err(Cause::from(why).of(REPOMD));
     }
-    Ok(SignedList { bytes, signature, repomd })
+    Ok(SignedList {
+        bytes,
+        signature,
+        repomd,
+    })
 }
 
 impl Repository {
     /// Fetches the list of all files too.
     pub(super) async fn fetch_files(&mut self, resolver: &Resolver) -> Result<(), Cause> {
-        self.metadata.files =
-            packed(resolver, &self.source, &self.repomd, &self.mirrors, "filelists").await?;
+        self.metadata.files = packed(
+            resolver,
+            &self.source,
+            &self.repomd,
+            &self.mirrors,
+            "filelists",
+        )
+        .await?;
         Ok(())
     }
 }
 
-/// Whether a client may ask for an index of this kind without being told to: not for the forms of sqlite, which the yum of
-/// release 7 alone takes where it finds them, and not for changelogs.
+/// Whether a client may ask for an index of this kind without being told to: not for the forms of
+/// sqlite, which the yum of release 7 alone takes where it finds them, and not for changelogs.
 fn is_carried(kind: &str) -> bool {
     !kind.starts_with("other") && !kind.ends_with("_db")
 }
 
 fn listed(url: &str, index: &Index) -> Result<PackageIndex, Cause> {
     let path = index.path.clone();
-    let size = index.size.ok_or_else(|| format!("its repomd.xml gives {path} no size"))?;
-    Ok(PackageIndex { digest: index.digest.clone(), size, url: file_url(url, &path), path })
+    let size = index
+        .size
+        .ok_or_else(|| format!("its repomd.xml gives {path} no size"))?;
+    Ok(PackageIndex {
+        digest: index.digest.clone(),
+        size,
+        url: file_url(url, &path),
+        path,
+    })
 }
 
 /// The index of this kind as it is packed, where the repository has one.
@@ -193,7 +248,9 @@ async fn packed(
     mirrors: &[String],
     kind: &str,
 ) -> Result<Option<PackedIndex>, Cause> {
-    let Some(index) = repomd.index(kind) else { return Ok(None) };
+    let Some(index) = repomd.index(kind) else {
+        return Ok(None);
+    };
     let mut packed = PackedIndex::of(index, resolver.limits().package_index_bytes)?;
     packed.bytes = fetch(resolver, source, &listed(&source.url, index)?, mirrors).await?;
     Ok(Some(packed))

@@ -1,6 +1,7 @@
 //! The first site file of somebody who has none.
 
-/// A site file with every part that people begin with. `registry` is the address of the private registry, where it is known.
+/// A site file with every part that people begin with. `registry` is the address of the private
+/// registry, where it is known.
 pub fn first_site(registry: Option<&str>) -> String {
     let (mark, address) = match registry {
         Some(address) => ("", address),
@@ -49,15 +50,28 @@ mod tests {
     fn it_loads_and_what_is_commented_does_too() {
         let load = |text: &str| Site::parse(Path::new("site.yaml"), text).unwrap();
         assert!(load(&first_site(None)).registry.is_none());
-        assert_eq!(load(&first_site(Some("h.test/p"))).registry.unwrap().address, "h.test/p");
+        assert_eq!(
+            load(&first_site(Some("h.test/p")))
+                .registry
+                .unwrap()
+                .address,
+            "h.test/p"
+        );
         let text = first_site(None);
         // sentences are no keys
         let lines = text.lines().filter(|line| !line.ends_with('.'));
-        let all: String =
-            lines.map(|line| line.strip_prefix("# ").unwrap_or(line).to_owned() + "\n").collect();
+        let all: String = lines
+            .map(|line| line.strip_prefix("# ").unwrap_or(line).to_owned() + "\n")
+            .collect();
         let site = load(&all);
         let registry = site.registry.unwrap();
-        assert!(registry.address == "172.20.0.2:5000" && registry.credentials.is_some(), "{all}");
-        assert!(site.proxy.is_some() && site.signers.is_some() && site.upstreams.len() == 1, "{all}");
+        assert!(
+            registry.address == "172.20.0.2:5000" && registry.credentials.is_some(),
+            "{all}"
+        );
+        assert!(
+            site.proxy.is_some() && site.signers.is_some() && site.upstreams.len() == 1,
+            "{all}"
+        );
     }
 }

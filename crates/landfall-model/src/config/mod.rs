@@ -1,4 +1,5 @@
-//! The site document: a place where landfall or its users run; one schema for both sides of the gap.
+//! The site document: a place where landfall or its users run; one schema for both sides of the
+//! gap.
 
 mod credentials;
 mod first;

@@ -1,4 +1,5 @@
-//! Checks `names` of a site: DNS names, in which only `*.` at the start stands for more than itself.
+//! Checks `names` of a site: DNS names, in which only `*.` at the start stands for more than
+//! itself.
 
 use super::platforms::Names;
 use crate::document::{Diagnostic, Node};
@@ -30,10 +31,18 @@ pub(super) fn check(names: &[Names], file: &str, text: &str) -> Result<(), Box<D
         let message = format!("`{name}` is no DNS name");
         let help = match instead(&name) {
             Some(instead) => format!("write `{instead}`"),
-            None => "write a name alone, as in kubermatic.example.com or *.seed.example.com".to_owned(),
+            None => {
+                "write a name alone, as in kubermatic.example.com or *.seed.example.com".to_owned()
+            }
         };
         let (file, text) = (file.to_owned(), text.to_owned());
-        return Err(Box::new(Diagnostic { file, text, span, message, help: Some(help) }));
+        return Err(Box::new(Diagnostic {
+            file,
+            text,
+            span,
+            message,
+            help: Some(help),
+        }));
     }
     Ok(())
 }
@@ -48,8 +57,14 @@ fn instead(written: &str) -> Option<String> {
     let host = written.split_once("://").map_or(written, |(_, rest)| rest);
     let host = host.split('/').next().unwrap_or_default();
     let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-    let host = host.rsplit_once(':').filter(|_| !is_address).map_or(host, |(host, _)| host);
-    let host = host.trim_start_matches('\\').trim_end_matches('.').trim_matches(['[', ']']);
+    let host = host
+        .rsplit_once(':')
+        .filter(|_| !is_address)
+        .map_or(host, |(host, _)| host);
+    let host = host
+        .trim_start_matches('\\')
+        .trim_end_matches('.')
+        .trim_matches(['[', ']']);
     is_name(host).then(|| host.to_owned())
 }
 
@@ -65,8 +80,7 @@ mod tests {
 
     #[test]
     fn only_names_are_names() {
-        let good =
-            "[a.test, '*.b.test', 10.0.0.1, {dns: [_acme.c.test], certificate: ['*.c.test', fd00::1]}]";
+        let good = "[a.test, '*.b.test', 10.0.0.1, {dns: [_acme.c.test], certificate: ['*.c.test', fd00::1]}]";
         assert!(read(good).is_ok());
         for (written, instead) in [
             ("host.test:443", "host.test"),
@@ -75,19 +89,24 @@ mod tests {
             ("host.test.", "host.test"),
             ("[fd00::1]", "fd00::1"),
         ] {
-            for names in
-                [format!("['{written}']"), format!("[a.test, {{dns: [a.test], certificate: ['{written}']}}]")]
-            {
+            for names in [
+                format!("['{written}']"),
+                format!("[a.test, {{dns: [a.test], certificate: ['{written}']}}]"),
+            ] {
                 let told = read(&names).unwrap_err();
                 assert!(
-                    told.starts_with("site.yaml:3:") && told.contains(&format!("write `{instead}`")),
+                    told.starts_with("site.yaml:3:")
+                        && told.contains(&format!("write `{instead}`")),
                     "{told}"
                 );
             }
         }
         for written in ["a b", "a..b", "*", "a.*.b", "''"] {
             let told = read(&format!("[{{dns: ['{}']}}]", written.trim_matches('\''))).unwrap_err();
-            assert!(told.contains("is no DNS name") && told.contains("write a name alone"), "{told}");
+            assert!(
+                told.contains("is no DNS name") && told.contains("write a name alone"),
+                "{told}"
+            );
         }
     }
 }

@@ -30,14 +30,16 @@ pub struct Site {
     /// The proxy for landfall's own traffic, in place of the environment's variables as a whole.
     #[serde(default)]
     pub proxy: Option<Proxy>,
-    /// Private hosts that answers of public hosts may lead to, by redirects, token realms and URLs in
-    /// indexes: names, addresses and ranges, as in NO_PROXY.
+    /// Private hosts that answers of public hosts may lead to, by redirects, token realms and URLs
+    /// in indexes: names, addresses and ranges, as in NO_PROXY.
     #[serde(default)]
     pub private_targets: Vec<String>,
-    /// Who may sign bundles: a file of allowed signers (OpenSSH format), or such a file and how many must sign.
+    /// Who may sign bundles: a file of allowed signers (OpenSSH format), or such a file and how
+    /// many must sign.
     #[serde(default)]
     pub signers: Option<Signers>,
-    /// Where pushes write down what they left, and which bundle of a series was the last; relative to the site file.
+    /// Where pushes write down what they left, and which bundle of a series was the last; relative
+    /// to the site file.
     #[serde(default)]
     pub receipt: Option<PathBuf>,
     /// Who will ask the registry: each adds the destinations that it will ask for.
@@ -101,10 +103,16 @@ impl Site {
     /// # Errors
     /// When the text is no site document.
     pub fn parse(file: &Path, text: &str) -> Result<Site, SiteError> {
-        let (name, text) = (file.display().to_string(), text.trim_start_matches('\u{feff}'));
+        let (name, text) = (
+            file.display().to_string(),
+            text.trim_start_matches('\u{feff}'),
+        );
         let mut site: Site = document::read(&name, text)?;
         name_check::check(&site.names, &name, text)?;
-        if let Some(fault) = document::control_characters(&name, text, &[]).into_iter().next() {
+        if let Some(fault) = document::control_characters(&name, text, &[])
+            .into_iter()
+            .next()
+        {
             return Err(SiteError::Document(Box::new(fault)));
         }
         site.folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -117,7 +125,10 @@ impl Site {
     /// # Errors
     /// As [`Site::parse`], and when the file cannot be read.
     pub fn load(path: &Path) -> Result<Site, SiteError> {
-        let text = read_text_input(path).map_err(|source| SiteError::Open { path: path.into(), source })?;
+        let text = read_text_input(path).map_err(|source| SiteError::Open {
+            path: path.into(),
+            source,
+        })?;
         Site::parse(path, &text)
     }
 
@@ -125,10 +136,21 @@ impl Site {
     pub fn destination_rules(&self) -> DestinationRules {
         let consumers = self.consumers.clone();
         let Some(registry) = &self.registry else {
-            return DestinationRules { consumers, ..DestinationRules::default() };
+            return DestinationRules {
+                consumers,
+                ..DestinationRules::default()
+            };
         };
-        let paths = registry.paths.iter().map(|(prefix, to)| (prefix.clone(), to.paths().to_vec())).collect();
-        DestinationRules { keep_host: registry.keep_host, paths, consumers }
+        let paths = registry
+            .paths
+            .iter()
+            .map(|(prefix, to)| (prefix.clone(), to.paths().to_vec()))
+            .collect();
+        DestinationRules {
+            keep_host: registry.keep_host,
+            paths,
+            consumers,
+        }
     }
 
     /// A key of this site for a message, as in `registry.ca of site.yaml`.
@@ -147,11 +169,20 @@ impl Site {
             keys.map(str::to_owned).into_iter().zip(paths)
         });
         let upstreams = self.upstreams.iter();
-        let upstreams = upstreams.map(|(host, upstream)| (format!("upstreams.{host}.ca"), &upstream.ca));
-        let proxy = self.proxy.iter().map(|proxy| ("proxy.ca".to_owned(), &proxy.ca));
+        let upstreams =
+            upstreams.map(|(host, upstream)| (format!("upstreams.{host}.ca"), &upstream.ca));
+        let proxy = self
+            .proxy
+            .iter()
+            .map(|proxy| ("proxy.ca".to_owned(), &proxy.ca));
         let mut all = registry.chain(upstreams).chain(proxy);
-        let is_it = |named: &Option<PathBuf>| named.as_ref().is_some_and(|named| self.resolve(named) == path);
-        all.find(|(_, named)| is_it(named)).map(|(key, _)| self.key(&key))
+        let is_it = |named: &Option<PathBuf>| {
+            named
+                .as_ref()
+                .is_some_and(|named| self.resolve(named) == path)
+        };
+        all.find(|(_, named)| is_it(named))
+            .map(|(key, _)| self.key(&key))
     }
 
     /// A path written in the site file, from where it counts.
@@ -162,7 +193,10 @@ impl Site {
 
 /// The mapping to `target` by the rules of `site`, where there is one.
 pub fn mapping(target: Target, site: Option<&Site>) -> Mapping {
-    Mapping::new(target, &site.map(Site::destination_rules).unwrap_or_default())
+    Mapping::new(
+        target,
+        &site.map(Site::destination_rules).unwrap_or_default(),
+    )
 }
 
 #[cfg(test)]
@@ -197,22 +231,43 @@ upstreams:
     fn no_text_holds_a_control_character() {
         let text = "apiVersion: landfall/v1\nkind: Site\nproxy:\n  noProxy:\n    \
                     installation: [\"10.0.0.0/8\", \"x\\nExecStartPre=/bin/sh\"]\n";
-        let told = Site::parse(Path::new("site.yaml"), text).unwrap_err().to_string();
-        assert!(told.starts_with("site.yaml:5:34: error: `proxy.noProxy.installation` holds"), "{told}");
-        assert!(told.contains("a line feed (U+000A)") && told.lines().count() == 6, "{told}");
+        let told = Site::parse(Path::new("site.yaml"), text)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            told.starts_with("site.yaml:5:34: error: `proxy.noProxy.installation` holds"),
+            "{told}"
+        );
+        assert!(
+            told.contains("a line feed (U+000A)") && told.lines().count() == 6,
+            "{told}"
+        );
     }
 
     #[test]
     fn the_designs_example_reads() {
         let site = Site::parse(Path::new("conf/site.yaml"), EXAMPLE).unwrap();
         let registry = site.registry.as_ref().unwrap();
-        assert_eq!(registry.paths["registry.k8s.io/coredns/coredns"].paths(), ["coredns/coredns", "coredns"]);
+        assert_eq!(
+            registry.paths["registry.k8s.io/coredns/coredns"].paths(),
+            ["coredns/coredns", "coredns"]
+        );
         assert_eq!(registry.paths["quay.io/team"].paths(), ["team"]);
-        assert_eq!(site.destination_rules().consumers, [Consumer::Kubermatic, Consumer::Containerd]);
+        assert_eq!(
+            site.destination_rules().consumers,
+            [Consumer::Kubermatic, Consumer::Containerd]
+        );
         assert_eq!(site.clusters[0].namespace.as_deref(), Some("org-example"));
-        let names: Vec<_> = site.names.iter().map(|names| (names.dns(), names.certificate())).collect();
+        let names: Vec<_> = site
+            .names
+            .iter()
+            .map(|names| (names.dns(), names.certificate()))
+            .collect();
         assert_eq!(names[0], (&["*.seed.example.com".to_owned()][..], &[][..]));
         assert_eq!(names[1].1, ["b.example.com"]);
-        assert_eq!(site.resolve(Path::new("certs/ca.crt")), Path::new("conf/certs/ca.crt"));
+        assert_eq!(
+            site.resolve(Path::new("certs/ca.crt")),
+            Path::new("conf/certs/ca.crt")
+        );
     }
 }

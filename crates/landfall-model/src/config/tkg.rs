@@ -38,12 +38,16 @@ const PLACED: [&str; 11] = [
 /// What TKG adds to NO_PROXY by itself.
 const ADDED: [&str; 4] = ["localhost", "127.0.0.1", "::1", ".svc"];
 
-/// The site that `text` follows from: a cluster configuration, or the Secret in which TKG keeps one. `file` names it in
-/// messages; `is_direct` reads NO_PROXY.
+/// The site that `text` follows from: a cluster configuration, or the Secret in which TKG keeps
+/// one. `file` names it in messages; `is_direct` reads NO_PROXY.
 ///
 /// # Errors
 /// When it is no cluster configuration.
-pub fn site_of_tkg(file: &str, text: &str, is_direct: IsDirect) -> Result<TkgSite, Box<Diagnostic>> {
+pub fn site_of_tkg(
+    file: &str,
+    text: &str,
+    is_direct: IsDirect,
+) -> Result<TkgSite, Box<Diagnostic>> {
     let outer: Mapping = document::read(file, text.trim_start_matches('\u{feff}'))?;
     let inner = secret_value(&outer);
     let variables = match &inner {
@@ -52,8 +56,12 @@ pub fn site_of_tkg(file: &str, text: &str, is_direct: IsDirect) -> Result<TkgSit
     };
     let text = inner.as_deref().unwrap_or(text);
     let known = |name: &str| name.starts_with("TKG_") || name.starts_with("CLUSTER_");
-    if !variables.keys().any(|name| name.as_str().is_some_and(known)) {
-        let message = "this has no variable of TKG, such as TKG_CUSTOM_IMAGE_REPOSITORY or CLUSTER_NAME";
+    if !variables
+        .keys()
+        .any(|name| name.as_str().is_some_and(known))
+    {
+        let message =
+            "this has no variable of TKG, such as TKG_CUSTOM_IMAGE_REPOSITORY or CLUSTER_NAME";
         let help = Some(
             "give it the file that you give to `tanzu cluster create`, or the Secret CLUSTER-config-values"
                 .into(),
@@ -70,14 +78,19 @@ pub fn site_of_tkg(file: &str, text: &str, is_direct: IsDirect) -> Result<TkgSit
     Ok(Variables(&variables).site(is_direct))
 }
 
-/// Refuses control characters in the variables that a site has a place for: what is rendered from the site
-/// knows lines. Blanks around a value do not count.
+/// Refuses control characters in the variables that a site has a place for: what is rendered from
+/// the site knows lines. Blanks around a value do not count.
 fn check_lines(file: &str, text: &str, variables: &Mapping) -> Result<(), Box<Diagnostic>> {
     let is_bad = |name: &&&str| {
-        let value = variables.get(**name).and_then(Value::as_str).unwrap_or_default();
+        let value = variables
+            .get(**name)
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         value.trim().chars().any(char::is_control)
     };
-    let Some(name) = PLACED.iter().find(is_bad) else { return Ok(()) };
+    let Some(name) = PLACED.iter().find(is_bad) else {
+        return Ok(());
+    };
     let span = Node::parse(text).unwrap_or_default().get(name).span();
     Err(Box::new(Diagnostic {
         file: file.into(),
@@ -93,7 +106,12 @@ pub(super) type IsDirect = fn(&str, &str) -> bool;
 
 /// The configuration inside of a Secret.
 fn secret_value(outer: &Mapping) -> Option<String> {
-    let at = |map: &str| outer.get(map).and_then(|map| map.get("value")).and_then(Value::as_str);
+    let at = |map: &str| {
+        outer
+            .get(map)
+            .and_then(|map| map.get("value"))
+            .and_then(Value::as_str)
+    };
     if outer.get("kind").and_then(Value::as_str) != Some("Secret") {
         return None;
     }
@@ -106,11 +124,18 @@ struct Variables<'v>(&'v Mapping);
 impl Variables<'_> {
     /// The text of a variable; empty ones count as unset, as TKG takes them.
     fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
+        self.0
+            .get(name)
+            .and_then(Value::as_str)
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
     }
 
     fn is_on(&self, name: &str) -> bool {
-        self.0.get(name).and_then(Value::as_bool).unwrap_or_else(|| self.get(name) == Some("true"))
+        self.0
+            .get(name)
+            .and_then(Value::as_bool)
+            .unwrap_or_else(|| self.get(name) == Some("true"))
     }
 
     fn site(&self, is_direct: IsDirect) -> TkgSite {
@@ -122,7 +147,10 @@ impl Variables<'_> {
             let (address, path) = repository.split_once('/').unwrap_or((repository, ""));
             let _ = write!(site, "registry:\n  address: {}\n", text(address));
             if let Some(encoded) = self.get("TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE") {
-                ca = STANDARD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+                ca = STANDARD
+                    .decode(encoded)
+                    .ok()
+                    .and_then(|bytes| String::from_utf8(bytes).ok());
                 match ca {
                     Some(_) => site += "  ca: ca.crt\n",
                     None => notes.push(
@@ -147,10 +175,19 @@ impl Variables<'_> {
         site += &self.proxy(&mut notes);
         if let Some(name) = self.get("CLUSTER_NAME") {
             let namespace = self.get("NAMESPACE").unwrap_or("default");
-            let _ = writeln!(site, "clusters: [{{name: {}, namespace: {}}}]", text(name), text(namespace));
+            let _ = writeln!(
+                site,
+                "clusters: [{{name: {}, namespace: {}}}]",
+                text(name),
+                text(namespace)
+            );
         }
-        let left: Vec<&str> =
-            self.0.keys().filter_map(Value::as_str).filter(|name| !PLACED.contains(name)).collect();
+        let left: Vec<&str> = self
+            .0
+            .keys()
+            .filter_map(Value::as_str)
+            .filter(|name| !PLACED.contains(name))
+            .collect();
         if !left.is_empty() {
             notes.push(format!("a site has no place for {}", left.join(", ")));
         }
@@ -158,14 +195,20 @@ impl Variables<'_> {
     }
 
     fn has_proxy(&self) -> bool {
-        let is_off = self.0.get("TKG_HTTP_PROXY_ENABLED").is_some() && !self.is_on("TKG_HTTP_PROXY_ENABLED");
-        !is_off && ["TKG_HTTP_PROXY", "TKG_HTTPS_PROXY"].iter().any(|name| self.get(name).is_some())
+        let is_off =
+            self.0.get("TKG_HTTP_PROXY_ENABLED").is_some() && !self.is_on("TKG_HTTP_PROXY_ENABLED");
+        !is_off
+            && ["TKG_HTTP_PROXY", "TKG_HTTPS_PROXY"]
+                .iter()
+                .any(|name| self.get(name).is_some())
     }
 
     fn proxy(&self, notes: &mut Vec<String>) -> String {
         let urls = [("http", "TKG_HTTP_PROXY"), ("https", "TKG_HTTPS_PROXY")];
-        let urls: Vec<(&str, &str)> =
-            urls.into_iter().filter_map(|(key, name)| Some((key, self.get(name)?))).collect();
+        let urls: Vec<(&str, &str)> = urls
+            .into_iter()
+            .filter_map(|(key, name)| Some((key, self.get(name)?)))
+            .collect();
         if !self.has_proxy() {
             return String::new();
         }
@@ -182,15 +225,29 @@ impl Variables<'_> {
             notes.push("the account of the proxy is not in the site: write user:password to the file proxy-account beside it".into());
         }
         let list = self.get("TKG_NO_PROXY").unwrap_or_default();
-        let entries: Vec<&str> = list.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+        let entries: Vec<&str> = list
+            .split(',')
+            .map(str::trim)
+            .filter(|entry| !entry.is_empty())
+            .collect();
         let domain = entries.iter().find_map(|entry| entry.strip_prefix(".svc."));
-        let ranges = [("podCIDR", self.get("CLUSTER_CIDR")), ("serviceCIDR", self.get("SERVICE_CIDR"))];
+        let ranges = [
+            ("podCIDR", self.get("CLUSTER_CIDR")),
+            ("serviceCIDR", self.get("SERVICE_CIDR")),
+        ];
         let is_placed = |entry: &&&str| {
-            let of_domain = entry.strip_prefix(".svc.").is_some_and(|rest| Some(rest) == domain);
-            ADDED.contains(entry) || of_domain || ranges.iter().any(|(_, range)| *range == Some(**entry))
+            let of_domain = entry
+                .strip_prefix(".svc.")
+                .is_some_and(|rest| Some(rest) == domain);
+            ADDED.contains(entry)
+                || of_domain
+                || ranges.iter().any(|(_, range)| *range == Some(**entry))
         };
-        let installation: Vec<String> =
-            entries.iter().filter(|entry| !is_placed(entry)).map(|entry| text(entry)).collect();
+        let installation: Vec<String> = entries
+            .iter()
+            .filter(|entry| !is_placed(entry))
+            .map(|entry| text(entry))
+            .collect();
         let cluster: Vec<String> = ranges
             .iter()
             .filter_map(|(key, range)| Some(format!("{key}: {}", text((*range)?))))
@@ -238,12 +295,22 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
 
     #[test]
     fn the_site_has_what_the_configuration_says_and_no_secret() {
-        let TkgSite { site: text, ca, notes } = site_of_tkg("c.yaml", CONFIG, |_, _| false).unwrap();
-        assert!(ca.as_deref() == Some("pem") && !text.contains("secret"), "{text}");
+        let TkgSite {
+            site: text,
+            ca,
+            notes,
+        } = site_of_tkg("c.yaml", CONFIG, |_, _| false).unwrap();
+        assert!(
+            ca.as_deref() == Some("pem") && !text.contains("secret"),
+            "{text}"
+        );
         let site = Site::parse(Path::new("site.yaml"), &text).unwrap();
         let registry = site.registry.unwrap();
         assert_eq!(registry.address, "172.20.0.2:5000");
-        assert!(registry.via_proxy, "nodes ask the proxy for what NO_PROXY does not have");
+        assert!(
+            registry.via_proxy,
+            "nodes ask the proxy for what NO_PROXY does not have"
+        );
         let direct = site_of_tkg("c.yaml", CONFIG, |list, host| {
             list.contains("10.0.0.0/8") && host == "172.20.0.2:5000"
         });
@@ -261,15 +328,25 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
         assert_eq!(cluster.domain.as_deref(), Some("cluster.local"));
         assert_eq!(site.clusters[0].name, "cluster");
         assert_eq!(notes.len(), 2, "{notes:?}");
-        assert!(notes[1].ends_with("CLUSTER_PLAN, SIZE, CONTROLPLANE_SIZE"), "{notes:?}");
+        assert!(
+            notes[1].ends_with("CLUSTER_PLAN, SIZE, CONTROLPLANE_SIZE"),
+            "{notes:?}"
+        );
     }
 
     #[test]
     fn a_variable_of_several_lines_is_refused_with_its_place() {
-        let broken =
-            CONFIG.replace("TKG_NO_PROXY: .svc", "TKG_NO_PROXY: \"a\\nExecStartPre=/bin/sh\"\nOTHER: .svc");
-        let told = site_of_tkg("c.yaml", &broken, |_, _| false).unwrap_err().to_string();
-        assert!(told.starts_with("c.yaml:14:15: error: `TKG_NO_PROXY` holds a control character"), "{told}");
+        let broken = CONFIG.replace(
+            "TKG_NO_PROXY: .svc",
+            "TKG_NO_PROXY: \"a\\nExecStartPre=/bin/sh\"\nOTHER: .svc",
+        );
+        let told = site_of_tkg("c.yaml", &broken, |_, _| false)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            told.starts_with("c.yaml:14:15: error: `TKG_NO_PROXY` holds a control character"),
+            "{told}"
+        );
         // what a site has no place for may have lines, and so may the end of a block
         let lines = format!("{CONFIG}SSH_KEY: |\n  one\n  two\n")
             .replace("NAMESPACE: default", "NAMESPACE: |\n  default");
@@ -284,7 +361,8 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
             site_of_tkg("s", &secret, |_, _| true).unwrap().site,
             site_of_tkg("c", CONFIG, |_, _| true).unwrap().site
         );
-        let error = site_of_tkg("x.yaml", "apiVersion: v1\nkind: ConfigMap\n", |_, _| true).unwrap_err();
+        let error =
+            site_of_tkg("x.yaml", "apiVersion: v1\nkind: ConfigMap\n", |_, _| true).unwrap_err();
         assert!(error.message.contains("no variable of TKG"));
     }
 }

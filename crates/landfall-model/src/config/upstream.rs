@@ -12,8 +12,8 @@ pub struct Upstream {
     /// URL that the host's first requests go to instead, without changing a name in a lock.
     #[serde(default)]
     pub mirror: Option<String>,
-    /// The mirror's lists of tags are those of the host: it is a whole copy, or a cache that forwards lists. Without
-    /// this, landfall asks a mirror for each tag that a signature may have.
+    /// The mirror's lists of tags are those of the host: it is a whole copy, or a cache that
+    /// forwards lists. Without this, landfall asks a mirror for each tag that a signature may have.
     #[serde(default)]
     pub lists_all_tags: bool,
     /// Requests in flight to this host.

@@ -1,13 +1,15 @@
 //! The files of a `.tgz`, read into memory. Nothing is ever extracted to disk.
 //!
-//! Charts come from anywhere, so an archive may be hostile. The threats, and the defence against each:
+//! Charts come from anywhere, so an archive may be hostile. The threats, and the defence against
+//! each:
 //!
-//! - **Bombs.** The unpacked size and the number of members are bounded ([`ArchiveBudget`]), headers included. Archives
-//!   in an archive share its budget.
-//! - **Names** that lead elsewhere, or hold control characters. Names are labels only; still, absolute ones
-//!   and `..` are refused.
+//! - **Bombs.** The unpacked size and the number of members are bounded ([`ArchiveBudget`]),
+//!   headers included. Archives in an archive share its budget.
+//! - **Names** that lead elsewhere, or hold control characters. Names are labels only; still,
+//!   absolute ones and `..` are refused.
 //! - **Links and devices.** They have no content here, and are skipped.
-//! - **Two members of one name**: one tool would read the first, another the last. They are refused.
+//! - **Two members of one name**: one tool would read the first, another the last. They are
+//!   refused.
 
 use crate::Limits;
 use flate2::read::MultiGzDecoder;
@@ -25,7 +27,9 @@ pub enum ArchiveError {
     #[error("not a readable .tgz: {0}")]
     Read(#[from] io::Error),
     /// It is larger than the limits allow.
-    #[error("with the archives in it, it unpacks to more than {0} bytes, or to more than {1} files")]
+    #[error(
+        "with the archives in it, it unpacks to more than {0} bytes, or to more than {1} files"
+    )]
     Large(u64, usize),
     /// A name that leads out of the archive.
     #[error("it holds a file that is called '{0}'")]
@@ -48,7 +52,11 @@ impl ArchiveBudget {
     /// The budget of one archive from outside.
     pub fn new(limits: &Limits) -> ArchiveBudget {
         let most = (limits.archive_bytes, limits.archive_files);
-        ArchiveBudget { bytes: most.0, members: most.1, most }
+        ArchiveBudget {
+            bytes: most.0,
+            members: most.1,
+            most,
+        }
     }
 
     /// Takes `bytes` that are held beside what is unpacked, such as a copy of it.
@@ -60,8 +68,8 @@ impl ArchiveBudget {
         Ok(())
     }
 
-    /// Calls `each` for the members of the gzip-compressed tar `bytes`, headers that belong to others too if `raw`
-    /// makes entries of them.
+    /// Calls `each` for the members of the gzip-compressed tar `bytes`, headers that belong to
+    /// others too if `raw` makes entries of them.
     ///
     /// # Errors
     /// When it is not such an archive, or unpacks to more than is left; and where `each` fails.
@@ -75,7 +83,10 @@ impl ArchiveBudget {
         let mut source = MultiGzDecoder::new(bytes).take(self.bytes + 1);
         let (mut seen, most) = (0, self.members);
         let mut read = || {
-            for entry in tar::Archive::new(&mut source).entries()?.raw(form == TarForm::Headers) {
+            for entry in tar::Archive::new(&mut source)
+                .entries()?
+                .raw(form == TarForm::Headers)
+            {
                 seen += 1;
                 if seen > most {
                     break;
@@ -180,43 +191,81 @@ mod tests {
 
     fn names(members: &[Member<'_>]) -> Result<Vec<String>, String> {
         let files = unpack(&tgz(members), &mut ArchiveBudget::new(&Limits::default()));
-        files.map(|files| files.into_keys().collect()).map_err(|error| error.to_string())
+        files
+            .map(|files| files.into_keys().collect())
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn files_by_name_and_nothing_else() {
-        let found = names(&[("./a/b", b'0', b"x"), ("a/", b'5', b""), ("a/l", b'2', b""), ("c", b'0', b"")]);
+        let found = names(&[
+            ("./a/b", b'0', b"x"),
+            ("a/", b'5', b""),
+            ("a/l", b'2', b""),
+            ("c", b'0', b""),
+        ]);
         assert_eq!(found.unwrap(), ["a/b", "c"]);
     }
 
     #[test]
     fn names_that_no_honest_archive_has() {
         for bad in ["/etc/passwd", "../x", "a/../../x", "a\\..\\b", "."] {
-            assert!(names(&[(bad, b'0', b"x")]).unwrap_err().contains("is called"), "{bad}");
+            assert!(
+                names(&[(bad, b'0', b"x")])
+                    .unwrap_err()
+                    .contains("is called"),
+                "{bad}"
+            );
         }
-        assert!(names(&[("a", b'0', b"1"), ("./a", b'0', b"2")]).unwrap_err().contains("'a' twice"));
+        assert!(
+            names(&[("a", b'0', b"1"), ("./a", b'0', b"2")])
+                .unwrap_err()
+                .contains("'a' twice")
+        );
     }
 
     #[test]
     fn bombs_and_truncated_archives() {
-        let limits = Limits { archive_bytes: 1 << 20, archive_files: 3, ..Limits::default() };
+        let limits = Limits {
+            archive_bytes: 1 << 20,
+            archive_files: 3,
+            ..Limits::default()
+        };
         let big = vec![0; 1 << 20];
         let error = |bytes: &[u8]| unpack(bytes, &mut ArchiveBudget::new(&limits)).unwrap_err();
-        assert!(matches!(error(&tgz(&[("a", b'0', &big)])), ArchiveError::Large(..)));
+        assert!(matches!(
+            error(&tgz(&[("a", b'0', &big)])),
+            ArchiveError::Large(..)
+        ));
         // also in a member that is not a file, such as an extended header
-        assert!(matches!(error(&tgz(&[("a", b'x', &big), ("b", b'0', b"")])), ArchiveError::Large(..)));
-        let many: Vec<Member<'_>> = ["a", "b", "c", "d"].map(|name| (name, b'0', &b""[..])).to_vec();
+        assert!(matches!(
+            error(&tgz(&[("a", b'x', &big), ("b", b'0', b"")])),
+            ArchiveError::Large(..)
+        ));
+        let many: Vec<Member<'_>> = ["a", "b", "c", "d"]
+            .map(|name| (name, b'0', &b""[..]))
+            .to_vec();
         assert!(matches!(error(&tgz(&many)), ArchiveError::Large(..)));
         let whole = tgz(&[("a", b'0', b"some text")]);
-        assert!(matches!(error(&whole[..whole.len() - 12]), ArchiveError::Read(_)));
+        assert!(matches!(
+            error(&whole[..whole.len() - 12]),
+            ArchiveError::Read(_)
+        ));
         assert!(matches!(error(b"plain text"), ArchiveError::Read(_)));
     }
 
     #[test]
     fn archives_share_a_budget_also_where_one_cannot_be_read() {
-        let limits = Limits { archive_bytes: 1 << 20, archive_files: 5, ..Limits::default() };
+        let limits = Limits {
+            archive_bytes: 1 << 20,
+            archive_files: 5,
+            ..Limits::default()
+        };
         let large = |budget: &mut ArchiveBudget, bytes: &[u8]| {
-            matches!(unpack(bytes, budget), Err(ArchiveError::Large(1_048_576, 5)))
+            matches!(
+                unpack(bytes, budget),
+                Err(ArchiveError::Large(1_048_576, 5))
+            )
         };
         let third = tgz(&[("a", b'0', &vec![0; 400 << 10])]);
         let mut budget = ArchiveBudget::new(&limits);

@@ -1,20 +1,21 @@
-//! Finds control characters in the texts of a YAML document. YAML can write any of them (`"a\nb"`), and most
-//! formats that landfall writes texts into know lines: a line feed would begin another line of a systemd
-//! unit, a script or a log.
+//! Finds control characters in the texts of a YAML document. YAML can write any of them (`"a\nb"`),
+//! and most formats that landfall writes texts into know lines: a line feed would begin another
+//! line of a systemd unit, a script or a log.
 
 use super::diagnostic::Diagnostic;
 use granit_parser::{Event, Parser, options};
 
-/// A mapping or list that is still open: the key or number that it is at, and whether the next scalar is a
-/// key.
+/// A mapping or list that is still open: the key or number that it is at, and whether the next
+/// scalar is a key.
 struct Open {
     at: String,
     is_mapping: bool,
     is_key_next: bool,
 }
 
-/// An error for every key and every text in the first document of `text` that holds a control character or a
-/// separator of lines. Of keys that are called as in `prose`, texts may have several lines.
+/// An error for every key and every text in the first document of `text` that holds a control
+/// character or a separator of lines. Of keys that are called as in `prose`, texts may have several
+/// lines.
 pub fn control_characters(file: &str, text: &str, prose: &[&str]) -> Vec<Diagnostic> {
     let (mut open, mut found): (Vec<Open>, Vec<Diagnostic>) = (Vec::new(), Vec::new());
     for event in Parser::new_from_str_with_options(text, options! { emit_comments: false }) {
@@ -24,17 +25,25 @@ pub fn control_characters(file: &str, text: &str, prose: &[&str]) -> Vec<Diagnos
         match event {
             Event::SequenceStart(..) | Event::MappingStart(..) => {
                 let is_mapping = matches!(event, Event::MappingStart(..));
-                open.push(Open { at: String::new(), is_mapping, is_key_next: is_mapping });
+                open.push(Open {
+                    at: String::new(),
+                    is_mapping,
+                    is_key_next: is_mapping,
+                });
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => drop(open.pop()),
             Event::Scalar(value, ..) => {
                 let is_key = open.last().is_some_and(|parent| parent.is_key_next);
-                let names: Vec<&str> =
-                    open.iter().map(|parent| parent.at.as_str()).filter(|at| !at.is_empty()).collect();
+                let names: Vec<&str> = open
+                    .iter()
+                    .map(|parent| parent.at.as_str())
+                    .filter(|at| !at.is_empty())
+                    .collect();
                 let is_prose = !is_key && names.last().is_some_and(|name| prose.contains(name));
                 let is_bad = |c: &char| {
-                    (c.is_control() && !(is_prose && *c == '\n')) || matches!(c, '\u{2028}' | '\u{2029}')
+                    (c.is_control() && !(is_prose && *c == '\n'))
+                        || matches!(c, '\u{2028}' | '\u{2029}')
                 };
                 if let Some(bad) = value.chars().find(is_bad) {
                     let what = match (is_key, names.join(".")) {
@@ -44,7 +53,13 @@ pub fn control_characters(file: &str, text: &str, prose: &[&str]) -> Vec<Diagnos
                     };
                     let message = format!("{what} holds a control character, {}", name_of(bad));
                     let help = Some("write a text of one line, without control characters".into());
-                    found.push(Diagnostic { file: file.into(), text: text.into(), span, message, help });
+                    found.push(Diagnostic {
+                        file: file.into(),
+                        text: text.into(),
+                        span,
+                        message,
+                        help,
+                    });
                 }
                 if let Some(parent) = open.last_mut().filter(|parent| parent.is_key_next) {
                     parent.at = value.chars().filter(|c| !c.is_control()).collect();
@@ -81,7 +96,10 @@ mod tests {
 
     fn told(text: &str) -> Vec<String> {
         let found = control_characters("s.yaml", text, &["why"]);
-        found.iter().map(|one| format!("{} {}", one.line_column().0, one.message)).collect()
+        found
+            .iter()
+            .map(|one| format!("{} {}", one.line_column().0, one.message))
+            .collect()
     }
 
     #[test]
@@ -105,7 +123,8 @@ mod tests {
     #[test]
     fn texts_that_are_folded_are_of_one_line() {
         assert!(
-            told("a: >-\n  folded\n  text\nb: plain\n  text\nc: \"quoted\n  text\"\nd: käse 🧀\n").is_empty()
+            told("a: >-\n  folded\n  text\nb: plain\n  text\nc: \"quoted\n  text\"\nd: käse 🧀\n")
+                .is_empty()
         );
         assert!(told("a: [x\n").is_empty());
     }

@@ -6,7 +6,8 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
 
-/// An error in an input file. A command that ends with exit 2 shows its place, its line and the fix.
+/// An error in an input file. A command that ends with exit 2 shows its place, its line and the
+/// fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The file as the user named it.
@@ -34,7 +35,9 @@ impl fmt::Display for Diagnostic {
         let masked = Masked::new(&self.text);
         let start = masked.moved(self.span.start);
         // a list or mapping is shown by its first line
-        let first_line = masked.text[start..].find(['\r', '\n']).map_or(masked.text.len(), |at| start + at);
+        let first_line = masked.text[start..]
+            .find(['\r', '\n'])
+            .map_or(masked.text.len(), |at| start + at);
         let end = masked.moved(self.span.end).clamp(start, first_line);
         let snippet = Snippet::source(&masked.text)
             .path(None::<String>)
@@ -44,13 +47,19 @@ impl fmt::Display for Diagnostic {
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(help));
         }
-        write!(f, "{}:{line}:{column}: {}", one_line(&self.file), Renderer::plain().render(&[group]))
+        write!(
+            f,
+            "{}:{line}:{column}: {}",
+            one_line(&self.file),
+            Renderer::plain().render(&[group])
+        )
     }
 }
 
 impl std::error::Error for Diagnostic {}
 
-/// A text with the user names and passwords of its URLs masked: an error near one must not print it.
+/// A text with the user names and passwords of its URLs masked: an error near one must not print
+/// it.
 struct Masked {
     text: String,
     /// The byte ranges of the original that are masked.
@@ -61,7 +70,10 @@ const MASK: &str = "***";
 
 impl Masked {
     fn new(text: &str) -> Masked {
-        let mut masked = Masked { text: String::with_capacity(text.len()), cuts: Vec::new() };
+        let mut masked = Masked {
+            text: String::with_capacity(text.len()),
+            cuts: Vec::new(),
+        };
         let mut done = 0;
         for (scheme, _) in text.match_indices("://") {
             let start = scheme + 3;
@@ -86,7 +98,10 @@ impl Masked {
         for cut in self.cuts.iter().take_while(|cut| cut.start < at) {
             moved = moved - (at.min(cut.end) - cut.start) + MASK.len();
         }
-        (0..=moved.min(self.text.len())).rev().find(|&at| self.text.is_char_boundary(at)).unwrap_or(0)
+        (0..=moved.min(self.text.len()))
+            .rev()
+            .find(|&at| self.text.is_char_boundary(at))
+            .unwrap_or(0)
     }
 }
 
@@ -98,7 +113,14 @@ mod tests {
         let start = text.find(word).unwrap();
         let span = start..start + word.len();
         let (message, help) = ("it is wrong".into(), Some("write it right".into()));
-        Diagnostic { file: "m.yaml".into(), text: text.into(), span, message, help }.to_string()
+        Diagnostic {
+            file: "m.yaml".into(),
+            text: text.into(),
+            span,
+            message,
+            help,
+        }
+        .to_string()
     }
 
     #[test]
@@ -117,9 +139,16 @@ m.yaml:2:5: error: it is wrong
     fn no_password_is_shown() {
         let text = "a: http://joe:s3cr:t@h/x\nb: {u: \"https://k@y:pw@h/é@é\", word: 1}\n";
         let shown = shown(text, "word");
-        assert!(shown.contains("b: {u: \"https://***@h/é@é\", word: 1}"), "{shown}");
+        assert!(
+            shown.contains("b: {u: \"https://***@h/é@é\", word: 1}"),
+            "{shown}"
+        );
         let (line, marks) = (shown.lines().nth(2).unwrap(), shown.lines().nth(3).unwrap());
-        assert_eq!(marks.find('^'), Some(line.chars().position(|c| c == 'w').unwrap()), "{shown}");
+        assert_eq!(
+            marks.find('^'),
+            Some(line.chars().position(|c| c == 'w').unwrap()),
+            "{shown}"
+        );
         for inside in ["s3cr", "joe:s3cr:t@h", "http://joe"] {
             assert!(!super::tests::shown(text, inside).contains("s3cr"));
         }
@@ -128,6 +157,9 @@ m.yaml:2:5: error: it is wrong
     #[test]
     fn a_mapping_is_shown_by_its_first_line() {
         let shown = shown("k:\r\n- a: 1\r\n  b: 2\r\n", "a: 1\r\n  b: 2");
-        assert!(shown.contains("2 | - a: 1") && !shown.contains("b: 2"), "{shown}");
+        assert!(
+            shown.contains("2 | - a: 1") && !shown.contains("b: 2"),
+            "{shown}"
+        );
     }
 }

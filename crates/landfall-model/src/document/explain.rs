@@ -6,19 +6,35 @@ use super::{Diagnostic, Node, nearest};
 const NO_LIST: &str = "this should be a list";
 
 /// The [`Diagnostic`] for an `error` from reading `text`.
-pub(super) fn explain(file: &str, text: &str, root: Option<&Node>, error: &serde_yaml::Error) -> Diagnostic {
+pub(super) fn explain(
+    file: &str,
+    text: &str,
+    root: Option<&Node>,
+    error: &serde_yaml::Error,
+) -> Diagnostic {
     let start = error.location().map_or(0, |at| at.index().min(text.len()));
-    let start = (0..=start).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-    let span = root.and_then(|root| root.starting_at(start)).unwrap_or_else(|| {
-        let word = text[start..].find(|c: char| c.is_whitespace() || c == ':');
-        start..word.map_or(text.len(), |length| start + length)
-    });
+    let start = (0..=start)
+        .rev()
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(0);
+    let span = root
+        .and_then(|root| root.starting_at(start))
+        .unwrap_or_else(|| {
+            let word = text[start..].find(|c: char| c.is_whitespace() || c == ':');
+            start..word.map_or(text.len(), |length| start + length)
+        });
     let (message, mut help) = humanised(&error.to_string());
     let written = &text[span.clone()];
     if message == NO_LIST && !written.is_empty() && !written.contains(['\n', ':', '{']) {
         help = Some(format!("write `[{written}]`"));
     }
-    Diagnostic { file: file.into(), text: text.into(), span, message, help }
+    Diagnostic {
+        file: file.into(),
+        text: text.into(),
+        span,
+        message,
+        help,
+    }
 }
 
 /// Message and fix.
@@ -28,16 +44,27 @@ fn humanised(message: &str) -> (String, Option<String>) {
     if let Some((_, known)) = message.split_once(", expected ") {
         let choices: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
         if message.starts_with("unknown field") {
-            return (format!("unknown key `{}`", quoted[0]), choice(quoted[0], &choices));
+            return (
+                format!("unknown key `{}`", quoted[0]),
+                choice(quoted[0], &choices),
+            );
         }
         if message.starts_with("unknown variant") {
-            return (format!("`{}` is not known here", quoted[0]), choice(quoted[0], &choices));
+            return (
+                format!("`{}` is not known here", quoted[0]),
+                choice(quoted[0], &choices),
+            );
         }
     }
     if message.starts_with("missing field") {
-        return (format!("the key `{}` is missing here", quoted[0]), Some(format!("add `{}: …`", quoted[0])));
+        return (
+            format!("the key `{}` is missing here", quoted[0]),
+            Some(format!("add `{}: …`", quoted[0])),
+        );
     }
-    if let Some(wanted) = message.split_once(", expected ").map(|(_, wanted)| words(wanted))
+    if let Some(wanted) = message
+        .split_once(", expected ")
+        .map(|(_, wanted)| words(wanted))
         && (message.starts_with("invalid type") || message.starts_with("invalid value"))
     {
         return (format!("this should be {wanted}"), None);
@@ -70,7 +97,9 @@ fn words(wanted: &str) -> String {
         "a boolean" => "true or false".into(),
         "unit" | "unit value" => "empty".into(),
         _ if wanted.starts_with("struct ") => "a mapping of keys and values".into(),
-        _ if ["u8", "u16", "u32", "u64", "usize", "i64"].contains(&wanted) => "a whole number".into(),
+        _ if ["u8", "u16", "u32", "u64", "usize", "i64"].contains(&wanted) => {
+            "a whole number".into()
+        }
         _ => wanted.into(),
     }
 }
@@ -79,7 +108,8 @@ fn words(wanted: &str) -> String {
 fn without_path(message: &str) -> &str {
     match message.split_once(": ") {
         Some((path, what))
-            if !path.starts_with("invalid ") && !path.contains(|c: char| c.is_whitespace() || c == '`') =>
+            if !path.starts_with("invalid ")
+                && !path.contains(|c: char| c.is_whitespace() || c == '`') =>
         {
             what
         }
@@ -89,9 +119,16 @@ fn without_path(message: &str) -> &str {
 
 /// `what at line 3 column 1, while … at line 2 column 1` -> `what, while … that begins in line 2`.
 fn without_place(message: &str) -> String {
-    let Some((what, rest)) = message.split_once(" at line ") else { return message.into() };
-    let Some((place, context)) = rest.split_once(", ") else { return what.into() };
-    match context.split_once(" at line ").map(|(context, at)| (context, at.split(' ').next())) {
+    let Some((what, rest)) = message.split_once(" at line ") else {
+        return message.into();
+    };
+    let Some((place, context)) = rest.split_once(", ") else {
+        return what.into();
+    };
+    match context
+        .split_once(" at line ")
+        .map(|(context, at)| (context, at.split(' ').next()))
+    {
         Some((context, Some(line))) if place.split(' ').next() != Some(line) => {
             format!("{what}, {context} that begins in line {line}")
         }
@@ -135,8 +172,16 @@ mod tests {
     fn fault(text: &str) -> String {
         let fault = read::<Sample>("x.yaml", text).unwrap_err();
         let (line, column) = fault.line_column();
-        let help = fault.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
-        format!("{line}:{column} {:?}: {}{help}", &text[fault.span.clone()], fault.message)
+        let help = fault
+            .help
+            .as_ref()
+            .map(|help| format!("; {help}"))
+            .unwrap_or_default();
+        format!(
+            "{line}:{column} {:?}: {}{help}",
+            &text[fault.span.clone()],
+            fault.message
+        )
     }
 
     #[test]
@@ -154,8 +199,14 @@ mod tests {
             fault("images:\n- digest: x\n"),
             "2:3 \"digest\": the key `platforms` is missing here; add `platforms: …`"
         );
-        assert_eq!(fault("images: x\n"), "1:9 \"x\": this should be a list; write `[x]`");
-        assert_eq!(fault("images: [x]\n"), "1:10 \"x\": this should be a mapping of keys and values");
+        assert_eq!(
+            fault("images: x\n"),
+            "1:9 \"x\": this should be a list; write `[x]`"
+        );
+        assert_eq!(
+            fault("images: [x]\n"),
+            "1:10 \"x\": this should be a mapping of keys and values"
+        );
         assert_eq!(
             fault("images: []\nupstreams: {quay.io: no}\n"),
             "2:22 \"no\": this should be a whole number"

@@ -1,4 +1,5 @@
-//! Files that people and documents name: which are none of a folder's documents, and how they are opened.
+//! Files that people and documents name: which are none of a folder's documents, and how they are
+//! opened.
 
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -9,7 +10,8 @@ use std::path::Path;
 /// Paths that the shell or the caller opened already, and the empty device.
 const OPENED: [&str; 4] = ["/dev/fd", "/dev/stdin", "/proc/self/fd", "/dev/null"];
 
-/// Whether a file is Emacs's lock on another (`.#m.yaml`) or what macOS keeps beside it (`._m.yaml`), by its name.
+/// Whether a file is Emacs's lock on another (`.#m.yaml`) or what macOS keeps beside it
+/// (`._m.yaml`), by its name.
 pub fn is_leftover(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     [".#", "._"].iter().any(|start| name.starts_with(start))
@@ -17,15 +19,18 @@ pub fn is_leftover(file: &Path) -> bool {
 
 /// Whether it takes for ever to open what is at `path`, because nobody may ever write to it.
 pub fn is_pipe(path: &Path) -> bool {
-    !is_opened(path) && path.metadata().is_ok_and(|found| found.file_type().is_fifo())
+    !is_opened(path)
+        && path
+            .metadata()
+            .is_ok_and(|found| found.file_type().is_fifo())
 }
 
 fn is_opened(path: &Path) -> bool {
     OPENED.iter().any(|opened| path.starts_with(opened))
 }
 
-/// Opens the file at `path`, which somebody named, for reading. Named pipes, sockets and devices are refused: to open or
-/// read them may take forever.
+/// Opens the file at `path`, which somebody named, for reading. Named pipes, sockets and devices
+/// are refused: to open or read them may take forever.
 ///
 /// # Errors
 /// When the system refuses, or it is such a file.
@@ -35,7 +40,10 @@ pub fn open_input(path: impl AsRef<Path>) -> io::Result<File> {
         return File::open(path);
     }
     // a pipe that nobody writes to is opened at once by this flag; to other files it means nothing
-    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    let file = File::options()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)?;
     let kind = file.metadata()?.file_type();
     match kind {
         kind if kind.is_file() || kind.is_dir() => Ok(file),
@@ -72,15 +80,31 @@ mod tests {
     #[test]
     fn what_may_be_read_forever_is_refused_without_waiting() {
         let dir = tempfile::tempdir().unwrap();
-        let (pipe, link, file) = (dir.path().join("pipe"), dir.path().join("link"), dir.path().join("file"));
+        let (pipe, link, file) = (
+            dir.path().join("pipe"),
+            dir.path().join("link"),
+            dir.path().join("file"),
+        );
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
         std::os::unix::fs::symlink(&pipe, &link).unwrap();
         std::fs::write(&file, "text").unwrap();
         for path in [&pipe, &link] {
-            assert!(read_input(path).unwrap_err().to_string().contains("a named pipe"), "{}", path.display());
+            assert!(
+                read_input(path)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("a named pipe"),
+                "{}",
+                path.display()
+            );
             assert!(is_pipe(path));
         }
-        assert!(read_text_input(Path::new("/dev/zero")).unwrap_err().to_string().contains("a device"));
+        assert!(
+            read_text_input(Path::new("/dev/zero"))
+                .unwrap_err()
+                .to_string()
+                .contains("a device")
+        );
         assert_eq!(read_text_input(&file).unwrap(), "text");
         assert_eq!(read_input(Path::new("/dev/null")).unwrap(), b"");
         assert!(open_input(dir.path().join("none")).is_err());

@@ -28,14 +28,22 @@ impl<'t> LineIndex<'t> {
             Some(before)
         };
         let blocks = text.as_bytes().chunks(BLOCK).scan(0, count).collect();
-        LineIndex { text, starts, blocks }
+        LineIndex {
+            text,
+            starts,
+            blocks,
+        }
     }
 
     /// Line and column of the byte `at`, both counted from 1, the column in characters.
     pub fn line_column(&self, at: usize) -> (usize, usize) {
         let at = at.min(self.text.len());
         let line = self.starts.partition_point(|start| *start <= at);
-        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        let start = self
+            .starts
+            .get(line.saturating_sub(1))
+            .copied()
+            .unwrap_or_default();
         let rest = self.text.get(start..at).unwrap_or_default();
         let marks = rest.chars().take_while(|c| *c == '\u{feff}').count();
         (line, self.before(at) - self.before(start) - marks + 1)
@@ -59,7 +67,10 @@ impl Deref for LineIndex<'_> {
 
 /// How many characters of UTF-8 begin in `bytes`.
 fn characters(bytes: &[u8]) -> usize {
-    bytes.iter().filter(|byte| !matches!(byte, 0x80..=0xbf)).count()
+    bytes
+        .iter()
+        .filter(|byte| !matches!(byte, 0x80..=0xbf))
+        .count()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Documents that people write: typed reading of YAML, with errors that name the place and the fix; archives.
+//! Documents that people write: typed reading of YAML, with errors that name the place and the fix;
+//! archives.
 
 mod archive;
 mod control_characters;

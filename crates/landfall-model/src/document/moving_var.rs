@@ -1,4 +1,5 @@
-//! A variable of a manifest that `landfall update` may move: its value, the policy, and where its versions come from.
+//! A variable of a manifest that `landfall update` may move: its value, the policy, and where its
+//! versions come from.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,7 +32,8 @@ enum OneOrMany {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum VersionsFrom {
-    /// The URL of a text with a version in each line, or a repository of images, whose tags they are.
+    /// The URL of a text with a version in each line, or a repository of images, whose tags they
+    /// are.
     Text(String),
     /// A JSON document, and the path to its versions, as in `[].tag_name`.
     Json(JsonVersions),
@@ -45,7 +47,8 @@ pub enum VersionsFrom {
 pub struct JsonVersions {
     /// Its URL.
     pub url: String,
-    /// Keys with dots between them, `[]` for every element of a list, `[0]` for one, `{}` for the keys of an object.
+    /// Keys with dots between them, `[]` for every element of a list, `[0]` for one, `{}` for the
+    /// keys of an object.
     pub path: String,
 }
 

@@ -7,14 +7,21 @@ use serde::de::DeserializeOwned;
 /// Reads one YAML document into `T`.
 ///
 /// # Errors
-/// A [`Diagnostic`] with the place, when the document is not YAML, has a key twice, does not fit `T`, or holds more than
-/// [`yaml`] allows.
+/// A [`Diagnostic`] with the place, when the document is not YAML, has a key twice, does not fit
+/// `T`, or holds more than [`yaml`] allows.
 pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagnostic>> {
     if let Some(at) = too_deep(text) {
         let depth = Limits::DEFAULT.yaml_depth;
-        let message = format!("this is nested deeper than {depth}, which no document of landfall's is");
+        let message =
+            format!("this is nested deeper than {depth}, which no document of landfall's is");
         let span = at..at + 1;
-        return Err(Box::new(Diagnostic { file: file.into(), text: text.into(), span, message, help: None }));
+        return Err(Box::new(Diagnostic {
+            file: file.into(),
+            text: text.into(),
+            span,
+            message,
+            help: None,
+        }));
     }
     let checked = yaml::check(text);
     let root = checked.is_ok().then(|| Node::parse(text)).flatten();
@@ -22,14 +29,20 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagno
     if let Some((key, span)) = root.as_ref().and_then(Node::repeated_key) {
         let message = format!("the key `{key}` stands twice in this mapping");
         let help = Some("keep one of the two".into());
-        return Err(Box::new(Diagnostic { file: file.into(), text: text.into(), span, message, help }));
+        return Err(Box::new(Diagnostic {
+            file: file.into(),
+            text: text.into(),
+            span,
+            message,
+            help,
+        }));
     }
     let read = checked.and_then(|()| yaml::from_checked(text));
     read.map_err(|error| Box::new(explain::explain(file, text, root.as_ref(), &error)))
 }
 
-/// The place where brackets, or runs of `- - -` on one line, are nested too deeply. Brackets inside of texts count
-/// too: no document of landfall has that many unbalanced ones.
+/// The place where brackets, or runs of `- - -` on one line, are nested too deeply. Brackets inside
+/// of texts count too: no document of landfall has that many unbalanced ones.
 fn too_deep(text: &str) -> Option<usize> {
     let most = Limits::DEFAULT.yaml_depth;
     let (mut depth, mut dashes) = (0usize, 0usize);

@@ -1,4 +1,5 @@
-//! Typed reading of one YAML document that goes on after a fault, so that all of them are told at once.
+//! Typed reading of one YAML document that goes on after a fault, so that all of them are told at
+//! once.
 
 use super::yaml_tree::{Kind, Member, Tree, trees};
 use super::{Diagnostic, SourceText, read};
@@ -9,7 +10,8 @@ use std::rc::Rc;
 /// After how many faults the reading ends.
 const MOST: usize = 20;
 
-/// A key whose value all other values depend on: without it, each use of a variable would be a fault.
+/// A key whose value all other values depend on: without it, each use of a variable would be a
+/// fault.
 const NEEDED: &str = "vars";
 
 /// A document, as far as it can be read, and what is wrong with it.
@@ -22,16 +24,25 @@ pub struct ReadAll<T> {
     pub faults: Vec<Diagnostic>,
 }
 
-/// Reads the document of `text` into `T`. What does not fit is left out: of an unknown or repeated key that entry alone, else
-/// the item of a list, or the section. It is blanked, so that every other byte keeps its place.
+/// Reads the document of `text` into `T`. What does not fit is left out: of an unknown or repeated
+/// key that entry alone, else the item of a list, or the section. It is blanked, so that every
+/// other byte keeps its place.
 pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
     let original: &str = &text.text;
     let (mut left, mut faults) = (original.to_owned(), Vec::<Diagnostic>::new());
     loop {
         let fault = match read::<T>(&text.file, &left) {
             Ok(value) => {
-                let text = if faults.is_empty() { text.clone() } else { text.with_places_of(&left) };
-                return ReadAll { value: Some(value), text, faults };
+                let text = if faults.is_empty() {
+                    text.clone()
+                } else {
+                    text.with_places_of(&left)
+                };
+                return ReadAll {
+                    value: Some(value),
+                    text,
+                    faults,
+                };
             }
             Err(fault) => *fault,
         };
@@ -41,38 +52,62 @@ pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
             .filter(|cut| !left[cut.clone()].trim().is_empty());
         // what only shows because something was left out before is no fault of its own
         let follows = original.get(fault.span.clone()) != left.get(fault.span.clone())
-            || cut.as_ref().is_some_and(|cut| is_misspelt(&faults, cut, &fault));
+            || cut
+                .as_ref()
+                .is_some_and(|cut| is_misspelt(&faults, cut, &fault));
         if !follows {
-            faults.push(Diagnostic { text: original.to_owned(), ..fault });
+            faults.push(Diagnostic {
+                text: original.to_owned(),
+                ..fault
+            });
         }
         match cut.filter(|_| faults.len() < MOST) {
             Some(cut) => blank(&mut left, cut),
-            None => return ReadAll { value: None, text: text.clone(), faults },
+            None => {
+                return ReadAll {
+                    value: None,
+                    text: text.clone(),
+                    faults,
+                };
+            }
         }
     }
 }
 
 /// Whether `fault` is a missing key of the item at `cut`, in which it stands misspelt.
 fn is_misspelt(faults: &[Diagnostic], cut: &Range<usize>, fault: &Diagnostic) -> bool {
-    let key = fault.message.strip_prefix("the key `").and_then(|rest| rest.strip_suffix("` is missing here"));
+    let key = fault
+        .message
+        .strip_prefix("the key `")
+        .and_then(|rest| rest.strip_suffix("` is missing here"));
     let meant = key.map(|key| format!("did you mean `{key}`?"));
-    faults
-        .iter()
-        .any(|earlier| cut.contains(&earlier.span.start) && earlier.help.is_some() && earlier.help == meant)
+    faults.iter().any(|earlier| {
+        cut.contains(&earlier.span.start) && earlier.help.is_some() && earlier.help == meant
+    })
 }
 
 /// The bytes that are left out because of `fault`.
 fn to_cut(root: &Tree, text: &str, fault: &Diagnostic) -> Option<Range<usize>> {
     let at = fault.span.start;
-    let is_key =
-        fault.message.starts_with("unknown key") || fault.message.contains("` stands twice in this mapping");
+    let is_key = fault.message.starts_with("unknown key")
+        || fault.message.contains("` stands twice in this mapping");
     if is_key && let Some((member, flow)) = member_at(root, at) {
-        return Some(with_comma(text, member.at.start..member.value.end().max(member.at.end), flow));
+        return Some(with_comma(
+            text,
+            member.at.start..member.value.end().max(member.at.end),
+            flow,
+        ));
     }
-    let Kind::Mapping { flow, members } = &root.kind else { return None };
-    let section = members.iter().find(|member| (member.at.start..=member.value.end()).contains(&at))?;
+    let Kind::Mapping { flow, members } = &root.kind else {
+        return None;
+    };
+    let section = members
+        .iter()
+        .find(|member| (member.at.start..=member.value.end()).contains(&at))?;
     if let Kind::List { flow, items } = &section.value.kind
-        && let Some(item) = items.iter().find(|item| (item.span.start..=item.end()).contains(&at))
+        && let Some(item) = items
+            .iter()
+            .find(|item| (item.span.start..=item.end()).contains(&at))
     {
         if *flow {
             return Some(with_comma(text, item.span.start..item.end(), true));
@@ -116,7 +151,13 @@ fn with_comma(text: &str, range: Range<usize>, flow: bool) -> Range<usize> {
 fn blank(text: &mut String, range: Range<usize>) {
     let blanks: String = text[range.clone()]
         .bytes()
-        .map(|byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' })
+        .map(|byte| {
+            if matches!(byte, b'\n' | b'\r') {
+                char::from(byte)
+            } else {
+                ' '
+            }
+        })
         .collect();
     text.replace_range(range, &blanks);
 }
@@ -144,7 +185,8 @@ mod tests {
         size: u32,
     }
 
-    /// The names and sizes that are read, the places of the names, and the faults with their places.
+    /// The names and sizes that are read, the places of the names, and the faults with their
+    /// places.
     fn told(text: &str) -> (Option<String>, Vec<String>) {
         let source = SourceText::yaml("x.yaml".into(), text.into());
         let all = read_all::<Sample>(&source);
@@ -194,14 +236,28 @@ mod tests {
         assert_eq!(faults, expected);
         // a section that is no list, and the last item of one
         assert_eq!(told("items: x\n").0.as_deref(), Some(""));
-        assert_eq!(told("items:\n- size: 1\n").1, ["2:3 the key `name` is missing here"]);
+        assert_eq!(
+            told("items:\n- size: 1\n").1,
+            ["2:3 the key `name` is missing here"]
+        );
     }
 
     #[test]
     fn what_follows_from_a_fault_is_no_second_one() {
-        assert_eq!(told("items:\n- nmae: a\n- name: b\n").1, ["2:3 unknown key `nmae`"]);
-        assert_eq!(told("items:\n- {nmae: a, size: 1}\n").1, ["2:4 unknown key `nmae`"]);
-        assert_eq!(told("items:\n- {nmae: a, size: 1}\n- {name: b}\n").0.as_deref(), Some("b=0"));
+        assert_eq!(
+            told("items:\n- nmae: a\n- name: b\n").1,
+            ["2:3 unknown key `nmae`"]
+        );
+        assert_eq!(
+            told("items:\n- {nmae: a, size: 1}\n").1,
+            ["2:4 unknown key `nmae`"]
+        );
+        assert_eq!(
+            told("items:\n- {nmae: a, size: 1}\n- {name: b}\n")
+                .0
+                .as_deref(),
+            Some("b=0")
+        );
         // without variables nothing can be checked
         let (read, faults) = told("vars: 1\nitems: [{size: x}]\n");
         assert_eq!((read, faults.len()), (None, 1));
@@ -209,7 +265,9 @@ mod tests {
 
     #[test]
     fn the_end_is_bounded_and_no_yaml_ends_it() {
-        let text = (0..60).map(|key| format!("key{key}: 1\n")).collect::<String>();
+        let text = (0..60)
+            .map(|key| format!("key{key}: 1\n"))
+            .collect::<String>();
         let (read, faults) = told(&text);
         assert_eq!((read, faults.len()), (None, MOST));
         assert_eq!(told("items: [").1.len(), 1);

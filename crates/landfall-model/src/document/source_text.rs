@@ -29,25 +29,41 @@ impl SourceText {
     /// A YAML file.
     pub fn yaml(file: String, text: String) -> Rc<SourceText> {
         let root = Node::parse(&text).unwrap_or_default();
-        Rc::new(SourceText { file, text: LineIndex::new(text), root })
+        Rc::new(SourceText {
+            file,
+            text: LineIndex::new(text),
+            root,
+        })
     }
 
-    /// The same file with the places of the values in `left`, which has blanks where `self` has values that do not count.
+    /// The same file with the places of the values in `left`, which has blanks where `self` has
+    /// values that do not count.
     pub(super) fn with_places_of(&self, left: &str) -> Rc<SourceText> {
         let root = Node::parse(left).unwrap_or_default();
-        Rc::new(SourceText { file: self.file.clone(), text: LineIndex::new(self.text.to_string()), root })
+        Rc::new(SourceText {
+            file: self.file.clone(),
+            text: LineIndex::new(self.text.to_string()),
+            root,
+        })
     }
 
     /// A file that is not YAML.
     pub fn plain(file: String, text: String) -> Rc<SourceText> {
-        Rc::new(SourceText { file, text: LineIndex::new(text), root: Node::default() })
+        Rc::new(SourceText {
+            file,
+            text: LineIndex::new(text),
+            root: Node::default(),
+        })
     }
 }
 
 impl SourceSpan {
     /// The bytes `range` of `text`.
     pub fn new(text: &Rc<SourceText>, range: Range<usize>) -> SourceSpan {
-        SourceSpan { text: text.clone(), range }
+        SourceSpan {
+            text: text.clone(),
+            range,
+        }
     }
 
     /// The part of the place where `part` is written; the whole place if it is not found.
@@ -55,7 +71,10 @@ impl SourceSpan {
     pub fn narrowed(&self, part: &str) -> SourceSpan {
         let at = self.written().find(part).map(|at| self.range.start + at);
         let range = at.map_or(self.range.clone(), |start| start..start + part.len());
-        SourceSpan { text: self.text.clone(), range }
+        SourceSpan {
+            text: self.text.clone(),
+            range,
+        }
     }
 
     /// The text at this place.
@@ -71,7 +90,11 @@ impl SourceSpan {
     /// Its start, for people.
     pub fn location(&self) -> Location {
         let (line, column) = self.text.text.line_column(self.range.start);
-        Location { file: self.text.file.clone(), line, column }
+        Location {
+            file: self.text.file.clone(),
+            line,
+            column,
+        }
     }
 
     /// An error at this place, with what to write instead.

@@ -7,7 +7,8 @@ use std::ops::Range;
 
 /// A node of a document: its byte range, and the nodes below it.
 ///
-/// Look-ups never fail: an absent value has the place of its parent. An alias has its own place, not that of its anchor.
+/// Look-ups never fail: an absent value has the place of its parent. An alias has its own place,
+/// not that of its anchor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
     span: Range<usize>,
@@ -29,7 +30,8 @@ struct Open {
 }
 
 impl Node {
-    /// The root of the first document in `text`; `None` where it is empty, not YAML or too large for a tree.
+    /// The root of the first document in `text`; `None` where it is empty, not YAML or too large
+    /// for a tree.
     pub fn parse(text: &str) -> Option<Node> {
         if !is_bounded(text) {
             return None;
@@ -41,7 +43,14 @@ impl Node {
             let done = match event {
                 Event::SequenceStart(..) | Event::MappingStart(..) => {
                     let is_mapping = matches!(event, Event::MappingStart(..));
-                    open.push(Open { node: Node { span, below: Vec::new() }, is_mapping, key: None });
+                    open.push(Open {
+                        node: Node {
+                            span,
+                            below: Vec::new(),
+                        },
+                        is_mapping,
+                        key: None,
+                    });
                     continue;
                 }
                 Event::SequenceEnd | Event::MappingEnd => {
@@ -49,8 +58,20 @@ impl Node {
                     node.span.end = span.end.max(node.span.start);
                     (node, String::new())
                 }
-                Event::Scalar(value, ..) => (Node { span, below: Vec::new() }, value.into_owned()),
-                event if event.is_node() => (Node { span, below: Vec::new() }, String::new()),
+                Event::Scalar(value, ..) => (
+                    Node {
+                        span,
+                        below: Vec::new(),
+                    },
+                    value.into_owned(),
+                ),
+                event if event.is_node() => (
+                    Node {
+                        span,
+                        below: Vec::new(),
+                    },
+                    String::new(),
+                ),
                 _ => continue,
             };
             let (node, value) = done;
@@ -68,15 +89,17 @@ impl Node {
         None
     }
 
-    /// The byte range of the scalar whose anchor the alias at `alias` names; `None` where there is no alias, or it stands for
-    /// more than a scalar.
+    /// The byte range of the scalar whose anchor the alias at `alias` names; `None` where there is
+    /// no alias, or it stands for more than a scalar.
     pub fn anchored(text: &str, alias: &Range<usize>) -> Option<Range<usize>> {
         let mut scalars = BTreeMap::new();
         for event in Parser::new_from_str_with_options(text, options! { emit_comments: false }) {
             let (event, span) = event.ok()?;
             match event {
                 Event::Scalar(_, _, anchor, _) => drop(scalars.insert(anchor, span.byte_range()?)),
-                Event::Alias(anchor) if span.byte_range()? == *alias => return scalars.get(&anchor).cloned(),
+                Event::Alias(anchor) if span.byte_range()? == *alias => {
+                    return scalars.get(&anchor).cloned();
+                }
                 _ => {}
             }
         }
@@ -100,7 +123,9 @@ impl Node {
 
     /// The byte range of the key `key` itself, where it exists.
     pub fn key_span(&self, key: &str) -> Option<Range<usize>> {
-        self.member(key).and_then(|member| member.key.as_ref()).map(|(_, span)| span.clone())
+        self.member(key)
+            .and_then(|member| member.key.as_ref())
+            .map(|(_, span)| span.clone())
     }
 
     /// The `index`th value of a list, counted from 0.
@@ -132,7 +157,9 @@ impl Node {
         while let Some(node) = nodes.pop() {
             let mut seen = BTreeSet::new();
             for (key, span) in node.below.iter().filter_map(|member| member.key.as_ref()) {
-                let earlier = found.as_ref().is_none_or(|(_, first)| span.start < first.start);
+                let earlier = found
+                    .as_ref()
+                    .is_none_or(|(_, first)| span.start < first.start);
                 if !seen.insert(key) && earlier {
                     found = Some((key.clone(), span.clone()));
                 }
@@ -143,7 +170,9 @@ impl Node {
     }
 
     fn member(&self, key: &str) -> Option<&Member> {
-        self.below.iter().find(|member| member.key.as_ref().is_some_and(|(name, _)| name == key))
+        self.below
+            .iter()
+            .find(|member| member.key.as_ref().is_some_and(|(name, _)| name == key))
     }
 }
 
@@ -176,7 +205,10 @@ mod tests {
         assert!(text[anchored].ends_with("b:2"));
         assert_eq!(Node::anchored(text, &image.get("ref").span()), None);
         let list = "a: &a [1]\nb: *a\n";
-        assert_eq!(Node::anchored(list, &Node::parse(list).unwrap().get("b").span()), None);
+        assert_eq!(
+            Node::anchored(list, &Node::parse(list).unwrap().get("b").span()),
+            None
+        );
     }
 
     #[test]
@@ -191,7 +223,10 @@ mod tests {
     #[test]
     fn a_place_is_found_by_its_first_byte() {
         let root = Node::parse(TEXT).unwrap();
-        let at = |word: &str| root.starting_at(TEXT.find(word).unwrap()).map(|span| &TEXT[span]);
+        let at = |word: &str| {
+            root.starting_at(TEXT.find(word).unwrap())
+                .map(|span| &TEXT[span])
+        };
         assert_eq!(at("images"), Some("images"));
         assert_eq!(at("ref:"), Some("ref"));
         assert_eq!(at("a:1"), Some("a:1"));

@@ -28,7 +28,11 @@ pub struct Field<'a> {
 impl<'a> Field<'a> {
     /// A field in which `${url}` may not stand.
     pub fn new(text: &'a str, at: SourceSpan) -> Field<'a> {
-        Field { text, at, takes_url: false }
+        Field {
+            text,
+            at,
+            takes_url: false,
+        }
     }
 }
 
@@ -87,7 +91,8 @@ fn pieces(template: &str) -> Vec<Piece<'_>> {
 }
 
 impl Vars {
-    /// Checks the variables. `span` returns the place of a key, of its value, or of the nth item of the value.
+    /// Checks the variables. `span` returns the place of a key, of its value, or of the nth item of
+    /// the value.
     ///
     /// # Errors
     /// Values that no variable may have, each with its place.
@@ -100,11 +105,14 @@ impl Vars {
             let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             if name.is_empty() || !name.chars().all(good) {
                 let help = Some("use letters, digits, `_` and `-`".into());
-                return Err(span(name, At::Key).fault(format!("`{name}` is no name for a variable"), help));
+                return Err(
+                    span(name, At::Key).fault(format!("`{name}` is no name for a variable"), help)
+                );
             }
             if name == OWN_URL {
                 let help = Some("give it another name".into());
-                let message = "`${url}` stands for a file's own URL in `checksum`; it cannot be set";
+                let message =
+                    "`${url}` stands for a file's own URL in `checksum`; it cannot be set";
                 return Err(span(name, At::Key).fault(message, help));
             }
             let moving = match value {
@@ -115,7 +123,8 @@ impl Vars {
                 Value::Sequence(values) => {
                     if values.is_empty() {
                         let help = Some("give it a value, or take out what uses it".into());
-                        let message = format!("the variable `{name}` has no value, so nothing would be made");
+                        let message =
+                            format!("the variable `{name}` has no value, so nothing would be made");
                         return Err(span(name, At::Value).fault(message, help));
                     }
                     let mut texts: Vec<String> = Vec::new();
@@ -124,7 +133,9 @@ impl Vars {
                         let text = scalar(name, value, &at)?;
                         if texts.contains(&text) {
                             let help = Some("keep one of the two".into());
-                            return Err(at.fault(format!("`{text}` stands in `{name}` twice"), help));
+                            return Err(
+                                at.fault(format!("`{text}` stands in `{name}` twice"), help)
+                            );
                         }
                         texts.push(text);
                     }
@@ -149,7 +160,10 @@ impl Vars {
                     Piece::Plain(_) => continue,
                     Piece::Open(rest) => {
                         let help = Some("write `${name}`".into());
-                        return Err(field.at.narrowed(rest).fault("a `${` without its `}`", help));
+                        return Err(field
+                            .at
+                            .narrowed(rest)
+                            .fault("a `${` without its `}`", help));
                     }
                     Piece::Variable(OWN_URL) if field.takes_url => continue,
                     Piece::Variable(name) => name,
@@ -209,15 +223,24 @@ fn moving(
         ))
     };
     if value.get("value").is_none() {
-        let message = "a variable is a text or a list of texts, or has these as `value` beside a policy";
+        let message =
+            "a variable is a text or a list of texts, or has these as `value` beside a policy";
         return Err(span(name, At::Value).fault(message, help()));
     }
     let moving: MovingVar = serde_yaml::from_value(value.clone()).map_err(|error| {
-        span(name, At::Policy).fault(format!("the variable `{name}` cannot be read: {error}"), help())
+        span(name, At::Policy).fault(
+            format!("the variable `{name}` cannot be read: {error}"),
+            help(),
+        )
     })?;
-    if moving.from.iter().any(|from| format!("{from:?}").contains("${")) {
+    if moving
+        .from
+        .iter()
+        .any(|from| format!("{from:?}").contains("${"))
+    {
         let help = Some("write the source out".into());
-        return Err(span(name, At::Policy).fault("the source of versions cannot have variables in it", help));
+        return Err(span(name, At::Policy)
+            .fault("the source of versions cannot have variables in it", help));
     }
     match moving.update.parse() {
         Ok(UpdatePolicy::Digest) => {
@@ -225,7 +248,9 @@ fn moving(
             Err(span(name, At::Policy).fault("a variable has no digest", help))
         }
         Ok(_) => Ok(moving),
-        Err(error) => Err(span(name, At::Policy).fault(error.to_string(), Some(error.help().into()))),
+        Err(error) => {
+            Err(span(name, At::Policy).fault(error.to_string(), Some(error.help().into())))
+        }
     }
 }
 
@@ -235,16 +260,22 @@ fn scalar(name: &str, value: &Value, at: &SourceSpan) -> Result<String, Box<Diag
             let help = Some("write the value out".into());
             Err(at.fault("a variable cannot be made of other variables", help))
         }
-        Value::String(text) if text.is_empty() => {
-            Err(at.fault(format!("the variable `{name}` is empty"), Some("give it a value".into())))
-        }
+        Value::String(text) if text.is_empty() => Err(at.fault(
+            format!("the variable `{name}` is empty"),
+            Some("give it a value".into()),
+        )),
         Value::String(text) => Ok(text.clone()),
-        Value::Null => {
-            Err(at.fault(format!("the variable `{name}` has no value"), Some("give it a value".into())))
-        }
+        Value::Null => Err(at.fault(
+            format!("the variable `{name}` has no value"),
+            Some("give it a value".into()),
+        )),
         Value::Number(_) | Value::Bool(_) => {
             let written = at.written();
-            let what = if matches!(value, Value::Number(_)) { "a number" } else { "a truth value" };
+            let what = if matches!(value, Value::Number(_)) {
+                "a number"
+            } else {
+                "a truth value"
+            };
             let message = format!("YAML reads `{written}` as {what}, and so may change it");
             Err(at.fault(message, Some(format!("quote it: \"{written}\""))))
         }

@@ -1,9 +1,9 @@
 //! The entrance for YAML: every text that becomes values is read here.
 //!
-//! Aliases repeat what is written once: a list of a thousand aliases of a list of a thousand values has a million, and
-//! no byte count of the text shows it. So a text is counted before it is read: by the same parser, which visits each
-//! value and each alias without keeping anything, and stops at the limit. `clippy.toml` forbids the functions of the
-//! parser elsewhere.
+//! Aliases repeat what is written once: a list of a thousand aliases of a list of a thousand values
+//! has a million, and no byte count of the text shows it. So a text is counted before it is read:
+//! by the same parser, which visits each value and each alias without keeping anything, and stops
+//! at the limit. `clippy.toml` forbids the functions of the parser elsewhere.
 
 use crate::Limits;
 use serde::de::{
@@ -24,7 +24,10 @@ pub struct YamlBudget {
 
 impl Default for YamlBudget {
     fn default() -> YamlBudget {
-        YamlBudget { nodes: Limits::DEFAULT.yaml_nodes, alias_bytes: Limits::DEFAULT.yaml_alias_bytes }
+        YamlBudget {
+            nodes: Limits::DEFAULT.yaml_nodes,
+            alias_bytes: Limits::DEFAULT.yaml_alias_bytes,
+        }
     }
 }
 
@@ -74,26 +77,36 @@ fn each_document<T: DeserializeOwned>(
 ) -> impl Iterator<Item = Result<T, Error>> {
     let refused = checked.err();
     let each = refused.is_none().then(|| stream(text).map(T::deserialize));
-    let mut all = refused.map(Err).into_iter().chain(each.into_iter().flatten());
+    let mut all = refused
+        .map(Err)
+        .into_iter()
+        .chain(each.into_iter().flatten());
     let mut is_over = false;
     // behind a fault the parser would report the same fault without end
-    std::iter::from_fn(move || all.next().filter(|_| !is_over).inspect(|item| is_over = item.is_err()))
+    std::iter::from_fn(move || {
+        all.next()
+            .filter(|_| !is_over)
+            .inspect(|item| is_over = item.is_err())
+    })
 }
 
 /// Checks that `text` does not hold more than one text may.
 ///
 /// # Errors
-/// When it does, with the position of the value that is too many; and when a text with aliases is not YAML.
+/// When it does, with the position of the value that is too many; and when a text with aliases is
+/// not YAML.
 pub fn check(text: &str) -> Result<(), Error> {
     let most = Limits::DEFAULT.yaml_nodes;
-    // a value needs a sign of its own, and one sign begins three at most: a list or mapping, a key and a value
+    // a value needs a sign of its own, and one sign begins three at most: a list or mapping, a key
+    // and a value
     if !has_aliases(text) && 3 * signs(text) < most && !may_be_deep(text) {
         return Ok(());
     }
     YamlBudget::default().charge(text)
 }
 
-/// Whether parsers that keep what is written, without what aliases repeat, stay within bounds for `text`.
+/// Whether parsers that keep what is written, without what aliases repeat, stay within bounds for
+/// `text`.
 pub(super) fn is_bounded(text: &str) -> bool {
     signs(text) <= Limits::DEFAULT.yaml_nodes
 }
@@ -103,13 +116,20 @@ impl YamlBudget {
     fn charge(&mut self, text: &str) -> Result<(), Error> {
         let most = Limits::DEFAULT.yaml_nodes;
         if signs(text) > most {
-            return Err(Error::custom(format_args!("it has more than {most} values")));
+            return Err(Error::custom(format_args!(
+                "it has more than {most} values"
+            )));
         }
         if may_be_deep(text) && !is_shallow(text) {
             let depth = Limits::DEFAULT.yaml_depth;
-            return Err(Error::custom(format_args!("it is not YAML, or nested deeper than {depth}")));
+            return Err(Error::custom(format_args!(
+                "it is not YAML, or nested deeper than {depth}"
+            )));
         }
-        let mut counter = Counter { nodes: self.nodes, bytes: text.len() + self.alias_bytes };
+        let mut counter = Counter {
+            nodes: self.nodes,
+            bytes: text.len() + self.alias_bytes,
+        };
         for document in stream(text) {
             counter.deserialize(document)?;
         }
@@ -140,8 +160,8 @@ fn signs(text: &str) -> usize {
     (0..bytes.len()).filter(|at| is_sign(*at)).count()
 }
 
-/// Whether brackets in `text` may be nested deeper than the limit: those in comments and texts count too. The parser
-/// takes quadratic time for deep ones.
+/// Whether brackets in `text` may be nested deeper than the limit: those in comments and texts
+/// count too. The parser takes quadratic time for deep ones.
 fn may_be_deep(text: &str) -> bool {
     let mut depth = 0usize;
     text.bytes().any(|byte| {
@@ -154,7 +174,8 @@ fn may_be_deep(text: &str) -> bool {
     })
 }
 
-/// Whether `text` is YAML that is not nested deeper than the limit, by a parser that has such a limit.
+/// Whether `text` is YAML that is not nested deeper than the limit, by a parser that has such a
+/// limit.
 fn is_shallow(text: &str) -> bool {
     use granit_parser::{Event, Parser, options};
     let mut depth = 0usize;
@@ -184,11 +205,15 @@ impl Counter {
             }
             (None, _) => {
                 let most = Limits::DEFAULT.yaml_nodes;
-                Err(E::custom(format_args!("with what its aliases repeat it has more than {most} values")))
+                Err(E::custom(format_args!(
+                    "with what its aliases repeat it has more than {most} values"
+                )))
             }
             (_, None) => {
                 let most = Limits::DEFAULT.yaml_alias_bytes;
-                Err(E::custom(format_args!("its aliases repeat more than {most} bytes of text")))
+                Err(E::custom(format_args!(
+                    "its aliases repeat more than {most} bytes of text"
+                )))
             }
         }
     }
@@ -266,11 +291,17 @@ mod tests {
 
     /// A list of `count` values, and a list of as many aliases of it.
     fn squared(count: usize) -> String {
-        format!("a: &a [{}]\nb: [{}]\n", "x, ".repeat(count), "*a, ".repeat(count))
+        format!(
+            "a: &a [{}]\nb: [{}]\n",
+            "x, ".repeat(count),
+            "*a, ".repeat(count)
+        )
     }
 
     fn why(text: &str) -> String {
-        let read = from_str::<Value>(text).map(drop).map_err(|error| error.to_string());
+        let read = from_str::<Value>(text)
+            .map(drop)
+            .map_err(|error| error.to_string());
         let stream = documents::<Value>(text).try_for_each(|document| document.map(drop));
         let stream = stream.map_err(|error| error.to_string());
         assert_eq!(read, stream, "both entrances agree");
@@ -281,18 +312,40 @@ mod tests {
     fn aliases_count_as_what_they_stand_for() {
         let too_many = "with what its aliases repeat it has more than 1000000 values";
         assert_eq!(why(&squared(300)), "read");
-        assert!(why(&squared(7800)).contains(too_many), "46 kB that the parser's own limit accepts");
+        assert!(
+            why(&squared(7800)).contains(too_many),
+            "46 kB that the parser's own limit accepts"
+        );
         // of each level, ten of the one before; and a list that holds itself
         let mut levels = "l0: &l0 x\n".to_owned();
         (1..9).for_each(|level| {
-            levels += &format!("l{level}: &l{level} [{}]\n", format!("*l{}, ", level - 1).repeat(10));
+            levels += &format!(
+                "l{level}: &l{level} [{}]\n",
+                format!("*l{}, ", level - 1).repeat(10)
+            );
         });
-        assert!(why(&levels).contains("with what its aliases repeat") || why(&levels).contains("repetition"));
+        assert!(
+            why(&levels).contains("with what its aliases repeat")
+                || why(&levels).contains("repetition")
+        );
         assert_ne!(why("&a [*a, *a]"), "read");
         // a text that many aliases repeat, as a value and as a key
-        let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), "*a, ".repeat(200));
-        assert!(check(&text).unwrap_err().to_string().contains("repeat more than 16777216 bytes"));
-        let tagged = format!("a: &a !t [{}]\nb: [{}]\n", "x, ".repeat(1001), "!u {*a : *a}, ".repeat(600));
+        let text = format!(
+            "a: &a {}\nb: [{}]\n",
+            "x".repeat(100_000),
+            "*a, ".repeat(200)
+        );
+        assert!(
+            check(&text)
+                .unwrap_err()
+                .to_string()
+                .contains("repeat more than 16777216 bytes")
+        );
+        let tagged = format!(
+            "a: &a !t [{}]\nb: [{}]\n",
+            "x, ".repeat(1001),
+            "!u {*a : *a}, ".repeat(600)
+        );
         assert!(check(&tagged).unwrap_err().to_string().contains(too_many));
     }
 
@@ -304,9 +357,13 @@ mod tests {
         let broken: Vec<Result<Value, Error>> = documents("a: 1\n---\nb: [\n").collect();
         assert!(broken.len() == 2 && broken[0].is_ok() && broken[1].is_err());
         let mut budget = YamlBudget::default();
-        let mut read =
-            || documents_within::<Value>(&squared(400), &mut budget).all(|document| document.is_ok());
-        assert!((0..6).all(|_| read()) && !read(), "texts that share a budget");
+        let mut read = || {
+            documents_within::<Value>(&squared(400), &mut budget).all(|document| document.is_ok())
+        };
+        assert!(
+            (0..6).all(|_| read()) && !read(),
+            "texts that share a budget"
+        );
         assert!(documents::<Value>("").all(|document| document.is_ok()));
     }
 
@@ -314,7 +371,12 @@ mod tests {
     fn too_many_values_and_too_deep_brackets_are_refused_without_aliases() {
         assert!(why(&format!("[{}]", "a,".repeat(1_000_001))).contains("more than 1000000 values"));
         let blocks = "- a: b\n".repeat(334_000);
-        assert!(check(&blocks).unwrap_err().to_string().contains("more than 1000000 values"));
+        assert!(
+            check(&blocks)
+                .unwrap_err()
+                .to_string()
+                .contains("more than 1000000 values")
+        );
         assert!(why(&"[".repeat(100_000)).contains("nested deeper"));
         assert!(why(&format!("{}a: 1\n", "# see [the docs\n".repeat(1000))) == "read");
     }

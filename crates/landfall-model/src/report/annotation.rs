@@ -34,16 +34,26 @@ impl Annotation {
             Level::Warning => "warning",
             Level::Error => "error",
         };
-        let place = self.place.as_ref().map_or_else(String::new, |(file, line, column)| {
-            format!("file={},line={line},col={column},", property(file))
-        });
-        format!("::{word} {place}title={}::{}\n", property(&self.title), data(&self.message))
+        let place = self
+            .place
+            .as_ref()
+            .map_or_else(String::new, |(file, line, column)| {
+                format!("file={},line={line},col={column},", property(file))
+            });
+        format!(
+            "::{word} {place}title={}::{}\n",
+            property(&self.title),
+            data(&self.message)
+        )
     }
 }
 
 /// A message of a workflow command: it stays on its line.
 fn data(text: &str) -> String {
-    escape(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    escape(text)
+        .replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
 }
 
 /// A property of a workflow command.
@@ -59,9 +69,13 @@ mod tests {
     fn nothing_in_a_message_is_a_command() {
         let place = Some(("a,b.yaml".to_owned(), 3, 7));
         let (title, message) = ("x: y".into(), "50%\n::error::z\u{1b}".into());
-        let annotation = Annotation { level: Level::Warning, place, title, message };
-        let command =
-            "::warning file=a%2Cb.yaml,line=3,col=7,title=x%3A y::50%25%0A\\u{3a}:error::z\\u{1b}\n";
+        let annotation = Annotation {
+            level: Level::Warning,
+            place,
+            title,
+            message,
+        };
+        let command = "::warning file=a%2Cb.yaml,line=3,col=7,title=x%3A y::50%25%0A\\u{3a}:error::z\\u{1b}\n";
         assert_eq!(annotation.command(), command);
     }
 }

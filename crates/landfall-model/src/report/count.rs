@@ -7,7 +7,10 @@ use std::fmt;
 /// `1 blob`, `2 blobs`, `2 entries`.
 pub fn count_of(count: usize, what: impl fmt::Display) -> String {
     let what = what.to_string();
-    match what.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {
+    match what
+        .strip_suffix('y')
+        .filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u']))
+    {
         _ if count == 1 => format!("1 {what}"),
         Some(stem) => format!("{count} {stem}ies"),
         None => format!("{count} {what}s"),
@@ -21,14 +24,19 @@ pub struct EntryCount {
     pub kind: Kind,
     /// The number of entries.
     pub entries: usize,
-    /// The number of packages in all of them; 0 if it is unknown, and for every kind but [`Kind::Package`].
+    /// The number of packages in all of them; 0 if it is unknown, and for every kind but
+    /// [`Kind::Package`].
     pub packages: usize,
 }
 
 impl EntryCount {
     /// Counts the entries of `kind` among `entries`, each a kind with its number of packages.
     pub fn of(kind: Kind, entries: impl IntoIterator<Item = (Kind, usize)>) -> EntryCount {
-        let mut count = EntryCount { kind, entries: 0, packages: 0 };
+        let mut count = EntryCount {
+            kind,
+            entries: 0,
+            packages: 0,
+        };
         for (_, packages) in entries.into_iter().filter(|(other, _)| *other == kind) {
             count.entries += 1;
             count.packages += packages;
@@ -38,7 +46,10 @@ impl EntryCount {
 
     /// Counts the items of `kind` among `items`, which are lock entries.
     pub fn of_items<'a>(kind: Kind, items: impl IntoIterator<Item = &'a Item>) -> EntryCount {
-        EntryCount::of(kind, items.into_iter().map(|item| (item.kind, item.packages)))
+        EntryCount::of(
+            kind,
+            items.into_iter().map(|item| (item.kind, item.packages)),
+        )
     }
 }
 

@@ -1,16 +1,19 @@
 //! Text from outside, made safe for a terminal, a log and a line of output.
 
-/// `text` from outside as a part of one line: what a server, a chart or an archive says can begin no line of
-/// its own, move no cursor and hide nothing. Control characters, separators of lines and invisible characters
-/// are written as escapes; so is what a CI service reads as a command in a log: `::` at the beginning, `##[`
-/// and `##vso[` anywhere.
+/// `text` from outside as a part of one line: what a server, a chart or an archive says can begin
+/// no line of its own, move no cursor and hide nothing. Control characters, separators of lines and
+/// invisible characters are written as escapes; so is what a CI service reads as a command in a
+/// log: `::` at the beginning, `##[` and `##vso[` anywhere.
 pub fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut is_command = text.trim_start().starts_with("::");
     for (at, c) in text.char_indices() {
         match c {
             ':' if std::mem::take(&mut is_command) => out.extend(c.escape_unicode()),
-            '#' if ["##[", "##vso["].iter().any(|command| text[at..].starts_with(command)) => {
+            '#' if ["##[", "##vso["]
+                .iter()
+                .any(|command| text[at..].starts_with(command)) =>
+            {
                 out.extend(c.escape_unicode());
             }
             '\n' | '\r' | '\t' => out.extend(c.escape_default()),
@@ -23,11 +26,15 @@ pub fn one_line(text: &str) -> String {
 
 /// The lines of `text`, each as [`one_line`] has it. For texts that landfall made of lines.
 pub fn escape(text: &str) -> String {
-    text.split('\n').map(one_line).collect::<Vec<_>>().join("\n")
+    text.split('\n')
+        .map(one_line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
-/// Whether a reader does not see the character, or sees others at other places by it: control characters,
-/// separators of lines and paragraphs, and those that turn the direction of text around or have no width.
+/// Whether a reader does not see the character, or sees others at other places by it: control
+/// characters, separators of lines and paragraphs, and those that turn the direction of text around
+/// or have no width.
 pub(super) fn is_hidden(c: char) -> bool {
     let has_no_width = matches!(
         c,
@@ -46,11 +53,17 @@ mod tests {
             ("käse: 1\\2", "käse: 1\\2"),
             ("a\nb\r\tc", "a\\nb\\r\\tc"),
             ("\u{1b}[2J\u{9b}x\u{7f}", "\\u{1b}[2J\\u{9b}x\\u{7f}"),
-            ("a\u{202e}b\u{2028}c\u{85}d", "a\\u{202e}b\\u{2028}c\\u{85}d"),
+            (
+                "a\u{202e}b\u{2028}c\u{85}d",
+                "a\\u{202e}b\\u{2028}c\\u{85}d",
+            ),
             ("::error::x", "\\u{3a}:error::x"),
             (" ::stop-commands::x", " \\u{3a}:stop-commands::x"),
             ("\n::x::", "\\n\\u{3a}:x::"),
-            ("a::b: ##[error]x ##vso[x] ### #[", "a::b: \\u{23}#[error]x \\u{23}#vso[x] ### #["),
+            (
+                "a::b: ##[error]x ##vso[x] ### #[",
+                "a::b: \\u{23}#[error]x \\u{23}#vso[x] ### #[",
+            ),
         ] {
             assert_eq!(one_line(text), line);
             assert_eq!(one_line(line), line, "what is safe stays");

@@ -69,8 +69,8 @@ pub struct Item {
     /// Its size in bytes with all its parts, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// The number of packages in a set of packages; 0 if it is unknown, and for every other item. Texts for people count
-    /// them; the JSON document counts items.
+    /// The number of packages in a set of packages; 0 if it is unknown, and for every other item.
+    /// Texts for people count them; the JSON document counts items.
     #[serde(skip)]
     pub packages: usize,
     /// What became of it.

@@ -41,7 +41,14 @@ pub struct Notice {
 impl Notice {
     /// A notice without digests.
     pub fn new(kind: NoticeKind, name: impl Into<String>, message: impl Into<String>) -> Notice {
-        Notice { kind, name: name.into(), message: message.into(), from: None, to: None, taken: false }
+        Notice {
+            kind,
+            name: name.into(),
+            message: message.into(),
+            from: None,
+            to: None,
+            taken: false,
+        }
     }
 
     /// Upstream does not have `name` any more.
@@ -49,14 +56,19 @@ impl Notice {
         Notice::new(NoticeKind::Gone, name, "upstream does not have it any more")
     }
 
-    /// `name` stands at something else. Of a file upstream tells the size alone, and there is no `to`.
+    /// `name` stands at something else. Of a file upstream tells the size alone, and there is no
+    /// `to`.
     pub fn moved(name: impl Into<String>, from: Option<Digest>, to: Option<Digest>) -> Notice {
         let short = |digest: &Option<Digest>| digest.as_ref().map(|digest| digest.short(12));
         let message = match (short(&from), short(&to)) {
             (Some(from), Some(to)) => format!("it stood at {from} and stands at {to} now"),
             _ => "upstream has something else there now".to_owned(),
         };
-        Notice { from, to, ..Notice::new(NoticeKind::Moved, name, message) }
+        Notice {
+            from,
+            to,
+            ..Notice::new(NoticeKind::Moved, name, message)
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The form of the JSON document of every command, as one table: the schema and `docs/report.md` say the same.
+//! The form of the JSON document of every command, as one table: the schema and `docs/report.md`
+//! say the same.
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +21,12 @@ const fn member(
     commands: &'static [&'static str],
     meaning: &'static str,
 ) -> Member {
-    Member { name, kind, commands, meaning }
+    Member {
+        name,
+        kind,
+        commands,
+        meaning,
+    }
 }
 
 /// Every member. The first five are in every document.
@@ -33,9 +39,24 @@ pub(super) const MEMBERS: &[Member] = &[
         "`done`, `partial`, `failed` or `refused`: exit 0, 3, 1 or 2, and 4. A pack that is refused because something \
          is missing is `refused` with exit 3",
     ),
-    member("items", "array", &[], "one for each lock entry that the command handled, see below"),
-    member("totals", "object", &[], "how many items have which status, and the traffic, see below"),
-    member("hosts", "array", &[], "every host that was contacted, see below"),
+    member(
+        "items",
+        "array",
+        &[],
+        "one for each lock entry that the command handled, see below",
+    ),
+    member(
+        "totals",
+        "object",
+        &[],
+        "how many items have which status, and the traffic, see below",
+    ),
+    member(
+        "hosts",
+        "array",
+        &[],
+        "every host that was contacted, see below",
+    ),
     member(
         "error",
         "object",
@@ -51,7 +72,9 @@ pub(super) const MEMBERS: &[Member] = &[
     member(
         "bundle",
         "object",
-        &["pull", "pack", "sign", "verify", "push", "ls", "refresh", "report", "sbom"],
+        &[
+            "pull", "pack", "sign", "verify", "push", "ls", "refresh", "report", "sbom",
+        ],
         "`path`, `digest`, `lock`, `bytes`, what it lacks (`partial`), `bases` and `omitted` of a delta, `signed` and \
          the `signer` that was checked; after `pack` and `pull` also `content_bytes`, `files` and `beside`",
     ),
@@ -88,7 +111,12 @@ pub(super) const MEMBERS: &[Member] = &[
         &["pull", "pack", "push", "mirror", "export"],
         "room that is needed at the most",
     ),
-    member("available_bytes", "integer", &["pull", "pack", "export"], "room that is there, in a dry run"),
+    member(
+        "available_bytes",
+        "integer",
+        &["pull", "pack", "export"],
+        "room that is there, in a dry run",
+    ),
     member(
         "to",
         "string",
@@ -108,10 +136,30 @@ pub(super) const MEMBERS: &[Member] = &[
         &["push", "mirror"],
         "what is in the way: `kind`, `at`, `message`, `stands`, `wanted`",
     ),
-    member("moved", "array", &["push", "mirror"], "tags that stood at another digest: `at`, `from`, `to`"),
-    member("trimmed", "array", &["push", "mirror"], "indexes that were trimmed: `name`, `from`, `to`"),
-    member("delivered", "array", &["push", "mirror"], "what stands at the registry: `name`, `at`, `digest`"),
-    member("volume", "object", &["pack"], "the volume that was packed again: `path`, `bytes`"),
+    member(
+        "moved",
+        "array",
+        &["push", "mirror"],
+        "tags that stood at another digest: `at`, `from`, `to`",
+    ),
+    member(
+        "trimmed",
+        "array",
+        &["push", "mirror"],
+        "indexes that were trimmed: `name`, `from`, `to`",
+    ),
+    member(
+        "delivered",
+        "array",
+        &["push", "mirror"],
+        "what stands at the registry: `name`, `at`, `digest`",
+    ),
+    member(
+        "volume",
+        "object",
+        &["pack"],
+        "the volume that was packed again: `path`, `bytes`",
+    ),
     member(
         "platforms",
         "object",
@@ -124,14 +172,24 @@ pub(super) const MEMBERS: &[Member] = &[
         &["ls"],
         "how many signatures, attestations and SBOMs each image carries, by its name",
     ),
-    member("endpoints", "array", &["ls"], "the endpoints of the lock: `host`, `port`, `why`, `from`"),
+    member(
+        "endpoints",
+        "array",
+        &["ls"],
+        "the endpoints of the lock: `host`, `port`, `why`, `from`",
+    ),
     member(
         "endpointChanges",
         "array",
         &["lock", "diff", "report", "refresh"],
         "how endpoints differ: `change`, `host`, `port`, `why`, `from`",
     ),
-    member("archive", "object", &["export"], "the archive of images that was written"),
+    member(
+        "archive",
+        "object",
+        &["export"],
+        "the archive of images that was written",
+    ),
     member(
         "hostChanges",
         "array",
@@ -156,18 +214,43 @@ pub(super) const MEMBERS: &[Member] = &[
         &["rewrite", "render"],
         "each file: `file`, `status`, `changes`, `settled`, `readAs`; of render `file`, `mode`, `secret`",
     ),
-    member("left", "array", &["rewrite"], "references that were left, and why"),
+    member(
+        "left",
+        "array",
+        &["rewrite"],
+        "references that were left, and why",
+    ),
     member(
         "unknown",
         "object",
         &["rewrite"],
         "references that the lock does not have: `count`, and the command that lists them (`audit`)",
     ),
-    member("text", "string", &["rewrite", "render"], "the document or the diff that text mode prints"),
+    member(
+        "text",
+        "string",
+        &["rewrite", "render"],
+        "the document or the diff that text mode prints",
+    ),
     member("held", "array", &["audit"], "references that the lock has"),
-    member("missing", "array", &["audit", "render"], "what the lock lacks; of packages with their `manager`"),
-    member("undecided", "array", &["audit", "init", "discover", "render"], "what may be a reference"),
-    member("unread", "array", &["audit", "init", "discover"], "files that could not be read"),
+    member(
+        "missing",
+        "array",
+        &["audit", "render"],
+        "what the lock lacks; of packages with their `manager`",
+    ),
+    member(
+        "undecided",
+        "array",
+        &["audit", "init", "discover", "render"],
+        "what may be a reference",
+    ),
+    member(
+        "unread",
+        "array",
+        &["audit", "init", "discover"],
+        "files that could not be read",
+    ),
     member(
         "packages",
         "array",
@@ -180,7 +263,12 @@ pub(super) const MEMBERS: &[Member] = &[
         &["pull"],
         "what came of each archive of another tool: `path`, `blobs`, `bytes`, `notUsed`",
     ),
-    member("lacking", "array null", &["audit"], "what the registry lacks, where it was asked"),
+    member(
+        "lacking",
+        "array null",
+        &["audit"],
+        "what the registry lacks, where it was asked",
+    ),
     member(
         "otherRegistries",
         "array",
@@ -193,29 +281,74 @@ pub(super) const MEMBERS: &[Member] = &[
         &["init", "discover"],
         "images without a version, which the manifest has as comments",
     ),
-    member("manifest", "string", &["init", "discover", "import"], "the manifest that was drafted"),
+    member(
+        "manifest",
+        "string",
+        &["init", "discover", "import"],
+        "the manifest that was drafted",
+    ),
     member(
         "notCarried",
         "array",
         &["import", "export"],
         "wanted items that the manifest or list cannot have, and why",
     ),
-    member("list", "string", &["export"], "the list that was written, in the form of another tool"),
-    member("notes", "array", &["import"], "settings that the manifest has no place for"),
-    member("systems", "array", &["init"], "what landfall ships: name, about, files, edit, platform"),
-    member("written", "array", &["init"], "the files that were written of what landfall ships"),
+    member(
+        "list",
+        "string",
+        &["export"],
+        "the list that was written, in the form of another tool",
+    ),
+    member(
+        "notes",
+        "array",
+        &["import"],
+        "settings that the manifest has no place for",
+    ),
+    member(
+        "systems",
+        "array",
+        &["init"],
+        "what landfall ships: name, about, files, edit, platform",
+    ),
+    member(
+        "written",
+        "array",
+        &["init"],
+        "the files that were written of what landfall ships",
+    ),
     member("edit", "array", &["init"], "what must be edited in them"),
-    member("site", "string", &["init", "import"], "the site that was drafted"),
+    member(
+        "site",
+        "string",
+        &["init", "import"],
+        "the site that was drafted",
+    ),
     member("next", "string", &["init"], "the command to go on with"),
-    member("helm", "string null", &["init", "discover"], "the helm that rendered charts"),
-    member("keys", "array", &["render"], "the keys of values that were written"),
+    member(
+        "helm",
+        "string null",
+        &["init", "discover"],
+        "the helm that rendered charts",
+    ),
+    member(
+        "keys",
+        "array",
+        &["render"],
+        "the keys of values that were written",
+    ),
     member(
         "egress",
         "object",
         &["egress"],
         "the `hosts` that the lock needs, and `notes` of what is not known yet",
     ),
-    member("targets", "array", &["doctor"], "each target, and the steps to it"),
+    member(
+        "targets",
+        "array",
+        &["doctor"],
+        "each target, and the steps to it",
+    ),
     member(
         "ports",
         "array",
@@ -223,8 +356,18 @@ pub(super) const MEMBERS: &[Member] = &[
         "the ports that the role needs: `role`, `port`, `protocol`, `from`, `to`, `address`, `why`",
     ),
     member("lint", "array", &["doctor"], "what is wrong with NO_PROXY"),
-    member("stale", "array", &["render"], "files that an earlier run wrote and this one did not"),
-    member("bundles", "object", &["gc"], "the bundles whose content stays (`kept`), and the `older` ones"),
+    member(
+        "stale",
+        "array",
+        &["render"],
+        "files that an earlier run wrote and this one did not",
+    ),
+    member(
+        "bundles",
+        "object",
+        &["gc"],
+        "the bundles whose content stays (`kept`), and the `older` ones",
+    ),
     member(
         "pruned",
         "object",
@@ -246,20 +389,55 @@ pub(super) const MEMBERS: &[Member] = &[
         &["publish"],
         "what the servers of the store serve now: its `place`, the fingerprint of the `lock`, and of the one `before` it",
     ),
-    member("removed", "array", &["gc"], "what was removed, or would be: `what`, `digest`, `bytes`"),
+    member(
+        "removed",
+        "array",
+        &["gc"],
+        "what was removed, or would be: `what`, `digest`, `bytes`",
+    ),
     member("kept", "object", &["gc"], "what stays: `blobs`, `bytes`"),
-    member("strange", "array", &["gc"], "files that are none of the store's"),
-    member("schema", "object", &["schema"], "the schema that was asked for"),
+    member(
+        "strange",
+        "array",
+        &["gc"],
+        "files that are none of the store's",
+    ),
+    member(
+        "schema",
+        "object",
+        &["schema"],
+        "the schema that was asked for",
+    ),
 ];
 
 /// The members of an item.
 pub(super) const ITEM: &[Member] = &[
-    member("kind", "string", &[], "`image`, `file`, `sidecar`, `referrer`, `chart` or `package`"),
+    member(
+        "kind",
+        "string",
+        &[],
+        "`image`, `file`, `sidecar`, `referrer`, `chart` or `package`",
+    ),
     member("name", "string", &[], "its name in the lock"),
     member("digest", "string", &[], "its digest, if known"),
-    member("bytes", "integer", &[], "its size with all its parts, if known"),
-    member("status", "string", &[], "`done`, `present`, `skipped`, `missing` or `failed`"),
-    member("reason", "string", &[], "why, where there is something to say"),
+    member(
+        "bytes",
+        "integer",
+        &[],
+        "its size with all its parts, if known",
+    ),
+    member(
+        "status",
+        "string",
+        &[],
+        "`done`, `present`, `skipped`, `missing` or `failed`",
+    ),
+    member(
+        "reason",
+        "string",
+        &[],
+        "why, where there is something to say",
+    ),
 ];
 
 /// The members of the totals.
@@ -267,11 +445,26 @@ pub(super) const TOTALS: &[Member] = &[
     member("items", "integer", &[], "the number of items"),
     member("done", "integer", &[], "the command did something for them"),
     member("present", "integer", &[], "they were there already"),
-    member("skipped", "integer", &[], "left out by a dry run, or lost as the manifest accepts"),
+    member(
+        "skipped",
+        "integer",
+        &[],
+        "left out by a dry run, or lost as the manifest accepts",
+    ),
     member("missing", "integer", &[], "absent where they should be"),
     member("failed", "integer", &[], "the command failed for them"),
-    member("bytes_transferred", "integer", &[], "body bytes received and sent"),
-    member("requests", "integer", &[], "HTTP requests sent, retries, redirects and tokens included"),
+    member(
+        "bytes_transferred",
+        "integer",
+        &[],
+        "body bytes received and sent",
+    ),
+    member(
+        "requests",
+        "integer",
+        &[],
+        "HTTP requests sent, retries, redirects and tokens included",
+    ),
 ];
 
 /// The members of a host.
@@ -279,11 +472,21 @@ pub(super) const HOST: &[Member] = &[
     member("host", "string", &[], "name or address"),
     member("port", "integer", &[], "port"),
     member("scheme", "string", &[], "`https` or `http`"),
-    member("for", "string", &[], "the upstream that it is the mirror of"),
+    member(
+        "for",
+        "string",
+        &[],
+        "the upstream that it is the mirror of",
+    ),
     member("via", "string", &[], "the proxy, without credentials"),
     member("bytes", "integer", &[], "body bytes received and sent"),
     member("requests", "integer", &[], "requests sent"),
-    member("why", "string", &[], "`registry`, `file`, `token`, `redirect`, `object-store`, comma-separated"),
+    member(
+        "why",
+        "string",
+        &[],
+        "`registry`, `file`, `token`, `redirect`, `object-store`, comma-separated",
+    ),
     member(
         "namedBy",
         "array",
@@ -298,7 +501,10 @@ pub fn schema() -> Value {
     top["items"]["items"] = object(ITEM, &["kind", "name", "status"]);
     top["totals"]["properties"] = properties(TOTALS).into();
     top["totals"]["required"] = TOTALS.iter().map(|member| member.name).collect();
-    top["hosts"]["items"] = object(HOST, &["host", "port", "scheme", "bytes", "requests", "why"]);
+    top["hosts"]["items"] = object(
+        HOST,
+        &["host", "port", "scheme", "bytes", "requests", "why"],
+    );
     top["status"]["enum"] = json!(["done", "partial", "failed", "refused"]);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -317,12 +523,19 @@ fn object(members: &[Member], required: &[&str]) -> Value {
 fn properties(members: &[Member]) -> Map<String, Value> {
     let property = |member: &Member| {
         let kinds: Vec<&str> = member.kind.split(' ').collect();
-        let kind = if let [one] = kinds[..] { json!(one) } else { json!(kinds) };
+        let kind = if let [one] = kinds[..] {
+            json!(one)
+        } else {
+            json!(kinds)
+        };
         let meaning = match member.commands {
             [] => member.meaning.to_owned(),
             commands => format!("{} (of {})", member.meaning, commands.join(", ")),
         };
-        (member.name.to_owned(), json!({"type": kind, "description": meaning}))
+        (
+            member.name.to_owned(),
+            json!({"type": kind, "description": meaning}),
+        )
     };
     members.iter().map(property).collect()
 }
@@ -335,11 +548,23 @@ mod tests {
     /// `docs/report.md` has this table between its headings.
     fn table(members: &[Member], has_commands: bool) -> String {
         let mut table = String::new();
-        for Member { name, kind, commands, meaning } in members {
+        for Member {
+            name,
+            kind,
+            commands,
+            meaning,
+        } in members
+        {
             let kind = kind.replace(' ', " or ");
             let _ = match has_commands {
-                true if commands.is_empty() => writeln!(table, "| `{name}` | {kind} | all | {meaning} |"),
-                true => writeln!(table, "| `{name}` | {kind} | {} | {meaning} |", commands.join(", ")),
+                true if commands.is_empty() => {
+                    writeln!(table, "| `{name}` | {kind} | all | {meaning} |")
+                }
+                true => writeln!(
+                    table,
+                    "| `{name}` | {kind} | {} | {meaning} |",
+                    commands.join(", ")
+                ),
                 false => writeln!(table, "| `{name}` | {kind} | {meaning} |"),
             };
         }
@@ -349,9 +574,17 @@ mod tests {
     #[test]
     fn the_page_and_the_schema_say_the_same() {
         let page = include_str!("../../../../docs/report.md");
-        for (members, has_commands) in [(MEMBERS, true), (ITEM, false), (TOTALS, false), (HOST, false)] {
+        for (members, has_commands) in [
+            (MEMBERS, true),
+            (ITEM, false),
+            (TOTALS, false),
+            (HOST, false),
+        ] {
             let table = table(members, has_commands);
-            assert!(page.contains(&table), "docs/report.md lacks this table:\n{table}");
+            assert!(
+                page.contains(&table),
+                "docs/report.md lacks this table:\n{table}"
+            );
         }
     }
 }

@@ -137,8 +137,21 @@ impl Report {
             self.bytes_transferred += other.bytes;
             self.requests += other.requests;
             let is_same = |host: &&mut HostUse| {
-                (&host.host, host.port, &host.scheme, &host.origin, &host.via, &host.why)
-                    == (&other.host, other.port, &other.scheme, &other.origin, &other.via, &other.why)
+                (
+                    &host.host,
+                    host.port,
+                    &host.scheme,
+                    &host.origin,
+                    &host.via,
+                    &host.why,
+                ) == (
+                    &other.host,
+                    other.port,
+                    &other.scheme,
+                    &other.origin,
+                    &other.via,
+                    &other.why,
+                )
             };
             match self.hosts.iter_mut().find(is_same) {
                 Some(host) => {
@@ -153,7 +166,12 @@ impl Report {
 
     /// Sums over the items and the traffic.
     pub fn totals(&self) -> Totals {
-        let count = |status| self.items.iter().filter(|item| item.status == status).count();
+        let count = |status| {
+            self.items
+                .iter()
+                .filter(|item| item.status == status)
+                .count()
+        };
         Totals {
             items: self.items.len(),
             done: count(Status::Done),
@@ -168,17 +186,26 @@ impl Report {
 
     /// Whether an item failed or is missing.
     pub fn has_losses(&self) -> bool {
-        self.items.iter().any(|item| matches!(item.status, Status::Failed | Status::Missing))
+        self.items
+            .iter()
+            .any(|item| matches!(item.status, Status::Failed | Status::Missing))
     }
 
     /// Whether an item is done or was present.
     pub fn has_successes(&self) -> bool {
-        self.items.iter().any(|item| matches!(item.status, Status::Done | Status::Present))
+        self.items
+            .iter()
+            .any(|item| matches!(item.status, Status::Done | Status::Present))
     }
 
-    /// The JSON document of `--output json` and `--report`. Text from servers is safe in it: JSON escapes control
-    /// characters.
-    pub fn to_json(&self, command: &str, status: RunStatus, error: Option<&ErrorInfo>) -> serde_json::Value {
+    /// The JSON document of `--output json` and `--report`. Text from servers is safe in it: JSON
+    /// escapes control characters.
+    pub fn to_json(
+        &self,
+        command: &str,
+        status: RunStatus,
+        error: Option<&ErrorInfo>,
+    ) -> serde_json::Value {
         let mut document = serde_json::json!({
             "command": command,
             "status": status,

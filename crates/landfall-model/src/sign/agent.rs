@@ -31,7 +31,11 @@ pub(super) fn holds(socket: &Path, key: &PublicKey) -> io::Result<bool> {
 
 /// The agent's signature of `message` with `key`, in SSH's form. It may ask its owner first.
 pub(super) fn sign(socket: &Path, key: &PublicKey, message: &[u8]) -> io::Result<Vec<u8>> {
-    let flags = if key.kind() == RSA_KEY { RSA_SHA2_512 } else { 0 };
+    let flags = if key.kind() == RSA_KEY {
+        RSA_SHA2_512
+    } else {
+        0
+    };
     let request = [strings(&[&key.blob, message]), flags.to_be_bytes().into()].concat();
     let answer = ask(socket, SIGN_REQUEST, &request)?;
     let signature = body(&answer, SIGN_RESPONSE)?.string();

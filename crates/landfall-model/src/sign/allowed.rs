@@ -45,7 +45,10 @@ enum Not {
 impl fmt::Display for Not {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Not::Authority => write!(f, "allows certificates of this key, which landfall does not support"),
+            Not::Authority => write!(
+                f,
+                "allows certificates of this key, which landfall does not support"
+            ),
             Not::Namespace(allowed) => write!(f, "allows it for the namespaces \"{allowed}\" only"),
             Not::Yet(from) => write!(f, "allows it from {from} on"),
             Not::Since(until) => write!(f, "allowed it until {until}"),
@@ -59,35 +62,61 @@ impl AllowedSigners {
     /// # Errors
     /// When it cannot be read, or as [`AllowedSigners::parse`].
     pub fn load(path: &Path) -> Result<AllowedSigners, Error> {
-        let text =
-            read_text_input(path).map_err(|source| Error::AllowedSigners { path: path.into(), source })?;
-        Ok(AllowedSigners::parse(&path.display().to_string(), &text, &TimeZone::system())?)
+        let text = read_text_input(path).map_err(|source| Error::AllowedSigners {
+            path: path.into(),
+            source,
+        })?;
+        Ok(AllowedSigners::parse(
+            &path.display().to_string(),
+            &text,
+            &TimeZone::system(),
+        )?)
     }
 
-    /// Reads a file of allowed signers from text. `file` names it in messages; `zone` is the time zone of times without `Z`.
+    /// Reads a file of allowed signers from text. `file` names it in messages; `zone` is the time
+    /// zone of times without `Z`.
     ///
     /// # Errors
     /// When a line does not have the form that ssh-keygen(1) describes.
-    pub fn parse(file: &str, text: &str, zone: &TimeZone) -> Result<AllowedSigners, Box<Diagnostic>> {
+    pub fn parse(
+        file: &str,
+        text: &str,
+        zone: &TimeZone,
+    ) -> Result<AllowedSigners, Box<Diagnostic>> {
         let mut lines = Vec::new();
         let mut at = 0;
         for (index, line) in text.split('\n').enumerate() {
             let read = read_line(index + 1, line.trim_end(), zone).map_err(|fault| {
                 let span = at + fault.span.start..at + fault.span.end;
                 let (message, help) = (fault.message, Some(fault.help.into()));
-                Box::new(Diagnostic { file: file.into(), text: text.into(), span, message, help })
+                Box::new(Diagnostic {
+                    file: file.into(),
+                    text: text.into(),
+                    span,
+                    message,
+                    help,
+                })
             })?;
             lines.extend(read);
             at += line.len() + 1;
         }
-        Ok(AllowedSigners { file: file.into(), lines })
+        Ok(AllowedSigners {
+            file: file.into(),
+            lines,
+        })
     }
 
-    /// The principals, as the file writes them, for which `key` may sign in `namespace` at the time `now`.
+    /// The principals, as the file writes them, for which `key` may sign in `namespace` at the time
+    /// `now`.
     ///
     /// # Errors
     /// [`Error::NotAllowed`] with the reason of each line that has the key.
-    pub fn principals(&self, key: &PublicKey, namespace: &str, now: Timestamp) -> Result<&str, Error> {
+    pub fn principals(
+        &self,
+        key: &PublicKey,
+        namespace: &str,
+        now: Timestamp,
+    ) -> Result<&str, Error> {
         let mut why = Vec::new();
         for line in self.lines.iter().filter(|line| line.key == *key) {
             match line.options.refusal(namespace, now) {
@@ -98,7 +127,11 @@ impl AllowedSigners {
         if why.is_empty() {
             why.push("no line of it has this key".into());
         }
-        Err(Error::NotAllowed { key: key.clone(), file: self.file.clone(), why: why.join("; ") })
+        Err(Error::NotAllowed {
+            key: key.clone(),
+            file: self.file.clone(),
+            why: why.join("; "),
+        })
     }
 
     /// The options of the file that landfall ignores, one sentence each.
@@ -117,7 +150,11 @@ impl Options {
         if self.is_authority {
             return Some(Not::Authority);
         }
-        if let Some(allowed) = self.namespaces.as_ref().filter(|allowed| !in_list(allowed, namespace)) {
+        if let Some(allowed) = self
+            .namespaces
+            .as_ref()
+            .filter(|allowed| !in_list(allowed, namespace))
+        {
             return Some(Not::Namespace(allowed.clone()));
         }
         match (self.after, self.before) {
@@ -144,13 +181,20 @@ fn read_line(number: usize, line: &str, zone: &TimeZone) -> Result<Option<Line>,
     if principals.is_empty() || line[principals.clone()].starts_with('#') {
         return Ok(None);
     }
-    let wrong = |span: Range<usize>, message: &str| Wrong { span, message: message.into(), help: FORM };
+    let wrong = |span: Range<usize>, message: &str| Wrong {
+        span,
+        message: message.into(),
+        help: FORM,
+    };
     let mut options = Options::default();
     let mut kind = words.next();
     if is_kind(&line[principals.clone()])
         && PublicKey::from_words(&line[principals.clone()], &line[kind.clone()]).is_some()
     {
-        return Err(wrong(principals, "the principal is missing: write before the key who signs with it"));
+        return Err(wrong(
+            principals,
+            "the principal is missing: write before the key who signs with it",
+        ));
     }
     if !kind.is_empty() && !is_kind(&line[kind.clone()]) {
         options.read(line, kind, zone)?;
@@ -160,12 +204,25 @@ fn read_line(number: usize, line: &str, zone: &TimeZone) -> Result<Option<Line>,
         return Err(wrong(kind, "a key should stand here"));
     }
     let text = words.next();
-    let key = PublicKey::from_words(&line[kind.clone()], &line[text.clone()])
-        .ok_or_else(|| wrong(kind.start..text.end, "this is no key of OpenSSH's, or not all of one"))?;
-    if options.before.zip(options.after).is_some_and(|(before, after)| before <= after) {
+    let key = PublicKey::from_words(&line[kind.clone()], &line[text.clone()]).ok_or_else(|| {
+        wrong(
+            kind.start..text.end,
+            "this is no key of OpenSSH's, or not all of one",
+        )
+    })?;
+    if options
+        .before
+        .zip(options.after)
+        .is_some_and(|(before, after)| before <= after)
+    {
         return Err(wrong(0..line.len(), "it ends before it begins"));
     }
-    Ok(Some(Line { number, principals: unquoted(&line[principals]), key, options }))
+    Ok(Some(Line {
+        number,
+        principals: unquoted(&line[principals]),
+        key,
+        options,
+    }))
 }
 
 impl Options {
@@ -174,9 +231,16 @@ impl Options {
         while start < span.end {
             let end = start + end_of(&line[start..span.end], |c| c == ',');
             let option = &line[start..end];
-            let wrong = |message: &str, help| Wrong { span: start..end, message: message.into(), help };
-            let (name, value) =
-                option.split_once('=').map_or((option, None), |(name, value)| (name, Some(unquoted(value))));
+            let wrong = |message: &str, help| Wrong {
+                span: start..end,
+                message: message.into(),
+                help,
+            };
+            let (name, value) = option
+                .split_once('=')
+                .map_or((option, None), |(name, value)| {
+                    (name, Some(unquoted(value)))
+                });
             let time = |value: &str| {
                 let help = "write a day or a time as 20270131, 202701311200 or 20270131120000; with Z at its end in UTC";
                 moment(value, zone).ok_or_else(|| wrong("this is no time", help))
@@ -230,19 +294,29 @@ fn end_of(text: &str, ends: impl Fn(char) -> bool) -> usize {
 }
 
 fn unquoted(text: &str) -> String {
-    let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let inside = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
     inside.map_or_else(|| text.into(), |inside| inside.replace("\\\"", "\""))
 }
 
 /// `YYYYMMDD`, `YYYYMMDDHHMM` or `YYYYMMDDHHMMSS`, in UTC if it ends in `Z` or `UTC`.
 fn moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     let upper = text.to_ascii_uppercase();
-    let utc = upper.strip_suffix('Z').or_else(|| upper.strip_suffix("UTC"));
-    let (digits, zone) = utc.map_or((upper.as_str(), zone.clone()), |digits| (digits, TimeZone::UTC));
+    let utc = upper
+        .strip_suffix('Z')
+        .or_else(|| upper.strip_suffix("UTC"));
+    let (digits, zone) = utc.map_or((upper.as_str(), zone.clone()), |digits| {
+        (digits, TimeZone::UTC)
+    });
     if !matches!(digits.len(), 8 | 12 | 14) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let part = |range: Range<usize>| digits.get(range).map_or(Some(0), |part| part.parse::<i8>().ok());
+    let part = |range: Range<usize>| {
+        digits
+            .get(range)
+            .map_or(Some(0), |part| part.parse::<i8>().ok())
+    };
     let time = DateTime::new(
         digits[..4].parse().ok()?,
         part(4..6)?,
@@ -252,13 +326,19 @@ fn moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
         part(12..14)?,
         0,
     );
-    time.ok()?.to_zoned(zone).ok().map(|zoned| zoned.timestamp())
+    time.ok()?
+        .to_zoned(zone)
+        .ok()
+        .map(|zoned| zoned.timestamp())
 }
 
-/// Whether a pattern of the list matches, and none that begins with `!` (`ssh_config(5)`, PATTERNS).
+/// Whether a pattern of the list matches, and none that begins with `!` (`ssh_config(5)`,
+/// PATTERNS).
 fn in_list(list: &str, text: &str) -> bool {
     let fits = |pattern: &str| fits(pattern.as_bytes(), text.as_bytes());
-    let (not, yes): (Vec<&str>, Vec<&str>) = list.split(',').partition(|pattern| pattern.starts_with('!'));
+    let (not, yes): (Vec<&str>, Vec<&str>) = list
+        .split(',')
+        .partition(|pattern| pattern.starts_with('!'));
     yes.into_iter().any(fits) && !not.into_iter().any(|pattern| fits(&pattern[1..]))
 }
 
@@ -276,7 +356,9 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
             }
             _ => {
                 // the last star matches one character more
-                let Some((at, taken)) = star else { return false };
+                let Some((at, taken)) = star else {
+                    return false;
+                };
                 star = Some((at, taken + 1));
                 (pattern_at, text_at) = (at + 1, taken + 1);
             }

@@ -1,5 +1,5 @@
-//! Signatures that stand beside the file that they are of, checked with one key: minisign's, OpenSSH's and OpenPGP's. The
-//! file with the key says which kind it is.
+//! Signatures that stand beside the file that they are of, checked with one key: minisign's,
+//! OpenSSH's and OpenPGP's. The file with the key says which kind it is.
 
 use super::error::Error;
 use super::key::PublicKey;
@@ -15,7 +15,8 @@ use std::io::{self, Read};
 
 /// The namespace of OpenSSH's signatures of files (ssh-keygen(1), `-Y sign`).
 const NAMESPACE: &str = "file";
-/// The largest file of which a signature in minisign's old form is checked: it needs the file as a whole.
+/// The largest file of which a signature in minisign's old form is checked: it needs the file as a
+/// whole.
 const OLD_FORM: u64 = 64 << 20;
 
 /// A public key that signs files.
@@ -66,8 +67,8 @@ pub enum FileKeyError {
 }
 
 impl FileKey {
-    /// Reads a file with a public key: minisign's; lines of OpenSSH, also with principals before the keys; or OpenPGP's,
-    /// armored or not.
+    /// Reads a file with a public key: minisign's; lines of OpenSSH, also with principals before
+    /// the keys; or OpenPGP's, armored or not.
     ///
     /// # Errors
     /// When it is none of these.
@@ -84,11 +85,22 @@ impl FileKey {
             return Ok(FileKey(Kind::Minisign(line.to_owned())));
         }
         let starts = |line: &str| {
-            let words = line.match_indices(char::is_whitespace).map(|(at, _)| at + 1);
-            std::iter::once(0).chain(words).find_map(|at| PublicKey::from_line(&line[at..]))
+            let words = line
+                .match_indices(char::is_whitespace)
+                .map(|(at, _)| at + 1);
+            std::iter::once(0)
+                .chain(words)
+                .find_map(|at| PublicKey::from_line(&line[at..]))
         };
-        let keys: Vec<PublicKey> = lines().filter(|line| !line.starts_with('#')).filter_map(starts).collect();
-        if keys.is_empty() { Err(FileKeyError::NoKey) } else { Ok(FileKey(Kind::Ssh(keys))) }
+        let keys: Vec<PublicKey> = lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(starts)
+            .collect();
+        if keys.is_empty() {
+            Err(FileKeyError::NoKey)
+        } else {
+            Ok(FileKey(Kind::Ssh(keys)))
+        }
     }
 
     /// Whether `name` is what [`FileKey::verify`] calls this key, or one of these keys.
@@ -127,14 +139,20 @@ impl FileKey {
         open: impl Fn() -> io::Result<R>,
     ) -> Result<String, FileKeyError> {
         match &self.0 {
-            Kind::Minisign(key) => check_minisign(key, signature, &mut open()?).map(|()| minisign_name(key)),
+            Kind::Minisign(key) => {
+                check_minisign(key, signature, &mut open()?).map(|()| minisign_name(key))
+            }
             Kind::OpenPgp(keys) => Ok(keys.verify_detached(signature, SignatureTime::Now, open)?),
             Kind::Ssh(keys) => {
                 let signature = Signature::parse(signature)?;
                 signature.check_content(NAMESPACE, &mut open()?)??;
                 let key = signature.key();
                 let is_ours = keys.contains(key);
-                if is_ours { Ok(key.to_string()) } else { Err(FileKeyError::Wrong(self.to_string())) }
+                if is_ours {
+                    Ok(key.to_string())
+                } else {
+                    Err(FileKeyError::Wrong(self.to_string()))
+                }
             }
         }
     }
@@ -154,11 +172,21 @@ fn is_binary(bytes: &[u8]) -> bool {
 /// `minisign`, and the number of the key as minisign shows it.
 fn minisign_name(key: &str) -> String {
     let bytes = STANDARD.decode(key).unwrap_or_default();
-    let number: String = bytes.iter().skip(2).take(8).rev().map(|byte| format!("{byte:02X}")).collect();
+    let number: String = bytes
+        .iter()
+        .skip(2)
+        .take(8)
+        .rev()
+        .map(|byte| format!("{byte:02X}"))
+        .collect();
     format!("minisign {number}")
 }
 
-fn check_minisign(key: &str, signature: &[u8], content: &mut impl Read) -> Result<(), FileKeyError> {
+fn check_minisign(
+    key: &str,
+    signature: &[u8],
+    content: &mut impl Read,
+) -> Result<(), FileKeyError> {
     let malformed = || FileKeyError::Malformed("minisign");
     let wrong = |_| FileKeyError::Wrong(minisign_name(key));
     let key = minisign::PublicKey::from_base64(key).map_err(|_| FileKeyError::NoKey)?;

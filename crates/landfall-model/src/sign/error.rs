@@ -23,7 +23,9 @@ pub enum Error {
         path: PathBuf,
     },
     /// The private key has the format that OpenSSH wrote before 2018.
-    #[error("{path} is a private key in an old format; `ssh-keygen -p -f {path}` writes it in today's")]
+    #[error(
+        "{path} is a private key in an old format; `ssh-keygen -p -f {path}` writes it in today's"
+    )]
     OldKey {
         /// The file.
         path: PathBuf,
@@ -89,7 +91,9 @@ pub enum Error {
         wanted: String,
     },
     /// This landfall cannot check the signature.
-    #[error("landfall cannot check {algorithm} signatures of {kind} keys; sign with an ed25519 key")]
+    #[error(
+        "landfall cannot check {algorithm} signatures of {kind} keys; sign with an ed25519 key"
+    )]
     Algorithm {
         /// Type of the key.
         kind: String,

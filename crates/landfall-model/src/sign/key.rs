@@ -54,7 +54,10 @@ impl PublicKey {
             (0..rest).try_for_each(|_| fields.string().map(drop))?;
             fields.end()?;
         }
-        Some(PublicKey { blob: blob.into(), kind: kind.into() })
+        Some(PublicKey {
+            blob: blob.into(),
+            kind: kind.into(),
+        })
     }
 
     /// A key from its two words, as in a `.pub` file: type and base64.
@@ -75,19 +78,30 @@ impl PublicKey {
 
     /// Its fingerprint as `ssh-keygen -l` shows it: `SHA256:…`.
     pub fn fingerprint(&self) -> String {
-        format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&self.blob)))
+        format!(
+            "SHA256:{}",
+            STANDARD_NO_PAD.encode(Sha256::digest(&self.blob))
+        )
     }
 
     /// Whether this key made `signature` over `message`.
     ///
     /// # Errors
     /// When landfall cannot check it, or the key is too weak.
-    pub(super) fn has_signed(&self, signature: &[u8], message: &[u8]) -> Result<bool, Unverifiable> {
+    pub(super) fn has_signed(
+        &self,
+        signature: &[u8],
+        message: &[u8],
+    ) -> Result<bool, Unverifiable> {
         let mut signature = Reader(signature);
-        let Some(algorithm) = signature.text() else { return Ok(false) };
+        let Some(algorithm) = signature.text() else {
+            return Ok(false);
+        };
         let known = match self.kind.as_str() {
             RSA_KEY => [RSA_SHA512, "rsa-sha2-256"].contains(&algorithm),
-            ED25519_KEY | P256_KEY | P384_KEY | SK_ED25519_KEY | SK_P256_KEY => algorithm == self.kind,
+            ED25519_KEY | P256_KEY | P384_KEY | SK_ED25519_KEY | SK_P256_KEY => {
+                algorithm == self.kind
+            }
             _ => false,
         };
         if !known {
@@ -111,10 +125,14 @@ impl PublicKey {
         let value = signature.string()?;
         let mut key = Reader(&self.blob);
         key.string()?;
-        let good =
-            |algorithm: &'static dyn VerificationAlgorithm, key: &[u8], message: &[u8], value: &[u8]| {
-                UnparsedPublicKey::new(algorithm, key).verify(message, value).ok()
-            };
+        let good = |algorithm: &'static dyn VerificationAlgorithm,
+                    key: &[u8],
+                    message: &[u8],
+                    value: &[u8]| {
+            UnparsedPublicKey::new(algorithm, key)
+                .verify(message, value)
+                .ok()
+        };
         match algorithm {
             ED25519_KEY => {
                 signature.end()?;
@@ -131,17 +149,31 @@ impl PublicKey {
                 good(fixed, key.string()?, message, &fixed_pair(value, size)?)
             }
             SK_ED25519_KEY | SK_P256_KEY => {
-                let curve = if algorithm == SK_P256_KEY { Some(key.text()?) } else { None };
+                let curve = if algorithm == SK_P256_KEY {
+                    Some(key.text()?)
+                } else {
+                    None
+                };
                 let (point, application) = (key.string()?, key.string()?);
                 // the token also signs its flags and its counter
                 let told = signature.take(5)?;
                 signature.end()?;
-                let message = [&Sha256::digest(application)[..], told, &Sha256::digest(message)].concat();
+                let message = [
+                    &Sha256::digest(application)[..],
+                    told,
+                    &Sha256::digest(message),
+                ]
+                .concat();
                 match curve {
                     None => good(&ED25519, point, &message, value),
                     Some(curve) => {
                         (curve == "nistp256").then_some(())?;
-                        good(&ECDSA_P256_SHA256_FIXED, point, &message, &fixed_pair(value, 32)?)
+                        good(
+                            &ECDSA_P256_SHA256_FIXED,
+                            point,
+                            &message,
+                            &fixed_pair(value, 32)?,
+                        )
                     }
                 }
             }
@@ -153,7 +185,9 @@ impl PublicKey {
                 } else {
                     &RSA_PKCS1_2048_8192_SHA256
                 };
-                RsaPublicKeyComponents { n, e }.verify(padding, message, value).ok()
+                RsaPublicKeyComponents { n, e }
+                    .verify(padding, message, value)
+                    .ok()
             }
         }
     }
@@ -173,7 +207,9 @@ impl fmt::Debug for PublicKey {
 
 /// Whether the word may be the type of a key. Messages print it.
 pub(super) fn is_kind(word: &str) -> bool {
-    ["ssh-", "ecdsa-", "sk-"].iter().any(|start| word.starts_with(start))
+    ["ssh-", "ecdsa-", "sk-"]
+        .iter()
+        .any(|start| word.starts_with(start))
         && word.bytes().all(|byte| byte.is_ascii_graphic())
 }
 

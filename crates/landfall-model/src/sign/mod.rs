@@ -1,7 +1,8 @@
-//! SIGN IT. OpenSSH's signatures (SSHSIG), so that plain `ssh-keygen -Y verify` checks them too: keys and the agent
-//! ([`Signer`]), signatures ([`Signature`]), and who may sign ([`AllowedSigners`]). Each stage chooses what it signs.
-//! What others sign is checked too: files with their signatures beside them ([`FileKey`]), and texts signed by OpenPGP
-//! ([`OpenPgpKeys`]); and the metadata of packages is signed anew by OpenPGP ([`OpenPgpSigner`]).
+//! SIGN IT. OpenSSH's signatures (SSHSIG), so that plain `ssh-keygen -Y verify` checks them too:
+//! keys and the agent ([`Signer`]), signatures ([`Signature`]), and who may sign
+//! ([`AllowedSigners`]). Each stage chooses what it signs. What others sign is checked too: files
+//! with their signatures beside them ([`FileKey`]), and texts signed by OpenPGP ([`OpenPgpKeys`]);
+//! and the metadata of packages is signed anew by OpenPGP ([`OpenPgpSigner`]).
 
 mod agent;
 mod allowed;

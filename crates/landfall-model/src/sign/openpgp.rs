@@ -38,18 +38,34 @@ impl OpenPgpKeys {
         }
         // a file may have several armored blocks, one after the other
         let windows = bytes.windows(BLOCK.len()).enumerate();
-        let blocks: Vec<usize> = windows.filter(|(_, part)| *part == BLOCK).map(|(at, _)| at).collect();
+        let blocks: Vec<usize> = windows
+            .filter(|(_, part)| *part == BLOCK)
+            .map(|(at, _)| at)
+            .collect();
         let ends = blocks.iter().skip(1).copied().chain([bytes.len()]);
-        let mut parts: Vec<&[u8]> = blocks.iter().zip(ends).map(|(start, end)| &bytes[*start..end]).collect();
+        let mut parts: Vec<&[u8]> = blocks
+            .iter()
+            .zip(ends)
+            .map(|(start, end)| &bytes[*start..end])
+            .collect();
         if parts.is_empty() {
             parts.push(bytes);
         }
         let mut keys: Vec<SignedPublicKey> = Vec::new();
         for part in parts {
-            let (found, _) = SignedPublicKey::from_reader_many(part).map_err(|_| OpenPgpError::NoKey)?;
-            keys.extend(found.collect::<Result<Vec<_>, _>>().map_err(|_| OpenPgpError::NoKey)?);
+            let (found, _) =
+                SignedPublicKey::from_reader_many(part).map_err(|_| OpenPgpError::NoKey)?;
+            keys.extend(
+                found
+                    .collect::<Result<Vec<_>, _>>()
+                    .map_err(|_| OpenPgpError::NoKey)?,
+            );
         }
-        if keys.is_empty() { Err(OpenPgpError::NoKey) } else { Ok(OpenPgpKeys(keys)) }
+        if keys.is_empty() {
+            Err(OpenPgpError::NoKey)
+        } else {
+            Ok(OpenPgpKeys(keys))
+        }
     }
 
     /// Whether `fingerprint` is that of one of the keys.
@@ -59,13 +75,20 @@ impl OpenPgpKeys {
 
     /// All keys, each armored as [`certificate`](OpenPgpKeys::certificate) has it.
     pub fn certificates(&self) -> Option<String> {
-        self.0.iter().map(|key| self.certificate(&fingerprint(key))).collect()
+        self.0
+            .iter()
+            .map(|key| self.certificate(&fingerprint(key)))
+            .collect()
     }
 
     /// The key with this fingerprint, armored, without what others say of it; `None` where there is
     /// none.
     pub fn certificate(&self, wanted: &str) -> Option<String> {
-        let mut key = self.0.iter().find(|key| fingerprint(key) == wanted)?.clone();
+        let mut key = self
+            .0
+            .iter()
+            .find(|key| fingerprint(key) == wanted)?
+            .clone();
         let id = key.legacy_key_id();
         let is_own = |signature: &Signature| signature.issuer_key_id().contains(&&id);
         for user in &mut key.details.users {
@@ -82,7 +105,11 @@ impl OpenPgpKeys {
     /// # Errors
     /// When none of the keys signed this text, or gpgv would refuse the key or the signature at
     /// `time`.
-    pub fn verify(&self, signed: &str, time: SignatureTime) -> Result<(String, String), OpenPgpError> {
+    pub fn verify(
+        &self,
+        signed: &str,
+        time: SignatureTime,
+    ) -> Result<(String, String), OpenPgpError> {
         let (message, _) =
             CleartextSignedMessage::from_string(signed).map_err(|_| OpenPgpError::NotSigned)?;
         let armor = signed.rfind(SIGNATURE).map_or("", |start| &signed[start..]);
@@ -116,7 +143,9 @@ impl OpenPgpKeys {
             return Err(OpenPgpError::NotSigned);
         }
         let (found, _) = DetachedSignature::from_reader_many(signature).map_err(not_signed)?;
-        let found = found.map(|one| one.map(|one| one.signature)).take(MAX_SIGNATURES + 1);
+        let found = found
+            .map(|one| one.map(|one| one.signature))
+            .take(MAX_SIGNATURES + 1);
         let found: Vec<Signature> = found.collect::<Result<_, _>>().map_err(not_signed)?;
         self.judge(&found, time, open)
     }
@@ -135,7 +164,10 @@ impl OpenPgpKeys {
         }
         let (mut good, mut refused) = (None, None);
         for signature in signatures {
-            let Some(key) = self.0.iter().find_map(|certificate| SigningKey::find(certificate, signature))
+            let Some(key) = self
+                .0
+                .iter()
+                .find_map(|certificate| SigningKey::find(certificate, signature))
             else {
                 continue;
             };
@@ -169,8 +201,8 @@ impl fmt::Display for OpenPgpKeys {
     }
 }
 
-/// Whether the armored block at the start of `armored` has no checksum, or a right one, which is what gpgv accepts. The
-/// reader of armor does not compare it (RFC 9580, 6.1.1).
+/// Whether the armored block at the start of `armored` has no checksum, or a right one, which is
+/// what gpgv accepts. The reader of armor does not compare it (RFC 9580, 6.1.1).
 fn has_good_checksum(armored: &[u8]) -> bool {
     let mut armor = Dearmor::new(armored);
     let mut content = Vec::new();
@@ -187,7 +219,11 @@ fn crc24(bytes: &[u8]) -> u32 {
     let byte = |crc: u32, byte: &u8| {
         (0..8).fold(crc ^ u32::from(*byte) << 16, |crc, _| {
             let shifted = crc << 1;
-            if shifted & 0x100_0000 == 0 { shifted } else { shifted ^ 0x186_4cfb }
+            if shifted & 0x100_0000 == 0 {
+                shifted
+            } else {
+                shifted ^ 0x186_4cfb
+            }
         })
     };
     bytes.iter().fold(0xb7_04ce, byte)
@@ -195,6 +231,12 @@ fn crc24(bytes: &[u8]) -> u32 {
 
 /// The hash algorithms that the headers of a signed text name: gpgv computes no others.
 fn hash_headers(signed: &str) -> Vec<HashAlgorithm> {
-    let headers = signed.lines().skip(1).map_while(|line| line.split_once(": "));
-    headers.flat_map(|(_, names)| names.split(',')).filter_map(|name| name.trim().parse().ok()).collect()
+    let headers = signed
+        .lines()
+        .skip(1)
+        .map_while(|line| line.split_once(": "));
+    headers
+        .flat_map(|(_, names)| names.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect()
 }

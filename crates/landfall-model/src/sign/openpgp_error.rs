@@ -9,13 +9,19 @@ pub enum OpenPgpError {
     #[error("it holds no public key of OpenPGP; `gpg --armor --export NAME` writes one")]
     NoKey,
     /// The file holds a private key.
-    #[error("it holds a private key; name the public one, which `gpg --armor --export NAME` writes")]
+    #[error(
+        "it holds a private key; name the public one, which `gpg --armor --export NAME` writes"
+    )]
     Private,
     /// The file holds no private key.
-    #[error("it holds no private key of OpenPGP; `gpg --armor --export-secret-keys NAME` writes one")]
+    #[error(
+        "it holds no private key of OpenPGP; `gpg --armor --export-secret-keys NAME` writes one"
+    )]
     NoPrivate,
     /// The private key needs a passphrase.
-    #[error("it is locked; give its passphrase in the environment variable LANDFALL_PACKAGES_PASSPHRASE")]
+    #[error(
+        "it is locked; give its passphrase in the environment variable LANDFALL_PACKAGES_PASSPHRASE"
+    )]
     Locked,
     /// The private key cannot sign what others check.
     #[error(
@@ -53,7 +59,9 @@ pub enum OpenPgpError {
     #[error("the key {0} that signed it is revoked")]
     Revoked(String),
     /// The key has expired.
-    #[error("the key {0} that signed it expired on {1}; ask its owner for the key with its new expiry date")]
+    #[error(
+        "the key {0} that signed it expired on {1}; ask its owner for the key with its new expiry date"
+    )]
     Expired(String, Timestamp),
     /// The key is not for signatures of content, or is not bound to its primary key.
     #[error("the key {0} that signed it is not a signing key: {1}")]

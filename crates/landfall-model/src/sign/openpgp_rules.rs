@@ -38,12 +38,21 @@ struct KeyStatus {
 
 impl<'k> SigningKey<'k> {
     /// The subkey of `certificate`, or its primary key for `None`.
-    pub(super) fn new(certificate: &'k SignedPublicKey, subkey: Option<&'k SignedPublicSubKey>) -> Self {
-        SigningKey { certificate, subkey }
+    pub(super) fn new(
+        certificate: &'k SignedPublicKey,
+        subkey: Option<&'k SignedPublicSubKey>,
+    ) -> Self {
+        SigningKey {
+            certificate,
+            subkey,
+        }
     }
 
     /// The key of `certificate` that `signature` names as its maker.
-    pub(super) fn find(certificate: &'k SignedPublicKey, signature: &Signature) -> Option<SigningKey<'k>> {
+    pub(super) fn find(
+        certificate: &'k SignedPublicKey,
+        signature: &Signature,
+    ) -> Option<SigningKey<'k>> {
         let primary = &certificate.primary_key;
         // fingerprints of version 3 can be forged, and gpg reads no such keys
         if matches!(primary.version(), KeyVersion::V2 | KeyVersion::V3) {
@@ -52,7 +61,10 @@ impl<'k> SigningKey<'k> {
         if names(signature, primary) {
             return Some(SigningKey::new(certificate, None));
         }
-        let subkey = certificate.public_subkeys.iter().find(|subkey| names(signature, &subkey.key))?;
+        let subkey = certificate
+            .public_subkeys
+            .iter()
+            .find(|subkey| names(signature, &subkey.key))?;
         Some(SigningKey::new(certificate, Some(subkey)))
     }
 
@@ -72,7 +84,9 @@ impl<'k> SigningKey<'k> {
     pub(super) fn check(&self, now: u64) -> Result<(), OpenPgpError> {
         let name = fingerprint(self.certificate);
         let primary = primary_status(self.certificate, now);
-        let subkey = self.subkey.map(|subkey| subkey_status(&self.certificate.primary_key, subkey, now));
+        let subkey = self
+            .subkey
+            .map(|subkey| subkey_status(&self.certificate.primary_key, subkey, now));
         let not_for_signing = subkey.as_ref().unwrap_or(&primary).not_for_signing;
         if let Some(why) = primary.not_known.or(not_for_signing) {
             return Err(OpenPgpError::NotForSigning(name, why));
@@ -80,7 +94,11 @@ impl<'k> SigningKey<'k> {
         if primary.revoked || subkey.as_ref().is_some_and(|subkey| subkey.revoked) {
             return Err(OpenPgpError::Revoked(name));
         }
-        match [primary.expires, subkey.and_then(|subkey| subkey.expires)].into_iter().flatten().min() {
+        match [primary.expires, subkey.and_then(|subkey| subkey.expires)]
+            .into_iter()
+            .flatten()
+            .min()
+        {
             Some(end) if end <= now => Err(OpenPgpError::Expired(name, time_of(end))),
             _ => Ok(()),
         }
@@ -126,7 +144,9 @@ pub(super) fn check_signer(
         return Err(OpenPgpError::Critical(name(), part));
     }
     let current = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();
-    let made = signature.created().map_or(0, |created| created.as_secs().into());
+    let made = signature
+        .created()
+        .map_or(0, |created| created.as_secs().into());
     let now = match time {
         SignatureTime::Now => current,
         SignatureTime::Made => made,
@@ -149,12 +169,17 @@ fn names(signature: &Signature, key: &impl KeyDetails) -> bool {
 }
 
 fn time_of(seconds: u64) -> Timestamp {
-    i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or_default()
+    i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| Timestamp::from_second(seconds).ok())
+        .unwrap_or_default()
 }
 
 /// When `signature` expires, in seconds since 1970.
 fn end_of(signature: &Signature) -> Option<u64> {
-    let life = signature.signature_expiration_time().filter(|life| life.as_secs() > 0)?;
+    let life = signature
+        .signature_expiration_time()
+        .filter(|life| life.as_secs() > 0)?;
     Some(u64::from(signature.created()?.as_secs()) + u64::from(life.as_secs()))
 }
 
@@ -163,7 +188,9 @@ fn end_of(signature: &Signature) -> Option<u64> {
 fn unsupported(signature: &Signature) -> Option<String> {
     use SubpacketData as Data;
     let config = signature.config()?;
-    let mut all = config.hashed_subpackets().chain(config.unhashed_subpackets());
+    let mut all = config
+        .hashed_subpackets()
+        .chain(config.unhashed_subpackets());
     let part = all.find(|part| {
         let has_effect = !matches!(
             part.data,
@@ -179,7 +206,10 @@ fn unsupported(signature: &Signature) -> Option<String> {
     })?;
     Some(match &part.data {
         Data::Notation(notation) => {
-            format!("the notation {}", String::from_utf8_lossy(&notation.name).escape_default())
+            format!(
+                "the notation {}",
+                String::from_utf8_lossy(&notation.name).escape_default()
+            )
         }
         _ => format!("{:?}", part.typ()),
     })
@@ -199,7 +229,10 @@ fn has_effect(statement: &Signature) -> bool {
 
 /// The fingerprints of the designated revokers that `statement` names.
 fn revokers(statement: &Signature) -> impl Iterator<Item = &[u8]> {
-    let parts = statement.config().into_iter().flat_map(SignatureConfig::hashed_subpackets);
+    let parts = statement
+        .config()
+        .into_iter()
+        .flat_map(SignatureConfig::hashed_subpackets);
     parts.filter_map(|part| match &part.data {
         SubpacketData::RevocationKey(revoker) => Some(&revoker.fingerprint[..]),
         _ => None,
@@ -209,8 +242,14 @@ fn revokers(statement: &Signature) -> impl Iterator<Item = &[u8]> {
 /// Whether `signature` says that the key with this fingerprint of version 4 made it. As in gpg, the
 /// key ID is enough, which is the end of the fingerprint: older signatures have nothing else.
 fn names_print(signature: &Signature, fingerprint: &[u8]) -> bool {
-    signature.issuer_key_id().iter().any(|id| fingerprint.ends_with(id.as_ref()))
-        || signature.issuer_fingerprint().iter().any(|maker| maker.as_bytes() == fingerprint)
+    signature
+        .issuer_key_id()
+        .iter()
+        .any(|id| fingerprint.ends_with(id.as_ref()))
+        || signature
+            .issuer_fingerprint()
+            .iter()
+            .any(|maker| maker.as_bytes() == fingerprint)
 }
 
 /// The newest of `statements`; of several of one second the last.
@@ -220,7 +259,10 @@ fn newest<'s>(statements: impl Iterator<Item = &'s Signature>) -> Option<&'s Sig
 
 /// How long `statement` says that a key lives, in seconds.
 fn life(statement: &Signature) -> Option<u64> {
-    statement.key_expiration_time().map(|life| life.as_secs().into()).filter(|life| *life > 0)
+    statement
+        .key_expiration_time()
+        .map(|life| life.as_secs().into())
+        .filter(|life| *life > 0)
 }
 
 /// Whether `statement` says that a key may sign content; `None` if it says nothing of what the key
@@ -240,7 +282,9 @@ fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
     let mut direct: Vec<&Signature> = details
         .direct_signatures
         .iter()
-        .filter(|one| one.typ() == Some(SignatureType::Key) && has_effect(one) && one.verify_key(key).is_ok())
+        .filter(|one| {
+            one.typ() == Some(SignatureType::Key) && has_effect(one) && one.verify_key(key).is_ok()
+        })
         .collect();
     // a designated revoker stays one when the statement has expired, and its revocation counts
     // unchecked: its key need not be here
@@ -250,24 +294,44 @@ fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
     let mut revocations = details.revocation_signatures.iter();
     let revoked = revocations.any(|one| one.verify_key(key).is_ok() || is_revoker(one));
     let users = details.users.iter().map(|user| {
-        let is_own = |one: &&Signature| one.verify_certification(key, Tag::UserId, &user.id).is_ok();
-        newest(user.signatures.iter().filter(|one| names(one, key) && counts(one, now)).filter(is_own))
+        let is_own =
+            |one: &&Signature| one.verify_certification(key, Tag::UserId, &user.id).is_ok();
+        newest(
+            user.signatures
+                .iter()
+                .filter(|one| names(one, key) && counts(one, now))
+                .filter(is_own),
+        )
     });
     let attributes = details.user_attributes.iter().map(|user| {
-        let is_own = |one: &&Signature| one.verify_certification(key, Tag::UserAttribute, &user.attr).is_ok();
-        newest(user.signatures.iter().filter(|one| names(one, key) && counts(one, now)).filter(is_own))
+        let is_own = |one: &&Signature| {
+            one.verify_certification(key, Tag::UserAttribute, &user.attr)
+                .is_ok()
+        };
+        newest(
+            user.signatures
+                .iter()
+                .filter(|one| names(one, key) && counts(one, now))
+                .filter(is_own),
+        )
     });
     let mut users: Vec<&Signature> = users.chain(attributes).flatten().collect();
     let is_unknown = users.is_empty() && direct.is_empty();
     users.retain(|one| one.typ() != Some(SignatureType::CertRevocation));
     let direct = newest(direct.into_iter());
-    let of_users = |has: &dyn Fn(&Signature) -> bool| newest(users.iter().copied().filter(|one| has(one)));
-    let signs = direct.and_then(may_sign).or_else(|| may_sign(of_users(&|one| may_sign(one).is_some())?));
-    let life = direct.and_then(life).or_else(|| life(of_users(&|one| life(one).is_some())?));
+    let of_users =
+        |has: &dyn Fn(&Signature) -> bool| newest(users.iter().copied().filter(|one| has(one)));
+    let signs = direct
+        .and_then(may_sign)
+        .or_else(|| may_sign(of_users(&|one| may_sign(one).is_some())?));
+    let life = direct
+        .and_then(life)
+        .or_else(|| life(of_users(&|one| life(one).is_some())?));
     KeyStatus {
         revoked,
         expires: life.map(|life| u64::from(key.created_at().as_secs()) + life),
-        not_known: is_unknown.then_some("it has no valid signature by itself, as keys with a user name have"),
+        not_known: is_unknown
+            .then_some("it has no valid signature by itself, as keys with a user name have"),
         not_for_signing: (signs == Some(false)).then_some("its owner made it for other uses"),
     }
 }
@@ -278,25 +342,34 @@ fn subkey_status(primary: &PublicKey, subkey: &SignedPublicSubKey, now: u64) -> 
     let key = &subkey.key;
     let is_bound = |one: &&Signature| one.verify_subkey_binding(primary, key).is_ok();
     let own: Vec<&Signature> = subkey.signatures.iter().filter(is_bound).collect();
-    let is_binding = |one: &&&Signature| one.typ() == Some(SignatureType::SubkeyBinding) && counts(one, now);
+    let is_binding =
+        |one: &&&Signature| one.typ() == Some(SignatureType::SubkeyBinding) && counts(one, now);
     let binding = newest(own.iter().filter(is_binding).copied());
     // else a stranger's key could be taken for one's own
     let is_mutual = |binding: &Signature| {
         let back = binding.embedded_signature();
-        back.is_some_and(|back| counts(back, now) && back.verify_primary_key_binding(key, primary).is_ok())
+        back.is_some_and(|back| {
+            counts(back, now) && back.verify_primary_key_binding(key, primary).is_ok()
+        })
     };
     let not_for_signing = match binding {
         None => Some("nothing binds it to its primary key"),
-        Some(binding) if may_sign(binding) == Some(false) => Some("its owner made it for other uses"),
+        Some(binding) if may_sign(binding) == Some(false) => {
+            Some("its owner made it for other uses")
+        }
         Some(binding) if !is_mutual(binding) => {
             Some("it does not confirm that it belongs to its primary key")
         }
         Some(_) => None,
     };
     KeyStatus {
-        revoked: own.iter().any(|one| one.typ() == Some(SignatureType::SubkeyRevocation)),
+        revoked: own
+            .iter()
+            .any(|one| one.typ() == Some(SignatureType::SubkeyRevocation)),
         not_known: None,
-        expires: binding.and_then(life).map(|life| u64::from(key.created_at().as_secs()) + life),
+        expires: binding
+            .and_then(life)
+            .map(|life| u64::from(key.created_at().as_secs()) + life),
         not_for_signing,
     }
 }

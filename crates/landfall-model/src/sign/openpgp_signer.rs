@@ -1,12 +1,13 @@
-//! OpenPGP keys that sign what a site offers: texts with the signature below them, and files with the signature beside them.
-//! Equal content, key and time give equal bytes.
+//! OpenPGP keys that sign what a site offers: texts with the signature below them, and files with
+//! the signature beside them. Equal content, key and time give equal bytes.
 
 use super::openpgp::OpenPgpKeys;
 use super::openpgp_error::OpenPgpError;
 use super::openpgp_rules;
 use jiff::Timestamp;
 use pgp::composed::{
-    ArmorOptions, CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey, SignedSecretKey,
+    ArmorOptions, CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey,
+    SignedSecretKey,
 };
 use pgp::packet::{Signature, SignatureConfig, SignatureType, Subpacket, SubpacketData};
 use pgp::types::{KeyDetails, KeyVersion, Password, SigningKey};
@@ -35,21 +36,45 @@ impl OpenPgpSigner {
         }
         let public = OpenPgpKeys(vec![key.to_public_key()]);
         let details = &key.details;
-        let own = details.users.iter().flat_map(|user| &user.signatures).chain(&details.direct_signatures);
-        let own = own.chain(key.secret_subkeys.iter().flat_map(|subkey| &subkey.signatures));
-        let times = own.filter_map(Signature::created).chain([key.primary_key.created_at()]);
-        let since = times.map(pgp::types::Timestamp::as_secs).max().unwrap_or_default();
+        let own = details
+            .users
+            .iter()
+            .flat_map(|user| &user.signatures)
+            .chain(&details.direct_signatures);
+        let own = own.chain(
+            key.secret_subkeys
+                .iter()
+                .flat_map(|subkey| &subkey.signatures),
+        );
+        let times = own
+            .filter_map(Signature::created)
+            .chain([key.primary_key.created_at()]);
+        let since = times
+            .map(pgp::types::Timestamp::as_secs)
+            .max()
+            .unwrap_or_default();
         let passphrase = passphrase.map_or_else(Password::empty, Password::from);
         let subkey = newest_subkey(&public.0[0], Timestamp::now());
-        let signer = OpenPgpSigner { key, public, passphrase, since, subkey };
-        let tried = signer.detached(b"", Timestamp::now()).map_err(|_| OpenPgpError::Locked)?;
-        signer
-            .public
-            .verify_detached(tried.as_bytes(), openpgp_rules::SignatureTime::Now, || Ok(&b""[..]))?;
+        let signer = OpenPgpSigner {
+            key,
+            public,
+            passphrase,
+            since,
+            subkey,
+        };
+        let tried = signer
+            .detached(b"", Timestamp::now())
+            .map_err(|_| OpenPgpError::Locked)?;
+        signer.public.verify_detached(
+            tried.as_bytes(),
+            openpgp_rules::SignatureTime::Now,
+            || Ok(&b""[..]),
+        )?;
         Ok(signer)
     }
 
-    /// The public keys in `bytes`, or the public half of the private key there, which may be locked.
+    /// The public keys in `bytes`, or the public half of the private key there, which may be
+    /// locked.
     ///
     /// # Errors
     /// When there is none.
@@ -98,17 +123,21 @@ impl OpenPgpSigner {
         let mut config = SignatureConfig::v4(kind, key.algorithm(), key.hash_alg());
         config.hashed_subpackets = vec![
             Subpacket::regular(SubpacketData::IssuerFingerprint(key.fingerprint()))?,
-            Subpacket::regular(SubpacketData::SignatureCreationTime(pgp::types::Timestamp::from_secs(
-                seconds,
-            )))?,
+            Subpacket::regular(SubpacketData::SignatureCreationTime(
+                pgp::types::Timestamp::from_secs(seconds),
+            ))?,
         ];
-        config.unhashed_subpackets =
-            vec![Subpacket::regular(SubpacketData::IssuerKeyId(key.legacy_key_id()))?];
+        config.unhashed_subpackets = vec![Subpacket::regular(SubpacketData::IssuerKeyId(
+            key.legacy_key_id(),
+        ))?];
         Ok(config)
     }
 
     fn signing_key(&self) -> &dyn SigningKey {
-        match self.subkey.and_then(|position| self.key.secret_subkeys.get(position)) {
+        match self
+            .subkey
+            .and_then(|position| self.key.secret_subkeys.get(position))
+        {
             Some(subkey) => &subkey.key,
             None => &self.key.primary_key,
         }
@@ -123,7 +152,11 @@ fn newest_subkey(certificate: &SignedPublicKey, now: Timestamp) -> Option<usize>
         let key = openpgp_rules::SigningKey::new(certificate, Some(subkey));
         key.check(now).is_ok()
     });
-    Some(may_sign.max_by_key(|(_, subkey)| subkey.key.created_at())?.0)
+    Some(
+        may_sign
+            .max_by_key(|(_, subkey)| subkey.key.created_at())?
+            .0,
+    )
 }
 
 /// The first private key in `bytes`.
@@ -146,17 +179,26 @@ mod tests {
         assert!(at > Timestamp::UNIX_EPOCH, "not before the key");
         let text = "Suite: x\n- dash\nSHA256:\n a 1 b\n";
         let signed = signer.cleartext(text, at).unwrap();
-        assert_eq!(signed, signer.cleartext(text, Timestamp::UNIX_EPOCH).unwrap());
-        let verified = |text: &str| signer.public.verify(text, openpgp_rules::SignatureTime::Now);
+        assert_eq!(
+            signed,
+            signer.cleartext(text, Timestamp::UNIX_EPOCH).unwrap()
+        );
+        let verified = |text: &str| {
+            signer
+                .public
+                .verify(text, openpgp_rules::SignatureTime::Now)
+        };
         let (read, _) = verified(&signed).unwrap();
         assert_eq!(read.trim_end(), text.trim_end());
         assert!(verified(&signed.replace("Suite: x", "Suite: y")).is_err());
         let beside = signer.detached(b"content", at).unwrap();
         assert_eq!(beside, signer.detached(b"content", at).unwrap());
         let detached = |content| {
-            signer
-                .public
-                .verify_detached(beside.as_bytes(), openpgp_rules::SignatureTime::Now, || Ok(content))
+            signer.public.verify_detached(
+                beside.as_bytes(),
+                openpgp_rules::SignatureTime::Now,
+                || Ok(content),
+            )
         };
         detached(&b"content"[..]).unwrap();
         assert!(detached(&b"other"[..]).is_err());
@@ -168,8 +210,18 @@ mod tests {
         assert_eq!(parse(LOCKED, Some("secret")), None);
         assert_eq!(parse(LOCKED, None), Some(OpenPgpError::Locked));
         assert_eq!(parse(LOCKED, Some("other")), Some(OpenPgpError::Locked));
-        assert!(OpenPgpSigner::public_half(LOCKED).unwrap().certificates().unwrap().contains("PUBLIC"));
-        let public = OpenPgpSigner::parse(SECRET, None).unwrap().public.certificates().unwrap();
+        assert!(
+            OpenPgpSigner::public_half(LOCKED)
+                .unwrap()
+                .certificates()
+                .unwrap()
+                .contains("PUBLIC")
+        );
+        let public = OpenPgpSigner::parse(SECRET, None)
+            .unwrap()
+            .public
+            .certificates()
+            .unwrap();
         for bytes in [public.as_bytes(), b"", b"hello"] {
             assert_eq!(parse(bytes, None), Some(OpenPgpError::NoPrivate));
         }

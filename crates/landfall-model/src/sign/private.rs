@@ -29,7 +29,8 @@ pub(super) enum Content {
 pub(super) fn parse(text: &str) -> Option<(PublicKey, Content)> {
     let bytes = unarmoured("OPENSSH PRIVATE KEY", text)?;
     let mut file = Reader(bytes.strip_prefix(b"openssh-key-v1\0")?);
-    let (cipher, _kdf, _options, keys) = (file.string()?, file.string()?, file.string()?, file.u32()?);
+    let (cipher, _kdf, _options, keys) =
+        (file.string()?, file.string()?, file.string()?, file.u32()?);
     let public = PublicKey::from_blob(file.string()?)?;
     if keys != 1 {
         return None;
@@ -55,7 +56,8 @@ pub(super) fn parse(text: &str) -> Option<(PublicKey, Content)> {
             let (_curve, point, scalar) = (inside.string()?, inside.string()?, inside.number()?);
             let padded = [&vec![0; size - scalar.len().min(size)][..], scalar].concat();
             let random = SystemRandom::new();
-            let pair = EcdsaKeyPair::from_private_key_and_public_key(algorithm, &padded, point, &random);
+            let pair =
+                EcdsaKeyPair::from_private_key_and_public_key(algorithm, &padded, point, &random);
             Secret::Ecdsa(kind.into(), pair.ok()?)
         }
         _ => return Some((public, Content::ByAgent)),
@@ -64,12 +66,14 @@ pub(super) fn parse(text: &str) -> Option<(PublicKey, Content)> {
 }
 
 impl Secret {
-    /// The signature of `message` in SSH's form, with its algorithm in front; `None` if the system has no random
-    /// numbers.
+    /// The signature of `message` in SSH's form, with its algorithm in front; `None` if the system
+    /// has no random numbers.
     pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let random = SystemRandom::new();
         Some(match self {
-            Secret::Ed25519(pair) => strings(&[ED25519_KEY.as_bytes(), pair.sign(message).as_ref()]),
+            Secret::Ed25519(pair) => {
+                strings(&[ED25519_KEY.as_bytes(), pair.sign(message).as_ref()])
+            }
             Secret::Ecdsa(kind, pair) => {
                 let fixed = pair.sign(&random, message).ok()?;
                 let (r, s) = fixed.as_ref().split_at(fixed.as_ref().len() / 2);
@@ -85,8 +89,11 @@ mod tests {
 
     #[test]
     fn what_is_no_key_is_none() {
-        for text in ["", "x", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----"]
-        {
+        for text in [
+            "",
+            "x",
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----",
+        ] {
             assert!(parse(text).is_none(), "{text}");
         }
     }

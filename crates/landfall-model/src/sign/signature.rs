@@ -66,7 +66,12 @@ fn hash_of<D: Digest>(mut hash: D, content: &mut impl Read) -> io::Result<Vec<u8
 
 impl Signature {
     pub(super) fn new(key: PublicKey, namespace: &str, value: Vec<u8>) -> Signature {
-        Signature { key, namespace: namespace.into(), hash: Hash::Sha512, value }
+        Signature {
+            key,
+            namespace: namespace.into(),
+            hash: Hash::Sha512,
+            value,
+        }
     }
 
     /// Reads a signature as `ssh-keygen -Y sign` writes it.
@@ -87,7 +92,12 @@ impl Signature {
             };
             let value = reader.string()?.to_vec();
             reader.end()?;
-            Some(Signature { key, namespace, hash, value })
+            Some(Signature {
+                key,
+                namespace,
+                hash,
+                value,
+            })
         };
         read().ok_or(Error::Malformed)
     }
@@ -97,8 +107,8 @@ impl Signature {
         &self.key
     }
 
-    /// Checks that its key made it for `namespace` over `message`. [`super::AllowedSigners::principals`] checks whether
-    /// the key may sign.
+    /// Checks that its key made it for `namespace` over `message`.
+    /// [`super::AllowedSigners::principals`] checks whether the key may sign.
     ///
     /// # Errors
     /// When the key did not make it, or landfall cannot check it.
@@ -108,17 +118,24 @@ impl Signature {
 
     fn check_hash(&self, namespace: &str, hash: &[u8]) -> Result<(), Error> {
         if self.namespace != namespace {
-            let (found, wanted) = (self.namespace.escape_default().to_string(), namespace.into());
+            let (found, wanted) = (
+                self.namespace.escape_default().to_string(),
+                namespace.into(),
+            );
             return Err(Error::Namespace { found, wanted });
         }
         let key = || self.key.clone();
-        match self.key.has_signed(&self.value, &signed_data(namespace, self.hash, hash)) {
+        match self
+            .key
+            .has_signed(&self.value, &signed_data(namespace, self.hash, hash))
+        {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::OtherContent { key: key() }),
             Err(Unverifiable::Weak) => Err(Error::Weak { key: key() }),
-            Err(Unverifiable::Algorithm(algorithm)) => {
-                Err(Error::Algorithm { kind: self.key.kind().into(), algorithm })
-            }
+            Err(Unverifiable::Algorithm(algorithm)) => Err(Error::Algorithm {
+                kind: self.key.kind().into(),
+                algorithm,
+            }),
         }
     }
 
@@ -126,7 +143,11 @@ impl Signature {
     ///
     /// # Errors
     /// Those of `content`; and as [`Signature::check`].
-    pub fn check_content(&self, namespace: &str, content: &mut impl Read) -> io::Result<Result<(), Error>> {
+    pub fn check_content(
+        &self,
+        namespace: &str,
+        content: &mut impl Read,
+    ) -> io::Result<Result<(), Error>> {
         let hash = match self.hash {
             Hash::Sha256 => hash_of(Sha256::new(), content)?,
             Hash::Sha512 => hash_of(Sha512::new(), content)?,
@@ -135,8 +156,16 @@ impl Signature {
     }
 
     pub(super) fn to_text(&self) -> String {
-        let fields =
-            [&self.key.blob[..], self.namespace.as_bytes(), b"", self.hash.name().as_bytes(), &self.value];
-        armour(LABEL, &[MAGIC, &VERSION.to_be_bytes(), &strings(&fields)].concat())
+        let fields = [
+            &self.key.blob[..],
+            self.namespace.as_bytes(),
+            b"",
+            self.hash.name().as_bytes(),
+            &self.value,
+        ];
+        armour(
+            LABEL,
+            &[MAGIC, &VERSION.to_be_bytes(), &strings(&fields)].concat(),
+        )
     }
 }

@@ -20,18 +20,22 @@ enum By {
 }
 
 impl Signer {
-    /// The signer that `key` names: a private key file of OpenSSH's; a `.pub` file or a public key itself
-    /// (`ssh-ed25519 AAAA…`), whose private half the agent at the socket `agent` holds. The agent also signs for a
-    /// private key file that is encrypted, or of RSA.
+    /// The signer that `key` names: a private key file of OpenSSH's; a `.pub` file or a public key
+    /// itself (`ssh-ed25519 AAAA…`), whose private half the agent at the socket `agent` holds. The
+    /// agent also signs for a private key file that is encrypted, or of RSA.
     ///
     /// # Errors
     /// When there is no such key, or neither landfall nor the agent can sign with it.
     pub fn load(key: &str, agent: Option<&Path>) -> Result<Signer, Error> {
         if key.split_once(' ').is_some_and(|(kind, _)| is_kind(kind)) {
-            let public = PublicKey::from_line(key).ok_or_else(|| Error::NoKey { path: key.into() })?;
+            let public =
+                PublicKey::from_line(key).ok_or_else(|| Error::NoKey { path: key.into() })?;
             return Signer::held(public, agent, key);
         }
-        let text = std::fs::read(key).map_err(|source| Error::Read { path: key.into(), source })?;
+        let text = std::fs::read(key).map_err(|source| Error::Read {
+            path: key.into(),
+            source,
+        })?;
         let text = String::from_utf8(text).unwrap_or_default();
         let Some((public, content)) = private::parse(&text) else {
             return match PublicKey::from_line(&text) {
@@ -43,7 +47,10 @@ impl Signer {
             };
         };
         match content {
-            Content::Open(secret) => Ok(Signer { public, by: By::Key(secret) }),
+            Content::Open(secret) => Ok(Signer {
+                public,
+                by: By::Key(secret),
+            }),
             Content::ByAgent => match Signer::held(public, agent, key) {
                 Err(Error::NoAgent { .. } | Error::NotHeld { .. }) => {
                     Err(Error::ByAgent { path: key.into() })
@@ -62,9 +69,18 @@ impl Signer {
     fn held(public: PublicKey, agent: Option<&Path>, name: &str) -> Result<Signer, Error> {
         let socket = agent.ok_or_else(|| Error::NoAgent { path: name.into() })?;
         match agent::holds(socket, &public) {
-            Ok(true) => Ok(Signer { public, by: By::Agent(socket.into()) }),
-            Ok(false) => Err(Error::NotHeld { key: public, path: name.into() }),
-            Err(source) => Err(Error::Agent { socket: socket.into(), source }),
+            Ok(true) => Ok(Signer {
+                public,
+                by: By::Agent(socket.into()),
+            }),
+            Ok(false) => Err(Error::NotHeld {
+                key: public,
+                path: name.into(),
+            }),
+            Err(source) => Err(Error::Agent {
+                socket: socket.into(),
+                source,
+            }),
         }
     }
 
@@ -73,18 +89,23 @@ impl Signer {
         &self.public
     }
 
-    /// The signature of `message` for `namespace`, as text: what `ssh-keygen -Y sign -n NAMESPACE` writes.
+    /// The signature of `message` for `namespace`, as text: what `ssh-keygen -Y sign -n NAMESPACE`
+    /// writes.
     ///
     /// # Errors
     /// When the agent does not sign.
     pub fn sign(&self, namespace: &str, message: &[u8]) -> Result<String, Error> {
         let data = to_sign(namespace, message);
         let signature = match &self.by {
-            By::Key(secret) => {
-                secret.sign(&data).ok_or_else(|| Error::Failed { key: self.public.clone() })?
+            By::Key(secret) => secret.sign(&data).ok_or_else(|| Error::Failed {
+                key: self.public.clone(),
+            })?,
+            By::Agent(socket) => {
+                agent::sign(socket, &self.public, &data).map_err(|source| Error::Agent {
+                    socket: socket.clone(),
+                    source,
+                })?
             }
-            By::Agent(socket) => agent::sign(socket, &self.public, &data)
-                .map_err(|source| Error::Agent { socket: socket.clone(), source })?,
         };
         let signature = Signature::new(self.public.clone(), namespace, signature);
         // the agent may err: only a good signature is written

@@ -69,24 +69,41 @@ FfnHbbwF+V4xqlenswEmaau5dn3kHgXRNb+A1KYT6MDB0Dr9zWdaAyyPLhval+N1zsI7UI
 jvBAhJGSc1n8X1SQtpjYJ92Lf51okdZCkItj8PBRSL
 -----END SSH SIGNATURE-----
 ";
-const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDGUKhigbVqmgw8SSL7kPIWI8eZG+v63vgZZnnEFKJbY";
+const KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDGUKhigbVqmgw8SSL7kPIWI8eZG+v63vgZZnnEFKJbY";
 
 fn check(text: &str, message: &[u8]) -> Result<(), Error> {
-    Signature::parse(text.as_bytes()).unwrap().check(NAMESPACE, message)
+    Signature::parse(text.as_bytes())
+        .unwrap()
+        .check(NAMESPACE, message)
 }
 
 #[test]
 fn signatures_of_openssh_are_good_over_their_content_alone() {
     for text in [ED25519, ED25519_SHA256, P256, P384, RSA] {
         check(text, MESSAGE).unwrap();
-        assert!(matches!(check(text, b"landfall"), Err(Error::OtherContent { .. })), "{text}");
-        let other = Signature::parse(text.as_bytes()).unwrap().check("file", MESSAGE);
+        assert!(
+            matches!(check(text, b"landfall"), Err(Error::OtherContent { .. })),
+            "{text}"
+        );
+        let other = Signature::parse(text.as_bytes())
+            .unwrap()
+            .check("file", MESSAGE);
         assert!(matches!(other, Err(Error::Namespace { .. })), "{text}");
-        assert!(matches!(Signature::parse(&text.as_bytes()[..200]), Err(Error::Malformed)));
+        assert!(matches!(
+            Signature::parse(&text.as_bytes()[..200]),
+            Err(Error::Malformed)
+        ));
     }
-    assert_eq!(Signature::parse(ED25519.as_bytes()).unwrap().to_text(), ED25519);
+    assert_eq!(
+        Signature::parse(ED25519.as_bytes()).unwrap().to_text(),
+        ED25519
+    );
     let error = check(P521, MESSAGE).unwrap_err().to_string();
-    assert!(error.contains("cannot check ecdsa-sha2-nistp521 signatures"), "{error}");
+    assert!(
+        error.contains("cannot check ecdsa-sha2-nistp521 signatures"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -97,7 +114,9 @@ fn no_changed_byte_of_a_signature_is_good() {
         let mut bad = bytes.clone();
         bad[at] ^= 1;
         let text = wire::armour("SSH SIGNATURE", &bad);
-        let Ok(signature) = Signature::parse(text.as_bytes()) else { continue };
+        let Ok(signature) = Signature::parse(text.as_bytes()) else {
+            continue;
+        };
         let good = signature.check(NAMESPACE, MESSAGE).is_ok() && *signature.key() == key;
         // nothing but the reserved field is free, and that one has no byte
         assert!(!good, "{at}");
@@ -110,11 +129,19 @@ fn a_tokens_signature_covers_its_flags_and_counter() {
     let kind = b"sk-ssh-ed25519@openssh.com";
     let key = PublicKey::from_blob(&strings(&[kind, pair.public_key().as_ref(), b"ssh:"])).unwrap();
     let told = [1, 0, 0, 0, 42];
-    let message = [&Sha256::digest(b"ssh:")[..], &told, &Sha256::digest(b"data")].concat();
+    let message = [
+        &Sha256::digest(b"ssh:")[..],
+        &told,
+        &Sha256::digest(b"data"),
+    ]
+    .concat();
     let value = pair.sign(&message);
     let signature = |told: &[u8]| [&strings(&[kind, value.as_ref()]), told].concat();
     assert!(key.has_signed(&signature(&told), b"data").unwrap());
-    assert!(!key.has_signed(&signature(&[1, 0, 0, 0, 43]), b"data").unwrap());
+    assert!(
+        !key.has_signed(&signature(&[1, 0, 0, 0, 43]), b"data")
+            .unwrap()
+    );
     assert!(!key.has_signed(&signature(&told), b"date").unwrap());
     assert!(!key.has_signed(&signature(&told[..4]), b"data").unwrap());
 }
@@ -125,7 +152,10 @@ fn allowed(options: &str) -> Result<String, String> {
     let signers = signers.map_err(|fault| fault.to_string())?;
     let now: Timestamp = "2026-11-20T11:00:00Z".parse().unwrap();
     let key = PublicKey::from_line(KEY).unwrap();
-    signers.principals(&key, NAMESPACE, now).map(str::to_owned).map_err(|error| error.to_string())
+    signers
+        .principals(&key, NAMESPACE, now)
+        .map(str::to_owned)
+        .map_err(|error| error.to_string())
 }
 
 #[test]
@@ -144,11 +174,20 @@ fn a_key_counts_for_its_namespaces_and_in_its_time() {
         assert_eq!(allowed(good), Ok("board@example.com".into()), "{good}");
     }
     for (bad, why) in [
-        ("namespaces=\"git,file\"", "for the namespaces \"git,file\" only"),
+        (
+            "namespaces=\"git,file\"",
+            "for the namespaces \"git,file\" only",
+        ),
         ("namespaces=\"*,!landfall-*\"", "only"),
         ("namespaces=\"landfall\"", "only"),
-        ("valid-after=\"20261121\"", "line 3 allows it from 2026-11-20T22:00:00Z on"),
-        ("valid-before=\"202611201100\"", "line 3 allowed it until 2026-11-20T09:00:00Z"),
+        (
+            "valid-after=\"20261121\"",
+            "line 3 allows it from 2026-11-20T22:00:00Z on",
+        ),
+        (
+            "valid-before=\"202611201100\"",
+            "line 3 allowed it until 2026-11-20T09:00:00Z",
+        ),
         ("valid-before=\"20261120105959Z\"", "until"),
         ("cert-authority", "certificates"),
     ] {
@@ -164,13 +203,26 @@ fn any_line_with_the_key_will_do_and_quotes_keep_words_together() {
     let now = "2026-11-20T11:00:00Z".parse().unwrap();
     let key = PublicKey::from_line(KEY).unwrap();
     let signers = AllowedSigners::parse("f", &text, &TimeZone::UTC).unwrap();
-    assert_eq!(signers.principals(&key, NAMESPACE, now).unwrap(), "Change Board,*@example.com");
+    assert_eq!(
+        signers.principals(&key, NAMESPACE, now).unwrap(),
+        "Change Board,*@example.com"
+    );
     let other = Signature::parse(P256.as_bytes()).unwrap();
-    let error = signers.principals(other.key(), NAMESPACE, now).unwrap_err().to_string();
-    assert!(error.contains("no line of it has this key") && error.contains("SHA256:"), "{error}");
+    let error = signers
+        .principals(other.key(), NAMESPACE, now)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("no line of it has this key") && error.contains("SHA256:"),
+        "{error}"
+    );
     assert!(signers.notes().is_empty());
-    let authority = AllowedSigners::parse("f", &format!("a cert-authority {KEY}"), &TimeZone::UTC).unwrap();
-    assert_eq!(authority.notes(), ["f:1: cert-authority is not supported; this line allows nobody"]);
+    let authority =
+        AllowedSigners::parse("f", &format!("a cert-authority {KEY}"), &TimeZone::UTC).unwrap();
+    assert_eq!(
+        authority.notes(),
+        ["f:1: cert-authority is not supported; this line allows nobody"]
+    );
 }
 
 #[test]
@@ -179,18 +231,58 @@ fn bad_lines_are_told_with_their_place() {
     for (line, place, why) in [
         ("a".to_owned(), "f:2:2", "a key should stand here"),
         (format!("a {kind}"), "f:2:3", "no key of OpenSSH's"),
-        (format!("{KEY} me@here"), "f:2:1", "the principal is missing"),
-        (format!("a {kind} {}", &base64[..40]), "f:2:3", "no key of OpenSSH's"),
-        (format!("a ssh-rsa {base64}"), "f:2:3", "no key of OpenSSH's"),
-        (format!("a namespace=\"x\" {KEY}"), "f:2:3", "neither a key nor a known option"),
-        (format!("a cert-authority,valid-after=\"2026\" {KEY}"), "f:2:18", "this is no time"),
-        (format!("a valid-after=20261399 {KEY}"), "f:2:3", "this is no time"),
-        (format!("a namespaces=x,namespaces=y {KEY}"), "f:2:16", "twice"),
-        (format!("a valid-after=20270101,valid-before=20260101 {KEY}"), "f:2:1", "ends before it begins"),
-        (format!("a \"é {KEY}"), "f:2:3", "neither a key nor a known option"),
+        (
+            format!("{KEY} me@here"),
+            "f:2:1",
+            "the principal is missing",
+        ),
+        (
+            format!("a {kind} {}", &base64[..40]),
+            "f:2:3",
+            "no key of OpenSSH's",
+        ),
+        (
+            format!("a ssh-rsa {base64}"),
+            "f:2:3",
+            "no key of OpenSSH's",
+        ),
+        (
+            format!("a namespace=\"x\" {KEY}"),
+            "f:2:3",
+            "neither a key nor a known option",
+        ),
+        (
+            format!("a cert-authority,valid-after=\"2026\" {KEY}"),
+            "f:2:18",
+            "this is no time",
+        ),
+        (
+            format!("a valid-after=20261399 {KEY}"),
+            "f:2:3",
+            "this is no time",
+        ),
+        (
+            format!("a namespaces=x,namespaces=y {KEY}"),
+            "f:2:16",
+            "twice",
+        ),
+        (
+            format!("a valid-after=20270101,valid-before=20260101 {KEY}"),
+            "f:2:1",
+            "ends before it begins",
+        ),
+        (
+            format!("a \"é {KEY}"),
+            "f:2:3",
+            "neither a key nor a known option",
+        ),
     ] {
-        let error = AllowedSigners::parse("f", &format!("#\n{line}\n"), &TimeZone::UTC).unwrap_err();
+        let error =
+            AllowedSigners::parse("f", &format!("#\n{line}\n"), &TimeZone::UTC).unwrap_err();
         let error = error.to_string();
-        assert!(error.starts_with(&format!("{place}: ")) && error.contains(why), "{line}: {error}");
+        assert!(
+            error.starts_with(&format!("{place}: ")) && error.contains(why),
+            "{line}: {error}"
+        );
     }
 }

@@ -43,7 +43,10 @@ impl<'a> Reader<'a> {
 /// Fields one after the other, each with its length.
 pub(super) fn strings(fields: &[&[u8]]) -> Vec<u8> {
     let length = |field: &[u8]| (field.len() as u32).to_be_bytes();
-    fields.iter().flat_map(|field| [&length(field)[..], field].concat()).collect()
+    fields
+        .iter()
+        .flat_map(|field| [&length(field)[..], field].concat())
+        .collect()
 }
 
 /// A number as [`Reader::number`] reads it, from big-endian bytes.
@@ -58,7 +61,8 @@ pub(super) fn number(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The bytes in base64 between `-----BEGIN label-----` and its end, in lines of 70 as OpenSSH has them.
+/// The bytes in base64 between `-----BEGIN label-----` and its end, in lines of 70 as OpenSSH has
+/// them.
 pub(super) fn armour(label: &str, bytes: &[u8]) -> String {
     let text = STANDARD.encode(bytes);
     let lines: String = text
@@ -71,7 +75,9 @@ pub(super) fn armour(label: &str, bytes: &[u8]) -> String {
 
 /// The bytes in the armour `label` of `text`. `None` if there is no armour, or no base64 in it.
 pub(super) fn unarmoured(label: &str, text: &str) -> Option<Vec<u8>> {
-    let inside = text.trim().strip_prefix(&format!("-----BEGIN {label}-----"))?;
+    let inside = text
+        .trim()
+        .strip_prefix(&format!("-----BEGIN {label}-----"))?;
     let inside = inside.strip_suffix(&format!("-----END {label}-----"))?;
     base64(&inside.split_ascii_whitespace().collect::<String>())
 }
@@ -87,10 +93,22 @@ mod tests {
 
     #[test]
     fn fields_read_back() {
-        let bytes = [strings(&[b"ssh", b""]), number(&[0, 0, 0x80]), number(&[]), vec![0, 0, 0, 7]].concat();
+        let bytes = [
+            strings(&[b"ssh", b""]),
+            number(&[0, 0, 0x80]),
+            number(&[]),
+            vec![0, 0, 0, 7],
+        ]
+        .concat();
         let mut reader = Reader(&bytes);
-        assert_eq!((reader.text(), reader.string()), (Some("ssh"), Some(&[][..])));
-        assert_eq!((reader.number(), reader.number()), (Some(&[0x80][..]), Some(&[][..])));
+        assert_eq!(
+            (reader.text(), reader.string()),
+            (Some("ssh"), Some(&[][..]))
+        );
+        assert_eq!(
+            (reader.number(), reader.number()),
+            (Some(&[0x80][..]), Some(&[][..]))
+        );
         assert_eq!((reader.u32(), reader.u32()), (Some(7), None));
         assert_eq!(Reader(&[0, 0, 0, 9, 1]).string(), None);
         assert_eq!(Reader(&[0, 0, 0, 1, 0x80]).number(), None);
@@ -104,6 +122,9 @@ mod tests {
         assert!(text.lines().all(|line| line.len() <= 70) && text.ends_with("-----END X Y-----\n"));
         assert_eq!(unarmoured("X Y", &text), Some(bytes));
         assert_eq!(unarmoured("X", &text), None);
-        assert_eq!(unarmoured("X Y", "-----BEGIN X Y-----\n%\n-----END X Y-----"), None);
+        assert_eq!(
+            unarmoured("X Y", "-----BEGIN X Y-----\n%\n-----END X Y-----"),
+            None
+        );
     }
 }

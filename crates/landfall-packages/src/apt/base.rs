@@ -1,4 +1,5 @@
-//! What a machine has after its system was installed: debootstrap's choice over the indexes of a suite.
+//! What a machine has after its system was installed: debootstrap's choice over the indexes of a
+//! suite.
 
 use super::choose::choose;
 use super::marking::Settings;
@@ -11,8 +12,9 @@ const REQUIRED: u8 = 1;
 const IMPORTANT: u8 = 2;
 const STANDARD: u8 = 3;
 
-/// The package that moves an installed system to a merged `/usr`, and the empty one that says that it is merged. A system
-/// that debootstrap makes is merged from its start, so it has the latter, whatever comes first in a relation.
+/// The package that moves an installed system to a merged `/usr`, and the empty one that says that
+/// it is merged. A system that debootstrap makes is merged from its start, so it has the latter,
+/// whatever comes first in a relation.
 const MERGE: (&str, &str) = ("usrmerge", "usr-is-merged");
 
 /// Which packages the system was installed with.
@@ -20,11 +22,13 @@ const MERGE: (&str, &str) = ("usrmerge", "usr-is-merged");
 pub enum BaseSystem {
     /// What is essential or required, and apt: `debootstrap --variant=minbase`.
     Minimal,
-    /// All up to the priority `standard`: debootstrap's default, and on it what is standard by apt's choice.
+    /// All up to the priority `standard`: debootstrap's default, and on it what is standard by
+    /// apt's choice.
     Standard,
 }
 
-/// Returns name and version of every package that `system` has, when it is installed from the indexes `texts`.
+/// Returns name and version of every package that `system` has, when it is installed from the
+/// indexes `texts`.
 ///
 /// # Errors
 /// When the indexes are not those of a distribution, or what is standard cannot be installed.
@@ -36,7 +40,11 @@ pub fn suite_packages(
     let mut universe = Universe::new(architectures);
     let source = universe.source(500);
     texts.iter().for_each(|text| universe.add(source, text));
-    let least = if system == BaseSystem::Minimal { REQUIRED } else { IMPORTANT };
+    let least = if system == BaseSystem::Minimal {
+        REQUIRED
+    } else {
+        IMPORTANT
+    };
     let mut versions = bootstrap(&universe, least);
     let is_required = |version: &Version| universe.offer_of(*version).priority == REQUIRED;
     if !versions.iter().any(is_required) {
@@ -48,23 +56,34 @@ pub fn suite_packages(
     }
     if system == BaseSystem::Standard {
         let names = of_priority(&universe, STANDARD);
-        let names: Vec<String> =
-            names.iter().map(|version| name_of(&universe, *version).to_owned()).collect();
-        versions.iter().for_each(|version| universe.set_current(*version));
-        let settings = Settings { recommends: false, expects_rest: true };
+        let names: Vec<String> = names
+            .iter()
+            .map(|version| name_of(&universe, *version).to_owned())
+            .collect();
+        versions
+            .iter()
+            .for_each(|version| universe.set_current(*version));
+        let settings = Settings {
+            recommends: false,
+            expects_rest: true,
+        };
         versions.extend(choose(&universe, &[], &names, settings)?.versions);
     }
     let named = |version: &Version| {
-        (name_of(&universe, *version).to_owned(), universe.offer_of(*version).version.to_owned())
+        (
+            name_of(&universe, *version).to_owned(),
+            universe.offer_of(*version).version.to_owned(),
+        )
     };
     Ok(versions.iter().map(named).collect())
 }
 
-/// The packages up to the priority `least`, apt, and what these need as debootstrap resolves it: of alternatives the first,
-/// names that no package has are left out, and versions are not compared.
+/// The packages up to the priority `least`, apt, and what these need as debootstrap resolves it: of
+/// alternatives the first, names that no package has are left out, and versions are not compared.
 fn bootstrap(universe: &Universe<'_>, least: u8) -> BTreeSet<Version> {
-    let mut next: Vec<Version> =
-        (REQUIRED..=least).flat_map(|priority| of_priority(universe, priority)).collect();
+    let mut next: Vec<Version> = (REQUIRED..=least)
+        .flat_map(|priority| of_priority(universe, priority))
+        .collect();
     next.extend(native(universe).filter(|version| universe.offer_of(*version).is_essential));
     next.extend(real(universe, "apt"));
     let mut found: BTreeSet<Version> = next.iter().copied().collect();
@@ -72,10 +91,17 @@ fn bootstrap(universe: &Universe<'_>, least: u8) -> BTreeSet<Version> {
     while let Some(version) = next.pop() {
         let mut is_first = true;
         for relation in universe.relations_of(version) {
-            let is_need = matches!(relation.kind, RelationKind::PreDepends | RelationKind::Depends);
+            let is_need = matches!(
+                relation.kind,
+                RelationKind::PreDepends | RelationKind::Depends
+            );
             if is_need && is_first {
                 let name = universe.text(relation.name);
-                let instead = if name == merge { real(universe, merged) } else { None };
+                let instead = if name == merge {
+                    real(universe, merged)
+                } else {
+                    None
+                };
                 let needed = instead.or_else(|| real(universe, name));
                 next.extend(needed.filter(|needed| found.insert(*needed)));
             }
@@ -92,7 +118,9 @@ fn native<'u>(universe: &'u Universe<'_>) -> impl Iterator<Item = Version> + use
 }
 
 fn of_priority(universe: &Universe<'_>, priority: u8) -> Vec<Version> {
-    native(universe).filter(|version| universe.offer_of(*version).priority == priority).collect()
+    native(universe)
+        .filter(|version| universe.offer_of(*version).priority == priority)
+        .collect()
 }
 
 /// The newest version of the native package `name`.
@@ -135,7 +163,15 @@ mod tests {
 
     #[test]
     fn a_minimal_system_is_what_debootstrap_installs() {
-        let minimal = ["apt", "base-files", "dpkg", "init-helpers", "keyring", "perl-base", "usr-is-merged"];
+        let minimal = [
+            "apt",
+            "base-files",
+            "dpkg",
+            "init-helpers",
+            "keyring",
+            "perl-base",
+            "usr-is-merged",
+        ];
         assert_eq!(names(BaseSystem::Minimal), minimal);
         let mut standard = [&minimal[..], &["cron", "mail", "perl"]].concat();
         standard.sort_unstable();
@@ -146,6 +182,9 @@ mod tests {
     fn a_suite_that_is_no_distribution_is_refused() {
         let index = "Package: docker-ce\nVersion: 1\nArchitecture: amd64\nPriority: optional\n\n";
         let refused = suite_packages(&["amd64".into()], &[index], BaseSystem::Minimal).unwrap_err();
-        assert!(refused.contains("no package of the priority `required`"), "{refused}");
+        assert!(
+            refused.contains("no package of the priority `required`"),
+            "{refused}"
+        );
     }
 }

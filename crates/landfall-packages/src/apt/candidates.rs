@@ -19,12 +19,16 @@ impl Universe<'_> {
         }
         self.provides_of(version).iter().any(|provide| {
             provide.name == relation.name
-                && (relation.op == Op::Any || (!provide.version.is_empty() && allows(provide.version)))
+                && (relation.op == Op::Any
+                    || (!provide.version.is_empty() && allows(provide.version)))
         })
     }
 
     fn fits_architecture(relation: &Relation<'_>, own: u8, offer: &Offer<'_>, arch: u8) -> bool {
-        if matches!(relation.kind, RelationKind::Conflicts | RelationKind::Breaks) {
+        if matches!(
+            relation.kind,
+            RelationKind::Conflicts | RelationKind::Breaks
+        ) {
             return !matches!(relation.arch, Wanted::This(wanted) if wanted != arch);
         }
         match relation.arch {
@@ -34,24 +38,36 @@ impl Universe<'_> {
         }
     }
 
-    /// The version that apt would take of `package`: of those with the highest preference the highest version.
+    /// The version that apt would take of `package`: of those with the highest preference the
+    /// highest version.
     pub fn candidate(&self, package: Package) -> Option<Version> {
         let known = &self.packages[package as usize];
         let pin = |version: &Version| {
-            let of_source = self.sources_of(*version).map(|source| self.pins[source as usize]).max();
+            let of_source = self
+                .sources_of(*version)
+                .map(|source| self.pins[source as usize])
+                .max();
             // what is installed counts as 100
             let of_current = (known.current == Some(*version)).then_some(100);
             of_source.max(of_current).unwrap_or(0)
         };
-        let best = known.versions.iter().copied().map(|version| (pin(&version), version));
+        let best = known
+            .versions
+            .iter()
+            .copied()
+            .map(|version| (pin(&version), version));
         // apt goes back to a lower version only for preferences of more than 1000
         let above = |version: &Version| {
             known.current.is_none_or(|current| {
-                compare(self.versions[*version as usize].version, self.versions[current as usize].version)
-                    .is_ge()
+                compare(
+                    self.versions[*version as usize].version,
+                    self.versions[current as usize].version,
+                )
+                .is_ge()
             })
         };
         let best = best.filter(|(pin, version)| *pin > 0 && above(version));
-        best.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, version)| version)
+        best.reduce(|best, next| if next.0 > best.0 { next } else { best })
+            .map(|(_, version)| version)
     }
 }

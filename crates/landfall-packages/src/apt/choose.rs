@@ -23,8 +23,8 @@ pub struct Choice {
 /// The stack for the choice: packages need each other hundreds deep.
 const STACK: usize = 256 << 20;
 
-/// Chooses for `install`, in its order: what comes first is marked first with all that it needs, and decides for what
-/// follows. `suites` says by which names each source is known.
+/// Chooses for `install`, in its order: what comes first is marked first with all that it needs,
+/// and decides for what follows. `suites` says by which names each source is known.
 ///
 /// # Errors
 /// The chain of reasons why it cannot be installed.
@@ -36,8 +36,11 @@ pub fn choose(
 ) -> Result<Choice, String> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
-        let thread = thread.spawn_scoped(scope, || choose_here(universe, suites, install, settings));
-        let joined = thread.map_err(|error| format!("the choice of packages cannot begin: {error}"))?.join();
+        let thread =
+            thread.spawn_scoped(scope, || choose_here(universe, suites, install, settings));
+        let joined = thread
+            .map_err(|error| format!("the choice of packages cannot begin: {error}"))?
+            .join();
         joined.unwrap_or_else(|_| Err("the choice of packages stopped".into()))
     })
 }
@@ -53,8 +56,16 @@ fn choose_here(
     for text in install {
         let request = Request::of(text);
         let meant = request.find(universe, suites)?;
-        meant.version.into_iter().for_each(|version| marking.prefer(version));
-        of_suite.extend(meant.version.filter(|_| meant.is_of_suite).map(|version| (request, version)));
+        meant
+            .version
+            .into_iter()
+            .for_each(|version| marking.prefer(version));
+        of_suite.extend(
+            meant
+                .version
+                .filter(|_| meant.is_of_suite)
+                .map(|version| (request, version)),
+        );
         if !asked.contains(&meant.package) {
             asked.push(meant.package);
         }
@@ -77,25 +88,53 @@ fn choose_here(
         }
     }
     let versions = marking.needed();
-    let expected = versions.iter().flat_map(|version| marking.expected(*version));
+    let expected = versions
+        .iter()
+        .flat_map(|version| marking.expected(*version));
     let expected = expected.map(|group| written(universe, group)).collect();
-    let had =
-        universe.packages.iter().enumerate().filter_map(|(at, known)| Some((at as Package, known.current?)));
+    let had = universe
+        .packages
+        .iter()
+        .enumerate()
+        .filter_map(|(at, known)| Some((at as Package, known.current?)));
     let replaced = had.filter(|(package, current)| marking.installed(*package) != Some(*current));
     let replaced = replaced.map(|(package, current)| match marking.installed(package) {
-        Some(new) => format!("{} → {}", shown(universe, current), universe.offer_of(new).version),
+        Some(new) => format!(
+            "{} → {}",
+            shown(universe, current),
+            universe.offer_of(new).version
+        ),
         None => format!("{} would be removed", shown(universe, current)),
     });
-    Ok(Choice { versions, expected, replaced: replaced.collect() })
+    Ok(Choice {
+        versions,
+        expected,
+        replaced: replaced.collect(),
+    })
 }
 
-/// Why `bad`, which is there in the end, cannot be: by the chain from what was asked for where there is one.
-fn why(universe: &Universe<'_>, marking: &Marking<'_, '_>, asked: &[Package], bad: Package) -> String {
-    let chains = asked.iter().chain([&bad]).map(|package| marking.reasons.chain(universe, *package));
-    let chain = chains.into_iter().find(|chain| !chain.is_empty()).unwrap_or_else(|| {
-        let group = marking.installed(bad).zip(marking.unmet(bad));
-        group.map(|(version, group)| broken(universe, version, group)).into_iter().collect()
-    });
+/// Why `bad`, which is there in the end, cannot be: by the chain from what was asked for where
+/// there is one.
+fn why(
+    universe: &Universe<'_>,
+    marking: &Marking<'_, '_>,
+    asked: &[Package],
+    bad: Package,
+) -> String {
+    let chains = asked
+        .iter()
+        .chain([&bad])
+        .map(|package| marking.reasons.chain(universe, *package));
+    let chain = chains
+        .into_iter()
+        .find(|chain| !chain.is_empty())
+        .unwrap_or_else(|| {
+            let group = marking.installed(bad).zip(marking.unmet(bad));
+            group
+                .map(|(version, group)| broken(universe, version, group))
+                .into_iter()
+                .collect()
+        });
     match chain.is_empty() {
         true => "what is asked for cannot be installed together".into(),
         false => chain.join("; "),
@@ -111,7 +150,10 @@ mod tests {
         let source = universe.source(500);
         universe.add(source, index);
         let install: Vec<String> = install.iter().map(|name| (*name).to_owned()).collect();
-        let settings = Settings { recommends: false, expects_rest: false };
+        let settings = Settings {
+            recommends: false,
+            expects_rest: false,
+        };
         choose(&universe, &[], &install, settings).map(|choice| choice.versions.len())
     }
 
@@ -126,7 +168,8 @@ mod tests {
         (0..count).map(name).collect::<Vec<_>>().join(between)
     }
 
-    /// Pigeons that need a hole each, one hole fewer than there are. apt takes back no choice, so it gives up soon, and so must this.
+    /// Pigeons that need a hole each, one hole fewer than there are. apt takes back no choice, so
+    /// it gives up soon, and so must this.
     #[test]
     fn packages_that_exclude_each_other_are_given_up_soon() {
         let count = 20;
@@ -136,7 +179,10 @@ mod tests {
             index += &package(&format!("p{pigeon}"), &format!("Depends: {holes}\n"));
             for hole in 0..count - 1 {
                 let others = names(count, |other| format!("p{other}h{hole}"), ", ");
-                index += &package(&format!("p{pigeon}h{hole}"), &format!("Conflicts: {others}\n"));
+                index += &package(
+                    &format!("p{pigeon}h{hole}"),
+                    &format!("Conflicts: {others}\n"),
+                );
             }
         }
         let all: Vec<String> = (0..count).map(|pigeon| format!("p{pigeon}")).collect();

@@ -6,7 +6,10 @@ use super::reason::Reason;
 
 impl<'u, 't> Marking<'u, 't> {
     /// Takes out of the way what `candidate` must not be beside.
-    #[allow(clippy::too_many_arguments, reason = "the state of one step of the recursion")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the state of one step of the recursion"
+    )]
     pub(super) fn clear(
         &mut self,
         package: Package,
@@ -49,7 +52,9 @@ impl<'u, 't> Marking<'u, 't> {
                 for version in self.solutions(group, candidate, Which::Current) {
                     let other = self.universe.offer_of(version).package;
                     let state = self.states[other as usize];
-                    if state.candidate.is_some() && state.candidate != Some(version) && !bad.contains(&other)
+                    if state.candidate.is_some()
+                        && state.candidate != Some(version)
+                        && !bad.contains(&other)
                     {
                         upgrades.push(other);
                     } else if state.candidate != state.current
@@ -60,7 +65,8 @@ impl<'u, 't> Marking<'u, 't> {
                 }
             }
             if let Some(version) = failed {
-                self.reasons.set(package, Reason::Conflicts(candidate, version));
+                self.reasons
+                    .set(package, Reason::Conflicts(candidate, version));
                 return false;
             }
         }
@@ -97,18 +103,23 @@ impl<'u, 't> Marking<'u, 't> {
         candidate: Version,
         upgrades: &mut Vec<Package>,
     ) {
-        let Some(current) = self.states[package as usize].current.filter(|current| *current != candidate)
+        let Some(current) = self.states[package as usize]
+            .current
+            .filter(|current| *current != candidate)
         else {
             return;
         };
         for (other, state) in self.states.iter().enumerate() {
-            let (Some(parent), other) = (state.current, other as Package) else { continue };
+            let (Some(parent), other) = (state.current, other as Package) else {
+                continue;
+            };
             if state.mode == Mode::Install || upgrades.contains(&other) || other == package {
                 continue;
             }
             let own = self.architecture(parent);
             let mut relations = self.universe.relations_of(parent).iter();
-            // apt looks at those that name the package, and not at those that another name of it serves
+            // apt looks at those that name the package, and not at those that another name of it
+            // serves
             let depends = relations.any(|relation| {
                 self.counts(relation)
                     && !relation.is_negative()

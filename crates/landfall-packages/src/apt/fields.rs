@@ -59,8 +59,8 @@ impl<'t> Fields<'t> {
         fields
     }
 
-    /// The name and version of the source package that it was built from: `Source` is `name`, `name (version)`, or absent where
-    /// both are those of the package.
+    /// The name and version of the source package that it was built from: `Source` is `name`, `name
+    /// (version)`, or absent where both are those of the package.
     pub(super) fn built_from(&self) -> (&'t str, &'t str) {
         match self.built_from.split_once('(') {
             Some((name, version)) => (name.trim(), version.trim_end_matches(')').trim()),

@@ -1,16 +1,25 @@
-//! What apt does when it marks a package for installation, with all that this needs: depth first, in the order of the
-//! relations, and of alternatives the first that works. The far side's apt chooses by the same rules, so what it would take is
-//! what is carried. It follows apt's `pkgDepCache::MarkInstall`, as of apt 2.6.
+//! What apt does when it marks a package for installation, with all that this needs: depth first,
+//! in the order of the relations, and of alternatives the first that works. The far side's apt
+//! chooses by the same rules, so what it would take is what is carried. It follows apt's
+//! `pkgDepCache::MarkInstall`, as of apt 2.6.
 
 use super::marking::{Marking, Mode, Which};
 use super::offer::{MultiArch, Package, Relation, Version};
 use super::reason::{Reason, written};
 
 impl<'u, 't> Marking<'u, 't> {
-    /// Whether each relation of the candidate can be fulfilled by some candidate. If not, it is no candidate any more.
-    pub(super) fn can_install(&mut self, package: Package, with_needs: bool, is_user: bool) -> bool {
+    /// Whether each relation of the candidate can be fulfilled by some candidate. If not, it is no
+    /// candidate any more.
+    pub(super) fn can_install(
+        &mut self,
+        package: Package,
+        with_needs: bool,
+        is_user: bool,
+    ) -> bool {
         let state = self.states[package as usize];
-        let Some(candidate) = state.candidate else { return false };
+        let Some(candidate) = state.candidate else {
+            return false;
+        };
         if !(is_user || state.mode == Mode::Install && state.install == Some(candidate)) {
             let others = self.other_architectures(package, candidate, Which::Install);
             if let (Some(other), true) = (
@@ -33,7 +42,8 @@ impl<'u, 't> Marking<'u, 't> {
                 && !can(Which::Candidate)
         });
         let Some(unmet) = unmet else { return true };
-        self.reasons.set(package, Reason::unmet(self.universe, candidate, unmet));
+        self.reasons
+            .set(package, Reason::unmet(self.universe, candidate, unmet));
         if !state.is_protected {
             let state = self.state(package);
             state.candidate = state.current;
@@ -44,8 +54,15 @@ impl<'u, 't> Marking<'u, 't> {
         false
     }
 
-    /// Marks `package` for installation; with its needs, unless they are asked for later. Returns whether that worked.
-    pub(super) fn install(&mut self, package: Package, with_needs: bool, depth: u32, is_user: bool) -> bool {
+    /// Marks `package` for installation; with its needs, unless they are asked for later. Returns
+    /// whether that worked.
+    pub(super) fn install(
+        &mut self,
+        package: Package,
+        with_needs: bool,
+        depth: u32,
+        is_user: bool,
+    ) -> bool {
         let state = self.states[package as usize];
         let stays = state.is_protected
             && state.mode == Mode::Keep
@@ -54,7 +71,9 @@ impl<'u, 't> Marking<'u, 't> {
         if !stays && !self.may_change(package, Mode::Install, depth, is_user) {
             return false;
         }
-        let Some(candidate) = state.candidate else { return false };
+        let Some(candidate) = state.candidate else {
+            return false;
+        };
         if !state.is_protected && !self.is_broken(package, true) {
             if state.current == Some(candidate) {
                 return state.install.is_some() || self.keep(package, depth + 1, is_user);
@@ -80,10 +99,21 @@ impl<'u, 't> Marking<'u, 't> {
                 {
                     continue;
                 }
-                if group[0].is_negative() { against.push(group) } else { needs.push(group) }
+                if group[0].is_negative() {
+                    against.push(group)
+                } else {
+                    needs.push(group)
+                }
             }
-            let cleared =
-                self.clear(package, candidate, &against, depth, is_user, &mut upgrades, &mut removals);
+            let cleared = self.clear(
+                package,
+                candidate,
+                &against,
+                depth,
+                is_user,
+                &mut upgrades,
+                &mut removals,
+            );
             if !cleared {
                 if fails_early {
                     return false;
@@ -117,7 +147,10 @@ impl<'u, 't> Marking<'u, 't> {
         worked && !has_failed
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the state of one step of the recursion")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the state of one step of the recursion"
+    )]
     pub(super) fn bring_needs(
         &mut self,
         package: Package,
@@ -210,9 +243,13 @@ impl<'u, 't> Marking<'u, 't> {
             }
         }
         if is_critical {
-            let tried = solutions.iter().map(|version| self.universe.offer_of(*version).package).collect();
+            let tried = solutions
+                .iter()
+                .map(|version| self.universe.offer_of(*version).package)
+                .collect();
             let needed = written(self.universe, group);
-            self.reasons.set(package, Reason::Needs(parent, needed, tried));
+            self.reasons
+                .set(package, Reason::Needs(parent, needed, tried));
         }
         !is_critical
     }
@@ -220,7 +257,10 @@ impl<'u, 't> Marking<'u, 't> {
     /// Whether a recommendation is new with an upgrade, or was met before it.
     pub(super) fn is_new_or_was_met(&self, current: Version, wanted: &Relation<'t>) -> bool {
         let mut is_new = true;
-        for group in self.groups(current).filter(|group| !group[0].is_critical() && self.counts(&group[0])) {
+        for group in self
+            .groups(current)
+            .filter(|group| !group[0].is_critical() && self.counts(&group[0]))
+        {
             if group.iter().any(|relation| relation.name == wanted.name) {
                 is_new = false;
                 if self.is_met(group, current, Which::Current) {

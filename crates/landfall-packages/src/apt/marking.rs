@@ -1,4 +1,5 @@
-//! The state of every package while apt's choice is made: what is installed, what could be, and what will be.
+//! The state of every package while apt's choice is made: what is installed, what could be, and
+//! what will be.
 
 use super::offer::{Package, Relation, RelationKind, Version, Wanted};
 use super::reason::Reasons;
@@ -78,9 +79,19 @@ impl<'u, 't> Marking<'u, 't> {
         let states = (0..universe.packages.len()).map(|package| {
             let current = universe.packages[package].current;
             let candidate = universe.candidate(package as Package);
-            State { current, candidate, install: current, ..State::default() }
+            State {
+                current,
+                candidate,
+                install: current,
+                ..State::default()
+            }
         });
-        Marking { universe, settings, states: states.collect(), reasons: Reasons::default() }
+        Marking {
+            universe,
+            settings,
+            states: states.collect(),
+            reasons: Reasons::default(),
+        }
     }
 
     /// Makes `version` the one that is taken of its package, if any is.
@@ -110,7 +121,8 @@ impl<'u, 't> Marking<'u, 't> {
     pub(super) fn broken(&self) -> Vec<Package> {
         let changed = |package: &Package| {
             let state = &self.states[*package as usize];
-            state.install.is_some() && (state.install != state.current || !self.was_broken(*package))
+            state.install.is_some()
+                && (state.install != state.current || !self.was_broken(*package))
         };
         (0..self.states.len() as Package)
             .filter(changed)
@@ -127,14 +139,16 @@ impl<'u, 't> Marking<'u, 't> {
 
     /// What the machine must have for `version`, as no source offers it.
     pub(super) fn expected(&self, version: Version) -> Vec<&'u [Relation<'t>]> {
-        let critical = self.groups(version).filter(|group| group[0].is_critical() && !group[0].is_negative());
+        let critical = self
+            .groups(version)
+            .filter(|group| group[0].is_critical() && !group[0].is_negative());
         critical.filter(|group| self.is_expected(group)).collect()
     }
 
     /// What is new in the end, and needed by something that is asked for.
     pub(super) fn needed(&self) -> Vec<Version> {
-        let asked =
-            (0..self.states.len() as Package).filter(|package| self.states[*package as usize].is_asked);
+        let asked = (0..self.states.len() as Package)
+            .filter(|package| self.states[*package as usize].is_asked);
         let had = (0..self.states.len() as Package)
             .filter(|package| self.states[*package as usize].current.is_some());
         let mut next: Vec<Package> = asked.chain(had).collect();
@@ -142,11 +156,14 @@ impl<'u, 't> Marking<'u, 't> {
         let mut needed = Vec::new();
         while let Some(package) = next.pop() {
             let state = &self.states[package as usize];
-            let Some(version) = state.install else { continue };
+            let Some(version) = state.install else {
+                continue;
+            };
             if state.current != Some(version) {
                 needed.push(version);
             }
-            // what is recommended or suggested is not removed again, whether it would be taken for that or not
+            // what is recommended or suggested is not removed again, whether it would be taken for
+            // that or not
             for group in self.groups(version).filter(|group| !group[0].is_negative()) {
                 for other in self.matching(group, version, Which::Install) {
                     let other = self.universe.offer_of(other).package;
@@ -167,7 +184,8 @@ impl<'u, 't> Marking<'u, 't> {
         all.filter_map(|(package, state)| Some((package as Package, state.install?)))
     }
 
-    /// The package that a relation of a package of the architecture `own` names, where some source has it.
+    /// The package that a relation of a package of the architecture `own` names, where some source
+    /// has it.
     pub(super) fn target(&self, relation: &Relation<'_>, own: u8) -> Option<Package> {
         let arch = match relation.arch {
             Wanted::This(arch) => arch,
@@ -191,20 +209,35 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// The relations of a version, alternatives together.
-    pub(super) fn groups(&self, version: Version) -> impl Iterator<Item = &'u [Relation<'t>]> + use<'u, 't> {
+    pub(super) fn groups(
+        &self,
+        version: Version,
+    ) -> impl Iterator<Item = &'u [Relation<'t>]> + use<'u, 't> {
         let universe: &'u Universe<'t> = self.universe;
-        universe.relations_of(version).chunk_by(|relation, _| relation.or)
+        universe
+            .relations_of(version)
+            .chunk_by(|relation, _| relation.or)
     }
 
     pub(super) fn counts(&self, relation: &Relation<'_>) -> bool {
-        relation.is_critical() || (self.settings.recommends && relation.kind == RelationKind::Recommends)
+        relation.is_critical()
+            || (self.settings.recommends && relation.kind == RelationKind::Recommends)
     }
 
     pub(super) fn is_expected(&self, group: &[Relation<'_>]) -> bool {
-        self.settings.expects_rest && group.iter().all(|relation| !self.universe.has(relation.name))
+        self.settings.expects_rest
+            && group
+                .iter()
+                .all(|relation| !self.universe.has(relation.name))
     }
 
-    pub(super) fn may_change(&self, package: Package, mode: Mode, depth: u32, is_user: bool) -> bool {
+    pub(super) fn may_change(
+        &self,
+        package: Package,
+        mode: Mode,
+        depth: u32,
+        is_user: bool,
+    ) -> bool {
         let state = &self.states[package as usize];
         if depth > DEPTH || self.universe.packages[package as usize].versions.is_empty() {
             return false;
@@ -238,7 +271,11 @@ impl<'u, 't> Marking<'u, 't> {
             return false;
         }
         let state = self.state(package);
-        state.mode = if state.current.is_none() { Mode::Keep } else { Mode::Delete };
+        state.mode = if state.current.is_none() {
+            Mode::Keep
+        } else {
+            Mode::Delete
+        };
         state.install = None;
         true
     }
@@ -250,7 +287,10 @@ impl<'u, 't> Marking<'u, 't> {
 
     pub(super) fn discard_install(&mut self, package: Package) {
         let state = self.state(package);
-        if state.mode == Mode::Keep && state.install == state.candidate && state.candidate == state.current {
+        if state.mode == Mode::Keep
+            && state.install == state.candidate
+            && state.candidate == state.current
+        {
             return;
         }
         (state.install, state.mode) = (state.current, Mode::Keep);
@@ -263,6 +303,10 @@ impl<'u, 't> Marking<'u, 't> {
             return;
         }
         state.install = state.candidate;
-        state.mode = if state.candidate == state.current { Mode::Keep } else { Mode::Install };
+        state.mode = if state.candidate == state.current {
+            Mode::Keep
+        } else {
+            Mode::Install
+        };
     }
 }

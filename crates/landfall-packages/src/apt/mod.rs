@@ -1,4 +1,5 @@
-//! Debian's repositories: releases, indexes, versions, and the choice that apt makes among packages.
+//! Debian's repositories: releases, indexes, versions, and the choice that apt makes among
+//! packages.
 
 mod base;
 mod candidates;
@@ -36,4 +37,6 @@ pub use request::{is_request, pinned};
 pub use targets::{is_target, target_language, target_names, target_paths};
 pub use trimmed::{TrimmedSuite, plain_path};
 pub use universe::Universe;
-pub use version::{compare as compare_versions, fits as version_fits, upstream as upstream_version};
+pub use version::{
+    compare as compare_versions, fits as version_fits, upstream as upstream_version,
+};

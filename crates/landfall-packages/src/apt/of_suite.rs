@@ -1,5 +1,5 @@
-//! `name/suite` as apt takes it: the package from that suite, and with it what it needs, where what would be taken else does
-//! not do as the machine is now.
+//! `name/suite` as apt takes it: the package from that suite, and with it what it needs, where what
+//! would be taken else does not do as the machine is now.
 
 use super::marking::{Marking, Which};
 use super::offer::{Package, Relation, Version, Wanted};
@@ -7,7 +7,8 @@ use super::relation::Op;
 
 /// How deep packages may need each other here.
 const DEPTH: usize = 300;
-/// How many packages are looked at, at the most. Alternatives that fail one after the other are no more than a few.
+/// How many packages are looked at, at the most. Alternatives that fail one after the other are no
+/// more than a few.
 const LOOKS: u32 = 100_000;
 
 /// The suite that a package is asked for of, and what was looked at for it.
@@ -21,14 +22,18 @@ pub(super) struct OfSuite<'a> {
 impl OfSuite<'_> {
     /// `has` tells the versions of the suite.
     pub(super) fn new(has: &dyn Fn(Version) -> bool) -> OfSuite<'_> {
-        OfSuite { has, changed: Vec::new(), looks: 0 }
+        OfSuite {
+            has,
+            changed: Vec::new(),
+            looks: 0,
+        }
     }
 }
 
 impl<'t> Marking<'_, 't> {
-    /// Makes `version` the one that is taken of its package, and of what it needs the versions of the suite where that
-    /// must be. Returns whether all that it needs can be had so; where not, apt looks no further, and what was taken so
-    /// far stays.
+    /// Makes `version` the one that is taken of its package, and of what it needs the versions of
+    /// the suite where that must be. Returns whether all that it needs can be had so; where not,
+    /// apt looks no further, and what was taken so far stays.
     pub(super) fn prefer_of_suite(&mut self, version: Version, suite: &mut OfSuite<'_>) -> bool {
         self.prefer(version);
         suite.changed.push(self.universe.offer_of(version).package);
@@ -48,16 +53,32 @@ impl<'t> Marking<'_, 't> {
     }
 
     /// Takes the first alternative of `group` that the suite has.
-    fn take_of_suite(&mut self, group: &[Relation<'t>], parent: Version, suite: &mut OfSuite<'_>) -> bool {
+    fn take_of_suite(
+        &mut self,
+        group: &[Relation<'t>],
+        parent: Version,
+        suite: &mut OfSuite<'_>,
+    ) -> bool {
         for (at, relation) in group.iter().enumerate() {
-            let versions = self.meant(relation, parent).map(|package| (package, self.versions_of(package)));
+            let versions = self
+                .meant(relation, parent)
+                .map(|package| (package, self.versions_of(package)));
             let found = versions.and_then(|(package, versions)| {
-                Some((package, versions.iter().copied().find(|version| (suite.has)(*version))?))
+                Some((
+                    package,
+                    versions
+                        .iter()
+                        .copied()
+                        .find(|version| (suite.has)(*version))?,
+                ))
             });
             let own = self.architecture(parent);
             // another version is no help where any would do
-            let helps = |version| relation.op != Op::Any && self.universe.fulfils(relation, own, version);
-            let Some((package, version)) = found.filter(|(_, version)| helps(*version)) else { continue };
+            let helps =
+                |version| relation.op != Op::Any && self.universe.fulfils(relation, own, version);
+            let Some((package, version)) = found.filter(|(_, version)| helps(*version)) else {
+                continue;
+            };
             let before = self.states[package as usize].candidate;
             if before == Some(version) && suite.changed.contains(&package) {
                 return true;
@@ -73,23 +94,31 @@ impl<'t> Marking<'_, 't> {
         false
     }
 
-    /// Whether what is taken now fulfils one of the alternatives: it is installed, or could be without anything else.
+    /// Whether what is taken now fulfils one of the alternatives: it is installed, or could be
+    /// without anything else.
     fn does(&self, group: &[Relation<'t>], parent: Version) -> bool {
         let own = self.architecture(parent);
         let fulfils = |relation: &Relation<'t>, version: Option<Version>| {
             version.is_some_and(|version| self.universe.fulfils(relation, own, version))
         };
         group.iter().any(|relation| {
-            let state = self.meant(relation, parent).map(|package| self.states[package as usize]);
-            let (current, candidate) = state.map_or((None, None), |state| (state.current, state.candidate));
+            let state = self
+                .meant(relation, parent)
+                .map(|package| self.states[package as usize]);
+            let (current, candidate) =
+                state.map_or((None, None), |state| (state.current, state.candidate));
             if fulfils(relation, current) {
                 return true;
             }
-            let mut providers =
-                self.universe.providers_of(relation.name).map(|provide| provide.by).peekable();
+            let mut providers = self
+                .universe
+                .providers_of(relation.name)
+                .map(|provide| provide.by)
+                .peekable();
             if relation.op == Op::Any && providers.peek().is_some() {
-                return providers
-                    .any(|by| self.state_of(by).version(Which::Candidate) == Some(by) && self.is_ready(by));
+                return providers.any(|by| {
+                    self.state_of(by).version(Which::Candidate) == Some(by) && self.is_ready(by)
+                });
             }
             fulfils(relation, candidate) && candidate.is_some_and(|version| self.is_ready(version))
         }) || self.is_expected(group)
@@ -98,7 +127,8 @@ impl<'t> Marking<'_, 't> {
     /// Whether all that `version` needs is installed, and nothing that it must not be beside.
     fn is_ready(&self, version: Version) -> bool {
         let mut critical = self.groups(version).filter(|group| group[0].is_critical());
-        self.settings.expects_rest || critical.all(|group| self.is_met(group, version, Which::Current))
+        self.settings.expects_rest
+            || critical.all(|group| self.is_met(group, version, Which::Current))
     }
 
     fn versions_of(&self, package: Package) -> &[Version] {

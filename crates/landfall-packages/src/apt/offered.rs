@@ -18,9 +18,20 @@ pub struct Offered<'t> {
 pub fn offered<'t>(index: &'t str, names: &BTreeSet<&str>) -> Vec<Offered<'t>> {
     let mut found = Vec::new();
     for paragraph in paragraphs(index) {
-        let Some(name) = paragraph.field("Package").filter(|name| names.contains(name)) else { continue };
-        if let (Some(version), Some(arch)) = (paragraph.field("Version"), paragraph.field("Architecture")) {
-            found.push(Offered { name, version, arch });
+        let Some(name) = paragraph
+            .field("Package")
+            .filter(|name| names.contains(name))
+        else {
+            continue;
+        };
+        if let (Some(version), Some(arch)) =
+            (paragraph.field("Version"), paragraph.field("Architecture"))
+        {
+            found.push(Offered {
+                name,
+                version,
+                arch,
+            });
         }
     }
     found

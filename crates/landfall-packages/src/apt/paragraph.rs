@@ -1,4 +1,5 @@
-//! Paragraphs of fields (deb822(5)), read where they stand: an index has millions of fields, and few are looked at.
+//! Paragraphs of fields (deb822(5)), read where they stand: an index has millions of fields, and
+//! few are looked at.
 
 /// A paragraph: its text, without the empty line that ends it.
 #[derive(Debug, Clone, Copy)]
@@ -25,8 +26,8 @@ impl<'t> Paragraph<'t> {
         format!("{}\n", self.0.trim_end_matches('\n'))
     }
 
-    /// The fields in their order: names, and values without the blanks around them. A value has the lines after the first
-    /// one as they stand.
+    /// The fields in their order: names, and values without the blanks around them. A value has the
+    /// lines after the first one as they stand.
     pub(super) fn fields(self) -> impl Iterator<Item = (&'t str, &'t str)> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -41,7 +42,8 @@ impl<'t> Paragraph<'t> {
                 }
                 let (field, left) = rest.split_at(end);
                 rest = left;
-                let colon = memchr::memchr(b':', field.as_bytes()).filter(|_| field.as_bytes()[0] != b'#');
+                let colon =
+                    memchr::memchr(b':', field.as_bytes()).filter(|_| field.as_bytes()[0] != b'#');
                 if let Some(colon) = colon {
                     return Some((&field[..colon], field[colon + 1..].trim_ascii()));
                 }
@@ -52,7 +54,9 @@ impl<'t> Paragraph<'t> {
 
     /// The value of the first field with this name, in whatever case.
     pub(super) fn field(self, wanted: &str) -> Option<&'t str> {
-        self.fields().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
+        self.fields()
+            .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+            .map(|(_, value)| value)
     }
 }
 
@@ -63,9 +67,19 @@ mod tests {
     #[test]
     fn fields_are_read_where_they_stand() {
         let text = "\nA: 1\nB:  two\n three\n\tfour\n# no: field\nC:\n\n\nA: 2";
-        let read: Vec<Vec<(&str, &str)>> = paragraphs(text).map(|one| one.fields().collect()).collect();
-        assert_eq!(read, [vec![("A", "1"), ("B", "two\n three\n\tfour"), ("C", "")], vec![("A", "2")]]);
-        assert_eq!(paragraphs(text).next().and_then(|one| one.field("b")), Some("two\n three\n\tfour"));
+        let read: Vec<Vec<(&str, &str)>> =
+            paragraphs(text).map(|one| one.fields().collect()).collect();
+        assert_eq!(
+            read,
+            [
+                vec![("A", "1"), ("B", "two\n three\n\tfour"), ("C", "")],
+                vec![("A", "2")]
+            ]
+        );
+        assert_eq!(
+            paragraphs(text).next().and_then(|one| one.field("b")),
+            Some("two\n three\n\tfour")
+        );
         assert_eq!(paragraphs("").count() + paragraphs("\n\n").count(), 0);
     }
 }

@@ -1,4 +1,5 @@
-//! Why packages cannot be installed: one reason a package, and the chain from what was asked for to what is in the way.
+//! Why packages cannot be installed: one reason a package, and the chain from what was asked for to
+//! what is in the way.
 
 use super::offer::{Name, Package, Relation, RelationKind, Version, Wanted};
 use super::relation::Op;
@@ -33,19 +34,35 @@ pub(super) struct UnmetRelation {
 }
 
 impl Reason {
-    pub(super) fn unmet(universe: &Universe<'_>, version: Version, group: &[Relation<'_>]) -> Reason {
+    pub(super) fn unmet(
+        universe: &Universe<'_>,
+        version: Version,
+        group: &[Relation<'_>],
+    ) -> Reason {
         let own = universe.packages[universe.offer_of(version).package as usize].arch;
         let versions = |name: Name| {
             let packages = universe.packages_of(name).iter();
-            packages.flat_map(|package| universe.packages[*package as usize].versions.iter().copied())
+            packages.flat_map(|package| {
+                universe.packages[*package as usize]
+                    .versions
+                    .iter()
+                    .copied()
+            })
         };
         let fitting = group.iter().flat_map(|relation| {
-            let provided = universe.providers_of(relation.name).map(|provide| provide.by);
+            let provided = universe
+                .providers_of(relation.name)
+                .map(|provide| provide.by);
             let all = versions(relation.name).chain(provided);
-            all.filter(|version| universe.fulfils(relation, own, *version)).collect::<Vec<_>>()
+            all.filter(|version| universe.fulfils(relation, own, *version))
+                .collect::<Vec<_>>()
         });
         let names = group.iter().map(|relation| relation.name).collect();
-        let unmet = UnmetRelation { text: written(universe, group), names, fitting: fitting.collect() };
+        let unmet = UnmetRelation {
+            text: written(universe, group),
+            names,
+            fitting: fitting.collect(),
+        };
         Reason::Unmet(version, unmet)
     }
 }
@@ -63,9 +80,11 @@ pub(super) fn written(universe: &Universe<'_>, group: &[Relation<'_>]) -> String
         let arch = match relation.arch {
             Wanted::Own => String::new(),
             Wanted::Any => ":any".into(),
-            Wanted::This(at) => {
-                universe.architectures.get(at as usize).map(|arch| format!(":{arch}")).unwrap_or_default()
-            }
+            Wanted::This(at) => universe
+                .architectures
+                .get(at as usize)
+                .map(|arch| format!(":{arch}"))
+                .unwrap_or_default(),
         };
         format!("{}{arch}{}", universe.text(relation.name), bounds(relation))
     };
@@ -85,7 +104,11 @@ impl Reasons {
     pub(super) fn chain(&self, universe: &Universe<'_>, package: Package) -> Vec<String> {
         let (mut lines, mut seen, mut next) = (Vec::new(), Vec::new(), vec![package]);
         while let Some(at) = next.pop() {
-            let Some(reason) = self.0.get(&at).filter(|_| !seen.contains(&at) && lines.len() < MOST) else {
+            let Some(reason) = self
+                .0
+                .get(&at)
+                .filter(|_| !seen.contains(&at) && lines.len() < MOST)
+            else {
                 continue;
             };
             seen.push(at);
@@ -101,7 +124,9 @@ impl Reasons {
 pub(super) fn broken(universe: &Universe<'_>, version: Version, group: &[Relation<'_>]) -> String {
     let (name, text) = (shown(universe, version), written(universe, group));
     match group[0].kind {
-        RelationKind::Conflicts | RelationKind::Breaks => format!("{name} must not be beside {text}"),
+        RelationKind::Conflicts | RelationKind::Breaks => {
+            format!("{name} must not be beside {text}")
+        }
         _ => format!("{name} needs {text}"),
     }
 }
@@ -109,9 +134,18 @@ pub(super) fn broken(universe: &Universe<'_>, version: Version, group: &[Relatio
 fn told(universe: &Universe<'_>, package: Package, reason: &Reason) -> (String, Vec<Package>) {
     let name_of = |package: Package| universe.text(universe.packages[package as usize].name);
     match reason {
-        Reason::Unmet(version, UnmetRelation { text, names, fitting }) => {
-            let all: Vec<Package> =
-                names.iter().flat_map(|name| universe.packages_of(*name).iter().copied()).collect();
+        Reason::Unmet(
+            version,
+            UnmetRelation {
+                text,
+                names,
+                fitting,
+            },
+        ) => {
+            let all: Vec<Package> = names
+                .iter()
+                .flat_map(|name| universe.packages_of(*name).iter().copied())
+                .collect();
             let versions: Vec<String> = all
                 .iter()
                 .flat_map(|package| &universe.packages[*package as usize].versions)
@@ -121,8 +155,11 @@ fn told(universe: &Universe<'_>, package: Package, reason: &Reason) -> (String, 
                 (_, Some(fits)) => {
                     let offer = universe.offer_of(*fits);
                     let name = name_of(offer.package);
-                    let taken = universe.candidate(offer.package).filter(|taken| taken != fits);
-                    let taken = taken.map_or("another version".into(), |taken| shown(universe, taken));
+                    let taken = universe
+                        .candidate(offer.package)
+                        .filter(|taken| taken != fits);
+                    let taken =
+                        taken.map_or("another version".into(), |taken| shown(universe, taken));
                     format!(
                         "and apt takes {taken}, or none; {} would fit: ask for {name}={} too",
                         shown(universe, *fits),
@@ -132,7 +169,10 @@ fn told(universe: &Universe<'_>, package: Package, reason: &Reason) -> (String, 
                 (true, None) => "which no source offers".into(),
                 (false, None) => format!("and the sources have {}", versions.join(", ")),
             };
-            (format!("{} needs {text}, {there}", shown(universe, *version)), all)
+            (
+                format!("{} needs {text}, {there}", shown(universe, *version)),
+                all,
+            )
         }
         Reason::Needs(version, wanted, tried) => {
             let mut names: Vec<&str> = tried.iter().map(|package| name_of(*package)).collect();
@@ -142,18 +182,35 @@ fn told(universe: &Universe<'_>, package: Package, reason: &Reason) -> (String, 
                 [] => ", of which no version fits".into(),
                 _ => format!(", which could be {}", names.join(" or ")),
             };
-            (format!("{} needs {wanted}{tried_ones}", shown(universe, *version)), tried.clone())
+            (
+                format!("{} needs {wanted}{tried_ones}", shown(universe, *version)),
+                tried.clone(),
+            )
         }
         Reason::Conflicts(version, other) => (
-            format!("{} must not be beside {}", shown(universe, *version), shown(universe, *other)),
+            format!(
+                "{} must not be beside {}",
+                shown(universe, *version),
+                shown(universe, *other)
+            ),
             Vec::new(),
         ),
-        Reason::OtherArchitecture(other) => {
-            (format!("{} has another version than {}", name_of(package), shown(universe, *other)), Vec::new())
-        }
-        Reason::Holds(other) => {
-            (format!("{} would have to go for {}", name_of(*other), name_of(package)), vec![*other])
-        }
+        Reason::OtherArchitecture(other) => (
+            format!(
+                "{} has another version than {}",
+                name_of(package),
+                shown(universe, *other)
+            ),
+            Vec::new(),
+        ),
+        Reason::Holds(other) => (
+            format!(
+                "{} would have to go for {}",
+                name_of(*other),
+                name_of(package)
+            ),
+            vec![*other],
+        ),
     }
 }
 

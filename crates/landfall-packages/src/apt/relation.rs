@@ -1,4 +1,5 @@
-//! Relations between packages as they are written (Debian Policy 7.1): `a (>= 1) | b:any, c [amd64]`.
+//! Relations between packages as they are written (Debian Policy 7.1): `a (>= 1) | b:any, c
+//! [amd64]`.
 
 use super::version::compare;
 use std::cmp::Ordering;
@@ -61,7 +62,10 @@ impl fmt::Display for Op {
 
 /// The alternatives in `text`, one after the other. What is no relation ends the list.
 pub(super) fn relations(text: &str) -> impl Iterator<Item = Written<'_>> {
-    let groups = text.split(',').map(str::trim).filter(|group| !group.is_empty());
+    let groups = text
+        .split(',')
+        .map(str::trim)
+        .filter(|group| !group.is_empty());
     groups.flat_map(|group| {
         let count = group.split('|').count();
         let all = group.split('|').enumerate();
@@ -91,7 +95,13 @@ fn alternative(text: &str, or: bool) -> Option<Written<'_>> {
         [b'>', ..] => (Op::LaterEqual, &version[1..]),
         _ => (Op::Equal, version),
     };
-    (!name.is_empty()).then_some(Written { name, arch, op, version: version.trim(), or })
+    (!name.is_empty()).then_some(Written {
+        name,
+        arch,
+        op,
+        version: version.trim(),
+        or,
+    })
 }
 
 #[cfg(test)]
@@ -101,7 +111,13 @@ mod tests {
     #[test]
     fn relations_are_read_as_they_are_written() {
         let read: Vec<_> = relations("a (>= 1:2~), b:any|c(<<3) , , d [amd64], e (= 1)").collect();
-        let one = |name, arch, op, version, or| Written { name, arch, op, version, or };
+        let one = |name, arch, op, version, or| Written {
+            name,
+            arch,
+            op,
+            version,
+            or,
+        };
         let wanted = [
             one("a", None, Op::LaterEqual, "1:2~", false),
             one("b", Some("any"), Op::Any, "", true),

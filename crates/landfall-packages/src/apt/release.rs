@@ -1,4 +1,5 @@
-//! The Release file of a suite: what its signer says of every index below it (wiki.debian.org/DebianRepository/Format).
+//! The Release file of a suite: what its signer says of every index below it
+//! (wiki.debian.org/DebianRepository/Format).
 
 use super::paragraph::paragraphs;
 use crate::PackagesError;
@@ -22,13 +23,15 @@ pub struct Release {
     pub by_hash: bool,
     /// The URL of what it had at a time, with a placeholder for the time.
     pub snapshots: Option<String>,
-    /// The architectures that it has, `all` among them where packages of it have indexes of their own.
+    /// The architectures that it has, `all` among them where packages of it have indexes of their
+    /// own.
     pub architectures: Vec<String>,
     /// Its components.
     pub components: Vec<String>,
     /// Whether packages of `all` stand in an index of their own.
     pub has_index_of_all: bool,
-    /// The preference of its packages: 500; less for suites whose packages are taken only when asked for.
+    /// The preference of its packages: 500; less for suites whose packages are taken only when
+    /// asked for.
     pub pin: i16,
     /// The indexes by their paths, which are relative to the Release file.
     pub files: BTreeMap<String, ReleaseFile>,
@@ -49,26 +52,43 @@ impl Release {
     /// # Errors
     /// When it cannot be read, or has no strong sums.
     pub fn parse(name: &str, text: &str) -> Result<Release, PackagesError> {
-        let release = |why: &str| PackagesError::Release { name: name.into(), why: why.into() };
+        let release = |why: &str| PackagesError::Release {
+            name: name.into(),
+            why: why.into(),
+        };
         let paragraph = paragraphs(text).next().ok_or_else(|| release("is empty"))?;
         let field = |wanted: &str| paragraph.field(wanted).filter(|value| !value.is_empty());
         let words = |wanted: &str| -> Vec<String> {
-            field(wanted).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+            field(wanted)
+                .unwrap_or_default()
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect()
         };
-        let is_yes = |wanted: &str| field(wanted).is_some_and(|value| value.eq_ignore_ascii_case("yes"));
+        let is_yes =
+            |wanted: &str| field(wanted).is_some_and(|value| value.eq_ignore_ascii_case("yes"));
         let time = |wanted: &str| {
             field(wanted)
-                .map(|value| date(value).ok_or_else(|| release(&format!("has no date in {wanted}"))))
+                .map(|value| {
+                    date(value).ok_or_else(|| release(&format!("has no date in {wanted}")))
+                })
                 .transpose()
         };
-        let sums =
-            field("SHA256").map(|sums| ("sha256", sums)).or(field("SHA512").map(|sums| ("sha512", sums)));
+        let sums = field("SHA256")
+            .map(|sums| ("sha256", sums))
+            .or(field("SHA512").map(|sums| ("sha512", sums)));
         let (algorithm, sums) = sums.ok_or_else(|| PackagesError::Weak {
             name: name.into(),
-            weak: if field("MD5Sum").or(field("SHA1")).is_some() { ", only MD5 or SHA-1" } else { "" },
+            weak: if field("MD5Sum").or(field("SHA1")).is_some() {
+                ", only MD5 or SHA-1"
+            } else {
+                ""
+            },
         })?;
         let architectures = words("Architectures");
-        let without_all = words("No-Support-for-Architecture-all").iter().any(|word| word == "Packages");
+        let without_all = words("No-Support-for-Architecture-all")
+            .iter()
+            .any(|word| word == "Packages");
         let pin = match (is_yes("NotAutomatic"), is_yes("ButAutomaticUpgrades")) {
             (true, true) => 100,
             (true, false) => 1,
@@ -95,33 +115,50 @@ impl Release {
     /// When its `Valid-Until` is past.
     pub fn check_time(&self, name: &str, now: Timestamp) -> Result<(), PackagesError> {
         match self.valid_until.filter(|until| *until < now) {
-            Some(until) => Err(PackagesError::Expired { name: name.into(), until: until.to_string() }),
+            Some(until) => Err(PackagesError::Expired {
+                name: name.into(),
+                until: until.to_string(),
+            }),
             None => Ok(()),
         }
     }
 
-    /// Whether it is the release of `suite` by its `Codename` or `Suite`, if it has one: apt compares the same
-    /// (`pkgAcqMetaBase::VerifyVendor`), and only warns.
+    /// Whether it is the release of `suite` by its `Codename` or `Suite`, if it has one: apt
+    /// compares the same (`pkgAcqMetaBase::VerifyVendor`), and only warns.
     pub fn is_of_suite(&self, suite: &str) -> bool {
-        // of a path, as in `jammy/mongodb-org/7.0` and `jammy-updates/antelope`, the first part is the name
+        // of a path, as in `jammy/mongodb-org/7.0` and `jammy-updates/antelope`, the first part is
+        // the name
         let first = |text: &str| text.split('/').next().unwrap_or_default().to_owned();
         // the older path of security.debian.org
-        let security = suite.strip_suffix("/updates").map(|name| format!("{name}-security"));
-        let is_same = |name: &String| first(name) == first(suite) || security.as_ref() == Some(name);
-        let names: Vec<&String> = [&self.suite, &self.codename].into_iter().flatten().collect();
+        let security = suite
+            .strip_suffix("/updates")
+            .map(|name| format!("{name}-security"));
+        let is_same =
+            |name: &String| first(name) == first(suite) || security.as_ref() == Some(name);
+        let names: Vec<&String> = [&self.suite, &self.codename]
+            .into_iter()
+            .flatten()
+            .collect();
         names.is_empty() || names.into_iter().any(is_same)
     }
 
     /// Its `Codename` and `Suite`, for messages.
     pub fn names(&self) -> String {
-        let names: Vec<&str> =
-            [&self.codename, &self.suite].into_iter().flatten().map(String::as_str).collect();
+        let names: Vec<&str> = [&self.codename, &self.suite]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
         names.join(" or ")
     }
 }
 
 /// Lines of sums: digest, size, path. A path that is none is not read; nothing asks for it.
-fn files(name: &str, algorithm: &str, sums: &str) -> Result<BTreeMap<String, ReleaseFile>, PackagesError> {
+fn files(
+    name: &str,
+    algorithm: &str,
+    sums: &str,
+) -> Result<BTreeMap<String, ReleaseFile>, PackagesError> {
     let mut files = BTreeMap::new();
     for (line, text) in sums.lines().enumerate() {
         let mut words = text.split_whitespace();
@@ -132,12 +169,23 @@ fn files(name: &str, algorithm: &str, sums: &str) -> Result<BTreeMap<String, Rel
                 continue;
             }
             let why = format!("'{}' is no digest, size and path", text.trim());
-            return Err(PackagesError::Text { name: name.into(), line, why });
+            return Err(PackagesError::Text {
+                name: name.into(),
+                line,
+                why,
+            });
         };
-        let wrong = |why: String| PackagesError::Text { name: name.into(), line, why };
-        let digest =
-            format!("{algorithm}:{sum}").parse().map_err(|_| wrong(format!("'{sum}' is no {algorithm}")))?;
-        let size = size.parse().map_err(|_| wrong(format!("'{size}' is no size")))?;
+        let wrong = |why: String| PackagesError::Text {
+            name: name.into(),
+            line,
+            why,
+        };
+        let digest = format!("{algorithm}:{sum}")
+            .parse()
+            .map_err(|_| wrong(format!("'{sum}' is no {algorithm}")))?;
+        let size = size
+            .parse()
+            .map_err(|_| wrong(format!("'{size}' is no size")))?;
         if is_plain_path(path) {
             files.insert(path.to_owned(), ReleaseFile { digest, size });
         }
@@ -173,10 +221,17 @@ mod tests {
             "No-Support-for-Architecture-all: Packages\nSHA256:\n {SUM}   0 main/x\n {SUM} 12 ../x\n"
         );
         let release = Release::parse("r", &text(&more)).unwrap();
-        assert_eq!(release.files.keys().collect::<Vec<_>>(), ["main/x"], "nothing leads out");
+        assert_eq!(
+            release.files.keys().collect::<Vec<_>>(),
+            ["main/x"],
+            "nothing leads out"
+        );
         assert!(release.by_hash && !release.has_index_of_all && release.is_of_suite("bookworm"));
         assert!(release.is_of_suite("stable") && !release.is_of_suite("trixie"));
-        assert_eq!((release.pin, release.date.unwrap().to_string().as_str()), (500, "2025-11-15T09:43:16Z"));
+        assert_eq!(
+            (release.pin, release.date.unwrap().to_string().as_str()),
+            (500, "2025-11-15T09:43:16Z")
+        );
     }
 
     /// The releases of real repositories, and the suites that people name them by.
@@ -197,7 +252,10 @@ mod tests {
             ("Suite: oldoldstable\nCodename: buster\n", "buster/updates"),
             ("Suite: experimental\nCodename: rc-buggy\n", "experimental"),
             ("Suite: jammy-updates\nCodename: jammy\n", "jammy-updates"),
-            ("Suite: jammy\nCodename: jammy/mongodb-org\n", "jammy/mongodb-org/7.0"),
+            (
+                "Suite: jammy\nCodename: jammy/mongodb-org\n",
+                "jammy/mongodb-org/7.0",
+            ),
             ("Suite: nodistro\n", "nodistro"),
             // download.docker.com
             ("Label: Docker CE\nSuite: jammy\n", "jammy"),
@@ -216,7 +274,10 @@ mod tests {
             ("Suite: jammy\nCodename: jammy\n", "jammy-security"),
             ("Suite: unstable\nCodename: sid\n", "bookworm"),
             // download.mono-project.com, which needs `codename: buster`
-            ("Suite: buster\nCodename: buster\n", "stable-buster/snapshots/6.8"),
+            (
+                "Suite: buster\nCodename: buster\n",
+                "stable-buster/snapshots/6.8",
+            ),
         ] {
             assert!(!is_of(names, suite), "{names}: {suite}");
         }
@@ -233,8 +294,19 @@ mod tests {
         assert!(parse(&format!("Valid-Until: soon\nSHA256:\n {SUM} 1 x\n")).contains("no date"));
         let more = format!("Valid-Until: Sat, 22 Nov 2025 09:43:16 UTC\nSHA256:\n {SUM} 1 x\n");
         let release = Release::parse("r", &text(&more)).unwrap();
-        assert!(release.check_time("r", "2025-11-22T09:00:00Z".parse().unwrap()).is_ok());
-        let error = release.check_time("r", "2025-11-22T10:00:00Z".parse().unwrap()).unwrap_err();
-        assert!(error.to_string().contains("good until 2025-11-22T09:43:16Z"), "{error}");
+        assert!(
+            release
+                .check_time("r", "2025-11-22T09:00:00Z".parse().unwrap())
+                .is_ok()
+        );
+        let error = release
+            .check_time("r", "2025-11-22T10:00:00Z".parse().unwrap())
+            .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("good until 2025-11-22T09:43:16Z"),
+            "{error}"
+        );
     }
 }

@@ -14,9 +14,19 @@ pub struct ReleaseNames {
 impl ReleaseNames {
     /// Reads the text of a Release file.
     pub fn parse(text: &str) -> ReleaseNames {
-        let Some(paragraph) = paragraphs(text).next() else { return ReleaseNames::default() };
-        let field = |name: &str| paragraph.field(name).filter(|value| !value.is_empty()).map(str::to_owned);
-        ReleaseNames { origin: field("Origin"), distro: field("Codename").or_else(|| field("Suite")) }
+        let Some(paragraph) = paragraphs(text).next() else {
+            return ReleaseNames::default();
+        };
+        let field = |name: &str| {
+            paragraph
+                .field(name)
+                .filter(|value| !value.is_empty())
+                .map(str::to_owned)
+        };
+        ReleaseNames {
+            origin: field("Origin"),
+            distro: field("Codename").or_else(|| field("Suite")),
+        }
     }
 }
 
@@ -31,7 +41,10 @@ mod tests {
             (origin.unwrap_or_default(), distro.unwrap_or_default())
         };
         let own = |origin: &str, distro: &str| (origin.to_owned(), distro.to_owned());
-        assert_eq!(names("Origin: Debian\nSuite: stable\nCodename: bookworm\n"), own("Debian", "bookworm"));
+        assert_eq!(
+            names("Origin: Debian\nSuite: stable\nCodename: bookworm\n"),
+            own("Debian", "bookworm")
+        );
         assert_eq!(names("Suite: stable\nCodename:\n"), own("", "stable"));
         assert_eq!(names(""), own("", ""));
     }

@@ -1,4 +1,5 @@
-//! What is asked for, as `apt-get install` takes it: `name`, `name:arch`, `name=version`, `name/suite`.
+//! What is asked for, as `apt-get install` takes it: `name`, `name:arch`, `name=version`,
+//! `name/suite`.
 
 use super::offer::{Package, Version};
 use super::universe::Universe;
@@ -32,16 +33,22 @@ pub fn is_request(text: &str) -> bool {
     let request = Request::of(text);
     let is_name = |text: &str| {
         text.len() > 1
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte))
+            && text.bytes().all(|byte| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte)
+            })
     };
-    let is_word =
-        |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
-    is_name(request.name) && [request.arch, request.version, request.suite].into_iter().flatten().all(is_word)
+    let is_word = |text: &str| {
+        !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+    };
+    is_name(request.name)
+        && [request.arch, request.version, request.suite]
+            .into_iter()
+            .flatten()
+            .all(is_word)
 }
 
-/// The name in `text`, with its architecture, and its version as bytes of it; `None` where it has none, or a pattern.
+/// The name in `text`, with its architecture, and its version as bytes of it; `None` where it has
+/// none, or a pattern.
 pub fn pinned(text: &str) -> Option<(&str, Range<usize>)> {
     let (name, version) = text.split_once('=').filter(|_| is_request(text))?;
     (!version.contains('*')).then_some((name, name.len() + 1..text.len()))
@@ -61,31 +68,59 @@ impl Request<'_> {
             Some((name, arch)) => (name, Some(arch)),
             None => (text, None),
         };
-        Request { name, arch, version, suite }
+        Request {
+            name,
+            arch,
+            version,
+            suite,
+        }
     }
 
     /// What it means among `universe`; `suites` says by which names each source is known.
-    pub(super) fn find(&self, universe: &Universe<'_>, suites: &[Vec<String>]) -> Result<Meant, String> {
+    pub(super) fn find(
+        &self,
+        universe: &Universe<'_>,
+        suites: &[Vec<String>],
+    ) -> Result<Meant, String> {
         let name = self.name;
         let versions = |package: Package| &universe.packages[package as usize].versions;
         // `any` is no architecture: apt takes the package that allows it
         let arch = self.arch.filter(|arch| *arch != "any");
-        let package = universe.find(name, arch).filter(|package| !versions(*package).is_empty());
+        let package = universe
+            .find(name, arch)
+            .filter(|package| !versions(*package).is_empty());
         let package = match package {
             Some(package) if arch == self.arch || universe.allows_any(package) => package,
             Some(_) => {
-                return Err(format!("no source has {name} with `Multi-Arch: allowed`; ask for {name}"));
+                return Err(format!(
+                    "no source has {name} with `Multi-Arch: allowed`; ask for {name}"
+                ));
             }
             None => self.provider(universe)?,
         };
-        let meant = |version, is_of_suite| Ok(Meant { package, version, is_of_suite });
+        let meant = |version, is_of_suite| {
+            Ok(Meant {
+                package,
+                version,
+                is_of_suite,
+            })
+        };
         let text = |version: Version| universe.offer_of(version).version;
-        let has: Vec<&str> = versions(package).iter().map(|version| text(*version)).collect();
+        let has: Vec<&str> = versions(package)
+            .iter()
+            .map(|version| text(*version))
+            .collect();
         if let Some(wanted) = self.version {
-            let found = versions(package).iter().copied().find(|version| fits(text(*version), wanted));
+            let found = versions(package)
+                .iter()
+                .copied()
+                .find(|version| fits(text(*version), wanted));
             return match found {
                 Some(version) => meant(Some(version), false),
-                None => Err(format!("no source has {name} {wanted}; they have {}", has.join(", "))),
+                None => Err(format!(
+                    "no source has {name} {wanted}; they have {}",
+                    has.join(", ")
+                )),
             };
         }
         if let Some(suite) = self.suite {
@@ -108,11 +143,16 @@ impl Request<'_> {
         suites: &[Vec<String>],
         version: Version,
     ) -> bool {
-        let mut names = universe.sources_of(version).filter_map(|at| suites.get(at as usize)).flatten();
-        self.suite.is_some_and(|suite| names.any(|name| name == suite))
+        let mut names = universe
+            .sources_of(version)
+            .filter_map(|at| suites.get(at as usize))
+            .flatten();
+        self.suite
+            .is_some_and(|suite| names.any(|name| name == suite))
     }
 
-    /// The one package that provides the name, where nothing has it. apt takes no choice among several.
+    /// The one package that provides the name, where nothing has it. apt takes no choice among
+    /// several.
     fn provider(&self, universe: &Universe<'_>) -> Result<Package, String> {
         let name = self.name;
         let mut all = universe.providers_named(name);
@@ -128,10 +168,21 @@ impl Request<'_> {
                     .collect();
                 names.sort_unstable();
                 names.dedup();
-                let few = names.iter().take(PROVIDERS).copied().collect::<Vec<_>>().join(", ");
+                let few = names
+                    .iter()
+                    .take(PROVIDERS)
+                    .copied()
+                    .collect::<Vec<_>>()
+                    .join(", ");
                 let more = names.len().saturating_sub(PROVIDERS);
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                Err(format!("{name} is a virtual package, which {few}{more} provide; ask for one of them"))
+                let more = if more > 0 {
+                    format!(" and {more} more")
+                } else {
+                    String::new()
+                };
+                Err(format!(
+                    "{name} is a virtual package, which {few}{more} provide; ask for one of them"
+                ))
             }
         }
     }
@@ -143,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_version_that_several_suites_have_is_of_each_and_as_good_as_in_the_best() {
-        let text = |version: &str| format!("Package: app\nVersion: {version}\nArchitecture: amd64\n\n");
+        let text =
+            |version: &str| format!("Package: app\nVersion: {version}\nArchitecture: amd64\n\n");
         let (backports, stable) = (text("2") + &text("3"), text("1") + &text("2"));
         let mut universe = Universe::new(&["amd64".to_owned()]);
         for (pin, text) in [(100, &backports), (500, &stable)] {
@@ -153,9 +205,15 @@ mod tests {
         let suites = ["backports", "stable"].map(|name| vec![name.to_owned()]);
         let version = |asked: &str| {
             let meant = Request::of(asked).find(&universe, &suites).unwrap();
-            let version = meant.version.or_else(|| universe.candidate(meant.package)).unwrap();
+            let version = meant
+                .version
+                .or_else(|| universe.candidate(meant.package))
+                .unwrap();
             universe.offer_of(version).version
         };
-        assert_eq!(["app", "app/stable", "app/backports"].map(version), ["2", "2", "3"]);
+        assert_eq!(
+            ["app", "app/stable", "app/backports"].map(version),
+            ["2", "2", "3"]
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! What apt does where marking left something broken: it goes through what is there by its scores, keeps, upgrades or removes
-//! the weaker side of each broken relation, and does so again while that changes anything. As `pkgProblemResolver` of apt 2.6.
+//! What apt does where marking left something broken: it goes through what is there by its scores,
+//! keeps, upgrades or removes the weaker side of each broken relation, and does so again while that
+//! changes anything. As `pkgProblemResolver` of apt 2.6.
 
 use super::marking::{Marking, Mode, Which};
 use super::offer::{Package, Relation, RelationKind, Version};
@@ -31,7 +32,8 @@ struct Resolution {
 }
 
 impl<'u, 't> Marking<'u, 't> {
-    /// Whether apt would settle anything here: not where something that is installed lacks something already.
+    /// Whether apt would settle anything here: not where something that is installed lacks
+    /// something already.
     pub(super) fn can_resolve(&self) -> bool {
         (0..self.states.len() as Package).all(|package| !self.was_broken(package))
     }
@@ -55,11 +57,17 @@ impl<'u, 't> Marking<'u, 't> {
         let needed = self.needed();
         let is_garbage = |package: Package| {
             let state = &self.states[package as usize];
-            state.install.is_some_and(|version| state.current.is_none() && !needed.contains(&version))
+            state
+                .install
+                .is_some_and(|version| state.current.is_none() && !needed.contains(&version))
         };
         let mut resolution = Resolution {
             scores: self.scores(),
-            was_marked: self.states.iter().map(|state| state.mode == Mode::Install).collect(),
+            was_marked: self
+                .states
+                .iter()
+                .map(|state| state.mode == Mode::Install)
+                .collect(),
             may_upgrade: vec![true; self.states.len()],
             is_garbage: (0..count).map(is_garbage).collect(),
             round: 0,
@@ -86,13 +94,18 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     fn broken_count(&self) -> usize {
-        self.there().filter(|(package, _)| self.is_broken(*package, false)).count()
+        self.there()
+            .filter(|(package, _)| self.is_broken(*package, false))
+            .count()
     }
 
     /// Looks at one package, and settles its relations that do not hold.
     fn settle(&mut self, resolution: &mut Resolution, package: Package) {
         self.reinstate(resolution, package);
-        let Some(version) = self.installed(package).filter(|_| self.is_broken(package, false)) else {
+        let Some(version) = self
+            .installed(package)
+            .filter(|_| self.is_broken(package, false))
+        else {
             return;
         };
         let mut obstacles: Vec<Obstacle<'u, 't>> = Vec::new();
@@ -106,7 +119,8 @@ impl<'u, 't> Marking<'u, 't> {
                     break;
                 }
                 let targets = self.all_targets(relation, version);
-                let is_free = !self.states[package as usize].is_protected && !relation.is_negative();
+                let is_free =
+                    !self.states[package as usize].is_protected && !relation.is_negative();
                 if targets.is_empty() && is_free && !self.was_broken(package) {
                     if is_open {
                         continue;
@@ -148,7 +162,9 @@ impl<'u, 't> Marking<'u, 't> {
             }
         }
         if self.installed(package).is_some() {
-            obstacles.iter().for_each(|obstacle| self.clear_obstacle(resolution, package, *obstacle));
+            obstacles
+                .iter()
+                .for_each(|obstacle| self.clear_obstacle(resolution, package, *obstacle));
         }
     }
 
@@ -156,7 +172,10 @@ impl<'u, 't> Marking<'u, 't> {
     fn reinstate(&mut self, resolution: &mut Resolution, package: Package) {
         let state = self.states[package as usize];
         let was_upgraded = state.current.is_some() && resolution.was_marked[package as usize];
-        if state.candidate == state.install || state.install.is_none() || !was_upgraded || state.is_protected
+        if state.candidate == state.install
+            || state.install.is_none()
+            || !was_upgraded
+            || state.is_protected
         {
             return;
         }
@@ -169,7 +188,8 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Settles one alternative of a relation of `parent` with the versions `targets`. Returns whether the package is settled.
+    /// Settles one alternative of a relation of `parent` with the versions `targets`. Returns
+    /// whether the package is settled.
     #[allow(clippy::too_many_arguments, reason = "the state of one step")]
     fn settle_relation(
         &mut self,
@@ -191,7 +211,14 @@ impl<'u, 't> Marking<'u, 't> {
             let [own_score, score] = [package, other].map(|one| resolution.scores[one as usize]);
             if own_score <= score || (!was_met && !relation.is_negative()) {
                 if !self.states[package as usize].is_protected {
-                    self.change_self(resolution, (package, version), relation, other, is_open, unwind);
+                    self.change_self(
+                        resolution,
+                        (package, version),
+                        relation,
+                        other,
+                        is_open,
+                        unwind,
+                    );
                     resolution.has_changed = true;
                     return true;
                 }
@@ -201,7 +228,9 @@ impl<'u, 't> Marking<'u, 't> {
                 }
                 continue;
             }
-            if relation.kind == RelationKind::Breaks && self.is_met(group, version, Which::Candidate) {
+            if relation.kind == RelationKind::Breaks
+                && self.is_met(group, version, Which::Candidate)
+            {
                 self.install(other, false, 0, false);
                 continue;
             }
@@ -217,8 +246,8 @@ impl<'u, 't> Marking<'u, 't> {
         false
     }
 
-    /// Changes a package rather than `other`, which counts for more: it is kept, upgraded or removed, or gets another
-    /// alternative.
+    /// Changes a package rather than `other`, which counts for more: it is kept, upgraded or
+    /// removed, or gets another alternative.
     fn change_self(
         &mut self,
         resolution: &mut Resolution,
@@ -253,7 +282,8 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Keeps what is installed of a package. Returns whether that is whole; of alternatives the others are tried too.
+    /// Keeps what is installed of a package. Returns whether that is whole; of alternatives the
+    /// others are tried too.
     fn keep_if_whole(&mut self, package: Package, is_open: bool, unwind: &mut Unwind) -> bool {
         let was_marked = self.states[package as usize].mode == Mode::Install;
         self.keep(package, 0, false);
@@ -274,7 +304,8 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Upgrades a package, with what that needs by newer versions alone. Returns whether that worked.
+    /// Upgrades a package, with what that needs by newer versions alone. Returns whether that
+    /// worked.
     fn upgrade(&mut self, resolution: &mut Resolution, package: Package) -> bool {
         let state = self.states[package as usize];
         let may = std::mem::replace(&mut resolution.may_upgrade[package as usize], false);
@@ -285,7 +316,9 @@ impl<'u, 't> Marking<'u, 't> {
         if !self.install(package, false, 0, false) {
             return false;
         }
-        let Some(version) = self.installed(package) else { return false };
+        let Some(version) = self.installed(package) else {
+            return false;
+        };
         let own = self.architecture(version);
         let mut has_failed = false;
         for group in self.groups(version).filter(|group| group[0].is_critical()) {
@@ -294,8 +327,11 @@ impl<'u, 't> Marking<'u, 't> {
                     break;
                 }
                 let target = self.smart_target(relation, own, package);
-                let is_protected = target.is_some_and(|target| self.states[target as usize].is_protected);
-                if !is_protected && self.is_met(std::slice::from_ref(relation), version, Which::Candidate) {
+                let is_protected =
+                    target.is_some_and(|target| self.states[target as usize].is_protected);
+                if !is_protected
+                    && self.is_met(std::slice::from_ref(relation), version, Which::Candidate)
+                {
                     has_failed = !target.is_some_and(|target| self.upgrade(resolution, target));
                     if !has_failed {
                         break;
@@ -324,7 +360,8 @@ impl<'u, 't> Marking<'u, 't> {
         let state = &self.states[package as usize];
         let text = |version: Version| self.universe.offer_of(version).version;
         state.candidate.is_some_and(|candidate| {
-            let is_newer = |current| super::version::compare(text(candidate), text(current)).is_gt();
+            let is_newer =
+                |current| super::version::compare(text(candidate), text(current)).is_gt();
             state.current.is_none_or(is_newer)
         })
     }
@@ -352,11 +389,20 @@ impl<'u, 't> Marking<'u, 't> {
     fn all_targets(&self, relation: &Relation<'t>, parent: Version) -> Vec<Version> {
         let universe = self.universe;
         let own = self.architecture(parent);
-        let name = |version: Version| universe.packages[universe.offer_of(version).package as usize].name;
+        let name =
+            |version: Version| universe.packages[universe.offer_of(version).package as usize].name;
         let packages = universe.packages_of(relation.name).iter();
-        let real = packages.flat_map(|package| universe.packages[*package as usize].versions.iter().copied());
+        let real = packages.flat_map(|package| {
+            universe.packages[*package as usize]
+                .versions
+                .iter()
+                .copied()
+        });
         // apt has the last that was read first
-        let provided: Vec<Version> = universe.providers_of(relation.name).map(|provide| provide.by).collect();
+        let provided: Vec<Version> = universe
+            .providers_of(relation.name)
+            .map(|provide| provide.by)
+            .collect();
         let mut found = Vec::new();
         for version in real.chain(provided.into_iter().rev()) {
             let is_self = relation.is_negative() && name(version) == name(parent);

@@ -1,4 +1,5 @@
-//! How much a package counts when apt settles conflicts: by its priority, and by what depends on it.
+//! How much a package counts when apt settles conflicts: by its priority, and by what depends on
+//! it.
 
 use super::marking::{Marking, Which};
 use super::offer::{Package, RelationKind, Version};
@@ -22,7 +23,9 @@ impl Marking<'_, '_> {
             let own_name = universe.packages[*package as usize].name;
             for relation in universe.relations_of(*version) {
                 let points = match relation.kind {
-                    RelationKind::PreDepends | RelationKind::Depends | RelationKind::Recommends => 1,
+                    RelationKind::PreDepends | RelationKind::Depends | RelationKind::Recommends => {
+                        1
+                    }
                     RelationKind::Conflicts | RelationKind::Breaks => -1,
                     RelationKind::Suggests => continue,
                 };
@@ -36,11 +39,16 @@ impl Marking<'_, '_> {
                     .collect();
                 // without a bound, what is not there counts too
                 if relation.version.is_empty() {
-                    meant.extend(self.target(relation, own).filter(|target| !is_self(*target)));
+                    meant.extend(
+                        self.target(relation, own)
+                            .filter(|target| !is_self(*target)),
+                    );
                 }
                 meant.sort_unstable();
                 meant.dedup();
-                meant.iter().for_each(|package| scores[*package as usize] += points);
+                meant
+                    .iter()
+                    .for_each(|package| scores[*package as usize] += points);
             }
         }
         self.inherit(&there, &mut scores);
@@ -61,7 +69,11 @@ impl Marking<'_, '_> {
         let universe = self.universe;
         let is_offered = |version: Version| universe.offer_of(version).source.is_some();
         let offer = universe.offer_of(version);
-        let priority = if is_offered(version) { usize::from(offer.priority) } else { PRIORITIES.len() };
+        let priority = if is_offered(version) {
+            usize::from(offer.priority)
+        } else {
+            PRIORITIES.len()
+        };
         let mut score = PRIORITIES[priority.clamp(1, PRIORITIES.len()) - 1];
         if universe.is_vital(package) {
             score += ESSENTIAL;
@@ -73,8 +85,8 @@ impl Marking<'_, '_> {
         score
     }
 
-    /// Adds to each package the positive scores of those that need it by its name, and what it got so to those that stand
-    /// for its name too.
+    /// Adds to each package the positive scores of those that need it by its name, and what it got
+    /// so to those that stand for its name too.
     fn inherit(&self, there: &[(Package, Version)], scores: &mut [i64]) {
         let universe = self.universe;
         let old = scores.to_vec();
@@ -95,12 +107,16 @@ impl Marking<'_, '_> {
                 continue;
             }
             let provided = universe.providers_of(universe.packages[package].name);
-            let there = provided.filter(|provide| self.state_of(provide.by).install == Some(provide.by));
-            let mut providers: Vec<Package> =
-                there.map(|provide| universe.offer_of(provide.by).package).collect();
+            let there =
+                provided.filter(|provide| self.state_of(provide.by).install == Some(provide.by));
+            let mut providers: Vec<Package> = there
+                .map(|provide| universe.offer_of(provide.by).package)
+                .collect();
             providers.sort_unstable();
             providers.dedup();
-            providers.iter().for_each(|provider| scores[*provider as usize] += transfer);
+            providers
+                .iter()
+                .for_each(|provider| scores[*provider as usize] += transfer);
         }
     }
 }

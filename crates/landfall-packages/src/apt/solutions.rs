@@ -6,19 +6,31 @@ use std::cmp::Ordering;
 
 impl<'t> Marking<'_, 't> {
     /// The versions of `which` that a relation of `parent` means.
-    pub(super) fn matching(&self, group: &[Relation<'t>], parent: Version, which: Which) -> Vec<Version> {
+    pub(super) fn matching(
+        &self,
+        group: &[Relation<'t>],
+        parent: Version,
+        which: Which,
+    ) -> Vec<Version> {
         let own = self.architecture(parent);
         let name = self.universe.packages[self.universe.offer_of(parent).package as usize].name;
         let mut found = Vec::new();
         for relation in group {
             let packages = self.universe.packages_of(relation.name).iter();
             let real = packages.filter_map(|package| self.states[*package as usize].version(which));
-            let provided = self.universe.providers_of(relation.name).map(|provide| provide.by);
+            let provided = self
+                .universe
+                .providers_of(relation.name)
+                .map(|provide| provide.by);
             let provided = provided.filter(|by| self.state_of(*by).version(which) == Some(*by));
             for version in real.chain(provided) {
-                let other = self.universe.packages[self.universe.offer_of(version).package as usize].name;
+                let other =
+                    self.universe.packages[self.universe.offer_of(version).package as usize].name;
                 let is_self = relation.is_negative() && other == name;
-                if !is_self && !found.contains(&version) && self.universe.fulfils(relation, own, version) {
+                if !is_self
+                    && !found.contains(&version)
+                    && self.universe.fulfils(relation, own, version)
+                {
                     found.push(version);
                 }
             }
@@ -28,19 +40,32 @@ impl<'t> Marking<'_, 't> {
 
     pub(super) fn is_met(&self, group: &[Relation<'t>], parent: Version, which: Which) -> bool {
         let is_there = !self.matching(group, parent, which).is_empty();
-        if group[0].is_negative() { !is_there } else { is_there || self.is_expected(group) }
+        if group[0].is_negative() {
+            !is_there
+        } else {
+            is_there || self.is_expected(group)
+        }
     }
 
     pub(super) fn is_broken(&self, package: Package, with_recommends: bool) -> bool {
-        let Some(version) = self.states[package as usize].install else { return false };
-        let counts =
-            |group: &&[Relation<'t>]| group[0].is_critical() || (with_recommends && self.counts(&group[0]));
-        self.groups(version).filter(counts).any(|group| !self.is_met(group, version, Which::Install))
-            || !self.other_architectures(package, version, Which::Install).is_empty()
+        let Some(version) = self.states[package as usize].install else {
+            return false;
+        };
+        let counts = |group: &&[Relation<'t>]| {
+            group[0].is_critical() || (with_recommends && self.counts(&group[0]))
+        };
+        self.groups(version)
+            .filter(counts)
+            .any(|group| !self.is_met(group, version, Which::Install))
+            || !self
+                .other_architectures(package, version, Which::Install)
+                .is_empty()
     }
 
     pub(super) fn was_broken(&self, package: Package) -> bool {
-        let Some(version) = self.states[package as usize].current else { return false };
+        let Some(version) = self.states[package as usize].current else {
+            return false;
+        };
         let mut critical = self.groups(version).filter(|group| group[0].is_critical());
         critical.any(|group| !self.is_met(group, version, Which::Current))
     }
@@ -55,23 +80,38 @@ impl<'t> Marking<'_, 't> {
         let offer = self.universe.offer_of(version);
         let same = |other: &Version| {
             let other = self.universe.offer_of(*other);
-            [offer, other].iter().all(|one| one.multi_arch == MultiArch::Same)
+            [offer, other]
+                .iter()
+                .all(|one| one.multi_arch == MultiArch::Same)
                 && other.version == offer.version
         };
         let name = self.universe.packages[package as usize].name;
-        let others = self.universe.packages_of(name).iter().filter(|other| **other != package);
+        let others = self
+            .universe
+            .packages_of(name)
+            .iter()
+            .filter(|other| **other != package);
         let others = others.filter_map(|other| self.states[*other as usize].version(which));
         others.filter(|other| !same(other)).collect()
     }
 
     /// The versions that can fulfil a relation, in apt's order.
-    pub(super) fn solutions(&self, group: &[Relation<'t>], parent: Version, which: Which) -> Vec<Version> {
+    pub(super) fn solutions(
+        &self,
+        group: &[Relation<'t>],
+        parent: Version,
+        which: Which,
+    ) -> Vec<Version> {
         let (mut upgrades, mut others) = (Vec::new(), Vec::new());
         for relation in group {
             let mut found = self.matching(std::slice::from_ref(relation), parent, which);
             found.sort_by(|a, b| self.order(relation, *a, *b));
             for version in found {
-                let list = if self.state_of(version).current.is_some() { &mut upgrades } else { &mut others };
+                let list = if self.state_of(version).current.is_some() {
+                    &mut upgrades
+                } else {
+                    &mut others
+                };
                 if !list.contains(&version) {
                     list.push(version);
                 }
@@ -81,8 +121,8 @@ impl<'t> Marking<'_, 't> {
         if !group[0].is_negative() {
             upgrades.retain(|version| {
                 let state = self.state_of(*version);
-                let is_out =
-                    state.mode == Mode::Delete || (state.mode == Mode::Keep && state.current.is_none());
+                let is_out = state.mode == Mode::Delete
+                    || (state.mode == Mode::Keep && state.current.is_none());
                 !(state.is_protected && is_out)
             });
         }
@@ -93,7 +133,8 @@ impl<'t> Marking<'_, 't> {
     pub(super) fn order(&self, relation: &Relation<'_>, a: Version, b: Version) -> Ordering {
         let [of_a, of_b] = [a, b].map(|version| self.universe.offer_of(version));
         let [state_a, state_b] = [a, b].map(|version| *self.state_of(version));
-        let [known_a, known_b] = [of_a, of_b].map(|offer| &self.universe.packages[offer.package as usize]);
+        let [known_a, known_b] =
+            [of_a, of_b].map(|offer| &self.universe.packages[offer.package as usize]);
         let first = |a: bool, b: bool| b.cmp(&a);
         let has_sibling = |version: Version| {
             let offer = self.universe.offer_of(version);
@@ -108,10 +149,16 @@ impl<'t> Marking<'_, 't> {
             .then_with(|| first(state_a.current.is_some(), state_b.current.is_some()))
             .then_with(|| first(known_a.name == relation.name, known_b.name == relation.name))
             .then_with(|| {
-                first(self.universe.is_essential(of_a.package), self.universe.is_essential(of_b.package))
+                first(
+                    self.universe.is_essential(of_a.package),
+                    self.universe.is_essential(of_b.package),
+                )
             })
             .then_with(|| {
-                first(self.universe.is_important(of_a.package), self.universe.is_important(of_b.package))
+                first(
+                    self.universe.is_important(of_a.package),
+                    self.universe.is_important(of_b.package),
+                )
             })
             .then_with(|| known_a.arch.cmp(&known_b.arch))
             .then_with(|| of_a.priority.cmp(&of_b.priority))

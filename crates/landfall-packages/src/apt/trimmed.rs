@@ -1,5 +1,5 @@
-//! Metadata of a suite that names what is carried of it and nothing else: indexes cut from those of the repository, and a
-//! release of them. Equal content gives equal bytes.
+//! Metadata of a suite that names what is carried of it and nothing else: indexes cut from those of
+//! the repository, and a release of them. Equal content gives equal bytes.
 
 use super::paragraph::{Paragraph, paragraphs};
 use super::release::Release;
@@ -9,10 +9,18 @@ use landfall_model::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a release says of a suite as a whole, by which machines know it and prefer it.
-const KEPT: [&str; 7] =
-    ["Origin", "Label", "Suite", "Version", "Codename", "NotAutomatic", "ButAutomaticUpgrades"];
+const KEPT: [&str; 7] = [
+    "Origin",
+    "Label",
+    "Suite",
+    "Version",
+    "Codename",
+    "NotAutomatic",
+    "ButAutomaticUpgrades",
+];
 
-/// A suite of what is carried, while it is put together. Several locks may carry parts of one suite.
+/// A suite of what is carried, while it is put together. Several locks may carry parts of one
+/// suite.
 #[derive(Debug, Default)]
 pub struct TrimmedSuite {
     /// What the newest release says, and when it was made.
@@ -27,7 +35,8 @@ pub struct TrimmedSuite {
 }
 
 impl TrimmedSuite {
-    /// Adds what the release `text` says, of which these components and architectures are carried. `name` is for messages.
+    /// Adds what the release `text` says, of which these components and architectures are carried.
+    /// `name` is for messages.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -49,14 +58,17 @@ impl TrimmedSuite {
             let fields = paragraphs(text).next().map(|paragraph| {
                 let field = |name| Some((name, paragraph.field(name)?.lines().next()?));
                 let fields = KEPT.into_iter().filter_map(field);
-                fields.map(|(name, value)| format!("{name}: {value}\n")).collect()
+                fields
+                    .map(|(name, value)| format!("{name}: {value}\n"))
+                    .collect()
             });
             self.head = fields.unwrap_or_default();
         }
         Ok(())
     }
 
-    /// Adds those packages of the index `text` that are `carried`: their digests by their paths. The paths that it has.
+    /// Adds those packages of the index `text` that are `carried`: their digests by their paths.
+    /// The paths that it has.
     pub fn add_packages<'t>(
         &mut self,
         path: &str,
@@ -66,11 +78,17 @@ impl TrimmedSuite {
         let mut found = BTreeSet::new();
         let index = self.indexes.entry(path.to_owned()).or_default();
         for paragraph in paragraphs(text) {
-            let Some(path) = paragraph.field("Filename") else { continue };
+            let Some(path) = paragraph.field("Filename") else {
+                continue;
+            };
             let path = path.strip_prefix("./").unwrap_or(path);
-            if carried.get(path).is_some_and(|digest| has_sum(paragraph, digest)) {
+            if carried
+                .get(path)
+                .is_some_and(|digest| has_sum(paragraph, digest))
+            {
                 found.insert(path);
-                self.descriptions.extend(paragraph.field("Description-md5").map(str::to_owned));
+                self.descriptions
+                    .extend(paragraph.field("Description-md5").map(str::to_owned));
                 index.insert(paragraph.to_text());
             }
         }
@@ -80,7 +98,9 @@ impl TrimmedSuite {
     /// Adds those descriptions of the index `text` that are of packages added before.
     pub fn add_descriptions(&mut self, path: &str, text: &str) {
         let own = paragraphs(text).filter(|paragraph| {
-            paragraph.field("Description-md5").is_some_and(|sum| self.descriptions.contains(sum))
+            paragraph
+                .field("Description-md5")
+                .is_some_and(|sum| self.descriptions.contains(sum))
         });
         let own: BTreeSet<String> = own.map(Paragraph::to_text).collect();
         if !own.is_empty() {
@@ -93,7 +113,8 @@ impl TrimmedSuite {
         self.date
     }
 
-    /// The release, which says that it was made at `date`, and the indexes by their paths beside it.
+    /// The release, which says that it was made at `date`, and the indexes by their paths beside
+    /// it.
     pub fn files(&self, date: Timestamp) -> (String, BTreeMap<String, String>) {
         let indexes: BTreeMap<String, String> = self
             .indexes
@@ -112,7 +133,11 @@ impl TrimmedSuite {
         }
         text += "SHA256:\n";
         for (path, index) in &indexes {
-            text += &format!(" {} {} {path}\n", Digest::sha256(index.as_bytes()).hex(), index.len());
+            text += &format!(
+                " {} {} {path}\n",
+                Digest::sha256(index.as_bytes()).hex(),
+                index.len()
+            );
         }
         (text, indexes)
     }
@@ -121,7 +146,10 @@ impl TrimmedSuite {
 /// The path of an index without the ending of its compression.
 pub fn plain_path(path: &str) -> &str {
     let endings = COMPRESSIONS.iter().filter(|(ending, _)| !ending.is_empty());
-    endings.into_iter().find_map(|(ending, _)| path.strip_suffix(ending)).unwrap_or(path)
+    endings
+        .into_iter()
+        .find_map(|(ending, _)| path.strip_suffix(ending))
+        .unwrap_or(path)
 }
 
 fn has_sum(paragraph: Paragraph<'_>, digest: &Digest) -> bool {
@@ -143,30 +171,53 @@ mod tests {
 
     fn stanza(name: &str, file: &str) -> String {
         let sum = Digest::sha256(file.as_bytes());
-        format!("Package: {name}\nFilename: {file}\nDescription-md5: md5-of-{name}\nSHA256: {}\n", sum.hex())
+        format!(
+            "Package: {name}\nFilename: {file}\nDescription-md5: md5-of-{name}\nSHA256: {}\n",
+            sum.hex()
+        )
     }
 
     #[test]
     fn a_suite_has_what_is_carried_and_is_the_same_each_time() {
-        let index = ["a", "b", "c"].map(|name| stanza(name, &format!("pool/{name}.deb"))).join("\n");
-        let [a, c, other] = ["pool/a.deb", "pool/c.deb", "x"].map(|text| Digest::sha256(text.as_bytes()));
+        let index = ["a", "b", "c"]
+            .map(|name| stanza(name, &format!("pool/{name}.deb")))
+            .join("\n");
+        let [a, c, other] =
+            ["pool/a.deb", "pool/c.deb", "x"].map(|text| Digest::sha256(text.as_bytes()));
         let path = "main/binary-amd64/Packages";
         let make = |sets: [&[(&str, &Digest)]; 2]| {
             let mut suite = TrimmedSuite::default();
-            for (set, date) in
-                sets.iter().zip(["Sat, 14 Nov 2026 00:00:00 UTC", "Sun, 15 Nov 2026 00:00:00 UTC"])
-            {
-                suite.add_release("Release", &release(date), &["main".into()], &["amd64".into()]).unwrap();
+            for (set, date) in sets.iter().zip([
+                "Sat, 14 Nov 2026 00:00:00 UTC",
+                "Sun, 15 Nov 2026 00:00:00 UTC",
+            ]) {
+                suite
+                    .add_release(
+                        "Release",
+                        &release(date),
+                        &["main".into()],
+                        &["amd64".into()],
+                    )
+                    .unwrap();
                 let found = suite.add_packages(path, &index, &set.iter().copied().collect());
-                assert!(found.iter().all(|path| *path != "pool/b.deb"), "its digest is another");
+                assert!(
+                    found.iter().all(|path| *path != "pool/b.deb"),
+                    "its digest is another"
+                );
             }
-            let text =
-                |name| format!("Package: {name}\nDescription-md5: md5-of-{name}\nDescription-en: {name}\n");
-            suite.add_descriptions("main/i18n/Translation-en", &["a", "b", "c"].map(text).join("\n"));
+            let text = |name| {
+                format!("Package: {name}\nDescription-md5: md5-of-{name}\nDescription-en: {name}\n")
+            };
+            suite.add_descriptions(
+                "main/i18n/Translation-en",
+                &["a", "b", "c"].map(text).join("\n"),
+            );
             suite.files(suite.date().unwrap())
         };
-        let [first, second]: [&[(&str, &Digest)]; 2] =
-            [&[("pool/c.deb", &c), ("pool/b.deb", &other)], &[("pool/a.deb", &a)]];
+        let [first, second]: [&[(&str, &Digest)]; 2] = [
+            &[("pool/c.deb", &c), ("pool/b.deb", &other)],
+            &[("pool/a.deb", &a)],
+        ];
         let (release, files) = make([first, second]);
         let expected = [stanza("a", "pool/a.deb"), stanza("c", "pool/c.deb")].join("\n");
         assert_eq!(files[path], expected);

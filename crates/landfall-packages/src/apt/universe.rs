@@ -1,7 +1,8 @@
 //! All packages that the sources of a machine offer, and those that it has.
 //!
-//! Each index is read once; names are numbered, and all other text is borrowed from the index. Names get their numbers in
-//! the order in which apt meets them, as apt falls back on that order between providers that are alike.
+//! Each index is read once; names are numbered, and all other text is borrowed from the index.
+//! Names get their numbers in the order in which apt meets them, as apt falls back on that order
+//! between providers that are alike.
 
 use super::fields::{Fields, KINDS};
 use super::offer::{Known, MultiArch, Name, Offer, Package, Provide, Relation, Version, Wanted};
@@ -36,7 +37,10 @@ pub struct Universe<'t> {
 impl<'t> Universe<'t> {
     /// A universe without packages. The first architecture is the native one.
     pub fn new(architectures: &[String]) -> Universe<'t> {
-        Universe { architectures: architectures.to_vec(), ..Universe::default() }
+        Universe {
+            architectures: architectures.to_vec(),
+            ..Universe::default()
+        }
     }
 
     /// A source whose packages have the preference `pin`; its number.
@@ -72,18 +76,26 @@ impl<'t> Universe<'t> {
         self.packages[package as usize].current = Some(version);
     }
 
-    /// Makes the version `version` of the native package `name` what is installed, where there is one.
+    /// Makes the version `version` of the native package `name` what is installed, where there is
+    /// one.
     pub fn set_installed(&mut self, name: &str, version: &str) {
-        let Some(package) = self.find(name, None) else { return };
+        let Some(package) = self.find(name, None) else {
+            return;
+        };
         let versions = self.packages[package as usize].versions.iter().copied();
-        if let Some(found) = versions.into_iter().find(|at| self.versions[*at as usize].version == version) {
+        if let Some(found) = versions
+            .into_iter()
+            .find(|at| self.versions[*at as usize].version == version)
+        {
             self.set_current(found);
         }
     }
 
     /// Makes it a machine with nothing.
     pub fn forget_installed(&mut self) {
-        self.packages.iter_mut().for_each(|known| known.current = None);
+        self.packages
+            .iter_mut()
+            .for_each(|known| known.current = None);
     }
 
     fn offer(&mut self, source: Option<u16>, fields: &Fields<'t>) -> Option<Version> {
@@ -97,7 +109,12 @@ impl<'t> Universe<'t> {
         let name = self.name(fields.package);
         let package = self.package_of(name, arch);
         let same = |version: &&Version| self.versions[**version as usize].version == fields.version;
-        if let Some(known) = self.packages[package as usize].versions.iter().find(same).copied() {
+        if let Some(known) = self.packages[package as usize]
+            .versions
+            .iter()
+            .find(same)
+            .copied()
+        {
             self.also.entry(known).or_default().extend(source);
             return Some(known);
         }
@@ -133,7 +150,11 @@ impl<'t> Universe<'t> {
         for one in relations(fields.provides).filter(|one| matches!(one.op, Op::Any | Op::Equal)) {
             let name = self.name(one.name);
             self.providers[name as usize].push(self.provides.len() as u32);
-            self.provides.push(Provide { name, version: one.version, by: version });
+            self.provides.push(Provide {
+                name,
+                version: one.version,
+                by: version,
+            });
         }
         self.versions.push(Offer {
             package,
@@ -184,12 +205,19 @@ impl<'t> Universe<'t> {
 
     fn package_of(&mut self, name: Name, arch: u8) -> Package {
         let known = &self.of_name[name as usize];
-        let found = known.iter().find(|package| self.packages[**package as usize].arch == arch);
+        let found = known
+            .iter()
+            .find(|package| self.packages[**package as usize].arch == arch);
         if let Some(package) = found {
             return *package;
         }
         let package = self.packages.len() as Package;
-        self.packages.push(Known { name, arch, versions: Vec::new(), current: None });
+        self.packages.push(Known {
+            name,
+            arch,
+            versions: Vec::new(),
+            current: None,
+        });
         self.of_name[name as usize].push(package);
         package
     }
@@ -199,12 +227,20 @@ impl<'t> Universe<'t> {
         let all = self.of_name.get(*self.by_name.get(name)? as usize)?;
         let wanted = |package: &&Package| {
             let has = self.packages[**package as usize].arch;
-            arch.is_none_or(|arch| self.architectures.get(has as usize).is_some_and(|known| known == arch))
+            arch.is_none_or(|arch| {
+                self.architectures
+                    .get(has as usize)
+                    .is_some_and(|known| known == arch)
+            })
         };
-        all.iter().filter(wanted).min_by_key(|package| self.packages[**package as usize].arch).copied()
+        all.iter()
+            .filter(wanted)
+            .min_by_key(|package| self.packages[**package as usize].arch)
+            .copied()
     }
 
-    /// Whether some version of a package says that it is essential or protected: apt has it of the package then.
+    /// Whether some version of a package says that it is essential or protected: apt has it of the
+    /// package then.
     pub fn is_vital(&self, package: Package) -> bool {
         self.is_essential(package) || self.is_important(package)
     }
@@ -235,7 +271,10 @@ impl<'t> Universe<'t> {
     /// The sources that have a version, the first that was read first.
     pub fn sources_of(&self, version: Version) -> impl Iterator<Item = u16> {
         let also = self.also.get(&version).into_iter().flatten().copied();
-        self.versions[version as usize].source.into_iter().chain(also)
+        self.versions[version as usize]
+            .source
+            .into_iter()
+            .chain(also)
     }
 
     /// The relations of a version, those with alternatives one after the other.
@@ -257,17 +296,21 @@ impl<'t> Universe<'t> {
 
     /// Who provides a name.
     pub fn providers_of(&self, name: Name) -> impl Iterator<Item = Provide<'t>> {
-        self.providers[name as usize].iter().map(|at| self.provides[*at as usize])
+        self.providers[name as usize]
+            .iter()
+            .map(|at| self.provides[*at as usize])
     }
 
     /// The packages that provide `name`.
     pub fn providers_named(&self, name: &str) -> Vec<Package> {
         let name = self.by_name.get(name);
         let all = name.into_iter().flat_map(|name| self.providers_of(*name));
-        all.map(|provide| self.versions[provide.by as usize].package).collect()
+        all.map(|provide| self.versions[provide.by as usize].package)
+            .collect()
     }
 
-    /// The versions that were built from the same source as `version`, in the order of their packages.
+    /// The versions that were built from the same source as `version`, in the order of their
+    /// packages.
     pub fn siblings_of(&self, version: Version) -> impl Iterator<Item = Version> {
         let from = self.versions[version as usize].built_from;
         let installed = self.packages.iter().filter(|known| known.current.is_some());
@@ -284,6 +327,7 @@ impl<'t> Universe<'t> {
     /// Whether some source has a version of this name, or one that provides it.
     pub fn has(&self, name: Name) -> bool {
         let has_version = |package: &Package| !self.packages[*package as usize].versions.is_empty();
-        self.of_name[name as usize].iter().any(has_version) || !self.providers[name as usize].is_empty()
+        self.of_name[name as usize].iter().any(has_version)
+            || !self.providers[name as usize].is_empty()
     }
 }

@@ -33,10 +33,14 @@ fn numbers(a: &str, b: &str) -> Ordering {
 /// In turn what holds no digits, and a number.
 fn part(mut a: &str, mut b: &str) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
-        let ((a_text, a_rest), (b_text, b_rest)) =
-            (split(a, |byte| !byte.is_ascii_digit()), split(b, |byte| !byte.is_ascii_digit()));
-        let ((a_number, a_next), (b_number, b_next)) =
-            (split(a_rest, |byte| byte.is_ascii_digit()), split(b_rest, |byte| byte.is_ascii_digit()));
+        let ((a_text, a_rest), (b_text, b_rest)) = (
+            split(a, |byte| !byte.is_ascii_digit()),
+            split(b, |byte| !byte.is_ascii_digit()),
+        );
+        let ((a_number, a_next), (b_number, b_next)) = (
+            split(a_rest, |byte| byte.is_ascii_digit()),
+            split(b_rest, |byte| byte.is_ascii_digit()),
+        );
         let order = texts(a_text, b_text).then_with(|| numbers(a_number, b_number));
         if order.is_ne() {
             return order;
@@ -47,7 +51,10 @@ fn part(mut a: &str, mut b: &str) -> Ordering {
 }
 
 fn split(text: &str, is_part: impl Fn(u8) -> bool) -> (&str, &str) {
-    let end = text.bytes().position(|byte| !is_part(byte)).unwrap_or(text.len());
+    let end = text
+        .bytes()
+        .position(|byte| !is_part(byte))
+        .unwrap_or(text.len());
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
@@ -69,12 +76,18 @@ fn texts(a: &str, b: &str) -> Ordering {
 
 /// Whether `version` is what the pattern `wanted` means, in which `*` stands for any text.
 pub fn fits(version: &str, wanted: &str) -> bool {
-    let Some((first, rest)) = wanted.split_once('*') else { return version == wanted };
-    let Some(mut left) = version.strip_prefix(first) else { return false };
+    let Some((first, rest)) = wanted.split_once('*') else {
+        return version == wanted;
+    };
+    let Some(mut left) = version.strip_prefix(first) else {
+        return false;
+    };
     let mut parts: Vec<&str> = rest.split('*').collect();
     let last = parts.pop().unwrap_or_default();
     for part in parts {
-        let Some(at) = left.find(part) else { return false };
+        let Some(at) = left.find(part) else {
+            return false;
+        };
         left = &left[at + part.len()..];
     }
     left.ends_with(last)
@@ -88,11 +101,25 @@ mod tests {
     fn versions_are_in_debians_order() {
         // each list from the lowest to the highest
         for list in [
-            &["1.0~rc1", "1.0", "1.0-1~bpo1", "1.0-1", "1.0-1+b1", "1.0-1.1", "1.0-2", "1.0+git", "1.1"][..],
+            &[
+                "1.0~rc1",
+                "1.0",
+                "1.0-1~bpo1",
+                "1.0-1",
+                "1.0-1+b1",
+                "1.0-1.1",
+                "1.0-2",
+                "1.0+git",
+                "1.1",
+            ][..],
             &["0.9", "0.10", "1:0.1", "2:0"],
             &["1~~", "1~~a", "1~", "1", "1-0a", "1a", "1+"],
             &["5.4-3", "5.4-3ubuntu1", "5.4-3ubuntu1.10"],
-            &["2.4.99", "99999999999999999999999.1", "100000000000000000000000"],
+            &[
+                "2.4.99",
+                "99999999999999999999999.1",
+                "100000000000000000000000",
+            ],
         ] {
             for (at, low) in list.iter().enumerate() {
                 for (above, high) in list.iter().enumerate() {
@@ -108,7 +135,10 @@ mod tests {
     #[test]
     fn a_star_stands_for_any_text() {
         assert!(
-            fits("2.2.1-1", "2.2*") && fits("1.33.4-1.1", "1.33.4-*") && fits("1", "1") && fits("abc", "*b*")
+            fits("2.2.1-1", "2.2*")
+                && fits("1.33.4-1.1", "1.33.4-*")
+                && fits("1", "1")
+                && fits("abc", "*b*")
         );
         assert!(!fits("2.1", "2.2*") && !fits("1.0", "1") && !fits("1x2", "1*3"));
     }

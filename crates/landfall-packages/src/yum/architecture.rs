@@ -1,9 +1,13 @@
 //! Architectures of RPM packages: which a machine takes, and which it prefers.
 
-/// For each architecture, those that its machines take, best first: dnf's own table, of which the names in use are here.
+/// For each architecture, those that its machines take, best first: dnf's own table, of which the
+/// names in use are here.
 const POLICIES: &[(&str, &[&str])] = &[
     ("x86_64", &["x86_64", "i686", "i586", "i486", "i386"]),
-    ("x86_64_v2", &["x86_64_v2", "x86_64", "i686", "i586", "i486", "i386"]),
+    (
+        "x86_64_v2",
+        &["x86_64_v2", "x86_64", "i686", "i586", "i486", "i386"],
+    ),
     ("aarch64", &["aarch64"]),
     ("ppc64le", &["ppc64le"]),
     ("s390x", &["s390x", "s390"]),
@@ -30,9 +34,13 @@ pub(super) const NOARCH: &str = "noarch";
 pub struct Architectures(Vec<String>);
 
 impl Architectures {
-    /// Those of a machine of the architecture `name`. One that is in no table takes its own packages alone.
+    /// Those of a machine of the architecture `name`. One that is in no table takes its own
+    /// packages alone.
     pub fn of(name: &str) -> Architectures {
-        let name = OTHER_NAMES.iter().find(|(other, _)| *other == name).map_or(name, |(_, name)| *name);
+        let name = OTHER_NAMES
+            .iter()
+            .find(|(other, _)| *other == name)
+            .map_or(name, |(_, name)| *name);
         let policy = POLICIES.iter().find(|(own, _)| *own == name);
         Architectures(policy.map_or_else(
             || vec![name.to_owned()],
@@ -54,11 +62,17 @@ impl Architectures {
     pub(super) fn rank(&self, name: &str) -> Option<usize> {
         match name {
             NOARCH => None,
-            _ => Some(self.0.iter().position(|own| own == name).unwrap_or(self.0.len())),
+            _ => Some(
+                self.0
+                    .iter()
+                    .position(|own| own == name)
+                    .unwrap_or(self.0.len()),
+            ),
         }
     }
 
-    /// Whether packages of one name for `a` and for `b` exclude each other. Those for 32 and 64 bits do not.
+    /// Whether packages of one name for `a` and for `b` exclude each other. Those for 32 and 64
+    /// bits do not.
     pub(super) fn collide(a: &str, b: &str) -> bool {
         let bits = |name: &str| match name {
             NOARCH => 0b11,
@@ -77,15 +91,26 @@ mod tests {
     fn a_machine_takes_its_own_architecture_first() {
         let x86 = Architectures::of("amd64");
         assert_eq!(x86.native(), "x86_64");
-        assert_eq!(x86.all(), ["x86_64", "i686", "i586", "i486", "i386", "noarch"]);
-        assert_eq!((x86.rank("x86_64"), x86.rank("i386"), x86.rank("noarch")), (Some(0), Some(4), None));
-        assert_eq!(Architectures::of("loongarch64").all(), ["loongarch64", "noarch"]);
+        assert_eq!(
+            x86.all(),
+            ["x86_64", "i686", "i586", "i486", "i386", "noarch"]
+        );
+        assert_eq!(
+            (x86.rank("x86_64"), x86.rank("i386"), x86.rank("noarch")),
+            (Some(0), Some(4), None)
+        );
+        assert_eq!(
+            Architectures::of("loongarch64").all(),
+            ["loongarch64", "noarch"]
+        );
         assert_eq!(Architectures::of("arm64").native(), "aarch64");
     }
 
     #[test]
     fn packages_for_32_and_64_bits_stand_beside_each_other() {
         assert!(!Architectures::collide("x86_64", "i686"));
-        assert!(Architectures::collide("x86_64", "noarch") && Architectures::collide("i686", "i386"));
+        assert!(
+            Architectures::collide("x86_64", "noarch") && Architectures::collide("i686", "i386")
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! What a machine has already: the output of `rpm -qa`, plain or in the form that `docs/packages.md` names, which says what
-//! packages provide and need too.
+//! What a machine has already: the output of `rpm -qa`, plain or in the form that
+//! `docs/packages.md` names, which says what packages provide and need too.
 
 use super::error::YumError;
 use super::pool::{Kind, NewPackage, Pool, Stored};
@@ -8,7 +8,8 @@ use super::relation::{Relation, Sense};
 use super::version::Evr;
 
 const WHAT: &str = "list of installed packages";
-/// How RPM lists the keys that it checks packages with. They are no packages, and what they provide is no relation.
+/// How RPM lists the keys that it checks packages with. They are no packages, and what they provide
+/// is no relation.
 const KEY: &str = "gpg-pubkey";
 
 /// Whether `text` is plain output of `rpm -qa`, which does not say what packages provide.
@@ -16,8 +17,8 @@ pub fn is_plain_list(text: &str) -> bool {
     !text.lines().any(|line| line.starts_with("package "))
 }
 
-/// Adds the packages that `text` lists to `pool`, as installed ones. The sources are there already: what a plain list
-/// does not say of a package, the same package of a source says.
+/// Adds the packages that `text` lists to `pool`, as installed ones. The sources are there already:
+/// what a plain list does not say of a package, the same package of a source says.
 ///
 /// # Errors
 /// When a line is none of such a list.
@@ -27,7 +28,10 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
     for (number, line) in text.lines().enumerate() {
         let bad = || {
             let line: String = line.chars().take(80).collect();
-            YumError::malformed(WHAT, format!("line {} is '{}'", number + 1, line.escape_default()))
+            YumError::malformed(
+                WHAT,
+                format!("line {} is '{}'", number + 1, line.escape_default()),
+            )
         };
         let line = line.trim();
         let Some((word, rest)) = line.split_once(' ') else {
@@ -40,10 +44,18 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
         let kind = match word {
             "package" => {
                 pool.take(&mut new, None);
-                let [name, evr, arch] = rest.split(' ').collect::<Vec<_>>()[..] else { return Err(bad()) };
+                let [name, evr, arch] = rest.split(' ').collect::<Vec<_>>()[..] else {
+                    return Err(bad());
+                };
                 is_key = name == KEY;
                 if !is_key {
-                    begin(&mut new, pool, name, evr.strip_prefix("0:").unwrap_or(evr), arch);
+                    begin(
+                        &mut new,
+                        pool,
+                        name,
+                        evr.strip_prefix("0:").unwrap_or(evr),
+                        arch,
+                    );
                 }
                 continue;
             }
@@ -55,9 +67,20 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
             return Err(bad());
         }
         let is_plain = kind == Kind::Files || rest.starts_with('(');
-        let relation = if is_plain { Relation::any(rest) } else { Relation::parse(rest).ok_or_else(bad)? };
-        let (name, evr) = (pool.strings().add(relation.name), pool.strings().add(relation.evr));
-        new.relations[kind as usize].push(Stored { name, sense: relation.sense, evr });
+        let relation = if is_plain {
+            Relation::any(rest)
+        } else {
+            Relation::parse(rest).ok_or_else(bad)?
+        };
+        let (name, evr) = (
+            pool.strings().add(relation.name),
+            pool.strings().add(relation.evr),
+        );
+        new.relations[kind as usize].push(Stored {
+            name,
+            sense: relation.sense,
+            evr,
+        });
     }
     pool.take(&mut new, None);
     Ok(())
@@ -66,7 +89,11 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
 fn begin(new: &mut NewPackage, pool: &mut Pool, name: &str, evr: &str, arch: &str) {
     let [name, evr, arch] = [name, evr, arch].map(|text| pool.strings().add(text));
     (new.name, new.evr, new.arch) = (Some(name), Some(evr), Some(arch));
-    new.relations[Kind::Provides as usize].push(Stored { name, sense: Sense::SAME, evr });
+    new.relations[Kind::Provides as usize].push(Stored {
+        name,
+        sense: Sense::SAME,
+        evr,
+    });
 }
 
 /// A line of plain `rpm -qa`: `name-version-release.arch`.
@@ -78,8 +105,9 @@ fn plain(line: &str, pool: &mut Pool) -> Option<()> {
         let evr = Evr::parse(evr);
         evr.version == version && evr.release == Some(release)
     };
-    let same =
-        pool.ids().find(|id| pool.name(*id) == name && pool.arch(*id) == arch && is_same(pool.evr(*id)));
+    let same = pool
+        .ids()
+        .find(|id| pool.name(*id) == name && pool.arch(*id) == arch && is_same(pool.evr(*id)));
     let mut new = NewPackage::default();
     match same {
         Some(same) => pool.copy_relations(same, &mut new),
@@ -105,14 +133,27 @@ mod tests {
         read_base(text, &mut pool).unwrap();
         pool.index();
         let all: Vec<String> = pool.ids().map(|id| pool.nevra(id)).collect();
-        assert_eq!(all, ["bash-5.1-2.el9.x86_64", "x-1:2-3.noarch", "plain-name-2.0-1.el9.x86_64"]);
+        assert_eq!(
+            all,
+            [
+                "bash-5.1-2.el9.x86_64",
+                "x-1:2-3.noarch",
+                "plain-name-2.0-1.el9.x86_64"
+            ]
+        );
         let first = pool.ids().next().unwrap();
-        let requires: Vec<String> =
-            pool.relations(first, Kind::Requires).map(|one| one.to_string()).collect();
+        let requires: Vec<String> = pool
+            .relations(first, Kind::Requires)
+            .map(|one| one.to_string())
+            .collect();
         assert_eq!(requires, ["/bin/sh", "(a if b)"]);
         assert_eq!(pool.named("/usr/bin/a file"), [first]);
         assert_eq!(pool.named("plain-name").len(), 1);
-        assert_eq!(pool.providers(Relation::parse("x > 9").unwrap()).len(), 1, "the epoch counts");
+        assert_eq!(
+            pool.providers(Relation::parse("x > 9").unwrap()).len(),
+            1,
+            "the epoch counts"
+        );
     }
 
     #[test]
@@ -121,7 +162,11 @@ mod tests {
         let mut new = NewPackage::default();
         begin(&mut new, &mut pool, "a", "1:1-1", "x86_64");
         let name = pool.strings().add("liba.so");
-        new.relations[Kind::Provides as usize].push(Stored { name, sense: Sense::ANY, evr: Strings::EMPTY });
+        new.relations[Kind::Provides as usize].push(Stored {
+            name,
+            sense: Sense::ANY,
+            evr: Strings::EMPTY,
+        });
         pool.take(&mut new, Some(0));
         read_base("a-1-1.x86_64\n", &mut pool).unwrap();
         pool.index();
@@ -150,7 +195,9 @@ mod tests {
             "word",
             "package a 1-1 x86_64\nprovides a = 1 2",
         ] {
-            let error = read_base(text, &mut Pool::default()).unwrap_err().to_string();
+            let error = read_base(text, &mut Pool::default())
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("line"), "{text}: {error}");
         }
     }

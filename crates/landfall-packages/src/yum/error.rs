@@ -44,6 +44,9 @@ pub enum YumError {
 
 impl YumError {
     pub(super) fn malformed(what: &'static str, why: impl ToString) -> YumError {
-        YumError::Malformed { what, why: why.to_string() }
+        YumError::Malformed {
+            what,
+            why: why.to_string(),
+        }
     }
 }

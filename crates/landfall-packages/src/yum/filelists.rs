@@ -1,4 +1,5 @@
-//! The list of all files of a repository, read for those that relations name and the primary index does not.
+//! The list of all files of a repository, read for those that relations name and the primary index
+//! does not.
 
 use super::error::YumError;
 use super::pool::{Kind, PackageId, Pool};
@@ -9,26 +10,38 @@ use std::io::BufRead;
 
 const WHAT: &str = "list of files of a repository";
 
-/// Whether createrepo names `path` in the primary index: configuration and programs. Every other file stands in the list of
-/// all files alone.
+/// Whether createrepo names `path` in the primary index: configuration and programs. Every other
+/// file stands in the list of all files alone.
 pub(super) fn is_in_primary(path: &str) -> bool {
     path.starts_with("/etc/") || path.contains("bin/") || path == "/usr/lib/sendmail"
 }
 
 /// The relations whose paths may be those of files.
-pub(super) const FILE_RELATIONS: [Kind; 6] =
-    [Kind::Requires, Kind::Conflicts, Kind::Recommends, Kind::Suggests, Kind::Supplements, Kind::Enhances];
+pub(super) const FILE_RELATIONS: [Kind; 6] = [
+    Kind::Requires,
+    Kind::Conflicts,
+    Kind::Recommends,
+    Kind::Suggests,
+    Kind::Supplements,
+    Kind::Enhances,
+];
 
-/// The paths that the relations of the packages of `pool` name. Files of other names change no choice.
+/// The paths that the relations of the packages of `pool` name. Files of other names change no
+/// choice.
 pub(super) fn related_paths(pool: &Pool) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for id in pool.ids() {
-        for relation in FILE_RELATIONS.into_iter().flat_map(|kind| pool.relations(id, kind)) {
+        for relation in FILE_RELATIONS
+            .into_iter()
+            .flat_map(|kind| pool.relations(id, kind))
+        {
             // most relations are names of packages
             if !relation.name.contains('/') {
                 continue;
             }
-            let Some(rich) = Rich::parse_relation(&relation) else { continue };
+            let Some(rich) = Rich::parse_relation(&relation) else {
+                continue;
+            };
             rich.each_relation(&mut |one| {
                 if one.name.starts_with('/') && !paths.contains(one.name) {
                     paths.insert(one.name.to_owned());
@@ -49,14 +62,19 @@ pub(super) fn read_filelists(
     wanted: &BTreeSet<String>,
     pool: &mut Pool,
 ) -> Result<(), YumError> {
-    let own = pool.ids().filter(|id| pool.package(*id).source == Some(source));
-    let by_digest: HashMap<String, PackageId> =
-        own.filter_map(|id| Some((pool.package(id).digest.as_ref()?.hex(), id))).collect();
+    let own = pool
+        .ids()
+        .filter(|id| pool.package(*id).source == Some(source));
+    let by_digest: HashMap<String, PackageId> = own
+        .filter_map(|id| Some((pool.package(id).digest.as_ref()?.hex(), id)))
+        .collect();
     let mut package = None;
     walk(reader, WHAT, &mut |step| {
         match step {
             Step::Start(element) if element.name() == "package" => {
-                package = element.attribute("pkgid")?.and_then(|id| by_digest.get(&id).copied());
+                package = element
+                    .attribute("pkgid")?
+                    .and_then(|id| by_digest.get(&id).copied());
             }
             Step::End("file", path) => {
                 if let Some(package) = package.filter(|_| wanted.contains(path)) {

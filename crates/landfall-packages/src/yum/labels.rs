@@ -1,4 +1,5 @@
-//! What the primary index says of packages beyond what a solver needs: licences and vendors, for SBOMs.
+//! What the primary index says of packages beyond what a solver needs: licences and vendors, for
+//! SBOMs.
 
 use super::error::YumError;
 use super::xml::{Step, walk};
@@ -14,7 +15,8 @@ pub struct PackageLabels {
     pub vendor: Option<String>,
 }
 
-/// Reads the labels of the packages of `reader` whose digests are among `wanted`, by digest (hexadecimal).
+/// Reads the labels of the packages of `reader` whose digests are among `wanted`, by digest
+/// (hexadecimal).
 ///
 /// # Errors
 /// When it is malformed or cut short.
@@ -25,7 +27,9 @@ pub(super) fn read_labels(
     let mut found = BTreeMap::new();
     let (mut labels, mut digest) = (PackageLabels::default(), String::new());
     walk(reader, "primary index of a repository", &mut |step| {
-        let Step::End(name, text) = step else { return Ok(()) };
+        let Step::End(name, text) = step else {
+            return Ok(());
+        };
         let label = || Some(text.to_owned()).filter(|text| !text.is_empty());
         match name {
             // `rpm:license` and `rpm:vendor`, without the prefix
@@ -59,14 +63,26 @@ mod tests {
         };
         let text = format!(
             "<metadata>{}{}{}</metadata>",
-            package("AA", "<rpm:license>MIT AND X&amp;Y</rpm:license><rpm:vendor>V</rpm:vendor>"),
+            package(
+                "AA",
+                "<rpm:license>MIT AND X&amp;Y</rpm:license><rpm:vendor>V</rpm:vendor>"
+            ),
             package("bb", "<rpm:license>GPL</rpm:license>"),
             package("cc", "<rpm:license></rpm:license>"),
         );
         let wanted = BTreeSet::from(["aa".to_owned(), "cc".to_owned()]);
         let found = read_labels(text.as_bytes(), &wanted).unwrap();
         let label = |text: &str| Some(text.to_owned());
-        let first = PackageLabels { license: label("MIT AND X&Y"), vendor: label("V") };
-        assert_eq!(found, BTreeMap::from([("aa".into(), first), ("cc".into(), PackageLabels::default())]));
+        let first = PackageLabels {
+            license: label("MIT AND X&Y"),
+            vendor: label("V"),
+        };
+        assert_eq!(
+            found,
+            BTreeMap::from([
+                ("aa".into(), first),
+                ("cc".into(), PackageLabels::default())
+            ])
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The packages that a machine of dnf sees: the metadata of its sources, unpacked, checked and read.
+//! The packages that a machine of dnf sees: the metadata of its sources, unpacked, checked and
+//! read.
 
 use super::architecture::Architectures;
 use super::error::YumError;
@@ -60,25 +61,41 @@ pub struct MetadataError {
 }
 
 impl PackedIndex {
-    /// The index that `repomd.xml` calls `index`, still without its content. It may unpack to `limit` bytes.
+    /// The index that `repomd.xml` calls `index`, still without its content. It may unpack to
+    /// `limit` bytes.
     ///
     /// # Errors
     /// When it is compressed in a form that is not read, or unpacks to more.
     pub fn of(index: &Index, limit: u64) -> Result<PackedIndex, YumError> {
         let path = index.path.clone();
-        let compression = Compression::of(&path).ok_or_else(|| YumError::Compression(path.clone()))?;
+        let compression =
+            Compression::of(&path).ok_or_else(|| YumError::Compression(path.clone()))?;
         if let Some(size) = index.open_size.filter(|size| *size > limit) {
-            return Err(YumError::TooLarge { name: path, size, limit });
+            return Err(YumError::TooLarge {
+                name: path,
+                size,
+                limit,
+            });
         }
         let (most, open_digest) = (index.open_size.unwrap_or(limit), index.open_digest.clone());
-        Ok(PackedIndex { bytes: Bytes::new(), compression, most, open_digest, path })
+        Ok(PackedIndex {
+            bytes: Bytes::new(),
+            compression,
+            most,
+            open_digest,
+            path,
+        })
     }
 
-    /// The licences and vendors that a primary index has of the packages whose digests (hexadecimal) are among `wanted`.
+    /// The licences and vendors that a primary index has of the packages whose digests
+    /// (hexadecimal) are among `wanted`.
     ///
     /// # Errors
     /// When it is damaged or malformed.
-    pub fn labels(&self, wanted: &BTreeSet<String>) -> Result<BTreeMap<String, PackageLabels>, YumError> {
+    pub fn labels(
+        &self,
+        wanted: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, PackageLabels>, YumError> {
         let mut found = BTreeMap::new();
         self.unpacked(|reader| {
             found = read_labels(BufReader::new(reader), wanted)?;
@@ -88,10 +105,18 @@ impl PackedIndex {
     }
 
     /// Shows what it unpacks to to `read`, and checks it.
-    fn unpacked(&self, read: impl FnOnce(&mut dyn Read) -> Result<(), YumError>) -> Result<(), YumError> {
+    fn unpacked(
+        &self,
+        read: impl FnOnce(&mut dyn Read) -> Result<(), YumError>,
+    ) -> Result<(), YumError> {
         let reader = decompressed(&self.bytes[..], self.compression, self.most)?;
-        let Some(wanted) = &self.open_digest else { return read(&mut BufReader::new(reader)) };
-        let mut hashed = Hashed { reader, hasher: Hasher::new(wanted.algorithm()) };
+        let Some(wanted) = &self.open_digest else {
+            return read(&mut BufReader::new(reader));
+        };
+        let mut hashed = Hashed {
+            reader,
+            hasher: Hasher::new(wanted.algorithm()),
+        };
         read(&mut hashed)?;
         io::copy(&mut hashed, &mut io::sink())?;
         match hashed.hasher.finish() == *wanted {
@@ -105,8 +130,8 @@ impl PackedIndex {
 }
 
 impl Offered {
-    /// What `sources` offer to a machine of `architectures`. The lists of all files are read for the paths that relations
-    /// name, and those among `install`, what is asked for.
+    /// What `sources` offer to a machine of `architectures`. The lists of all files are read for
+    /// the paths that relations name, and those among `install`, what is asked for.
     ///
     /// # Errors
     /// When an index is damaged or malformed.
@@ -119,12 +144,21 @@ impl Offered {
         let mut modules = Modules::default();
         for (number, source) in sources.iter().enumerate() {
             let read = |reader: &mut dyn Read| {
-                read_primary(BufReader::new(reader), number as u16, &architectures.all(), &mut pool)
+                read_primary(
+                    BufReader::new(reader),
+                    number as u16,
+                    &architectures.all(),
+                    &mut pool,
+                )
             };
-            source.primary.unpacked(read).map_err(|error| source.failed(&source.primary, error))?;
+            source
+                .primary
+                .unpacked(read)
+                .map_err(|error| source.failed(&source.primary, error))?;
             if let Some(index) = &source.modules {
                 let mut text = String::new();
-                let read = |reader: &mut dyn Read| Ok(reader.read_to_string(&mut text).map(|_| ())?);
+                let read =
+                    |reader: &mut dyn Read| Ok(reader.read_to_string(&mut text).map(|_| ())?);
                 let known = index.unpacked(read).and_then(|()| modules.read(&text));
                 known.map_err(|error| source.failed(index, error))?;
             }
@@ -140,18 +174,24 @@ impl Offered {
                 let read = |reader: &mut dyn Read| {
                     read_filelists(BufReader::new(reader), number as u16, &paths, &mut pool)
                 };
-                index.unpacked(read).map_err(|error| source.failed(index, error))?;
+                index
+                    .unpacked(read)
+                    .map_err(|error| source.failed(index, error))?;
             }
         }
         Ok(Offered { pool, hidden })
     }
 
-    /// The chain of reasons of `refusal` as one sentence, with the streams of modules that would have what is missing.
+    /// The chain of reasons of `refusal` as one sentence, with the streams of modules that would
+    /// have what is missing.
     pub fn told(&self, refusal: &Refusal) -> String {
         let mut sentences = refusal.reasons.clone();
         for wanted in &refusal.missing {
-            let meant: Vec<&HiddenPackage> =
-                self.hidden.iter().filter(|package| package.is_meant(wanted)).collect();
+            let meant: Vec<&HiddenPackage> = self
+                .hidden
+                .iter()
+                .filter(|package| package.is_meant(wanted))
+                .collect();
             let Some(first) = meant.first() else { continue };
             let others: BTreeSet<&str> = meant
                 .iter()
@@ -160,7 +200,10 @@ impl Offered {
                 .collect();
             let others = match others.is_empty() {
                 true => String::new(),
-                false => format!(" (others are in {})", others.into_iter().collect::<Vec<_>>().join(", ")),
+                false => format!(
+                    " (others are in {})",
+                    others.into_iter().collect::<Vec<_>>().join(", ")
+                ),
             };
             sentences.push(format!(
                 "{wanted} is offered by {} of the module stream {}{others}, which is not the default of its module, and \
@@ -174,7 +217,11 @@ impl Offered {
 
 impl Metadata {
     fn failed(&self, index: &PackedIndex, source: YumError) -> MetadataError {
-        MetadataError { url: self.url.clone(), path: index.path.clone(), source }
+        MetadataError {
+            url: self.url.clone(),
+            path: index.path.clone(),
+            source,
+        }
     }
 }
 

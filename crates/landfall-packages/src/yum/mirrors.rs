@@ -16,26 +16,32 @@ pub struct Mirrors {
     pub repomd: Vec<Digest>,
 }
 
-/// The mirrors that `bytes` list. URLs for protocols other than http and https are left out, and those with variables of dnf.
+/// The mirrors that `bytes` list. URLs for protocols other than http and https are left out, and
+/// those with variables of dnf.
 ///
 /// # Errors
-/// When there is none, or a metalink is malformed or gives `repomd.xml` no checksum that can be believed.
+/// When there is none, or a metalink is malformed or gives `repomd.xml` no checksum that can be
+/// believed.
 pub fn read_mirrors(bytes: &[u8]) -> Result<Mirrors, YumError> {
-    let text = std::str::from_utf8(bytes).map_err(|error| YumError::malformed("list of mirrors", error))?;
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| YumError::malformed("list of mirrors", error))?;
     let mirrors = match text.trim_start().starts_with('<') {
         true => metalink(bytes)?,
         false => {
             let lines = text.lines().map(str::trim).filter(|line| is_url(line));
             Mirrors {
-                urls: lines.map(|line| format!("{}/", line.trim_end_matches('/'))).collect(),
+                urls: lines
+                    .map(|line| format!("{}/", line.trim_end_matches('/')))
+                    .collect(),
                 repomd: Vec::new(),
             }
         }
     };
     match mirrors.urls.is_empty() {
-        true => {
-            Err(YumError::malformed("list of mirrors", "it names no URL of http or https without a variable"))
-        }
+        true => Err(YumError::malformed(
+            "list of mirrors",
+            "it names no URL of http or https without a variable",
+        )),
         false => Ok(mirrors),
     }
 }
@@ -53,8 +59,10 @@ fn metalink(bytes: &[u8]) -> Result<Mirrors, YumError> {
                 "file" => is_repomd = element.attribute("name")?.as_deref() == Some("repomd.xml"),
                 "hash" => kind = element.attribute("type")?.unwrap_or_default(),
                 "url" => {
-                    preference =
-                        element.attribute("preference")?.and_then(|text| text.parse().ok()).unwrap_or(0);
+                    preference = element
+                        .attribute("preference")?
+                        .and_then(|text| text.parse().ok())
+                        .unwrap_or(0);
                 }
                 _ => {}
             },
@@ -72,10 +80,16 @@ fn metalink(bytes: &[u8]) -> Result<Mirrors, YumError> {
         Ok(())
     })?;
     if is_hashed && found.is_empty() {
-        return Err(YumError::Weak { name: "repomd.xml".into(), kind });
+        return Err(YumError::Weak {
+            name: "repomd.xml".into(),
+            kind,
+        });
     }
     urls.sort_by_key(|(preference, _)| std::cmp::Reverse(*preference));
-    Ok(Mirrors { urls: urls.into_iter().map(|(_, url)| url).collect(), repomd: found })
+    Ok(Mirrors {
+        urls: urls.into_iter().map(|(_, url)| url).collect(),
+        repomd: found,
+    })
 }
 
 #[cfg(test)]
@@ -86,7 +100,10 @@ mod tests {
     fn a_list_has_a_mirror_a_line() {
         let text = "# region = EU\nrsync://a.example/x\nhttps://a.example/$releasever/os\nhttps://b.example/9/os\n\nhttp://c.example/9/os/\n";
         let mirrors = read_mirrors(text.as_bytes()).unwrap();
-        assert_eq!(mirrors.urls, ["https://b.example/9/os/", "http://c.example/9/os/"]);
+        assert_eq!(
+            mirrors.urls,
+            ["https://b.example/9/os/", "http://c.example/9/os/"]
+        );
         assert!(mirrors.repomd.is_empty());
         assert!(read_mirrors(b"# no mirrors\n").is_err());
     }
@@ -109,11 +126,23 @@ mod tests {
             hash("sha512", "c", 128),
         );
         let mirrors = read_mirrors(text.as_bytes()).unwrap();
-        assert_eq!(mirrors.urls, ["http://a.example/9/", "https://b.example/9/"]);
+        assert_eq!(
+            mirrors.urls,
+            ["http://a.example/9/", "https://b.example/9/"]
+        );
         let digests: Vec<String> = mirrors.repomd.iter().map(Digest::to_string).collect();
-        assert_eq!(digests, [format!("sha256:{}", "b".repeat(64)), format!("sha512:{}", "c".repeat(128))]);
+        assert_eq!(
+            digests,
+            [
+                format!("sha256:{}", "b".repeat(64)),
+                format!("sha512:{}", "c".repeat(128))
+            ]
+        );
         let weak = text.replace("sha256", "sha1").replace("sha512", "md5");
-        assert!(matches!(read_mirrors(weak.as_bytes()), Err(YumError::Weak { .. })));
+        assert!(matches!(
+            read_mirrors(weak.as_bytes()),
+            Err(YumError::Weak { .. })
+        ));
         assert!(read_mirrors(&text.as_bytes()[..text.len() - 11]).is_err());
     }
 }

@@ -1,8 +1,9 @@
 //! `modules.yaml`: packages that belong to a stream of a module, as RHEL 8 and 9 have them.
 //!
-//! dnf hides the packages of every stream that is not enabled, and a stream is enabled without a word where it is its module's
-//! default; packages of the same name outside the stream are hidden then. landfall does the same: it has no word to enable a
-//! stream, and a package that only a hidden stream has is refused with the stream's name.
+//! dnf hides the packages of every stream that is not enabled, and a stream is enabled without a
+//! word where it is its module's default; packages of the same name outside the stream are hidden
+//! then. landfall does the same: it has no word to enable a stream, and a package that only a
+//! hidden stream has is refused with the stream's name.
 
 use super::error::YumError;
 use super::pool::{Kind, PackageId, Pool};
@@ -70,7 +71,10 @@ impl Modules {
                 serde_yaml::from_value(value).map_err(|error| YumError::malformed(WHAT, error))?;
             match (document.as_str(), data.name, data.module, data.stream) {
                 ("modulemd" | "modulemd-stream-v2", Some(name), _, Some(stream)) => {
-                    self.streams.entry(format!("{name}:{stream}")).or_default().extend(data.artifacts.rpms);
+                    self.streams
+                        .entry(format!("{name}:{stream}"))
+                        .or_default()
+                        .extend(data.artifacts.rpms);
                 }
                 ("modulemd-defaults", _, Some(module), Some(stream)) => {
                     self.defaults.insert(format!("{module}:{stream}"));
@@ -81,11 +85,14 @@ impl Modules {
         Ok(())
     }
 
-    /// Hides the packages of `pool` that dnf hides. Returns those that belong to a stream, with the streams.
+    /// Hides the packages of `pool` that dnf hides. Returns those that belong to a stream, with the
+    /// streams.
     pub(super) fn hide(&self, pool: &mut Pool) -> Vec<HiddenPackage> {
         let mut streams_of: HashMap<&str, Vec<&str>> = HashMap::new();
         for (stream, packages) in &self.streams {
-            packages.iter().for_each(|package| streams_of.entry(package).or_default().push(stream));
+            packages
+                .iter()
+                .for_each(|package| streams_of.entry(package).or_default().push(stream));
         }
         let is_enabled = |stream: &&&str| self.defaults.contains(**stream);
         let (mut hidden, mut told): (Vec<PackageId>, Vec<HiddenPackage>) = Default::default();
@@ -103,7 +110,11 @@ impl Modules {
                 }
             }
         }
-        hidden.extend(plain.into_iter().filter(|id| enabled_names.contains(pool.name(*id))));
+        hidden.extend(
+            plain
+                .into_iter()
+                .filter(|id| enabled_names.contains(pool.name(*id))),
+        );
         pool.hide(&hidden);
         told
     }
@@ -124,7 +135,9 @@ pub(super) struct HiddenPackage {
 
 impl HiddenPackage {
     fn new(pool: &Pool, id: PackageId, streams: String) -> HiddenPackage {
-        let provides = [Kind::Provides, Kind::Files].into_iter().flat_map(|kind| pool.relations(id, kind));
+        let provides = [Kind::Provides, Kind::Files]
+            .into_iter()
+            .flat_map(|kind| pool.relations(id, kind));
         let provides = provides.map(|one| (one.name.to_owned(), one.sense, one.evr.to_owned()));
         HiddenPackage {
             nevra: pool.nevra(id),
@@ -184,9 +197,17 @@ data: {module: nginx, stream: 1.20}
     #[test]
     fn streams_that_are_no_default_are_hidden_and_what_a_default_replaces() {
         let mut pool = Pool::default();
-        let packages =
-            ["nginx 1:1.20-1", "nginx 1:1.22-1", "nginx 1:1.24-1", "nginx-mod 1:1.22-1", "other 0:1-1"];
-        let list: String = packages.iter().map(|package| format!("package {package} x86_64\n")).collect();
+        let packages = [
+            "nginx 1:1.20-1",
+            "nginx 1:1.22-1",
+            "nginx 1:1.24-1",
+            "nginx-mod 1:1.22-1",
+            "other 0:1-1",
+        ];
+        let list: String = packages
+            .iter()
+            .map(|package| format!("package {package} x86_64\n"))
+            .collect();
         read_base(&list, &mut pool).unwrap();
         pool.offer_all();
         let mut modules = Modules::default();
@@ -195,9 +216,12 @@ data: {module: nginx, stream: 1.20}
         pool.index();
         let seen: Vec<&str> = pool.ids().map(|id| pool.evr(id)).collect();
         assert_eq!(seen, ["1:1.20-1", "1-1"]);
-        let told: Vec<(&str, &str)> =
-            told.iter().map(|one| (one.nevra.as_str(), one.streams.as_str())).collect();
-        let hidden = ["nginx-1:1.22-1.x86_64", "nginx-mod-1:1.22-1.x86_64"].map(|name| (name, "nginx:1.22"));
+        let told: Vec<(&str, &str)> = told
+            .iter()
+            .map(|one| (one.nevra.as_str(), one.streams.as_str()))
+            .collect();
+        let hidden =
+            ["nginx-1:1.22-1.x86_64", "nginx-mod-1:1.22-1.x86_64"].map(|name| (name, "nginx:1.22"));
         assert_eq!(told, hidden);
         assert_eq!(pool.named("nginx").len(), 1);
     }

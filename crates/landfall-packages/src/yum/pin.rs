@@ -1,12 +1,13 @@
-//! A package with its version, as `dnf install` takes them together: `name-version`, `name-version-release`, each with an
-//! epoch before the version and an architecture behind.
+//! A package with its version, as `dnf install` takes them together: `name-version`,
+//! `name-version-release`, each with an epoch before the version and an architecture behind.
 
 use super::version::Evr;
 use std::ops::Range;
 
 /// Architectures that may stand behind a version.
-const ARCHITECTURES: [&str; 9] =
-    ["noarch", "x86_64", "aarch64", "i686", "i386", "armv7hl", "ppc64le", "s390x", "riscv64"];
+const ARCHITECTURES: [&str; 9] = [
+    "noarch", "x86_64", "aarch64", "i686", "i386", "armv7hl", "ppc64le", "s390x", "riscv64",
+];
 
 /// A name and where its version stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,27 +21,47 @@ pub struct Pin<'t> {
 }
 
 impl<'t> Pin<'t> {
-    /// Takes `text` apart; `None` where it has no version, or one with wildcards. A version begins with a digit. Where two
-    /// readings are possible, two parts that begin with digits are version and release.
+    /// Takes `text` apart; `None` where it has no version, or one with wildcards. A version begins
+    /// with a digit. Where two readings are possible, two parts that begin with digits are version
+    /// and release.
     pub fn parse(text: &'t str) -> Option<Pin<'t>> {
         if text.contains(['*', '?', ' ', '/', '(', '$']) {
             return None;
         }
-        let arch = text.rsplit_once('.').map(|(_, arch)| arch).filter(|arch| ARCHITECTURES.contains(arch));
+        let arch = text
+            .rsplit_once('.')
+            .map(|(_, arch)| arch)
+            .filter(|arch| ARCHITECTURES.contains(arch));
         let body = arch.map_or(text, |arch| &text[..text.len() - arch.len() - 1]);
         let begins = |at: usize| body[at + 1..].starts_with(|c: char| c.is_ascii_digit());
         let last = body.rfind('-')?;
         let before = body[..last].rfind('-').filter(|at| begins(*at));
-        let dash = before.or_else(|| begins(last).then_some(last)).filter(|dash| *dash > 0)?;
-        Some(Pin { name: &body[..dash], arch, version: dash + 1..body.len() })
+        let dash = before
+            .or_else(|| begins(last).then_some(last))
+            .filter(|dash| *dash > 0)?;
+        Some(Pin {
+            name: &body[..dash],
+            arch,
+            version: dash + 1..body.len(),
+        })
     }
 
     /// `evr` with an epoch and a release where `current` has them.
     pub fn written_like(current: &str, evr: &str) -> String {
-        let Evr { epoch, version, release } = Evr::parse(evr);
+        let Evr {
+            epoch,
+            version,
+            release,
+        } = Evr::parse(evr);
         let has = Evr::parse(current);
-        let epoch = if current.contains(':') { format!("{epoch}:") } else { String::new() };
-        let release = release.filter(|_| has.release.is_some()).map(|release| format!("-{release}"));
+        let epoch = if current.contains(':') {
+            format!("{epoch}:")
+        } else {
+            String::new()
+        };
+        let release = release
+            .filter(|_| has.release.is_some())
+            .map(|release| format!("-{release}"));
         format!("{epoch}{version}{}", release.unwrap_or_default())
     }
 
@@ -59,13 +80,28 @@ mod tests {
         for (text, name, version) in [
             ("containerd.io-1.7.24", "containerd.io", "1.7.24"),
             ("kubelet-1.33.4-150500.1.1", "kubelet", "1.33.4-150500.1.1"),
-            ("java-17-openjdk-17.0.9.0.9-2.el9", "java-17-openjdk", "17.0.9.0.9-2.el9"),
-            ("nfs-utils-1:2.5.4-20.el9.x86_64", "nfs-utils", "1:2.5.4-20.el9"),
+            (
+                "java-17-openjdk-17.0.9.0.9-2.el9",
+                "java-17-openjdk",
+                "17.0.9.0.9-2.el9",
+            ),
+            (
+                "nfs-utils-1:2.5.4-20.el9.x86_64",
+                "nfs-utils",
+                "1:2.5.4-20.el9",
+            ),
         ] {
             let pin = Pin::parse(text).unwrap();
             assert_eq!((pin.name, &text[pin.version]), (name, version), "{text}");
         }
-        for none in ["containerd.io", "nfs-utils", "kubelet-1.33.*", "a >= 1", "/usr/bin/env-1", "-1"] {
+        for none in [
+            "containerd.io",
+            "nfs-utils",
+            "kubelet-1.33.*",
+            "a >= 1",
+            "/usr/bin/env-1",
+            "-1",
+        ] {
             assert_eq!(Pin::parse(none), None, "{none}");
         }
     }

@@ -133,19 +133,34 @@ impl Pool {
         &mut self.strings
     }
 
-    /// Takes `new`, which is of `source`, and empties it. One without a name or version is no package.
+    /// Takes `new`, which is of `source`, and empties it. One without a name or version is no
+    /// package.
     pub(super) fn take(&mut self, new: &mut NewPackage, source: Option<u16>) {
         let mut bounds = [self.relations.len() as u32; Kind::COUNT + 1];
         for (kind, relations) in new.relations.iter_mut().enumerate() {
             self.relations.append(relations);
             bounds[kind + 1] = self.relations.len() as u32;
         }
-        if let (Some(name), Some(evr), Some(arch)) = (new.name.take(), new.evr.take(), new.arch.take()) {
+        if let (Some(name), Some(evr), Some(arch)) =
+            (new.name.take(), new.evr.take(), new.arch.take())
+        {
             let path = new.path.take().unwrap_or(Strings::EMPTY);
             let digest = new.digest.take();
-            self.packages.push(Package { name, evr, arch, path, digest, size: new.size, source, bounds });
+            self.packages.push(Package {
+                name,
+                evr,
+                arch,
+                path,
+                digest,
+                size: new.size,
+                source,
+                bounds,
+            });
         }
-        *new = NewPackage { relations: std::mem::take(&mut new.relations), ..NewPackage::default() };
+        *new = NewPackage {
+            relations: std::mem::take(&mut new.relations),
+            ..NewPackage::default()
+        };
     }
 
     /// Takes `packages`, out of what can be chosen. The numbers of the others change.
@@ -161,7 +176,9 @@ impl Pool {
     /// Makes all packages so far those of a source.
     #[cfg(test)]
     pub(super) fn offer_all(&mut self) {
-        self.packages.iter_mut().for_each(|package| package.source = Some(0));
+        self.packages
+            .iter_mut()
+            .for_each(|package| package.source = Some(0));
     }
 
     /// Makes `new` say of itself what `package` says.
@@ -177,7 +194,10 @@ impl Pool {
     /// Gives the last package the files that a list of files names for `package`.
     pub(super) fn copy_listed_files(&mut self, package: PackageId) {
         let last = PackageId(self.packages.len() as u32 - 1);
-        let files = self.more_files.iter().filter(|(_, has_it)| *has_it == package);
+        let files = self
+            .more_files
+            .iter()
+            .filter(|(_, has_it)| *has_it == package);
         let files: Vec<(Text, PackageId)> = files.map(|(path, _)| (*path, last)).collect();
         self.more_files.extend(files);
     }
@@ -194,14 +214,29 @@ impl Pool {
         let each = |this: &Pool, visit: &mut dyn FnMut(Text, Provider)| {
             for (number, package) in this.packages.iter().enumerate() {
                 let id = PackageId(number as u32);
-                for stored in
-                    [Kind::Provides, Kind::Files].iter().flat_map(|kind| this.stored(package, *kind))
+                for stored in [Kind::Provides, Kind::Files]
+                    .iter()
+                    .flat_map(|kind| this.stored(package, *kind))
                 {
-                    visit(stored.name, Provider { package: id, sense: stored.sense, evr: stored.evr });
+                    visit(
+                        stored.name,
+                        Provider {
+                            package: id,
+                            sense: stored.sense,
+                            evr: stored.evr,
+                        },
+                    );
                 }
             }
             for (path, package) in &this.more_files {
-                visit(*path, Provider { package: *package, sense: Sense::ANY, evr: Strings::EMPTY });
+                visit(
+                    *path,
+                    Provider {
+                        package: *package,
+                        sense: Sense::ANY,
+                        evr: Strings::EMPTY,
+                    },
+                );
             }
         };
         each(self, &mut |name, _| first[name.number() + 1] += 1);
@@ -209,7 +244,11 @@ impl Pool {
             first[number] += first[number - 1];
         }
         let mut next = first.clone();
-        let none = Provider { package: PackageId(0), sense: Sense::ANY, evr: Strings::EMPTY };
+        let none = Provider {
+            package: PackageId(0),
+            sense: Sense::ANY,
+            evr: Strings::EMPTY,
+        };
         let mut providers = vec![none; first.last().map_or(0, |end| *end as usize)];
         each(self, &mut |name, provider| {
             providers[next[name.number()] as usize] = provider;
@@ -219,7 +258,8 @@ impl Pool {
     }
 
     fn stored(&self, package: &Package, kind: Kind) -> &[Stored] {
-        let [start, end] = [kind as usize, kind as usize + 1].map(|kind| package.bounds[kind] as usize);
+        let [start, end] =
+            [kind as usize, kind as usize + 1].map(|kind| package.bounds[kind] as usize);
         &self.relations[start..end]
     }
 
@@ -240,11 +280,13 @@ impl Pool {
 
     /// The relations of a package.
     pub fn relations(&self, id: PackageId, kind: Kind) -> impl Iterator<Item = Relation<'_>> {
-        self.stored(self.package(id), kind).iter().map(|stored| Relation {
-            name: self.strings.get(stored.name),
-            sense: stored.sense,
-            evr: self.strings.get(stored.evr),
-        })
+        self.stored(self.package(id), kind)
+            .iter()
+            .map(|stored| Relation {
+                name: self.strings.get(stored.name),
+                sense: stored.sense,
+                evr: self.strings.get(stored.evr),
+            })
     }
 
     /// Its name.
@@ -280,20 +322,29 @@ impl Pool {
         Evr::parse(self.evr(a)).compare(Evr::parse(self.evr(b)))
     }
 
-    /// Packages that provide some version of `name`, or have it as a file: each once, in the order of the pool.
+    /// Packages that provide some version of `name`, or have it as a file: each once, in the order
+    /// of the pool.
     pub fn named(&self, name: &str) -> Vec<PackageId> {
         self.providers(Relation::any(name))
     }
 
     /// Packages that provide `relation`: each once, in the order of the pool.
     pub fn providers(&self, relation: Relation<'_>) -> Vec<PackageId> {
-        let Some(name) = self.strings.find(relation.name) else { return Vec::new() };
+        let Some(name) = self.strings.find(relation.name) else {
+            return Vec::new();
+        };
         let at = |number: usize| self.first.get(number).map_or(0, |at| *at as usize);
         let all = &self.providers[at(name.number())..at(name.number() + 1)];
         let meets = |provider: &&Provider| {
-            provider.sense.meets(self.strings.get(provider.evr), relation.sense, relation.evr)
+            provider
+                .sense
+                .meets(self.strings.get(provider.evr), relation.sense, relation.evr)
         };
-        let mut found: Vec<PackageId> = all.iter().filter(meets).map(|provider| provider.package).collect();
+        let mut found: Vec<PackageId> = all
+            .iter()
+            .filter(meets)
+            .map(|provider| provider.package)
+            .collect();
         found.sort_unstable();
         found.dedup();
         found
@@ -303,7 +354,8 @@ impl Pool {
     pub fn by_name(&self, relation: Relation<'_>) -> Vec<PackageId> {
         let mut found = self.providers(Relation::any(relation.name));
         found.retain(|id| {
-            self.name(*id) == relation.name && Sense::SAME.meets(self.evr(*id), relation.sense, relation.evr)
+            self.name(*id) == relation.name
+                && Sense::SAME.meets(self.evr(*id), relation.sense, relation.evr)
         });
         found
     }

@@ -12,7 +12,8 @@ use std::io::BufRead;
 
 const WHAT: &str = "primary index of a repository";
 
-/// Adds the packages of `reader` that are for one of `architectures` to `pool`, as those of `source`.
+/// Adds the packages of `reader` that are for one of `architectures` to `pool`, as those of
+/// `source`.
 ///
 /// # Errors
 /// When it is malformed or cut short.
@@ -50,7 +51,9 @@ struct Primary<'p> {
 impl Primary<'_> {
     fn start(&mut self, element: &Element<'_>) -> Result<(), YumError> {
         match element.name() {
-            "package" => self.is_wanted = element.attribute("type")?.is_none_or(|kind| kind == "rpm"),
+            "package" => {
+                self.is_wanted = element.attribute("type")?.is_none_or(|kind| kind == "rpm")
+            }
             "version" => {
                 self.read_evr(element)?;
                 self.new.evr = Some(self.pool.strings().add(&self.evr));
@@ -58,7 +61,9 @@ impl Primary<'_> {
             "checksum" => self.checksum = element.attribute("type")?.unwrap_or_default(),
             "size" => {
                 let size = element.attribute("package")?.unwrap_or_default();
-                self.new.size = size.parse().map_err(|_| YumError::malformed(WHAT, "a size is no number"))?;
+                self.new.size = size
+                    .parse()
+                    .map_err(|_| YumError::malformed(WHAT, "a size is no number"))?;
             }
             "location" => {
                 let (mut path, mut base) = (String::new(), None);
@@ -67,7 +72,8 @@ impl Primary<'_> {
                     "xml:base" => base = Some(value.into_owned()),
                     _ => {}
                 })?;
-                // a location elsewhere is no path inside the repository, and is refused where it is chosen
+                // a location elsewhere is no path inside the repository, and is refused where it is
+                // chosen
                 let path = base.map_or(path.clone(), |base| format!("{base}/{path}"));
                 self.new.path = Some(self.pool.strings().add(&path));
             }
@@ -81,7 +87,13 @@ impl Primary<'_> {
         Ok(())
     }
 
-    fn end(&mut self, name: &str, text: &str, source: u16, architectures: &[&str]) -> Result<(), YumError> {
+    fn end(
+        &mut self,
+        name: &str,
+        text: &str,
+        source: u16,
+        architectures: &[&str],
+    ) -> Result<(), YumError> {
         match name {
             "name" => self.new.name = Some(self.pool.strings().add(text)),
             "arch" => {
@@ -91,19 +103,29 @@ impl Primary<'_> {
             "checksum" => self.new.digest = digest(&self.checksum, text),
             "file" if self.is_wanted => {
                 let name = self.pool.strings().add(text);
-                let stored = Stored { name, sense: Sense::ANY, evr: Strings::EMPTY };
+                let stored = Stored {
+                    name,
+                    sense: Sense::ANY,
+                    evr: Strings::EMPTY,
+                };
                 self.new.relations[Kind::Files as usize].push(stored);
             }
             "package" => {
                 if self.new.name.is_none() || self.new.evr.is_none() || self.new.path.is_none() {
-                    return Err(YumError::malformed(WHAT, "a package has no name, version or location"));
+                    return Err(YumError::malformed(
+                        WHAT,
+                        "a package has no name, version or location",
+                    ));
                 }
                 if self.is_wanted {
                     self.pool.take(&mut self.new, Some(source));
                 } else {
                     let mut relations = std::mem::take(&mut self.new.relations);
                     relations.iter_mut().for_each(Vec::clear);
-                    self.new = NewPackage { relations, ..NewPackage::default() };
+                    self.new = NewPackage {
+                        relations,
+                        ..NewPackage::default()
+                    };
                 }
             }
             name if kind_of(name).is_some() => self.kind = None,
@@ -113,7 +135,9 @@ impl Primary<'_> {
     }
 
     fn entry(&mut self, element: &Element<'_>) -> Result<(), YumError> {
-        let Some(kind) = self.kind.filter(|_| self.is_wanted) else { return Ok(()) };
+        let Some(kind) = self.kind.filter(|_| self.is_wanted) else {
+            return Ok(());
+        };
         let (mut name, mut sense) = (None, Sense::ANY);
         let strings = self.pool.strings();
         element.attributes(|key, value| match key {

@@ -50,19 +50,40 @@ fn packages_of_the_architectures_are_read_with_their_relations() {
     let pool = read(PRIMARY).unwrap();
     let all: Vec<String> = pool.ids().map(|id| pool.nevra(id)).collect();
     assert_eq!(all, ["bash&co-1:5.1-2.el9.x86_64", "weak-1-1.noarch"]);
-    let [bash, weak] = pool.ids().collect::<Vec<_>>()[..] else { unreachable!() };
-    let texts = |kind| pool.relations(bash, kind).map(|one| one.to_string()).collect::<Vec<_>>();
+    let [bash, weak] = pool.ids().collect::<Vec<_>>()[..] else {
+        unreachable!()
+    };
+    let texts = |kind| {
+        pool.relations(bash, kind)
+            .map(|one| one.to_string())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(texts(Kind::Provides), ["bash&co = 1:5.1-2.el9"]);
-    assert_eq!(texts(Kind::Requires), ["libc.so.6()(64bit)", "filesystem >= 3", "(a >= 1 if b)"]);
+    assert_eq!(
+        texts(Kind::Requires),
+        ["libc.so.6()(64bit)", "filesystem >= 3", "(a >= 1 if b)"]
+    );
     assert_eq!(texts(Kind::Supplements), ["x"]);
     assert_eq!(texts(Kind::Files), ["/usr/bin/bash", "/etc/a b"]);
     let package = pool.package(bash);
-    assert_eq!((package.size, package.source, pool.path(bash)), (123, Some(3), "Packages/b/bash.rpm"));
+    assert_eq!(
+        (package.size, package.source, pool.path(bash)),
+        (123, Some(3), "Packages/b/bash.rpm")
+    );
     assert_eq!(package.digest.as_ref().unwrap().hex(), "a".repeat(64));
-    assert_eq!(pool.providers(Relation::parse("bash&co >= 1:5").unwrap()), [bash]);
+    assert_eq!(
+        pool.providers(Relation::parse("bash&co >= 1:5").unwrap()),
+        [bash]
+    );
     assert_eq!(pool.named("/etc/a b"), [bash]);
-    assert!(pool.package(weak).digest.is_none(), "SHA-1 is believed by nobody");
-    assert!(super::repomd::checked_path(pool.path(weak)).is_err(), "a location elsewhere is no path");
+    assert!(
+        pool.package(weak).digest.is_none(),
+        "SHA-1 is believed by nobody"
+    );
+    assert!(
+        super::repomd::checked_path(pool.path(weak)).is_err(),
+        "a location elsewhere is no path"
+    );
 }
 
 #[test]
@@ -94,6 +115,9 @@ fn what_is_damaged_is_told_wherever_it_is_cut() {
         ("&lt;shell", "&unknown;"),
         ("name=\"filesystem\"", ""),
     ] {
-        assert!(read(&PRIMARY.replacen(from, to, 1)).is_err(), "without {from}");
+        assert!(
+            read(&PRIMARY.replacen(from, to, 1)).is_err(),
+            "without {from}"
+        );
     }
 }

@@ -35,7 +35,10 @@ impl Sense {
 
     /// Whether some version is meant by both this sense of `own` and `other` of `others`.
     pub fn meets(self, own: &str, other: Sense, others: &str) -> bool {
-        if self == Sense::ANY || other == Sense::ANY || self.0 & other.0 & (Self::OLDER | Self::NEWER) != 0 {
+        if self == Sense::ANY
+            || other == Sense::ANY
+            || self.0 & other.0 & (Self::OLDER | Self::NEWER) != 0
+        {
             return true;
         }
         let (a, b) = (Evr::parse(own), Evr::parse(others));
@@ -71,15 +74,27 @@ pub struct Relation<'a> {
 impl<'a> Relation<'a> {
     /// Every version of `name`.
     pub fn any(name: &'a str) -> Relation<'a> {
-        Relation { name, sense: Sense::ANY, evr: "" }
+        Relation {
+            name,
+            sense: Sense::ANY,
+            evr: "",
+        }
     }
 
     /// `text`, with the sense between spaces. `None` where it is no relation.
     pub fn parse(text: &'a str) -> Option<Relation<'a>> {
         let mut words = text.split_ascii_whitespace();
         let relation = match (words.next()?, words.next(), words.next()) {
-            (name, None, _) => Relation { name, sense: Sense::ANY, evr: "" },
-            (name, Some(sense), Some(evr)) => Relation { name, sense: Sense::parse(sense)?, evr },
+            (name, None, _) => Relation {
+                name,
+                sense: Sense::ANY,
+                evr: "",
+            },
+            (name, Some(sense), Some(evr)) => Relation {
+                name,
+                sense: Sense::parse(sense)?,
+                evr,
+            },
             _ => return None,
         };
         words.next().is_none().then_some(relation)
@@ -89,10 +104,21 @@ impl<'a> Relation<'a> {
 impl fmt::Display for Relation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
-        let signs = [(Sense::OLDER, "<"), (Sense::NEWER, ">"), (Sense::EQUAL, "=")];
-        let signs: String =
-            signs.iter().filter(|(bit, _)| self.sense.has(*bit)).map(|(_, sign)| *sign).collect();
-        if signs.is_empty() { Ok(()) } else { write!(f, " {signs} {}", self.evr) }
+        let signs = [
+            (Sense::OLDER, "<"),
+            (Sense::NEWER, ">"),
+            (Sense::EQUAL, "="),
+        ];
+        let signs: String = signs
+            .iter()
+            .filter(|(bit, _)| self.sense.has(*bit))
+            .map(|(_, sign)| *sign)
+            .collect();
+        if signs.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " {signs} {}", self.evr)
+        }
     }
 }
 
@@ -138,13 +164,24 @@ mod tests {
             ("b", "a"),
         ];
         for (provided, required) in missing {
-            assert!(!meets(provided, required), "{provided} does not meet {required}");
+            assert!(
+                !meets(provided, required),
+                "{provided} does not meet {required}"
+            );
         }
     }
 
     #[test]
     fn relations_are_written_as_they_are_read() {
-        for text in ["a", "a = 1", "a >= 1:2-3", "a <= 1", "a < 1", "a > 1", "libc.so.6(GLIBC_2.4)(64bit)"] {
+        for text in [
+            "a",
+            "a = 1",
+            "a >= 1:2-3",
+            "a <= 1",
+            "a < 1",
+            "a > 1",
+            "libc.so.6(GLIBC_2.4)(64bit)",
+        ] {
             assert_eq!(Relation::parse(text).unwrap().to_string(), text);
         }
         for text in ["", "a =", "a ~ 1", "a = 1 2"] {

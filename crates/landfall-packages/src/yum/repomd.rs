@@ -12,7 +12,8 @@ const WHAT: &str = "repomd.xml of a repository";
 /// What a `repomd.xml` lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repomd {
-    /// When it was made: the newest time of an index, which is what clients compare; else its revision, where that is a time.
+    /// When it was made: the newest time of an index, which is what clients compare; else its
+    /// revision, where that is a time.
     pub date: Option<Timestamp>,
     /// Its indexes, in its order.
     pub indexes: Vec<Index>,
@@ -39,7 +40,8 @@ impl Repomd {
     /// The list in `bytes`.
     ///
     /// # Errors
-    /// When it is malformed, lists a path that leads elsewhere, or an index by a checksum that can be forged.
+    /// When it is malformed, lists a path that leads elsewhere, or an index by a checksum that can
+    /// be forged.
     pub fn parse(bytes: &[u8]) -> Result<Repomd, YumError> {
         let mut indexes = Vec::new();
         let mut one = Draft::default();
@@ -51,8 +53,10 @@ impl Repomd {
                 Step::Start(element) => match element.name() {
                     "repomd" => is_repomd = true,
                     "data" => {
-                        one =
-                            Draft { kind: element.attribute("type")?.unwrap_or_default(), ..Draft::default() }
+                        one = Draft {
+                            kind: element.attribute("type")?.unwrap_or_default(),
+                            ..Draft::default()
+                        }
                     }
                     "checksum" | "open-checksum" => {
                         checksum = element.attribute("type")?.unwrap_or_default();
@@ -74,7 +78,10 @@ impl Repomd {
             Ok(())
         })?;
         match is_repomd {
-            true => Ok(Repomd { date: newest.or(revision), indexes }),
+            true => Ok(Repomd {
+                date: newest.or(revision),
+                indexes,
+            }),
             false => Err(YumError::malformed(WHAT, "it has no element 'repomd'")),
         }
     }
@@ -100,19 +107,31 @@ impl Draft {
         let (kind, hex) = &self.checksum;
         let digest = digest(kind, hex).ok_or_else(|| match kind.as_str() {
             "sha256" | "sha512" => YumError::malformed(WHAT, format!("'{hex}' is no checksum")),
-            _ => YumError::Weak { name: self.kind.clone(), kind: kind.clone() },
+            _ => YumError::Weak {
+                name: self.kind.clone(),
+                kind: kind.clone(),
+            },
         })?;
         let path = checked_path(&self.path)?.to_owned();
         let (size, open_digest, open_size) = (self.size, self.open_digest, self.open_size);
-        Ok(Index { kind: self.kind, path, digest, size, open_digest, open_size })
+        Ok(Index {
+            kind: self.kind,
+            path,
+            digest,
+            size,
+            open_digest,
+            open_size,
+        })
     }
 }
 
 fn number(text: &str) -> Result<u64, YumError> {
-    text.parse().map_err(|_| YumError::malformed(WHAT, format!("'{}' is no size", text.escape_default())))
+    text.parse()
+        .map_err(|_| YumError::malformed(WHAT, format!("'{}' is no size", text.escape_default())))
 }
 
-/// A time in seconds, of which some tools write fractions; `None` for other texts, as a revision may be.
+/// A time in seconds, of which some tools write fractions; `None` for other texts, as a revision
+/// may be.
 fn time(text: &str) -> Option<Timestamp> {
     let seconds = text.split_once('.').map_or(text, |(seconds, _)| seconds);
     Timestamp::from_second(seconds.parse().ok()?).ok()
@@ -155,10 +174,14 @@ mod tests {
 
     #[test]
     fn indexes_are_listed_with_their_digests() {
-        let read = Repomd::parse(repomd(&sha256(), "repodata/x-primary.xml.gz").as_bytes()).unwrap();
+        let read =
+            Repomd::parse(repomd(&sha256(), "repodata/x-primary.xml.gz").as_bytes()).unwrap();
         let primary = read.index("primary").unwrap();
         assert_eq!(primary.path, "repodata/x-primary.xml.gz");
-        assert_eq!(primary.digest.to_string(), format!("sha256:{}", "a".repeat(64)));
+        assert_eq!(
+            primary.digest.to_string(),
+            format!("sha256:{}", "a".repeat(64))
+        );
         assert_eq!(primary.open_digest.as_ref().unwrap().hex(), "b".repeat(64));
         assert_eq!((primary.size, primary.open_size), (Some(123), Some(456)));
         assert!(read.index("filelists").is_none());
@@ -168,18 +191,26 @@ mod tests {
     fn its_date_is_that_of_its_newest_index() {
         let date = |from: &str, to: &str| {
             let text = repomd(&sha256(), "repodata/x.gz").replace(from, to);
-            Repomd::parse(text.as_bytes()).unwrap().date.map(|date| date.to_string())
+            Repomd::parse(text.as_bytes())
+                .unwrap()
+                .date
+                .map(|date| date.to_string())
         };
         let timestamp = "<timestamp>1700000000</timestamp>";
         let of_index = Some("2023-11-14T22:13:20Z".to_owned());
         assert_eq!(date("<revision>1700000000<", "<revision>9-rc1<"), of_index);
-        assert_eq!(date("<revision>1700000000<", "<revision>1900000000<"), of_index);
+        assert_eq!(
+            date("<revision>1700000000<", "<revision>1900000000<"),
+            of_index
+        );
         assert_eq!(
             date(timestamp, "<timestamp>1700000001.75</timestamp>"),
             Some("2023-11-14T22:13:21Z".into())
         );
         assert_eq!(date(timestamp, ""), of_index, "by its revision");
-        let none = repomd(&sha256(), "x.gz").replace(timestamp, "").replace("1700000000", "2026-11/7");
+        let none = repomd(&sha256(), "x.gz")
+            .replace(timestamp, "")
+            .replace("1700000000", "2026-11/7");
         assert_eq!(Repomd::parse(none.as_bytes()).unwrap().date, None);
     }
 
@@ -214,8 +245,13 @@ mod tests {
     #[test]
     fn what_is_no_repomd_is_told() {
         let whole = repomd(&sha256(), "repodata/x.gz");
-        for text in ["", "<html>hello</html>", "plain", &whole[..whole.len() - 12], "<repomd><data type='x'>"]
-        {
+        for text in [
+            "",
+            "<html>hello</html>",
+            "plain",
+            &whole[..whole.len() - 12],
+            "<repomd><data type='x'>",
+        ] {
             assert!(Repomd::parse(text.as_bytes()).is_err(), "{text}");
         }
     }

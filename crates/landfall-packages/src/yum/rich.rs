@@ -1,4 +1,5 @@
-//! Rich dependencies: `(a or b)`, `(a and b >= 1)`, `(a if b else c)`, `(a unless b)`, `(a with b)`, `(a without b)`.
+//! Rich dependencies: `(a or b)`, `(a and b >= 1)`, `(a if b else c)`, `(a unless b)`, `(a with
+//! b)`, `(a without b)`.
 //!
 //! RPM's manual has them as "boolean dependencies".
 
@@ -98,7 +99,11 @@ fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<Rich<'a>> {
                 false => return None,
             };
             let both = Box::new([first, second]);
-            if word == "if" { Rich::If(both, otherwise) } else { Rich::Unless(both, otherwise) }
+            if word == "if" {
+                Rich::If(both, otherwise)
+            } else {
+                Rich::Unless(both, otherwise)
+            }
         }
         "without" => Rich::Without(Box::new([first, second])),
         _ => return None,
@@ -115,7 +120,11 @@ fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<Rich<'a>> {
     let name = word(rest)?;
     let mut behind = *rest;
     match word(&mut behind).and_then(Sense::parse) {
-        None => Some(Rich::One(Relation { name, sense: Sense::ANY, evr: "" })),
+        None => Some(Rich::One(Relation {
+            name,
+            sense: Sense::ANY,
+            evr: "",
+        })),
         Some(sense) => {
             let evr = word(&mut behind)?;
             *rest = behind;
@@ -161,14 +170,35 @@ mod tests {
         let cases = [
             ("a >= 1", one("a >= 1")),
             ("(a)", one("a")),
-            ("(a and b and c = 2)", Rich::And(vec![one("a"), one("b"), one("c = 2")])),
-            ("(a or lib(x)(64bit) < 3)", Rich::Or(vec![one("a"), one("lib(x)(64bit) < 3")])),
+            (
+                "(a and b and c = 2)",
+                Rich::And(vec![one("a"), one("b"), one("c = 2")]),
+            ),
+            (
+                "(a or lib(x)(64bit) < 3)",
+                Rich::Or(vec![one("a"), one("lib(x)(64bit) < 3")]),
+            ),
             ("(a if b)", Rich::If(two("a", "b"), None)),
-            ("(a if b else c)", Rich::If(two("a", "b"), Some(Box::new(one("c"))))),
-            ("(a unless b else c)", Rich::Unless(two("a", "b"), Some(Box::new(one("c"))))),
-            ("(a >= 1 with a < 2)", Rich::With(vec![one("a >= 1"), one("a < 2")])),
+            (
+                "(a if b else c)",
+                Rich::If(two("a", "b"), Some(Box::new(one("c")))),
+            ),
+            (
+                "(a unless b else c)",
+                Rich::Unless(two("a", "b"), Some(Box::new(one("c")))),
+            ),
+            (
+                "(a >= 1 with a < 2)",
+                Rich::With(vec![one("a >= 1"), one("a < 2")]),
+            ),
             ("(a without b)", Rich::Without(two("a", "b"))),
-            ("((a or b) if c)", Rich::If(Box::new([Rich::Or(vec![one("a"), one("b")]), one("c")]), None)),
+            (
+                "((a or b) if c)",
+                Rich::If(
+                    Box::new([Rich::Or(vec![one("a"), one("b")]), one("c")]),
+                    None,
+                ),
+            ),
             ("( a  or  b )", Rich::Or(vec![one("a"), one("b")])),
         ];
         for (text, expected) in cases {
@@ -179,9 +209,18 @@ mod tests {
     #[test]
     fn what_is_malformed_is_told() {
         let deep = format!("{}a{}", "(".repeat(10_000), ")".repeat(10_000));
-        for text in
-            ["(", "()", "(a", "(a b)", "(a or)", "(a or b and c)", "(a if b if c)", "(a) b", "(a >=)", &deep]
-        {
+        for text in [
+            "(",
+            "()",
+            "(a",
+            "(a b)",
+            "(a or)",
+            "(a or b and c)",
+            "(a if b if c)",
+            "(a) b",
+            "(a >=)",
+            &deep,
+        ] {
             assert_eq!(Rich::parse(text), None, "{}", &text[..text.len().min(20)]);
         }
     }

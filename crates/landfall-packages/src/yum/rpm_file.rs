@@ -1,7 +1,8 @@
 //! The file of a package: who signed it, and what its changelog says of its version.
 //!
-//! The format is that of RPM's manual ("RPM V4 package format"): a lead of 96 bytes, a header with signatures, padded to 8 bytes,
-//! the header proper, and the payload. A signature of the header covers the digest of the payload that stands in it.
+//! The format is that of RPM's manual ("RPM V4 package format"): a lead of 96 bytes, a header with
+//! signatures, padded to 8 bytes, the header proper, and the payload. A signature of the header
+//! covers the digest of the payload that stands in it.
 
 use crate::PackageIdentity;
 use crate::changelog::first_lines;
@@ -15,12 +16,15 @@ const HEADER_MAGIC: [u8; 8] = [0x8e, 0xad, 0xe8, 1, 0, 0, 0, 0];
 /// Bytes before the index of a header: the magic, how many entries, how many bytes of data.
 const HEADER_START: usize = 16;
 
-/// In the header of signatures: a signature of the header by DSA or Ed25519, and by RSA; RPM 6 has any number of them as base64.
+/// In the header of signatures: a signature of the header by DSA or Ed25519, and by RSA; RPM 6 has
+/// any number of them as base64.
 const SIGNATURES_OF_HEADER: [u32; 2] = [267, 268];
 const OPENPGP: u32 = 278;
-/// In the header of signatures: a signature of header and payload together, by RSA and by DSA, as RPM before 4.14 made it.
+/// In the header of signatures: a signature of header and payload together, by RSA and by DSA, as
+/// RPM before 4.14 made it.
 const OLD_SIGNATURES: [u32; 2] = [1002, 1005];
-/// In the header: the digest of the payload as it is stored, in hex, and the kind of it; 8 is SHA-256, and 10 SHA-512.
+/// In the header: the digest of the payload as it is stored, in hex, and the kind of it; 8 is
+/// SHA-256, and 10 SHA-512.
 const PAYLOAD_DIGEST: u32 = 5092;
 const PAYLOAD_DIGEST_KIND: u32 = 5093;
 /// In the header: what it is. A package that is not built from another one is one of sources.
@@ -65,8 +69,8 @@ pub enum RpmFileError {
     Signature(#[from] OpenPgpError),
 }
 
-/// Returns what `package` is, as its header says, which one of `keys` signed together with the digest of the payload. The
-/// signature is judged at `time`.
+/// Returns what `package` is, as its header says, which one of `keys` signed together with the
+/// digest of the payload. The signature is judged at `time`.
 ///
 /// # Errors
 /// When none of the keys signed it, or the file has something else than what was signed.
@@ -86,8 +90,14 @@ pub fn verify_package(
         use base64::Engine as _;
         base64::engine::general_purpose::STANDARD.decode(text).ok()
     }));
-    let has_old = OLD_SIGNATURES.iter().any(|tag| signatures.binary(*tag).is_some());
-    let mut outcome = Err(if has_old { RpmFileError::OldSignature } else { RpmFileError::NotSigned });
+    let has_old = OLD_SIGNATURES
+        .iter()
+        .any(|tag| signatures.binary(*tag).is_some());
+    let mut outcome = Err(if has_old {
+        RpmFileError::OldSignature
+    } else {
+        RpmFileError::NotSigned
+    });
     for signature in found {
         match keys.verify_detached(&signature, time, || Ok(header.bytes.as_slice())) {
             Ok(_) => {
@@ -108,7 +118,13 @@ pub fn verify_package(
 /// When it is no package, or cannot be read.
 pub fn changelog(mut package: impl Read, limits: &Limits) -> Result<Vec<String>, RpmFileError> {
     let (_, header) = headers(&mut package, limits)?;
-    Ok(first_lines(header.texts(CHANGELOG_TEXT).first().into_iter().flat_map(|text| text.lines())))
+    Ok(first_lines(
+        header
+            .texts(CHANGELOG_TEXT)
+            .first()
+            .into_iter()
+            .flat_map(|text| text.lines()),
+    ))
 }
 
 /// The header with the signatures of `package`, and the header proper; the payload is left.
@@ -151,9 +167,15 @@ impl Header {
     /// The data of `tag` from where it begins, and how many values it has.
     fn data(&self, tag: u32) -> Option<(&[u8], usize)> {
         let index = &self.bytes[HEADER_START..HEADER_START + self.entries * 16];
-        let entry = index.chunks_exact(16).find(|entry| number(&entry[..4]) == tag as usize)?;
+        let entry = index
+            .chunks_exact(16)
+            .find(|entry| number(&entry[..4]) == tag as usize)?;
         let [offset, count] = [&entry[8..12], &entry[12..16]].map(number);
-        Some((self.bytes.get(HEADER_START + self.entries * 16 + offset..)?, count))
+        Some((
+            self.bytes
+                .get(HEADER_START + self.entries * 16 + offset..)?,
+            count,
+        ))
     }
 
     fn binary(&self, tag: u32) -> Option<&[u8]> {
@@ -162,13 +184,19 @@ impl Header {
     }
 
     fn texts(&self, tag: u32) -> Vec<&str> {
-        let Some((data, count)) = self.data(tag) else { return Vec::new() };
+        let Some((data, count)) = self.data(tag) else {
+            return Vec::new();
+        };
         let texts = data.split(|byte| *byte == 0).take(count);
-        texts.filter_map(|text| std::str::from_utf8(text).ok()).collect()
+        texts
+            .filter_map(|text| std::str::from_utf8(text).ok())
+            .collect()
     }
 
     fn number(&self, tag: u32) -> Option<usize> {
-        self.data(tag).and_then(|(data, _)| data.get(..4)).map(number)
+        self.data(tag)
+            .and_then(|(data, _)| data.get(..4))
+            .map(number)
     }
 
     /// What the package is.
@@ -176,9 +204,17 @@ impl Header {
         let text = |tag| self.texts(tag).first().map(|text| (*text).to_owned());
         let epoch = self.number(EPOCH).filter(|epoch| *epoch > 0);
         let epoch = epoch.map(|epoch| format!("{epoch}:")).unwrap_or_default();
-        let arch = if self.data(BUILT_FROM).is_some() { text(ARCHITECTURE)? } else { "src".into() };
+        let arch = if self.data(BUILT_FROM).is_some() {
+            text(ARCHITECTURE)?
+        } else {
+            "src".into()
+        };
         let version = format!("{epoch}{}-{}", text(VERSION)?, text(RELEASE)?);
-        Some(PackageIdentity { name: text(NAME)?, version, arch })
+        Some(PackageIdentity {
+            name: text(NAME)?,
+            version,
+            arch,
+        })
     }
 
     /// Whether the rest of the package is what the header says.
@@ -205,7 +241,9 @@ impl Header {
 }
 
 fn number(bytes: &[u8]) -> usize {
-    bytes.iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
+    bytes
+        .iter()
+        .fold(0, |number, byte| number << 8 | usize::from(*byte))
 }
 
 fn short(error: io::Error) -> RpmFileError {
@@ -234,45 +272,71 @@ mod tests {
 
     #[test]
     fn a_signed_package_says_what_it_is() {
-        for (package, key, other) in
-            [("signed.rpm", "key.asc", "other.asc"), ("signed-ed25519.rpm", "other.asc", "key.asc")]
-        {
+        for (package, key, other) in [
+            ("signed.rpm", "key.asc", "other.asc"),
+            ("signed-ed25519.rpm", "other.asc", "key.asc"),
+        ] {
             let found = verified(&file(package), key).unwrap().to_string();
             assert_eq!(found, WHAT, "{package}");
-            assert!(matches!(verified(&file(package), other), Err(RpmFileError::Signature(_))));
+            assert!(matches!(
+                verified(&file(package), other),
+                Err(RpmFileError::Signature(_))
+            ));
         }
-        assert!(matches!(verified(&file("unsigned.rpm"), "key.asc"), Err(RpmFileError::NotSigned)));
+        assert!(matches!(
+            verified(&file("unsigned.rpm"), "key.asc"),
+            Err(RpmFileError::NotSigned)
+        ));
     }
 
-    /// Every byte behind the signatures counts; those of the lead and of other signatures are covered by nobody.
+    /// Every byte behind the signatures counts; those of the lead and of other signatures are
+    /// covered by nobody.
     #[test]
     fn a_changed_package_is_refused() {
         let whole = file("signed.rpm");
-        let signatures = Header::read(&mut &whole[LEAD..], &Limits::default()).unwrap().bytes.len();
+        let signatures = Header::read(&mut &whole[LEAD..], &Limits::default())
+            .unwrap()
+            .bytes
+            .len();
         let covered = LEAD + signatures.next_multiple_of(8);
-        for at in (covered..whole.len()).step_by(37).chain([covered, whole.len() - 1]) {
+        for at in (covered..whole.len())
+            .step_by(37)
+            .chain([covered, whole.len() - 1])
+        {
             let mut changed = whole.clone();
             changed[at] ^= 1;
             assert!(verified(&changed, "key.asc").is_err(), "byte {at}");
         }
         let more = [whole.as_slice(), b"x"].concat();
-        assert!(matches!(verified(&more, "key.asc"), Err(RpmFileError::Payload)));
+        assert!(matches!(
+            verified(&more, "key.asc"),
+            Err(RpmFileError::Payload)
+        ));
     }
 
     #[test]
     fn what_is_cut_short_or_hostile_is_refused() {
         let whole = file("signed.rpm");
         for length in [0, 10, LEAD, LEAD + 8, LEAD + 100, whole.len() - 1] {
-            assert!(verified(&whole[..length], "key.asc").is_err(), "{length} bytes");
+            assert!(
+                verified(&whole[..length], "key.asc").is_err(),
+                "{length} bytes"
+            );
         }
         let mut large = whole.clone();
         large[LEAD + 12..LEAD + 16].copy_from_slice(&[0xff; 4]);
-        assert!(matches!(verified(&large, "key.asc"), Err(RpmFileError::NoPackage)));
+        assert!(matches!(
+            verified(&large, "key.asc"),
+            Err(RpmFileError::NoPackage)
+        ));
         // offsets beyond the header
         let mut beyond = whole;
         for entry in 0..8 {
             beyond[LEAD + HEADER_START + entry * 16 + 8] = 0x7f;
         }
-        assert!(matches!(verified(&beyond, "key.asc"), Err(RpmFileError::NotSigned)));
+        assert!(matches!(
+            verified(&beyond, "key.asc"),
+            Err(RpmFileError::NotSigned)
+        ));
     }
 }

@@ -31,8 +31,12 @@ impl Strings {
     /// The empty text alone.
     pub(super) fn new() -> Strings {
         let table = vec![0; 1 << 12];
-        let mut strings =
-            Strings { bytes: String::new(), ends: Vec::new(), table, hasher: RandomState::new() };
+        let mut strings = Strings {
+            bytes: String::new(),
+            ends: Vec::new(),
+            table,
+            hasher: RandomState::new(),
+        };
         strings.add("");
         strings
     }
@@ -44,7 +48,10 @@ impl Strings {
 
     /// The text.
     pub(super) fn get(&self, text: Text) -> &str {
-        let start = text.number().checked_sub(1).map_or(0, |before| self.ends[before]);
+        let start = text
+            .number()
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before]);
         &self.bytes[start..self.ends[text.number()]]
     }
 
@@ -100,13 +107,23 @@ mod tests {
     #[test]
     fn each_text_is_kept_once() {
         let mut strings = Strings::new();
-        let texts: Vec<String> = (0..10_000).map(|n| format!("libfoo.so.{n}()(64bit)")).collect();
+        let texts: Vec<String> = (0..10_000)
+            .map(|n| format!("libfoo.so.{n}()(64bit)"))
+            .collect();
         let first: Vec<Text> = texts.iter().map(|text| strings.add(text)).collect();
         let again: Vec<Text> = texts.iter().map(|text| strings.add(text)).collect();
         assert_eq!(first, again);
         assert_eq!(strings.count(), 10_001);
-        assert!(texts.iter().zip(&first).all(|(text, id)| strings.get(*id) == text));
+        assert!(
+            texts
+                .iter()
+                .zip(&first)
+                .all(|(text, id)| strings.get(*id) == text)
+        );
         assert_eq!(strings.find("libfoo.so.77()(64bit)"), Some(first[77]));
-        assert_eq!((strings.find("no"), strings.find("")), (None, Some(Strings::EMPTY)));
+        assert_eq!(
+            (strings.find("no"), strings.find("")),
+            (None, Some(Strings::EMPTY))
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Metadata of a repository that names what is carried of it and nothing else: indexes cut from those of the repository, and a
-//! list of them. Equal content gives equal bytes.
+//! Metadata of a repository that names what is carried of it and nothing else: indexes cut from
+//! those of the repository, and a list of them. Equal content gives equal bytes.
 
 use super::error::YumError;
 use super::primary::digest;
@@ -10,10 +10,12 @@ use quick_xml::{Reader, Writer, XmlVersion};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
-/// An index of what is carried, while it is put together. Several locks may carry parts of one repository.
+/// An index of what is carried, while it is put together. Several locks may carry parts of one
+/// repository.
 #[derive(Debug, Default)]
 pub struct TrimmedIndex {
-    /// The name of its outermost element, and its attributes: the prefixes of the packages below it stand there.
+    /// The name of its outermost element, and its attributes: the prefixes of the packages below it
+    /// stand there.
     name: String,
     attributes: BTreeMap<String, String>,
     /// The elements of the packages, by their digests.
@@ -21,8 +23,8 @@ pub struct TrimmedIndex {
 }
 
 impl TrimmedIndex {
-    /// Adds those packages of an index, primary or another, that are `carried`: their paths by their digests in hex. The digests
-    /// that it has. `what` is for messages.
+    /// Adds those packages of an index, primary or another, that are `carried`: their paths by
+    /// their digests in hex. The digests that it has. `what` is for messages.
     ///
     /// # Errors
     /// When it is malformed or cut short.
@@ -87,18 +89,28 @@ impl TrimmedIndex {
             }
             depth += usize::from(opens);
             if depth > 1 {
-                package.text.write_event(event).map_err(|error| malformed(&error))?;
+                package
+                    .text
+                    .write_event(event)
+                    .map_err(|error| malformed(&error))?;
             }
             if closes {
-                depth = depth.checked_sub(1).ok_or_else(|| malformed(&"an element ends that never began"))?;
+                depth = depth
+                    .checked_sub(1)
+                    .ok_or_else(|| malformed(&"an element ends that never began"))?;
                 package.inside.clear();
             }
             if closes && depth == 1 {
-                let Package { text, digest, path, .. } = std::mem::take(&mut package);
+                let Package {
+                    text, digest, path, ..
+                } = std::mem::take(&mut package);
                 let Some(digest) = digest else { continue };
-                let is_carried = carried.get(&digest).is_some_and(|own| path.is_none_or(|path| path == *own));
+                let is_carried = carried
+                    .get(&digest)
+                    .is_some_and(|own| path.is_none_or(|path| path == *own));
                 if is_carried {
-                    let text = String::from_utf8(text.into_inner()).map_err(|error| malformed(&error))?;
+                    let text =
+                        String::from_utf8(text.into_inner()).map_err(|error| malformed(&error))?;
                     self.packages.insert(digest.clone(), text);
                     found.insert(digest);
                 }
@@ -113,7 +125,9 @@ impl TrimmedIndex {
             text += &format!(" {key}=\"{}\"", quick_xml::escape::escape(value.as_str()));
         }
         text += &format!(" packages=\"{}\">\n", self.packages.len());
-        self.packages.values().for_each(|package| text += &format!("{package}\n"));
+        self.packages
+            .values()
+            .for_each(|package| text += &format!("{package}\n"));
         text + &format!("</{}>\n", self.name)
     }
 }
@@ -132,12 +146,18 @@ struct Package {
 impl Default for Package {
     fn default() -> Package {
         let text = Writer::new(Vec::new());
-        Package { text, digest: None, path: None, inside: String::new(), checksum: String::new() }
+        Package {
+            text,
+            digest: None,
+            path: None,
+            inside: String::new(),
+            checksum: String::new(),
+        }
     }
 }
 
-/// `repomd.xml` of `indexes`, each by its kind, and of `kept`, which stays as it is, as if made at `seconds`; and the indexes by the
-/// paths that it gives them.
+/// `repomd.xml` of `indexes`, each by its kind, and of `kept`, which stays as it is, as if made at
+/// `seconds`; and the indexes by the paths that it gives them.
 pub fn trimmed_repomd(
     indexes: &BTreeMap<&str, TrimmedIndex>,
     kept: Option<&Index>,
@@ -153,7 +173,14 @@ pub fn trimmed_repomd(
         let (digest, size) = (Digest::sha256(index.as_bytes()), Some(index.len() as u64));
         let path = format!("repodata/{}-{kind}.xml", digest.hex());
         let (open_digest, open_size) = (Some(digest.clone()), size);
-        let own = Index { kind: (*kind).into(), path: path.clone(), digest, size, open_digest, open_size };
+        let own = Index {
+            kind: (*kind).into(),
+            path: path.clone(),
+            digest,
+            size,
+            open_digest,
+            open_size,
+        };
         text += &data(&own, seconds);
         files.insert(path, index);
     }
@@ -163,14 +190,32 @@ pub fn trimmed_repomd(
 
 /// What `repomd.xml` says of an index.
 fn data(index: &Index, seconds: i64) -> String {
-    let Index { kind, path, digest, size, open_digest, open_size } = index;
+    let Index {
+        kind,
+        path,
+        digest,
+        size,
+        open_digest,
+        open_size,
+    } = index;
     let sum = |name: &str, digest: &Digest| {
-        format!("<{name} type=\"{}\">{}</{name}>\n", digest.algorithm().as_str(), digest.hex())
+        format!(
+            "<{name} type=\"{}\">{}</{name}>\n",
+            digest.algorithm().as_str(),
+            digest.hex()
+        )
     };
     let number = |name: &str, size: &u64| format!("<{name}>{size}</{name}>\n");
     let mut text = format!("<data type=\"{kind}\">\n") + &sum("checksum", digest);
-    text.extend(open_digest.as_ref().map(|digest| sum("open-checksum", digest)));
-    text += &format!("<location href=\"{}\"/>\n", quick_xml::escape::escape(path.as_str()));
+    text.extend(
+        open_digest
+            .as_ref()
+            .map(|digest| sum("open-checksum", digest)),
+    );
+    text += &format!(
+        "<location href=\"{}\"/>\n",
+        quick_xml::escape::escape(path.as_str())
+    );
     text += &format!("<timestamp>{seconds}</timestamp>\n");
     text.extend(size.as_ref().map(|size| number("size", size)));
     text.extend(open_size.as_ref().map(|size| number("open-size", size)));
@@ -203,11 +248,20 @@ mod tests {
             package("c", &c)
         );
         let list = |id: &str| {
-            format!("<package pkgid=\"{id}\" name=\"n\"><version ver=\"1\"/><file>/x</file></package>")
+            format!(
+                "<package pkgid=\"{id}\" name=\"n\"><version ver=\"1\"/><file>/x</file></package>"
+            )
         };
-        let lists = format!("<filelists xmlns=\"x\" packages=\"2\">{}{}</filelists>", list(&a), list(&c));
-        let carried =
-            BTreeMap::from([(a.clone(), "Packages/a.rpm"), (b.clone(), "Packages/b.rpm"), (c, "other.rpm")]);
+        let lists = format!(
+            "<filelists xmlns=\"x\" packages=\"2\">{}{}</filelists>",
+            list(&a),
+            list(&c)
+        );
+        let carried = BTreeMap::from([
+            (a.clone(), "Packages/a.rpm"),
+            (b.clone(), "Packages/b.rpm"),
+            (c, "other.rpm"),
+        ]);
         let modules = Index {
             kind: "modules".into(),
             path: "repodata/modules.yaml.gz".into(),
@@ -219,7 +273,11 @@ mod tests {
         let make = || {
             let [mut index, mut files] = [TrimmedIndex::default(), TrimmedIndex::default()];
             let found = index.add(primary.as_bytes(), "index", &carried).unwrap();
-            assert_eq!(found, BTreeSet::from([a.clone(), b.clone()]), "c stands elsewhere");
+            assert_eq!(
+                found,
+                BTreeSet::from([a.clone(), b.clone()]),
+                "c stands elsewhere"
+            );
             let none = BTreeMap::from([(a.clone(), "Packages/a.rpm")]);
             files.add(lists.as_bytes(), "index", &none).unwrap();
             trimmed_repomd(
@@ -233,7 +291,12 @@ mod tests {
         assert_eq!(read.index("modules"), Some(&modules));
         assert_eq!(read.date.unwrap().as_second(), 1_700_000_000);
         let primary = &files[&read.index("primary").unwrap().path];
-        assert!(read.index("primary").unwrap().digest.matches(primary.as_bytes()));
+        assert!(
+            read.index("primary")
+                .unwrap()
+                .digest
+                .matches(primary.as_bytes())
+        );
         assert!(
             primary.contains(&format!(
                 "packages=\"2\">\n{}\n{}\n</metadata>",
@@ -246,10 +309,23 @@ mod tests {
         read_primary(primary.as_bytes(), 0, &["noarch"], &mut pool).unwrap();
         assert_eq!(pool.ids().count(), 2);
         let lists = &files[&read.index("filelists").unwrap().path];
-        assert!(lists.ends_with(&format!("packages=\"1\">\n{}\n</filelists>\n", list(&a))), "{lists}");
+        assert!(
+            lists.ends_with(&format!("packages=\"1\">\n{}\n</filelists>\n", list(&a))),
+            "{lists}"
+        );
         assert_eq!(make(), (repomd, files));
-        for cut in ["<metadata", "<metadata><package><name>a</name>", "</a>", "plain"] {
-            assert!(TrimmedIndex::default().add(cut.as_bytes(), "index", &carried).is_err(), "{cut}");
+        for cut in [
+            "<metadata",
+            "<metadata><package><name>a</name>",
+            "</a>",
+            "plain",
+        ] {
+            assert!(
+                TrimmedIndex::default()
+                    .add(cut.as_bytes(), "index", &carried)
+                    .is_err(),
+                "{cut}"
+            );
         }
     }
 }

@@ -22,24 +22,33 @@ impl<'a> Evr<'a> {
             None => (0, text),
         };
         match rest.rsplit_once('-') {
-            Some((version, release)) => {
-                Evr { epoch, version, release: Some(release).filter(|release| !release.is_empty()) }
-            }
-            None => Evr { epoch, version: rest, release: None },
+            Some((version, release)) => Evr {
+                epoch,
+                version,
+                release: Some(release).filter(|release| !release.is_empty()),
+            },
+            None => Evr {
+                epoch,
+                version: rest,
+                release: None,
+            },
         }
     }
 
     /// How it compares with `other`, epochs and versions alone.
     pub fn compare_versions(self, other: Evr<'_>) -> Ordering {
-        self.epoch.cmp(&other.epoch).then_with(|| compare(self.version, other.version))
+        self.epoch
+            .cmp(&other.epoch)
+            .then_with(|| compare(self.version, other.version))
     }
 
     /// How it compares with `other`; without a release it is older.
     pub fn compare(self, other: Evr<'_>) -> Ordering {
-        self.compare_versions(other).then_with(|| match (self.release, other.release) {
-            (Some(own), Some(other)) => compare(own, other),
-            (own, other) => own.is_some().cmp(&other.is_some()),
-        })
+        self.compare_versions(other)
+            .then_with(|| match (self.release, other.release) {
+                (Some(own), Some(other)) => compare(own, other),
+                (own, other) => own.is_some().cmp(&other.is_some()),
+            })
     }
 }
 
@@ -48,8 +57,9 @@ pub fn compare_evrs(first: &str, second: &str) -> Ordering {
     Evr::parse(first).compare(Evr::parse(second))
 }
 
-/// Compares two versions, or two releases, as RPM's `rpmvercmp` does: digits as numbers, letters as texts, numbers are newer
-/// than letters, `~` is older than the end, and `^` newer than the end, though older than all else.
+/// Compares two versions, or two releases, as RPM's `rpmvercmp` does: digits as numbers, letters as
+/// texts, numbers are newer than letters, `~` is older than the end, and `^` newer than the end,
+/// though older than all else.
 pub(super) fn compare(first: &str, second: &str) -> Ordering {
     if first == second {
         return Ordering::Equal;
@@ -57,7 +67,8 @@ pub(super) fn compare(first: &str, second: &str) -> Ordering {
     let (mut a, mut b) = (first.as_bytes(), second.as_bytes());
     loop {
         let is_separator = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"~^".contains(byte);
-        [a, b] = [a, b].map(|text| &text[text.iter().take_while(|byte| is_separator(byte)).count()..]);
+        [a, b] =
+            [a, b].map(|text| &text[text.iter().take_while(|byte| is_separator(byte)).count()..]);
         match (a.first(), b.first()) {
             (Some(b'~'), Some(b'~')) | (Some(b'^'), Some(b'^')) => {
                 (a, b) = (&a[1..], &b[1..]);
@@ -91,9 +102,19 @@ pub(super) fn compare(first: &str, second: &str) -> Ordering {
 
 /// The leading digits of `text` without zeros before them, or its leading letters, and the rest.
 fn segment(text: &[u8], is_number: bool) -> (&[u8], &[u8]) {
-    let is_part = |byte: &&u8| if is_number { byte.is_ascii_digit() } else { byte.is_ascii_alphabetic() };
+    let is_part = |byte: &&u8| {
+        if is_number {
+            byte.is_ascii_digit()
+        } else {
+            byte.is_ascii_alphabetic()
+        }
+    };
     let (segment, rest) = text.split_at(text.iter().take_while(is_part).count());
-    let zeros = if is_number { segment.iter().take_while(|byte| **byte == b'0').count() } else { 0 };
+    let zeros = if is_number {
+        segment.iter().take_while(|byte| **byte == b'0').count()
+    } else {
+        0
+    };
     (&segment[zeros..], rest)
 }
 
@@ -121,7 +142,10 @@ mod tests {
 
     #[test]
     fn versions_compare_as_rpm_compares_them() {
-        let cases = CASES.split(['\n', '|']).map(str::trim).filter(|case| !case.is_empty());
+        let cases = CASES
+            .split(['\n', '|'])
+            .map(str::trim)
+            .filter(|case| !case.is_empty());
         for case in cases {
             let words: Vec<&str> = case.split(' ').collect();
             let expected = words[2].parse::<i32>().unwrap().cmp(&0);
@@ -138,8 +162,29 @@ mod tests {
         assert_eq!(order("0:2-1", "2-1"), Ordering::Equal);
         assert_eq!(order("2-1", "2-1.el9"), Ordering::Less);
         assert_eq!(order("2", "2-1"), Ordering::Less);
-        assert_eq!(Evr::parse("1:2-"), Evr { epoch: 1, version: "2", release: None });
-        assert_eq!(Evr::parse("a:2"), Evr { epoch: 0, version: "a:2", release: None });
-        assert_eq!(Evr::parse("1-2-3"), Evr { epoch: 0, version: "1-2", release: Some("3") });
+        assert_eq!(
+            Evr::parse("1:2-"),
+            Evr {
+                epoch: 1,
+                version: "2",
+                release: None
+            }
+        );
+        assert_eq!(
+            Evr::parse("a:2"),
+            Evr {
+                epoch: 0,
+                version: "a:2",
+                release: None
+            }
+        );
+        assert_eq!(
+            Evr::parse("1-2-3"),
+            Evr {
+                epoch: 0,
+                version: "1-2",
+                release: Some("3")
+            }
+        );
     }
 }

@@ -27,11 +27,17 @@ impl Element<'_> {
     }
 
     /// Shows each attribute to `each`: its name, with its prefix, and its value.
-    pub(super) fn attributes(&self, mut each: impl FnMut(&str, Cow<'_, str>)) -> Result<(), YumError> {
+    pub(super) fn attributes(
+        &self,
+        mut each: impl FnMut(&str, Cow<'_, str>),
+    ) -> Result<(), YumError> {
         for attribute in self.start.attributes().with_checks(false) {
             let attribute = attribute.map_err(|error| YumError::malformed(self.what, error))?;
             let value = attribute.normalized_value(XmlVersion::Explicit1_0);
-            each(attribute.key.into_inner(), value.map_err(|error| YumError::malformed(self.what, error))?);
+            each(
+                attribute.key.into_inner(),
+                value.map_err(|error| YumError::malformed(self.what, error))?,
+            );
         }
         Ok(())
     }
@@ -66,18 +72,25 @@ pub(super) fn walk(
             Ok(Event::Text(part)) => text.push_str(&part),
             Ok(Event::CData(part)) => text.push_str(&part),
             Ok(Event::GeneralRef(part)) => {
-                let unknown =
-                    || YumError::malformed(what, format!("it refers to '&{};'", part.escape_default()));
+                let unknown = || {
+                    YumError::malformed(what, format!("it refers to '&{};'", part.escape_default()))
+                };
                 text.push(referred(&part).ok_or_else(unknown)?);
             }
             Ok(Event::Start(start)) => {
                 (depth, elements) = (depth + 1, elements + 1);
                 text.clear();
-                visit(Step::Start(&Element { start: &start, what }))?;
+                visit(Step::Start(&Element {
+                    start: &start,
+                    what,
+                }))?;
             }
             Ok(Event::Empty(start)) => {
                 elements += 1;
-                visit(Step::Start(&Element { start: &start, what }))?;
+                visit(Step::Start(&Element {
+                    start: &start,
+                    what,
+                }))?;
                 visit(Step::End(local(start.name().into_inner()), ""))?;
                 text.clear();
             }

@@ -1,4 +1,5 @@
-//! `apt`: sources for machines that install the locked packages, with the keys of the repositories, and nothing else.
+//! `apt`: sources for machines that install the locked packages, with the keys of the repositories,
+//! and nothing else.
 
 use crate::error::RenderError;
 use crate::file::RenderedFile;
@@ -43,16 +44,27 @@ impl Platform for Apt {
             consumer: None,
             reads_lock: true,
             writes: Writes::Files {
-                not_into: Some("sources are files of their own, and no YAML; write them with -o DIR"),
+                not_into: Some(
+                    "sources are files of their own, and no YAML; write them with -o DIR",
+                ),
             },
         }
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let sets: Vec<&PackageSet> = request.lock.packages.iter().filter(|set| set.is_apt()).collect();
+        let sets: Vec<&PackageSet> = request
+            .lock
+            .packages
+            .iter()
+            .filter(|set| set.is_apt())
+            .collect();
         if sets.is_empty() {
-            let notes = vec!["the lock names no packages of apt, so there is nothing to write".into()];
-            return Ok(Rendered { notes, ..Rendered::default() });
+            let notes =
+                vec!["the lock names no packages of apt, so there is nothing to write".into()];
+            return Ok(Rendered {
+                notes,
+                ..Rendered::default()
+            });
         }
         let url = request.settings.get(URL.key).or(request.file_server());
         let url = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
@@ -68,29 +80,59 @@ impl Platform for Apt {
         for set in &sets {
             let own = files_of(set, url, only, site_key.as_deref());
             let folder = word(&set.name);
-            files.extend(own.into_iter().map(|file| if sets.len() > 1 { file.below(&folder) } else { file }));
+            files.extend(own.into_iter().map(|file| {
+                if sets.len() > 1 {
+                    file.below(&folder)
+                } else {
+                    file
+                }
+            }));
         }
-        Ok(Rendered { output: Output::Files(files), ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            ..Rendered::default()
+        })
     }
 }
 
-/// The files by which machines install `set` from `url`; with `only` from nowhere else. `site_key` is that of trimmed sets.
-pub(super) fn files_of(set: &PackageSet, url: &str, only: bool, site_key: Option<&str>) -> Vec<RenderedFile> {
+/// The files by which machines install `set` from `url`; with `only` from nowhere else. `site_key`
+/// is that of trimmed sets.
+pub(super) fn files_of(
+    set: &PackageSet,
+    url: &str,
+    only: bool,
+    site_key: Option<&str>,
+) -> Vec<RenderedFile> {
     let site_key = site_key.filter(|_| set.index == OfferedIndex::Trimmed);
     let keys: BTreeMap<&str, &str> = match site_key {
         Some(key) => BTreeMap::from([(SITE, key)]),
-        None => set.sources.iter().map(|source| (source.signed_by.as_str(), source.key.as_str())).collect(),
+        None => set
+            .sources
+            .iter()
+            .map(|source| (source.signed_by.as_str(), source.key.as_str()))
+            .collect(),
     };
     let mut files: Vec<RenderedFile> = keys
         .into_iter()
-        .map(|(name, key)| RenderedFile { comments: false, ..RenderedFile::new(key_path(name), key) })
+        .map(|(name, key)| RenderedFile {
+            comments: false,
+            ..RenderedFile::new(key_path(name), key)
+        })
         .collect();
-    let sources: Vec<String> = set.sources.iter().map(|source| stanza(set, source, url)).collect();
+    let sources: Vec<String> = set
+        .sources
+        .iter()
+        .map(|source| stanza(set, source, url))
+        .collect();
     let folder = if only { ONLY } else { "etc/apt/sources.list.d" };
-    files.push(RenderedFile::new(format!("{folder}/landfall.sources"), sources.join("\n")));
+    files.push(RenderedFile::new(
+        format!("{folder}/landfall.sources"),
+        sources.join("\n"),
+    ));
     let mut settings = String::new();
     if only {
-        settings += &format!("Dir::Etc::sourcelist \"/dev/null\";\nDir::Etc::sourceparts \"/{ONLY}\";\n");
+        settings +=
+            &format!("Dir::Etc::sourcelist \"/dev/null\";\nDir::Etc::sourceparts \"/{ONLY}\";\n");
     }
     if !set.recommends {
         settings += "APT::Install-Recommends \"false\";\n";
@@ -100,27 +142,45 @@ pub(super) fn files_of(set: &PackageSet, url: &str, only: bool, site_key: Option
     }
     // a trimmed index has nothing else in it
     if set.index == OfferedIndex::Signed {
-        files.push(RenderedFile::new("etc/apt/preferences.d/landfall.pref", preferences(set, url, only)));
+        files.push(RenderedFile::new(
+            "etc/apt/preferences.d/landfall.pref",
+            preferences(set, url, only),
+        ));
     }
     files
 }
 
-/// Preferences (`apt_preferences(5)`) for what is carried: the signed index names much that is not, and apt would take the
-/// newest of it. With `only`, nothing else of the server is to be seen. Other sources of the machine may be at the same
-/// host, so without `only` no more is said than which versions are carried.
+/// Preferences (`apt_preferences(5)`) for what is carried: the signed index names much that is not,
+/// and apt would take the newest of it. With `only`, nothing else of the server is to be seen.
+/// Other sources of the machine may be at the same host, so without `only` no more is said than
+/// which versions are carried.
 fn preferences(set: &PackageSet, url: &str, only: bool) -> String {
     let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for package in set.sources.iter().flat_map(|source| &source.packages) {
-        names.entry(&package.version).or_default().insert(&package.name);
+        names
+            .entry(&package.version)
+            .or_default()
+            .insert(&package.name);
     }
     // from 1000 on, apt would put an older version in place of a newer one that is installed
     let carried = names.into_iter().map(|(version, names)| {
         let names: Vec<&str> = names.into_iter().collect();
-        format!("Package: {}\nPin: version {version}\nPin-Priority: 999\n", names.join(" "))
+        format!(
+            "Package: {}\nPin: version {version}\nPin-Priority: 999\n",
+            names.join(" ")
+        )
     });
-    let host = Url::parse(url).ok().and_then(|url| Some(url.host_str()?.trim_matches(['[', ']']).to_owned()));
-    let others = format!("Package: *\nPin: origin \"{}\"\nPin-Priority: -1\n", host.unwrap_or_default());
-    carried.chain(only.then_some(others)).collect::<Vec<_>>().join("\n")
+    let host = Url::parse(url)
+        .ok()
+        .and_then(|url| Some(url.host_str()?.trim_matches(['[', ']']).to_owned()));
+    let others = format!(
+        "Package: *\nPin: origin \"{}\"\nPin-Priority: -1\n",
+        host.unwrap_or_default()
+    );
+    carried
+        .chain(only.then_some(others))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// What the site's key is called, in place of a fingerprint.
@@ -132,8 +192,17 @@ fn key_path(name: &str) -> String {
 
 /// A source in the form of deb822 (sources.list(5)): of indexes, what is carried and no more.
 fn stanza(set: &PackageSet, source: &PackageSource, url: &str) -> String {
-    let PackageSource { suite, components, signed_by, valid_until, .. } = source;
-    let place = source.url.split_once("://").map_or(source.url.as_str(), |(_, place)| place);
+    let PackageSource {
+        suite,
+        components,
+        signed_by,
+        valid_until,
+        ..
+    } = source;
+    let place = source
+        .url
+        .split_once("://")
+        .map_or(source.url.as_str(), |(_, place)| place);
     let (languages, targets) = wanted_indexes(source);
     let mut text = format!("Types: deb\nURIs: {url}/{place}\nSuites: {suite}\n");
     if !components.is_empty() {
@@ -145,23 +214,48 @@ fn stanza(set: &PackageSet, source: &PackageSource, url: &str) -> String {
     if valid_until.is_some() && !is_trimmed {
         text += "Check-Valid-Until: no\n";
     }
-    text + &format!("Signed-By: /{}\n", key_path(if is_trimmed { SITE } else { signed_by }))
+    text + &format!(
+        "Signed-By: /{}\n",
+        key_path(if is_trimmed { SITE } else { signed_by })
+    )
 }
 
 /// The languages of the descriptions that `source` has, and the targets of apt that are carried.
 fn wanted_indexes(source: &PackageSource) -> (String, String) {
-    let (texts, others): (Vec<&str>, Vec<&str>) =
-        source.targets.iter().map(String::as_str).partition(|target| apt::target_language(target).is_some());
+    let (texts, others): (Vec<&str>, Vec<&str>) = source
+        .targets
+        .iter()
+        .map(String::as_str)
+        .partition(|target| apt::target_language(target).is_some());
     // the name of an index, without what it is compressed by
-    let name =
-        |path: &str| path.rsplit('/').next().and_then(|name| name.split('.').next()).map(str::to_owned);
-    let is_carried =
-        |text: &&str| source.indexes.iter().any(|index| name(&index.path).as_deref() == Some(*text));
-    let texts = ["Translation-en"].into_iter().chain(texts).filter(is_carried);
+    let name = |path: &str| {
+        path.rsplit('/')
+            .next()
+            .and_then(|name| name.split('.').next())
+            .map(str::to_owned)
+    };
+    let is_carried = |text: &&str| {
+        source
+            .indexes
+            .iter()
+            .any(|index| name(&index.path).as_deref() == Some(*text))
+    };
+    let texts = ["Translation-en"]
+        .into_iter()
+        .chain(texts)
+        .filter(is_carried);
     let languages: Vec<&str> = texts.filter_map(apt::target_language).collect();
     let texts = (!languages.is_empty()).then_some("Translations");
-    let targets: Vec<&str> = ["Packages"].into_iter().chain(texts).chain(others).collect();
-    let languages = if languages.is_empty() { "none".to_owned() } else { languages.join(" ") };
+    let targets: Vec<&str> = ["Packages"]
+        .into_iter()
+        .chain(texts)
+        .chain(others)
+        .collect();
+    let languages = if languages.is_empty() {
+        "none".to_owned()
+    } else {
+        languages.join(" ")
+    };
     (languages, targets.join(" "))
 }
 
@@ -169,5 +263,13 @@ fn wanted_indexes(source: &PackageSource) -> (String, String) {
 fn word(name: &str) -> String {
     let name = name.strip_prefix("apt:").unwrap_or(name);
     let name = name.split_once("://").map_or(name, |(_, rest)| rest);
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
+    name.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect()
 }

@@ -1,5 +1,5 @@
-//! `capi`: patches of Cluster API's kubeadm objects. Files of machines come from a Secret, so that no object has an
-//! account in it.
+//! `capi`: patches of Cluster API's kubeadm objects. Files of machines come from a Secret, so that
+//! no object has an account in it.
 
 use super::containerd::{hosts, unreadable};
 use super::machine_packages::{MachinePackages, PACKAGE_SET};
@@ -53,8 +53,11 @@ impl Platform for Capi {
         let settings = &request.settings;
         let cluster = settings.need(CLUSTER.key)?;
         let namespace = settings.get(NAMESPACE.key).unwrap_or("default");
-        let named =
-            |key, end: &str| settings.get(key).map_or_else(|| format!("{cluster}-{end}"), str::to_owned);
+        let named = |key, end: &str| {
+            settings
+                .get(key)
+                .map_or_else(|| format!("{cluster}-{end}"), str::to_owned)
+        };
 
         let registry = request.registry()?;
         let mut workers = hosts(request, &registry, true)?;
@@ -70,9 +73,14 @@ impl Platform for Capi {
         let name = format!("{cluster}-landfall");
         let of_kubeadm = |files: &[RenderedFile], joins: &[&str]| kubeadm_spec(files, joins, &name);
         let has_secret = control_plane.iter().any(|file| file.secret);
-        let keys: Vec<(String, &str)> =
-            control_plane.iter().map(|file| (key(&file.path), file.text.as_str())).collect();
-        let texts: Vec<(&str, &str)> = keys.iter().map(|(key, text)| (key.as_str(), *text)).collect();
+        let keys: Vec<(String, &str)> = control_plane
+            .iter()
+            .map(|file| (key(&file.path), file.text.as_str()))
+            .collect();
+        let texts: Vec<(&str, &str)> = keys
+            .iter()
+            .map(|(key, text)| (key.as_str(), *text))
+            .collect();
         let files = vec![
             RenderedFile::new(
                 "secret.yaml",
@@ -84,7 +92,10 @@ impl Platform for Capi {
                 document(&map([
                     ("apiVersion", "controlplane.cluster.x-k8s.io/v1beta1".into()),
                     ("kind", "KubeadmControlPlane".into()),
-                    ("metadata", metadata(&named(CONTROL_PLANE.key, "control-plane"), Some(namespace))),
+                    (
+                        "metadata",
+                        metadata(&named(CONTROL_PLANE.key, "control-plane"), Some(namespace)),
+                    ),
                     (
                         "spec",
                         map([(
@@ -99,30 +110,59 @@ impl Platform for Capi {
                 document(&map([
                     ("apiVersion", "bootstrap.cluster.x-k8s.io/v1beta1".into()),
                     ("kind", "KubeadmConfigTemplate".into()),
-                    ("metadata", metadata(&named(WORKERS.key, "md-0"), Some(namespace))),
-                    ("spec", map([("template", map([("spec", of_kubeadm(&workers, &[]))]))])),
+                    (
+                        "metadata",
+                        metadata(&named(WORKERS.key, "md-0"), Some(namespace)),
+                    ),
+                    (
+                        "spec",
+                        map([("template", map([("spec", of_kubeadm(&workers, &[]))]))]),
+                    ),
                 ])),
             ),
         ];
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            notes,
+            ..Rendered::default()
+        })
     }
 }
 
 /// A file's key in a Secret, which takes no `/`.
 fn key(path: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
     path.replace('/', ".").chars().map(plain).collect()
 }
 
-/// A kubeadm configuration whose `files` come from the Secret `name`; `joins` are its parts that patch static pods.
+/// A kubeadm configuration whose `files` come from the Secret `name`; `joins` are its parts that
+/// patch static pods.
 fn kubeadm_spec(files: &[RenderedFile], joins: &[&str], name: &str) -> Value {
     let mut spec: Mapping = joins
         .iter()
-        .filter(|_| files.iter().any(|file| format!("/{}", file.path).starts_with(PATCHES)))
-        .map(|join| ((*join).into(), map([("patches", map([("directory", PATCHES.into())]))])))
+        .filter(|_| {
+            files
+                .iter()
+                .any(|file| format!("/{}", file.path).starts_with(PATCHES))
+        })
+        .map(|join| {
+            (
+                (*join).into(),
+                map([("patches", map([("directory", PATCHES.into())]))]),
+            )
+        })
         .collect();
     let from = |file: &RenderedFile| file_from(&file.path, file.mode, name, &key(&file.path));
-    spec.insert("files".into(), files.iter().map(from).collect::<Vec<_>>().into());
+    spec.insert(
+        "files".into(),
+        files.iter().map(from).collect::<Vec<_>>().into(),
+    );
     spec.insert(
         "preKubeadmCommands".into(),
         texts(["systemctl daemon-reload", "systemctl restart containerd"]),
@@ -130,9 +170,13 @@ fn kubeadm_spec(files: &[RenderedFile], joins: &[&str], name: &str) -> Value {
     Value::Mapping(spec)
 }
 
-/// A file of a machine whose content is one key of a Secret. `path` is that on the node, without the first `/`.
+/// A file of a machine whose content is one key of a Secret. `path` is that on the node, without
+/// the first `/`.
 pub(super) fn file_from(path: &str, mode: u32, secret: &str, key: &str) -> Value {
-    let source = map([("secret", map([("name", secret.into()), ("key", key.into())]))]);
+    let source = map([(
+        "secret",
+        map([("name", secret.into()), ("key", key.into())]),
+    )]);
     map([
         ("path", format!("/{path}").into()),
         ("owner", "root:root".into()),

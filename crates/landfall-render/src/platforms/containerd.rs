@@ -1,4 +1,5 @@
-//! `containerd`: a hosts.toml for every upstream host, snippets of its configuration, and its proxy.
+//! `containerd`: a hosts.toml for every upstream host, snippets of its configuration, and its
+//! proxy.
 
 use super::systemd::{FORM, Form, drop_in};
 use crate::error::RenderError;
@@ -51,12 +52,22 @@ impl Platform for Containerd {
         let mut files = hosts(request, &registry, by_header)?;
         let sandbox = sandbox(request, &mut notes)?;
         for release in [Release::One, Release::Two] {
-            files.push(config(release, sandbox.as_ref(), request, &registry, by_header)?);
+            files.push(config(
+                release,
+                sandbox.as_ref(),
+                request,
+                &registry,
+                by_header,
+            )?);
         }
         files.extend(drop_in("containerd", Form::of(request), request)?);
         notes.extend(unreadable(request, &registry)?);
         notes.extend(other_accounts(request, &registry, by_header)?);
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            notes,
+            ..Rendered::default()
+        })
     }
 }
 
@@ -65,7 +76,10 @@ const FOLDER: &str = "/etc/containerd/certs.d";
 
 /// A host as the name of its folder: `quay.io`, `172.20.0.2_5000_`.
 fn folder(host: &str) -> String {
-    match host.rsplit_once(':').filter(|(_, port)| !port.contains(']')) {
+    match host
+        .rsplit_once(':')
+        .filter(|(_, port)| !port.contains(']'))
+    {
         Some((host, port)) => format!("{host}_{port}_"),
         None => host.to_owned(),
     }
@@ -84,12 +98,17 @@ pub(super) fn hosts(
     for (host, of_host) in mirrors(request)? {
         files.push(hosts_toml(&host, &of_host, request, registry, by_header)?);
     }
-    files.extend(registry.trust(&format!("{}/{}", &FOLDER[1..], folder(&registry.target.registry))));
+    files.extend(registry.trust(&format!(
+        "{}/{}",
+        &FOLDER[1..],
+        folder(&registry.target.registry)
+    )));
     Ok(files)
 }
 
-/// The file of `host`. Its mirrors are tried in the order of the file, and `server` last: where nobody may ask upstream,
-/// that is the last mirror once more. containerd 1.6 takes no file without a table `host`, which may be empty.
+/// The file of `host`. Its mirrors are tried in the order of the file, and `server` last: where
+/// nobody may ask upstream, that is the last mirror once more. containerd 1.6 takes no file without
+/// a table `host`, which may be empty.
 fn hosts_toml(
     host: &str,
     of_host: &[Mirror],
@@ -108,11 +127,19 @@ fn hosts_toml(
     }
     for (at, mirror) in of_host.iter().enumerate() {
         let (url, keys) = (string(&url(mirror, registry)), keys(mirror, registry));
-        let account = if by_header { registry.account(&mirror.repository)? } else { None };
+        let account = if by_header {
+            registry.account(&mirror.repository)?
+        } else {
+            None
+        };
         let header = account.as_ref().map(authorization);
         secret |= header.is_some();
         tables += &format!("\n[host.{url}]\n{keys}");
-        tables.extend(header.iter().map(|header| format!("\n[host.{url}.header]\n{header}")));
+        tables.extend(
+            header
+                .iter()
+                .map(|header| format!("\n[host.{url}.header]\n{header}")),
+        );
         if upstream.is_none() && at + 1 == of_host.len() {
             root = format!("server = {url}\n{keys}");
             root.extend(header.iter().map(|header| format!("\n[header]\n{header}")));
@@ -125,13 +152,14 @@ fn hosts_toml(
     Ok(RenderedFile::new(path, root + &tables).secret(secret))
 }
 
-/// Whether the registry is an IPv6 address. containerd 1.x reads no file that has `]` in the name of a table: it skips a
-/// hosts.toml with a line in its log, and asks upstream.
+/// Whether the registry is an IPv6 address. containerd 1.x reads no file that has `]` in the name
+/// of a table: it skips a hosts.toml with a line in its log, and asks upstream.
 fn is_bracketed(registry: &SiteRegistry<'_>) -> bool {
     registry.target.registry.starts_with('[')
 }
 
-/// A note for the hosts whose file needs a table with the name of a mirror, if containerd 1.x cannot read that name.
+/// A note for the hosts whose file needs a table with the name of a mirror, if containerd 1.x
+/// cannot read that name.
 ///
 /// # Errors
 /// Those of [`mirrors`].
@@ -145,10 +173,15 @@ pub(super) fn unreadable(
     let all = mirrors(request)?;
     let needs_table = |host: &str, of_host: &[Mirror]| {
         of_host.len() > 1
-            || (request.upstream_fallback() && host != registry.target.registry && host != "_default")
+            || (request.upstream_fallback()
+                && host != registry.target.registry
+                && host != "_default")
     };
-    let hosts: Vec<&str> =
-        all.iter().filter(|(host, of)| needs_table(host, of)).map(|(host, _)| &**host).collect();
+    let hosts: Vec<&str> = all
+        .iter()
+        .filter(|(host, of)| needs_table(host, of))
+        .map(|(host, _)| &**host)
+        .collect();
     let note = || {
         format!(
             "containerd 1.x cannot read the files of {}, as they have an IPv6 address in the name of a table, and asks \
@@ -160,8 +193,8 @@ pub(super) fn unreadable(
     Ok((!hosts.is_empty()).then(note))
 }
 
-/// What there is to say where the site has several accounts for images that containerd asks for with one: it has one for a
-/// mirror (in hosts.toml), or for the registry (in its configuration).
+/// What there is to say where the site has several accounts for images that containerd asks for
+/// with one: it has one for a mirror (in hosts.toml), or for the registry (in its configuration).
 fn other_accounts(
     request: &Request<'_>,
     registry: &SiteRegistry<'_>,
@@ -173,7 +206,11 @@ fn other_accounts(
     }
     for (host, of_host) in mirrors(request)? {
         for mirror in &of_host {
-            let asked_with = if by_header { &mirror.repository } else { &request.mapping.target().prefix };
+            let asked_with = if by_header {
+                &mirror.repository
+            } else {
+                &request.mapping.target().prefix
+            };
             let account = registry.account(asked_with)?;
             let images = request.images().filter(|image| image.registry == host);
             let places = images.flat_map(|image| {
@@ -209,7 +246,8 @@ fn url(mirror: &Mirror, registry: &SiteRegistry<'_>) -> String {
     }
 }
 
-/// What is said of every mirror: containerd takes a file with an unknown capability for none at all.
+/// What is said of every mirror: containerd takes a file with an unknown capability for none at
+/// all.
 fn keys(mirror: &Mirror, registry: &SiteRegistry<'_>) -> String {
     let mut text = "capabilities = [\"pull\", \"resolve\"]\n".to_owned();
     if !mirror.prefix.is_empty() {
@@ -232,7 +270,10 @@ fn keys(mirror: &Mirror, registry: &SiteRegistry<'_>) -> String {
 }
 
 fn authorization((user, password): &(String, String)) -> String {
-    format!("Authorization = [\"Basic {}\"]\n", STANDARD.encode(format!("{user}:{password}")))
+    format!(
+        "Authorization = [\"Basic {}\"]\n",
+        STANDARD.encode(format!("{user}:{password}"))
+    )
 }
 
 /// Releases whose configurations differ.
@@ -242,8 +283,8 @@ enum Release {
     Two,
 }
 
-/// The configuration of one release: where the hosts are, the sandbox image, and the account where it does not stand in
-/// hosts.toml.
+/// The configuration of one release: where the hosts are, the sandbox image, and the account where
+/// it does not stand in hosts.toml.
 fn config(
     release: Release,
     sandbox: Option<&String>,
@@ -252,8 +293,16 @@ fn config(
     by_header: bool,
 ) -> Result<RenderedFile, RenderError> {
     let (name, version, plugin) = match release {
-        Release::One => ("config-1.x.toml", 2, "plugins.\"io.containerd.grpc.v1.cri\""),
-        Release::Two => ("config-2.x.toml", 3, "plugins.\"io.containerd.cri.v1.images\""),
+        Release::One => (
+            "config-1.x.toml",
+            2,
+            "plugins.\"io.containerd.grpc.v1.cri\"",
+        ),
+        Release::Two => (
+            "config-2.x.toml",
+            3,
+            "plugins.\"io.containerd.cri.v1.images\"",
+        ),
     };
     let mut text = format!("version = {version}\n");
     if let Some(sandbox) = sandbox.map(|image| string(image)) {
@@ -264,7 +313,11 @@ fn config(
     }
     text += &format!("\n[{plugin}.registry]\nconfig_path = \"{FOLDER}\"\n");
     let repository = request.mapping.target().prefix.as_str();
-    let account = if by_header { None } else { registry.account(repository)? };
+    let account = if by_header {
+        None
+    } else {
+        registry.account(repository)?
+    };
     if let Some((user, password)) = &account {
         let host = string(&registry.target.registry);
         let (user, password) = (string(user), string(password));

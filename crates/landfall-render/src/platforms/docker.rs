@@ -22,7 +22,9 @@ impl Platform for Docker {
             consumer: Some(Consumer::Docker),
             reads_lock: true,
             writes: Writes::Files {
-                not_into: Some("daemon.json is no YAML; write it with -o DIR and add its keys to yours"),
+                not_into: Some(
+                    "daemon.json is no YAML; write it with -o DIR and add its keys to yours",
+                ),
             },
         }
     }
@@ -51,7 +53,10 @@ impl Platform for Docker {
         if registry.plain_http || registry.skip_verify {
             daemon.insert("insecure-registries".into(), json!([own]));
         }
-        let others = request.images().filter(|image| !is_hub(&image.registry)).count();
+        let others = request
+            .images()
+            .filter(|image| !is_hub(&image.registry))
+            .count();
         if others > 0 {
             notes.push(format!(
                 "{others} images are not Docker Hub's: the daemon finds them by their names at the registry alone, which \
@@ -59,10 +64,16 @@ impl Platform for Docker {
             ));
         }
         let text = format!("{:#}\n", Value::Object(daemon));
-        let mut files =
-            vec![RenderedFile { comments: false, ..RenderedFile::new("etc/docker/daemon.json", text) }];
+        let mut files = vec![RenderedFile {
+            comments: false,
+            ..RenderedFile::new("etc/docker/daemon.json", text)
+        }];
         files.extend(registry.trust(&format!("etc/docker/certs.d/{own}")));
         files.extend(drop_in("docker", Form::GiantSwarm, request)?);
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            notes,
+            ..Rendered::default()
+        })
     }
 }

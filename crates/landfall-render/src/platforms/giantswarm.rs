@@ -1,4 +1,5 @@
-//! `giantswarm`: Giant Swarm's clusters behind the proxy, by cluster-apps-operator, charts and machines.
+//! `giantswarm`: Giant Swarm's clusters behind the proxy, by cluster-apps-operator, charts and
+//! machines.
 
 use super::capi::file_from;
 use super::systemd::{Form, drop_in};
@@ -64,7 +65,15 @@ impl Platform for GiantSwarm {
             details: "The drop-ins and the pods get the same NO_PROXY. The files of mirrors on nodes are those of \
                       `landfall render containerd`.",
             inputs: &[],
-            settings: &[CLUSTER, NAMESPACE, CLOUD_PROVIDER, APP, CATALOG, VERSION, TARGET_NAMESPACE],
+            settings: &[
+                CLUSTER,
+                NAMESPACE,
+                CLOUD_PROVIDER,
+                APP,
+                CATALOG,
+                VERSION,
+                TARGET_NAMESPACE,
+            ],
             consumer: None,
             reads_lock: false,
             writes: Writes::Files { not_into: None },
@@ -88,33 +97,72 @@ impl Platform for GiantSwarm {
         let text = drop_ins.map(|file| file.text).unwrap_or_default();
         let proxy_name = format!("{cluster}-systemd-proxy");
         let own = |name: &str, kind: Option<&str>, key: &str, text: &str| {
-            document(&secret(metadata(name, Some(namespace)), kind, &[(key, text)]))
+            document(&secret(
+                metadata(name, Some(namespace)),
+                kind,
+                &[(key, text)],
+            ))
         };
         let chart = map([("proxy", proxy.chart_values())]);
         let mut all = vec![
-            ("secret-values.yaml.patch", installation(&proxy, &request.no_proxy().of_installation())),
-            ("cluster-values.yaml", own(&values_name, None, "values", &document(&cluster_values(&proxy)))),
-            ("systemd-proxy.yaml", own(&proxy_name, None, "containerdProxy", &text)),
-            ("bootstrap/cert-manager.yaml", document(&cert_manager(&proxy))),
-            ("bootstrap/chart-operator.yaml", document(&map([("cluster", chart.clone())]))),
+            (
+                "secret-values.yaml.patch",
+                installation(&proxy, &request.no_proxy().of_installation()),
+            ),
+            (
+                "cluster-values.yaml",
+                own(
+                    &values_name,
+                    None,
+                    "values",
+                    &document(&cluster_values(&proxy)),
+                ),
+            ),
+            (
+                "systemd-proxy.yaml",
+                own(&proxy_name, None, "containerdProxy", &text),
+            ),
+            (
+                "bootstrap/cert-manager.yaml",
+                document(&cert_manager(&proxy)),
+            ),
+            (
+                "bootstrap/chart-operator.yaml",
+                document(&map([("cluster", chart.clone())])),
+            ),
             ("bootstrap/kyverno-policies-connectivity.yaml", {
-                document(&map([("proxy", map([("enabled", true.into())])), ("cluster", chart)]))
+                document(&map([
+                    ("proxy", map([("enabled", true.into())])),
+                    ("cluster", chart),
+                ]))
             }),
         ];
         let files = &mut all;
         let patches = static_pod_patches(&proxy.variables(), proxy.has_account);
-        let texts: Vec<(String, &str)> =
-            patches.iter().map(|file| (file_name(&file.path), file.text.as_str())).collect();
-        let texts: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+        let texts: Vec<(String, &str)> = patches
+            .iter()
+            .map(|file| (file_name(&file.path), file.text.as_str()))
+            .collect();
+        let texts: Vec<(&str, &str)> = texts
+            .iter()
+            .map(|(name, text)| (name.as_str(), *text))
+            .collect();
         let patches_name = format!("{cluster}-static-pods-proxy");
         files.push(("static-pods-proxy.yaml", {
-            document(&secret(metadata(&patches_name, Some(namespace)), None, &texts))
+            document(&secret(
+                metadata(&patches_name, Some(namespace)),
+                None,
+                &texts,
+            ))
         }));
         let mut written: Vec<RenderedFile> = all
             .into_iter()
             .map(|(path, text)| RenderedFile::new(path, text).secret(proxy.has_account))
             .collect();
-        written.push(RenderedFile::new("app.yaml", document(&app(request, cluster, namespace)?)));
+        written.push(RenderedFile::new(
+            "app.yaml",
+            document(&app(request, cluster, namespace)?),
+        ));
 
         let mut services = vec!["containerd"];
         if request.settings.get(CLOUD_PROVIDER.key) == Some("in-tree") {
@@ -124,38 +172,63 @@ impl Platform for GiantSwarm {
             let path = format!("etc/systemd/system/{service}.service.d/http-proxy.conf");
             file_from(&path, 0o600, &proxy_name, "containerdProxy")
         };
-        let of_patch =
-            |file: &RenderedFile| file_from(&file.path, 0o600, &patches_name, &file_name(&file.path));
-        let machine_files: Vec<Value> =
-            services.iter().map(of_service).chain(patches.iter().map(of_patch)).collect();
+        let of_patch = |file: &RenderedFile| {
+            file_from(&file.path, 0o600, &patches_name, &file_name(&file.path))
+        };
+        let machine_files: Vec<Value> = services
+            .iter()
+            .map(of_service)
+            .chain(patches.iter().map(of_patch))
+            .collect();
         let join = map([("patches", map([("directory", PATCHES.into())]))]);
         let machines = map([
             ("initConfiguration", join.clone()),
             ("joinConfiguration", join),
             ("files", machine_files.into()),
         ]);
-        written.push(RenderedFile::new("kubeadm-config-spec.yaml", document(&machines)));
-        Ok(Rendered { output: Output::Files(written), ..Rendered::default() })
+        written.push(RenderedFile::new(
+            "kubeadm-config-spec.yaml",
+            document(&machines),
+        ));
+        Ok(Rendered {
+            output: Output::Files(written),
+            ..Rendered::default()
+        })
     }
 }
 
 fn file_name(path: &str) -> String {
-    path.rsplit('/').next().unwrap_or_default().replace('+', ".")
+    path.rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .replace('+', ".")
 }
 
-/// What the installation's configuration repository has for cluster-apps-operator: its part of NO_PROXY alone.
+/// What the installation's configuration repository has for cluster-apps-operator: its part of
+/// NO_PROXY alone.
 fn installation(proxy: &PodProxy, no_proxy: &str) -> String {
     let (http, https) = (string(&proxy.http), string(&proxy.https));
-    format!("proxy:\n  noProxy: {}\n  http: {http}\n  https: {https}\n", string(no_proxy))
+    format!(
+        "proxy:\n  noProxy: {}\n  http: {http}\n  https: {https}\n",
+        string(no_proxy)
+    )
 }
 
 /// The values that apps of the cluster get, in the three spellings that charts read.
 fn cluster_values(proxy: &PodProxy) -> Value {
     let [http, https, no_proxy] = [&proxy.http, &proxy.https, &proxy.no_proxy].map(String::as_str);
-    let variables = [("NO_PROXY", no_proxy), ("HTTP_PROXY", http), ("HTTPS_PROXY", https)]
-        .map(|(name, value)| (name, value.to_owned()));
+    let variables = [
+        ("NO_PROXY", no_proxy),
+        ("HTTP_PROXY", http),
+        ("HTTPS_PROXY", https),
+    ]
+    .map(|(name, value)| (name, value.to_owned()));
     let mut values = Mapping::new();
-    for (key, value) in [("no_proxy", no_proxy), ("http_proxy", http), ("https_proxy", https)] {
+    for (key, value) in [
+        ("no_proxy", no_proxy),
+        ("http_proxy", http),
+        ("https_proxy", https),
+    ] {
         values.insert(key.into(), value.into());
     }
     values.insert("cluster".into(), map([("proxy", proxy.chart_values())]));
@@ -173,19 +246,29 @@ fn cert_manager(proxy: &PodProxy) -> Value {
     ])
 }
 
-/// An App that reads the cluster's values; without the setting `app` only what one of the user's needs for that.
+/// An App that reads the cluster's values; without the setting `app` only what one of the user's
+/// needs for that.
 fn app(request: &Request<'_>, cluster: &str, namespace: &str) -> Result<Value, RenderError> {
     let source = metadata(&format!("{cluster}-cluster-values"), Some(namespace));
     let config = map([("configMap", source.clone()), ("secret", source)]);
     let app = |metadata: Value, spec: Value| {
         let (version, kind) = ("application.giantswarm.io/v1alpha1".into(), "App".into());
-        map([("apiVersion", version), ("kind", kind), ("metadata", metadata), ("spec", spec)])
+        map([
+            ("apiVersion", version),
+            ("kind", kind),
+            ("metadata", metadata),
+            ("spec", spec),
+        ])
     };
     let Some(name) = request.settings.get(APP.key) else {
-        if let Some(setting) =
-            [CATALOG, VERSION, TARGET_NAMESPACE].iter().find(|one| request.settings.get(one.key).is_some())
+        if let Some(setting) = [CATALOG, VERSION, TARGET_NAMESPACE]
+            .iter()
+            .find(|one| request.settings.get(one.key).is_some())
         {
-            let why = format!("--set {} is for a whole App: add --set app=NAME", setting.key);
+            let why = format!(
+                "--set {} is for a whole App: add --set app=NAME",
+                setting.key
+            );
             return Err(RenderError::Site(why));
         }
         return Ok(app(Value::Null, map([("config", config)])));
@@ -204,9 +287,19 @@ fn app(request: &Request<'_>, cluster: &str, namespace: &str) -> Result<Value, R
     let spec = map([
         ("catalog", request.settings.need(CATALOG.key)?.into()),
         ("name", name.into()),
-        ("namespace", request.settings.get(TARGET_NAMESPACE.key).unwrap_or(name).into()),
+        (
+            "namespace",
+            request
+                .settings
+                .get(TARGET_NAMESPACE.key)
+                .unwrap_or(name)
+                .into(),
+        ),
         ("version", request.settings.need(VERSION.key)?.into()),
-        ("kubeConfig", map([("inCluster", false.into()), ("secret", secret)])),
+        (
+            "kubeConfig",
+            map([("inCluster", false.into()), ("secret", secret)]),
+        ),
         ("config", config),
     ]);
     Ok(app(own, spec))

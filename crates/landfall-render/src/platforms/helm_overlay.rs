@@ -1,11 +1,13 @@
-//! An overlay of Helm values that points charts at the site: the image keys of the charts' defaults, and nothing else.
+//! An overlay of Helm values that points charts at the site: the image keys of the charts'
+//! defaults, and nothing else.
 //!
-//! The defaults of a chart and its subcharts are combined as Helm does and rewritten like any other document; what
-//! differs afterwards is the overlay.
+//! The defaults of a chart and its subcharts are combined as Helm does and rewritten like any other
+//! document; what differs afterwards is the overlay.
 
 use crate::error::RenderError;
 use landfall_rewrite::audit::{
-    Coverage, FileFinding, Finding, Inventory, audit, audit_text, dotted, fill_template_defaults, in_chart,
+    Coverage, FileFinding, Finding, Inventory, audit, audit_text, dotted, fill_template_defaults,
+    in_chart,
 };
 use landfall_rewrite::{Chart, Meaning, Options, Role, Syntax, coalesce, rewrite, values_of};
 use serde::Serialize;
@@ -40,7 +42,8 @@ pub(super) struct Key {
     pub(super) list: bool,
 }
 
-/// The overlay for `charts`, installed with the values `user` as well. `registry` is where all items go.
+/// The overlay for `charts`, installed with the values `user` as well. `registry` is where all
+/// items go.
 ///
 /// # Errors
 /// When two charts need different values under one key.
@@ -60,7 +63,11 @@ pub(super) fn overlay(
                 && other.to != key.to
             {
                 let (first, second) = ((*first).to_owned(), chart.name.clone());
-                return Err(RenderError::Clash { first, second, path: key.path.clone() });
+                return Err(RenderError::Clash {
+                    first,
+                    second,
+                    path: key.path.clone(),
+                });
             }
             owners.entry(key.path.clone()).or_insert(&chart.name);
         }
@@ -82,7 +89,10 @@ fn overlay_of(
     inventory: &Inventory<'_>,
     registry: &str,
 ) -> Result<Overlay, RenderError> {
-    let fault = |source| RenderError::Values { chart: chart.name.clone(), source };
+    let fault = |source| RenderError::Values {
+        chart: chart.name.clone(),
+        source,
+    };
     let mut values = chart.effective(user);
     let filled = fill_template_defaults(chart, &mut values, inventory);
     let text = serde_yaml::to_string(&values).map_err(fault)?;
@@ -90,16 +100,27 @@ fn overlay_of(
     let mut old = values.clone();
     for other in &filled.other_tags {
         let tag = other.locked.tag.as_deref().unwrap_or_default();
-        at_mut(&mut old, &other.path).into_iter().for_each(|value| *value = tag.into());
+        at_mut(&mut old, &other.path)
+            .into_iter()
+            .for_each(|value| *value = tag.into());
     }
     let old_text = serde_yaml::to_string(&old).map_err(fault)?;
-    let rewritten = rewrite(&old_text, Syntax::Document, inventory.index(), Options::default());
+    let rewritten = rewrite(
+        &old_text,
+        Syntax::Document,
+        inventory.index(),
+        Options::default(),
+    );
     let mut new = values_of(&chart.name, &rewritten.text)?;
     if new != old {
         for path in &filled.registries {
-            let upstream = at_mut(&mut old, path).and_then(|value| value.as_str()).unwrap_or_default();
+            let upstream = at_mut(&mut old, path)
+                .and_then(|value| value.as_str())
+                .unwrap_or_default();
             if !inventory.below(upstream).is_empty() {
-                at_mut(&mut new, path).into_iter().for_each(|value| *value = registry.into());
+                at_mut(&mut new, path)
+                    .into_iter()
+                    .for_each(|value| *value = registry.into());
             }
         }
         allow_other_registries(chart, &old, &mut new);
@@ -107,20 +128,32 @@ fn overlay_of(
     // they are none of the chart's keys
     for path in &filled.inherited {
         let value = at_mut(&mut old, path).map(|value| value.clone());
-        at_mut(&mut new, path).into_iter().zip(value).for_each(|(new, old)| *new = old);
+        at_mut(&mut new, path)
+            .into_iter()
+            .zip(value)
+            .for_each(|(new, old)| *new = old);
     }
     let mut overlay = Overlay::default();
     overlay.values = differing(&old, &new, &mut Vec::new(), &mut overlay.keys);
     if !overlay.keys.is_empty() {
-        overlay.held.extend(filled.other_tags.iter().map(|other| other.locked.to_string()));
+        overlay.held.extend(
+            filled
+                .other_tags
+                .iter()
+                .map(|other| other.locked.to_string()),
+        );
     }
     let found = &rewritten.scan.found;
-    let prefixes = found.iter().filter_map(|one| match (&one.meaning, one.role) {
-        (Meaning::Known { item, .. }, Role::Prefix) => Some(item),
-        _ => None,
-    });
+    let prefixes = found
+        .iter()
+        .filter_map(|one| match (&one.meaning, one.role) {
+            (Meaning::Known { item, .. }, Role::Prefix) => Some(item),
+            _ => None,
+        });
     let prefixes: Vec<&String> = prefixes.collect();
-    overlay.held.extend(prefixes.iter().flat_map(|prefix| inventory.below(prefix)));
+    overlay
+        .held
+        .extend(prefixes.iter().flat_map(|prefix| inventory.below(prefix)));
     let left = |finding: &Finding| {
         found.iter().find_map(|one| match &one.meaning {
             Meaning::Left { why } if (one.line, one.column) == (finding.line, finding.column) => {
@@ -161,8 +194,8 @@ impl Overlay {
     }
 }
 
-/// Bitnami's charts refuse to be rendered with images of another registry, unless the values allow it: allows it in the
-/// charts that know this key and have images in the overlay.
+/// Bitnami's charts refuse to be rendered with images of another registry, unless the values allow
+/// it: allows it in the charts that know this key and have images in the overlay.
 fn allow_other_registries(chart: &Chart, old: &Mapping, new: &mut Mapping) {
     const KEY: [&str; 3] = ["global", "security", "allowInsecureImages"];
     let changes = old != new;
@@ -174,15 +207,24 @@ fn allow_other_registries(chart: &Chart, old: &Mapping, new: &mut Mapping) {
         }
     }
     let path: Vec<String> = KEY.iter().map(|key| (*key).to_owned()).collect();
-    if let Some(value) = at_mut(new, &path).filter(|value| changes && **value == Value::Bool(false)) {
+    if let Some(value) = at_mut(new, &path).filter(|value| changes && **value == Value::Bool(false))
+    {
         *value = true.into();
     }
 }
 
-/// What the templates and files of a chart and its subcharts name themselves, so that no value changes it.
+/// What the templates and files of a chart and its subcharts name themselves, so that no value
+/// changes it.
 fn in_templates(chart: &Chart, inventory: &Inventory<'_>) -> Vec<FileFinding> {
-    let is_template = |file: &str| ["/templates/", "/files/"].iter().any(|folder| file.contains(folder));
-    let documents = chart.documents().into_iter().filter(|(file, _)| is_template(file));
+    let is_template = |file: &str| {
+        ["/templates/", "/files/"]
+            .iter()
+            .any(|folder| file.contains(folder))
+    };
+    let documents = chart
+        .documents()
+        .into_iter()
+        .filter(|(file, _)| is_template(file));
     let found = documents.flat_map(|(file, text)| audit_text(file, text, inventory));
     found.filter_map(written_there).collect()
 }
@@ -195,8 +237,7 @@ fn written_there(mut placed: FileFinding) -> Option<FileFinding> {
     }
     match &finding.coverage {
         Coverage::Held { .. } | Coverage::Ambiguous { .. } => {
-            let why =
-                "it is written in a template, and no value changes it; rewrite what `helm template` prints";
+            let why = "it is written in a template, and no value changes it; rewrite what `helm template` prints";
             finding.coverage = Coverage::Undecided { why: why.into() };
             Some(placed)
         }
@@ -208,14 +249,17 @@ fn written_there(mut placed: FileFinding) -> Option<FileFinding> {
 
 fn at_mut<'v>(values: &'v mut Mapping, path: &[String]) -> Option<&'v mut Value> {
     let (first, rest) = path.split_first()?;
-    rest.iter().fold(values.get_mut(first), |value, key| value?.get_mut(key))
+    rest.iter()
+        .fold(values.get_mut(first), |value, key| value?.get_mut(key))
 }
 
 /// What `new` has other than `old`: the same keys are in both.
 fn differing(old: &Mapping, new: &Mapping, path: &mut Vec<String>, keys: &mut Vec<Key>) -> Mapping {
     let mut out = Mapping::new();
     for (key, value) in new {
-        let Some(before) = old.get(key).filter(|before| *before != value) else { continue };
+        let Some(before) = old.get(key).filter(|before| *before != value) else {
+            continue;
+        };
         path.push(key.as_str().unwrap_or_default().to_owned());
         match (before, value) {
             (Value::Mapping(before), Value::Mapping(value)) => {
@@ -224,7 +268,12 @@ fn differing(old: &Mapping, new: &Mapping, path: &mut Vec<String>, keys: &mut Ve
             _ => {
                 out.insert(key.clone(), value.clone());
                 let list = value.is_sequence();
-                keys.push(Key { path: dotted(path), from: shown(before), to: shown(value), list });
+                keys.push(Key {
+                    path: dotted(path),
+                    from: shown(before),
+                    to: shown(value),
+                    list,
+                });
             }
         }
         path.pop();

@@ -40,13 +40,19 @@ impl Platform for HelmValues {
             settings: &[],
             consumer: None,
             reads_lock: true,
-            writes: Writes::Text { out: "Where to write the values [default: stdout]" },
+            writes: Writes::Text {
+                out: "Where to write the values [default: stdout]",
+            },
         }
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
         let load = |path: &PathBuf| Chart::load(path, request.limits);
-        let charts = request.paths("charts").iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        let charts = request
+            .paths("charts")
+            .iter()
+            .map(load)
+            .collect::<Result<Vec<_>, _>>()?;
         let user = user_values(request.paths("values"), request.limits)?;
         let inventory = Inventory::new(request.lock, Some(request.mapping), None, request.today);
         let target = request.mapping.target();
@@ -60,12 +66,17 @@ impl Platform for HelmValues {
 fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, RenderError> {
     let mut user = Mapping::new();
     for path in paths {
-        let text =
-            read_text_input(path).map_err(|source| RenderError::Read { path: path.clone(), source })?;
+        let text = read_text_input(path).map_err(|source| RenderError::Read {
+            path: path.clone(),
+            source,
+        })?;
         if text.len() > limits.document_bytes {
             return Err(RenderError::Large(path.clone()));
         }
-        let mut next = values_of(&path.display().to_string(), text.trim_start_matches('\u{feff}'))?;
+        let mut next = values_of(
+            &path.display().to_string(),
+            text.trim_start_matches('\u{feff}'),
+        )?;
         coalesce(&mut next, &user);
         user = next;
     }
@@ -74,26 +85,49 @@ fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, RenderErro
 
 /// The overlay as a file.
 fn document(charts: &[Chart], overlay: &Overlay, to: &str) -> Result<String, RenderError> {
-    let names: Vec<String> =
-        charts.iter().map(|chart| format!("{} {}", chart.name, chart.version).trim().to_owned()).collect();
+    let names: Vec<String> = charts
+        .iter()
+        .map(|chart| {
+            format!("{} {}", chart.name, chart.version)
+                .trim()
+                .to_owned()
+        })
+        .collect();
     let names = names.join(", ");
-    let values = serde_yaml::to_string(&overlay.values)
-        .map_err(|source| RenderError::Values { chart: names.clone(), source })?;
+    let values = serde_yaml::to_string(&overlay.values).map_err(|source| RenderError::Values {
+        chart: names.clone(),
+        source,
+    })?;
     let head = one_line(&names);
-    Ok(format!("# Images of {head} at {to}.\n{}{values}", header("landfall render helm-values")))
+    Ok(format!(
+        "# Images of {head} at {to}.\n{}{values}",
+        header("landfall render helm-values")
+    ))
 }
 
 /// The overlay, written as `text`, with what there is to say about it.
 fn rendered(text: String, overlay: &Overlay) -> Rendered {
-    let (missing, undecided): (Vec<&FileFinding>, Vec<&FileFinding>) =
-        overlay.open.iter().partition(|open| matches!(open.finding.coverage, Coverage::Missing { .. }));
-    let changes = overlay.keys.iter().map(|key| format!("{}: {} -> {}", key.path, key.from, key.to));
+    let (missing, undecided): (Vec<&FileFinding>, Vec<&FileFinding>) = overlay
+        .open
+        .iter()
+        .partition(|open| matches!(open.finding.coverage, Coverage::Missing { .. }));
+    let changes = overlay
+        .keys
+        .iter()
+        .map(|key| format!("{}: {} -> {}", key.path, key.from, key.to));
     let lists = overlay.keys.iter().filter(|key| key.list);
     let mut notes: Vec<String> = lists
-        .map(|key| format!("{}: Helm takes a list as a whole, so all of it is in the overlay", key.path))
+        .map(|key| {
+            format!(
+                "{}: Helm takes a list as a whole, so all of it is in the overlay",
+                key.path
+            )
+        })
         .collect();
-    let insecure =
-        overlay.keys.iter().filter(|key| key.path.ends_with("global.security.allowInsecureImages"));
+    let insecure = overlay
+        .keys
+        .iter()
+        .filter(|key| key.path.ends_with("global.security.allowInsecureImages"));
     notes.extend(insecure.map(|key| {
         format!(
             "{}: set to true, for the chart refuses images of another registry than its own without it",
@@ -109,7 +143,10 @@ fn rendered(text: String, overlay: &Overlay) -> Rendered {
         missing.len(),
         undecided.len()
     ));
-    let failure = match (overlay.held.is_empty() && overlay.keys.is_empty(), overlay.open.is_empty()) {
+    let failure = match (
+        overlay.held.is_empty() && overlay.keys.is_empty(),
+        overlay.open.is_empty(),
+    ) {
         (false, _) => None,
         (true, false) => Some("none of the charts' images is in the lock"),
         (true, true) => Some("no image was found in the charts' values"),
@@ -139,7 +176,10 @@ fn items(overlay: &Overlay, missing: &[&FileFinding]) -> Vec<Item> {
         status,
         reason,
     };
-    let held = overlay.held.iter().map(|name| item(name.clone(), Status::Done, None));
+    let held = overlay
+        .held
+        .iter()
+        .map(|name| item(name.clone(), Status::Done, None));
     let missing = missing.iter().map(|open| {
         let reason = Some(open.line("missing"));
         item(open.finding.reference.clone(), Status::Missing, reason)

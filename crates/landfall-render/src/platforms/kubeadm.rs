@@ -47,22 +47,35 @@ impl Platform for Kubeadm {
             match &found[..] {
                 [tag] => tag.as_str().into(),
                 [] => {
-                    notes.push(format!("the lock has no {UPSTREAM}/{name}: kubeadm chooses its version"));
+                    notes.push(format!(
+                        "the lock has no {UPSTREAM}/{name}: kubeadm chooses its version"
+                    ));
                     Value::Null
                 }
                 several => {
-                    notes.push(format!("the lock has {name} in {}: kubeadm chooses one", several.join(", ")));
+                    notes.push(format!(
+                        "the lock has {name} in {}: kubeadm chooses one",
+                        several.join(", ")
+                    ));
                     Value::Null
                 }
             }
         };
         let kubernetes = tag("kube-apiserver");
-        // CoreDNS has a folder of its own upstream, and none in a repository that kubeadm is told of
-        let dns =
-            map([("imageRepository", repository.as_str().into()), ("imageTag", tag("coredns/coredns"))]);
-        let etcd = map([("imageRepository", repository.as_str().into()), ("imageTag", tag("etcd"))]);
+        // CoreDNS has a folder of its own upstream, and none in a repository that kubeadm is told
+        // of
+        let dns = map([
+            ("imageRepository", repository.as_str().into()),
+            ("imageTag", tag("coredns/coredns")),
+        ]);
+        let etcd = map([
+            ("imageRepository", repository.as_str().into()),
+            ("imageTag", tag("etcd")),
+        ]);
         if tags(request, "pause").is_empty() {
-            notes.push(format!("the lock has no {UPSTREAM}/pause: every pod needs it"));
+            notes.push(format!(
+                "the lock has no {UPSTREAM}/pause: every pod needs it"
+            ));
         }
         let configuration = map([
             ("apiVersion", format!("kubeadm.k8s.io/{version}").into()),
@@ -73,7 +86,11 @@ impl Platform for Kubeadm {
             ("etcd", map([("local", etcd)])),
         ]);
         let files = vec![RenderedFile::new("kubeadm.yaml", document(&configuration))];
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            notes,
+            ..Rendered::default()
+        })
     }
 }
 
@@ -82,5 +99,9 @@ fn tags(request: &Request<'_>, name: &str) -> Vec<String> {
     let is_it = |image: &&landfall_model::ImageRef| {
         [UPSTREAM, "k8s.gcr.io"].contains(&image.registry.as_str()) && image.repository == name
     };
-    request.images().filter(is_it).filter_map(|image| image.tag.clone()).collect()
+    request
+        .images()
+        .filter(is_it)
+        .filter_map(|image| image.tag.clone())
+        .collect()
 }

@@ -54,13 +54,26 @@ impl Platform for KubeOne {
         let mut notes = Vec::new();
         let registry_configuration = match by_name {
             true => map([
-                ("overwriteRegistry", request.mapping.target().to_string().into()),
-                ("insecureRegistry", if registry.plain_http { true.into() } else { Value::Null }),
+                (
+                    "overwriteRegistry",
+                    request.mapping.target().to_string().into(),
+                ),
+                (
+                    "insecureRegistry",
+                    if registry.plain_http {
+                        true.into()
+                    } else {
+                        Value::Null
+                    },
+                ),
             ]),
             false => Value::Null,
         };
-        let containerd =
-            if by_name { Value::Null } else { mirrors(request, &registry, account.clone(), &mut notes)? };
+        let containerd = if by_name {
+            Value::Null
+        } else {
+            mirrors(request, &registry, account.clone(), &mut notes)?
+        };
         let mut secret = account.is_some() && !by_name;
         let mut proxy_value = Value::Null;
         if let Some(proxy) = request.proxy()? {
@@ -71,15 +84,36 @@ impl Platform for KubeOne {
             proxy_value = map([
                 ("http", url(&proxy.http)),
                 ("https", url(&proxy.https)),
-                ("noProxy", request.no_proxy().list_without(Dialect::Bare, &added).into()),
+                (
+                    "noProxy",
+                    request
+                        .no_proxy()
+                        .list_without(Dialect::Bare, &added)
+                        .into(),
+                ),
             ]);
         }
         let cluster = map([
-            ("apiVersion", if is_old { "kubeone.io/v1beta1" } else { "kubeone.k8c.io/v1beta2" }.into()),
+            (
+                "apiVersion",
+                if is_old {
+                    "kubeone.io/v1beta1"
+                } else {
+                    "kubeone.k8c.io/v1beta2"
+                }
+                .into(),
+            ),
             ("kind", "KubeOneCluster".into()),
             ("registryConfiguration", registry_configuration),
             ("containerRuntime", containerd),
-            ("assetConfiguration", if is_old { assets(request, &mut notes) } else { Value::Null }),
+            (
+                "assetConfiguration",
+                if is_old {
+                    assets(request, &mut notes)
+                } else {
+                    Value::Null
+                },
+            ),
             ("caBundle", optional(registry.ca.as_deref())),
             ("proxy", proxy_value),
             // nodes reach no repository of packages, so KubeOne does not set one up
@@ -94,7 +128,11 @@ impl Platform for KubeOne {
         ]);
         notes.push("merge it into your KubeOneCluster: --into kubeone.yaml".to_owned());
         let files = vec![RenderedFile::new("kubeone.yaml", document(&cluster)).secret(secret)];
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            notes,
+            ..Rendered::default()
+        })
     }
 }
 
@@ -107,9 +145,9 @@ fn by_name(
 ) -> Result<bool, RenderError> {
     let refused = |why: &str| Err(RenderError::Refused(why.into()));
     match (request.settings.get(VIA.key), is_old) {
-        (Some("mirrors"), true) => {
-            refused("v1beta1 has no place for mirrors of containerd; use --set via=overwrite, or api=v1beta2")
-        }
+        (Some("mirrors"), true) => refused(
+            "v1beta1 has no place for mirrors of containerd; use --set via=overwrite, or api=v1beta2",
+        ),
         (_, true) if account => refused(
             "KubeOne asks an overwritten registry without an account, and the site names one; use --set api=v1beta2",
         ),
@@ -137,14 +175,20 @@ const ASSETS: [Asset; 3] = [
     Asset {
         key: "cni",
         what: "an archive of CNI plugins for amd64",
-        is_it: |name| name.starts_with("cni-plugins-") && name.contains("amd64") && name.ends_with(".tgz"),
+        is_it: |name| {
+            name.starts_with("cni-plugins-") && name.contains("amd64") && name.ends_with(".tgz")
+        },
     },
     Asset {
         key: "nodeBinaries",
         what: "kubernetes-node-linux-amd64.tar.gz",
         is_it: |name| name == "kubernetes-node-linux-amd64.tar.gz",
     },
-    Asset { key: "kubectl", what: "a kubectl for linux/amd64", is_it: |name| name == "kubectl" },
+    Asset {
+        key: "kubectl",
+        what: "a kubectl for linux/amd64",
+        is_it: |name| name == "kubectl",
+    },
 ];
 
 /// Where machines get binaries from: all of the three, or none, as `KubeOne` takes it.
@@ -156,13 +200,17 @@ fn assets(request: &Request<'_>, notes: &mut Vec<String>) -> Value {
             !for_others && is_it(url.rsplit('/').next().unwrap_or_default())
         };
         let locked = request.lock.files.iter().map(|file| file.name.as_str());
-        match (&locked.filter(is_it).collect::<Vec<_>>()[..], request.file_server()) {
+        match (
+            &locked.filter(is_it).collect::<Vec<_>>()[..],
+            request.file_server(),
+        ) {
             (&[url], Some(files)) => {
                 let path = url.split_once("://").map_or(url, |(_, path)| path);
                 assets.insert(key.into(), map([("url", format!("{files}/{path}").into())]));
             }
             (_, None) => {
-                let why = "assetConfiguration needs a file server: add `files: http://…` to the site";
+                let why =
+                    "assetConfiguration needs a file server: add `files: http://…` to the site";
                 notes.push(why.into());
             }
             ([], _) => notes.push(format!("assetConfiguration: the lock has not {what}")),
@@ -194,7 +242,13 @@ fn mirrors(
 ) -> Result<Value, RenderError> {
     let mut hosts = Mapping::new();
     // what is said of a host's TLS holds for its mirrors
-    let tls = || if registry.skip_verify { map([("insecureSkipVerify", true.into())]) } else { Value::Null };
+    let tls = || {
+        if registry.skip_verify {
+            map([("insecureSkipVerify", true.into())])
+        } else {
+            Value::Null
+        }
+    };
     let own = &registry.target.registry;
     for (host, of_host) in crate::mirrors::mirrors(request)? {
         // what no host is named for is asked upstream, and the registry's own entry has its account
@@ -203,26 +257,40 @@ fn mirrors(
         }
         // one switch says of all mirrors of a host whether their URLs are whole
         let are_whole = of_host.iter().any(|mirror| !mirror.prefix.is_empty());
-        let urls = of_host.iter().map(|mirror| match (are_whole, mirror.prefix.as_str()) {
-            (false, _) => registry.url(),
-            (true, "") => format!("{}/v2", registry.url()),
-            (true, prefix) => format!("{}/v2/{prefix}", registry.url()),
-        });
+        let urls = of_host
+            .iter()
+            .map(|mirror| match (are_whole, mirror.prefix.as_str()) {
+                (false, _) => registry.url(),
+                (true, "") => format!("{}/v2", registry.url()),
+                (true, prefix) => format!("{}/v2/{prefix}", registry.url()),
+            });
         let with_path = if are_whole { true.into() } else { Value::Null };
         hosts.insert(
             host.into(),
-            map([("mirrors", texts(urls)), ("overridePath", with_path), ("tlsConfig", tls())]),
+            map([
+                ("mirrors", texts(urls)),
+                ("overridePath", with_path),
+                ("tlsConfig", tls()),
+            ]),
         );
     }
     if !request.upstream_fallback() {
         notes.push(
-            "containerd asks upstream for what the mirrors lack, and KubeOne cannot turn that off".into(),
+            "containerd asks upstream for what the mirrors lack, and KubeOne cannot turn that off"
+                .into(),
         );
     }
     let auth = account.map_or(Value::Null, |(user, password)| {
         map([("username", user.into()), ("password", password.into())])
     });
-    let of_own = map([("mirrors", texts([registry.url()])), ("tlsConfig", tls()), ("auth", auth)]);
+    let of_own = map([
+        ("mirrors", texts([registry.url()])),
+        ("tlsConfig", tls()),
+        ("auth", auth),
+    ]);
     hosts.insert(own.as_str().into(), of_own);
-    Ok(map([("containerd", map([("registries", Value::Mapping(hosts))]))]))
+    Ok(map([(
+        "containerd",
+        map([("registries", Value::Mapping(hosts))]),
+    )]))
 }

@@ -28,8 +28,10 @@ impl Platform for Kustomize {
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
         let place = |image: &ImageRef| request.mapping.image(image).into_iter().next();
-        let mut names: BTreeMap<String, String> =
-            request.images().filter_map(|image| Some((image.name(), place(image)?.to_string()))).collect();
+        let mut names: BTreeMap<String, String> = request
+            .images()
+            .filter_map(|image| Some((image.name(), place(image)?.to_string())))
+            .collect();
         // a name that is locked itself goes where it goes, whatever else may be called so
         for image in request.images() {
             let Some(place) = place(image) else { continue };
@@ -37,19 +39,28 @@ impl Platform for Kustomize {
                 names.entry(name).or_insert_with(|| place.to_string());
             }
         }
-        let image = |(name, place): (String, String)| map([("name", name.into()), ("newName", place.into())]);
+        let image = |(name, place): (String, String)| {
+            map([("name", name.into()), ("newName", place.into())])
+        };
         let images: Vec<Value> = names.into_iter().map(image).collect();
         let component = map([
             ("apiVersion", "kustomize.config.k8s.io/v1alpha1".into()),
             ("kind", "Component".into()),
             ("images", images.into()),
         ]);
-        let files = vec![RenderedFile::new("kustomization.yaml", document(&component))];
+        let files = vec![RenderedFile::new(
+            "kustomization.yaml",
+            document(&component),
+        )];
         let notes = vec![
             "name the folder under `components:` of a kustomization".to_owned(),
             "kustomize leaves images in arguments, variables and ephemeral containers; `landfall audit` lists them".to_owned(),
         ];
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            notes,
+            ..Rendered::default()
+        })
     }
 }
 
@@ -58,7 +69,10 @@ fn spellings(image: &ImageRef) -> Vec<String> {
     let others = other_hosts(&image.registry).map(|host| format!("{host}/{}", image.repository));
     let mut names: Vec<String> = others.collect();
     if image.registry == "docker.io" {
-        names.extend([image.repository.clone(), format!("index.docker.io/{}", image.repository)]);
+        names.extend([
+            image.repository.clone(),
+            format!("index.docker.io/{}", image.repository),
+        ]);
         if let Some(short) = image.repository.strip_prefix("library/") {
             names.extend([short.to_owned(), format!("docker.io/{short}")]);
         }

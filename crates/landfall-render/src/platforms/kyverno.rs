@@ -30,12 +30,18 @@ impl Platform for Kyverno {
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let mut files = vec![RenderedFile::new("replace-registries.yaml", document(&replace(request)))];
+        let mut files = vec![RenderedFile::new(
+            "replace-registries.yaml",
+            document(&replace(request)),
+        )];
         if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {
             let text = document(&inject(&proxy));
             files.push(RenderedFile::new("inject-proxy.yaml", text).secret(proxy.has_account));
         }
-        Ok(Rendered { output: Output::Files(files), ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            ..Rendered::default()
+        })
     }
 }
 
@@ -47,12 +53,18 @@ fn policy(name: &str, rules: Vec<Value>) -> Value {
         ("apiVersion", "kyverno.io/v1".into()),
         ("kind", "ClusterPolicy".into()),
         ("metadata", map([("name", name.into())])),
-        ("spec", map([("background", false.into()), ("rules", rules.into())])),
+        (
+            "spec",
+            map([("background", false.into()), ("rules", rules.into())]),
+        ),
     ])
 }
 
 fn pods() -> Value {
-    let pods = map([("kinds", texts(["Pod"])), ("operations", texts(["CREATE", "UPDATE"]))]);
+    let pods = map([
+        ("kinds", texts(["Pod"])),
+        ("operations", texts(["CREATE", "UPDATE"])),
+    ]);
     map([("any", vec![map([("resources", pods)])].into())])
 }
 
@@ -66,14 +78,23 @@ fn replace(request: &Request<'_>) -> Value {
                 ("registry", "Equals", host.as_str().into()),
                 ("path", "AnyIn", texts(spellings(&host, repository))),
             ];
-            rules.push(rule(&format!("{}-{}", label(&host), index + 1), &is_it, &format!("{own}/{path}")));
+            rules.push(rule(
+                &format!("{}-{}", label(&host), index + 1),
+                &is_it,
+                &format!("{own}/{path}"),
+            ));
         }
         let mut rest = vec![("registry", "Equals", host.as_str().into())];
         if !paths.others.is_empty() {
             rest.push((
                 "path",
                 "AnyNotIn",
-                texts(paths.others.iter().flat_map(|(repository, _)| spellings(&host, repository))),
+                texts(
+                    paths
+                        .others
+                        .iter()
+                        .flat_map(|(repository, _)| spellings(&host, repository)),
+                ),
             ));
         }
         let path = below(&paths.prefix, path_of(&host));
@@ -82,26 +103,40 @@ fn replace(request: &Request<'_>) -> Value {
     policy("landfall-replace-registries", rules)
 }
 
-/// The path of an image, whose name Kyverno leaves as it is written: `nginx` is `library/nginx` at Docker Hub.
+/// The path of an image, whose name Kyverno leaves as it is written: `nginx` is `library/nginx` at
+/// Docker Hub.
 fn path_of(host: &str) -> &'static str {
     match host {
-        "docker.io" => "{{ contains(image.path, '/') && image.path || join('', ['library/', image.path]) }}",
+        "docker.io" => {
+            "{{ contains(image.path, '/') && image.path || join('', ['library/', image.path]) }}"
+        }
         _ => "{{ image.path }}",
     }
 }
 
 /// How the path of `repository` may be written.
 fn spellings<'r>(host: &str, repository: &'r str) -> Vec<&'r str> {
-    let short = repository.strip_prefix("library/").filter(|_| host == "docker.io");
+    let short = repository
+        .strip_prefix("library/")
+        .filter(|_| host == "docker.io");
     std::iter::once(repository).chain(short).collect()
 }
 
 /// A host as part of a rule's name.
 fn label(host: &str) -> String {
-    host.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
+    host.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                '-'
+            }
+        })
+        .collect()
 }
 
-/// A rule that gives `place` to the images that `conditions` are true of: a part of the image, an operator, a value.
+/// A rule that gives `place` to the images that `conditions` are true of: a part of the image, an
+/// operator, a value.
 fn rule(name: &str, conditions: &[(&str, &str, Value)], place: &str) -> Value {
     let each = |list: &&str| {
         let image = format!("images.{list}.\"{{{{ element.name }}}}\"");
@@ -116,21 +151,34 @@ fn rule(name: &str, conditions: &[(&str, &str, Value)], place: &str) -> Value {
         let place = format!(
             "{place}{{{{ image.tag && join('', [':', image.tag]) || '' }}}}{{{{ image.digest && join('', ['@', image.digest]) || '' }}}}"
         );
-        let container = map([("name", "{{ element.name }}".into()), ("image", place.into())]);
+        let container = map([
+            ("name", "{{ element.name }}".into()),
+            ("image", place.into()),
+        ]);
         map([
             ("list", format!("request.object.spec.{list} || `[]`").into()),
             (
                 "context",
-                vec![map([("name", "image".into()), ("variable", map([("jmesPath", image.into())]))])].into(),
+                vec![map([
+                    ("name", "image".into()),
+                    ("variable", map([("jmesPath", image.into())])),
+                ])]
+                .into(),
             ),
             ("preconditions", map([("all", all.into())])),
-            ("patchStrategicMerge", map([("spec", map([(*list, vec![container].into())]))])),
+            (
+                "patchStrategicMerge",
+                map([("spec", map([(*list, vec![container].into())]))]),
+            ),
         ])
     };
     map([
         ("name", name.into()),
         ("match", pods()),
-        ("mutate", map([("foreach", LISTS.iter().map(each).collect::<Vec<_>>().into())])),
+        (
+            "mutate",
+            map([("foreach", LISTS.iter().map(each).collect::<Vec<_>>().into())]),
+        ),
     ])
 }
 
@@ -144,13 +192,19 @@ fn inject(proxy: &PodProxy) -> Value {
     let excluded = |resources: Value| map([("resources", resources)]);
     let exclude = vec![
         excluded(map([("namespaces", texts(["kube-system", "kyverno"]))])),
-        excluded(map([("annotations", map([("landfall/inject-proxy", "exclude".into())]))])),
+        excluded(map([(
+            "annotations",
+            map([("landfall/inject-proxy", "exclude".into())]),
+        )])),
     ];
     let rule = map([
         ("name", "proxy-variables".into()),
         ("match", pods()),
         ("exclude", map([("any", exclude.into())])),
-        ("mutate", map([("patchStrategicMerge", map([("spec", map(lists))]))])),
+        (
+            "mutate",
+            map([("patchStrategicMerge", map([("spec", map(lists))]))]),
+        ),
     ]);
     policy("landfall-inject-proxy", vec![rule])
 }

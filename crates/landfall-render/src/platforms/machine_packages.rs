@@ -1,4 +1,5 @@
-//! Where machines that are set up by a platform take their packages from: the files of `render apt` and `render yum`.
+//! Where machines that are set up by a platform take their packages from: the files of `render apt`
+//! and `render yum`.
 
 use super::{apt, yum};
 use crate::error::RenderError;
@@ -37,31 +38,46 @@ impl<'r> MachinePackages<'r> {
             None => all.iter().collect(),
             Some(names) => {
                 let find = |name: &str| {
-                    all.iter().find(|set| set.name == name).ok_or_else(|| RenderError::Value {
-                        key: PACKAGE_SET.key.into(),
-                        value: name.into(),
-                        why: match listed(all.iter()).as_str() {
-                            "" => "the lock names no packages".into(),
-                            names => format!("the lock has {names}"),
-                        },
-                    })
+                    all.iter()
+                        .find(|set| set.name == name)
+                        .ok_or_else(|| RenderError::Value {
+                            key: PACKAGE_SET.key.into(),
+                            value: name.into(),
+                            why: match listed(all.iter()).as_str() {
+                                "" => "the lock names no packages".into(),
+                                names => format!("the lock has {names}"),
+                            },
+                        })
                 };
-                names.split(',').map(|name| find(name.trim())).collect::<Result<_, _>>()?
+                names
+                    .split(',')
+                    .map(|name| find(name.trim()))
+                    .collect::<Result<_, _>>()?
             }
         };
         let site_key = packages_key(request, &sets)?;
-        Ok(MachinePackages { sets, files: request.file_server(), is_chosen: given.is_some(), site_key })
+        Ok(MachinePackages {
+            sets,
+            files: request.file_server(),
+            is_chosen: given.is_some(),
+            site_key,
+        })
     }
 
-    /// The files by which the machines called `who` install from the only one of the sets that is `fitting`; none where there is
-    /// none. Other sources are off then.
+    /// The files by which the machines called `who` install from the only one of the sets that is
+    /// `fitting`; none where there is none. Other sources are off then.
     pub(super) fn files_of(
         &self,
         who: &str,
         fitting: impl Fn(&PackageSet) -> bool,
         notes: &mut Vec<String>,
     ) -> Vec<RenderedFile> {
-        let sets: Vec<&PackageSet> = self.sets.iter().copied().filter(|set| fitting(set)).collect();
+        let sets: Vec<&PackageSet> = self
+            .sets
+            .iter()
+            .copied()
+            .filter(|set| fitting(set))
+            .collect();
         let [set] = sets[..] else {
             if !sets.is_empty() {
                 let names = listed(sets.iter().copied());
@@ -93,5 +109,7 @@ impl<'r> MachinePackages<'r> {
 }
 
 fn listed<'s>(sets: impl Iterator<Item = &'s PackageSet>) -> String {
-    sets.map(|set| set.name.as_str()).collect::<Vec<_>>().join(", ")
+    sets.map(|set| set.name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }

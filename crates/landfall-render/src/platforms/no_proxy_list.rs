@@ -27,7 +27,9 @@ impl Platform for NoProxyList {
             }],
             consumer: None,
             reads_lock: false,
-            writes: Writes::Text { out: "Where to write the value [default: stdout]" },
+            writes: Writes::Text {
+                out: "Where to write the value [default: stdout]",
+            },
         }
     }
 
@@ -46,6 +48,10 @@ impl Platform for NoProxyList {
         }
         let list = request.no_proxy().list(dialect);
         let members = vec![("text", json!(list))];
-        Ok(Rendered { output: Output::Text(list + "\n"), members, ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Text(list + "\n"),
+            members,
+            ..Rendered::default()
+        })
     }
 }

@@ -28,7 +28,11 @@ impl Platform for OpenShift {
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
         let registry = request.registry()?;
         let own = &registry.target.registry;
-        let policy = if request.upstream_fallback() { "AllowContactingSource" } else { "NeverContactSource" };
+        let policy = if request.upstream_fallback() {
+            "AllowContactingSource"
+        } else {
+            "NeverContactSource"
+        };
         let sources = places(request);
         let set = |kind: &str, key: &str| {
             let mirror = |(source, place): &(String, String)| {
@@ -51,7 +55,10 @@ impl Platform for OpenShift {
                 "image-digest-mirror-set.yaml",
                 set("ImageDigestMirrorSet", "imageDigestMirrors"),
             ),
-            RenderedFile::new("image-tag-mirror-set.yaml", set("ImageTagMirrorSet", "imageTagMirrors")),
+            RenderedFile::new(
+                "image-tag-mirror-set.yaml",
+                set("ImageTagMirrorSet", "imageTagMirrors"),
+            ),
         ];
         if let Some(ca) = &registry.ca {
             // a port follows two dots in these keys
@@ -61,16 +68,23 @@ impl Platform for OpenShift {
                 document(&map([
                     ("apiVersion", "v1".into()),
                     ("kind", "ConfigMap".into()),
-                    ("metadata", metadata("landfall-registry-ca", Some("openshift-config"))),
+                    (
+                        "metadata",
+                        metadata("landfall-registry-ca", Some("openshift-config")),
+                    ),
                     ("data", map([(key.as_str(), ca.as_str().into())])),
                 ])),
             ));
         }
-        let trusted =
-            registry.ca.as_ref().map_or(Value::Null, |_| map([("name", "landfall-registry-ca".into())]));
+        let trusted = registry.ca.as_ref().map_or(Value::Null, |_| {
+            map([("name", "landfall-registry-ca".into())])
+        });
         let insecure = registry.plain_http || registry.skip_verify;
-        let insecure =
-            if insecure { map([("insecureRegistries", texts([own.as_str()]))]) } else { Value::Null };
+        let insecure = if insecure {
+            map([("insecureRegistries", texts([own.as_str()]))])
+        } else {
+            Value::Null
+        };
         if !trusted.is_null() || !insecure.is_null() {
             files.push(RenderedFile::new(
                 "image-config.yaml",
@@ -78,7 +92,13 @@ impl Platform for OpenShift {
                     ("apiVersion", "config.openshift.io/v1".into()),
                     ("kind", "Image".into()),
                     ("metadata", metadata("cluster", None)),
-                    ("spec", map([("additionalTrustedCA", trusted), ("registrySources", insecure)])),
+                    (
+                        "spec",
+                        map([
+                            ("additionalTrustedCA", trusted),
+                            ("registrySources", insecure),
+                        ]),
+                    ),
                 ])),
             ));
         }
@@ -90,6 +110,10 @@ impl Platform for OpenShift {
                     .to_owned(),
             );
         }
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            notes,
+            ..Rendered::default()
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! `crio` and `podman`: a registries.conf that sends every upstream host to the registry, and what else the two need.
+//! `crio` and `podman`: a registries.conf that sends every upstream host to the registry, and what
+//! else the two need.
 
 use super::systemd::{Form, drop_in};
 use crate::error::RenderError;
@@ -61,11 +62,21 @@ impl Platform for RegistriesConf {
             "etc/containers/registries.conf.d/50-landfall.conf",
             registries_conf(request, &registry),
         )];
-        files.extend(registry.trust(&format!("etc/containers/certs.d/{}", registry.target.registry)));
+        files.extend(registry.trust(&format!(
+            "etc/containers/certs.d/{}",
+            registry.target.registry
+        )));
         if let Some(account) = registry.account(&request.mapping.target().prefix)? {
             let text = registry.auth_file(&account);
-            let path = if is_crio { "etc/crio/landfall-auth.json" } else { "auth.json" };
-            files.push(RenderedFile { comments: false, ..RenderedFile::new(path, text).secret(true) });
+            let path = if is_crio {
+                "etc/crio/landfall-auth.json"
+            } else {
+                "auth.json"
+            };
+            files.push(RenderedFile {
+                comments: false,
+                ..RenderedFile::new(path, text).secret(true)
+            });
         }
         if is_crio {
             files.push(RenderedFile::new(
@@ -74,18 +85,33 @@ impl Platform for RegistriesConf {
             ));
             files.extend(drop_in("crio", Form::GiantSwarm, request)?);
         }
-        Ok(Rendered { output: Output::Files(files), ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            ..Rendered::default()
+        })
     }
 }
 
-/// The hosts, each with its place at the registry; longer prefixes win, so single repositories may stand elsewhere.
+/// The hosts, each with its place at the registry; longer prefixes win, so single repositories may
+/// stand elsewhere.
 fn registries_conf(request: &Request<'_>, registry: &SiteRegistry<'_>) -> String {
-    let hosts = request.settings.get(SEARCH.key).unwrap_or_default().split(',').map(string);
-    let mut text = format!("unqualified-search-registries = [{}]\n", hosts.collect::<Vec<_>>().join(", "));
+    let hosts = request
+        .settings
+        .get(SEARCH.key)
+        .unwrap_or_default()
+        .split(',')
+        .map(string);
+    let mut text = format!(
+        "unqualified-search-registries = [{}]\n",
+        hosts.collect::<Vec<_>>().join(", ")
+    );
     let own = &registry.target.registry;
     let insecure = registry.plain_http || registry.skip_verify;
     if insecure {
-        text += &format!("\n[[registry]]\nlocation = {}\ninsecure = true\n", string(own));
+        text += &format!(
+            "\n[[registry]]\nlocation = {}\ninsecure = true\n",
+            string(own)
+        );
     }
     for (prefix, place) in places(request) {
         let [prefix, place] = [prefix, place].map(|text| string(&text));

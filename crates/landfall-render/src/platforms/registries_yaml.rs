@@ -1,4 +1,5 @@
-//! `k3s` and `rke2`: a registries.yaml, the switch that keeps nodes from asking upstream, the proxy.
+//! `k3s` and `rke2`: a registries.yaml, the switch that keeps nodes from asking upstream, the
+//! proxy.
 
 use crate::error::RenderError;
 use crate::file::RenderedFile;
@@ -51,17 +52,28 @@ impl Platform for RegistriesYaml {
         let registry = request.registry()?;
         let folder = format!("etc/rancher/{name}");
         let (configs, secret) = configs(&registry, &folder, request)?;
-        let registries = map([("mirrors", mirrors(request, &registry)), ("configs", configs)]);
+        let registries = map([
+            ("mirrors", mirrors(request, &registry)),
+            ("configs", configs),
+        ]);
         let mut files = vec![
-            RenderedFile::new(format!("{folder}/registries.yaml"), document(&registries)).secret(secret),
+            RenderedFile::new(format!("{folder}/registries.yaml"), document(&registries))
+                .secret(secret),
         ];
         files.extend(registry.trust(&format!("{folder}/certs.d")));
         if !request.upstream_fallback() {
             let text = "disable-default-registry-endpoint: true\n";
-            files.push(RenderedFile::new(format!("{folder}/config.yaml.d/50-landfall.yaml"), text));
+            files.push(RenderedFile::new(
+                format!("{folder}/config.yaml.d/50-landfall.yaml"),
+                text,
+            ));
         }
         if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {
-            let services = if name == "k3s" { ["k3s", "k3s-agent"] } else { ["rke2-server", "rke2-agent"] };
+            let services = if name == "k3s" {
+                ["k3s", "k3s-agent"]
+            } else {
+                ["rke2-server", "rke2-agent"]
+            };
             let line = |(name, value): &(&str, String)| format!("{name}={}\n", string(value));
             let text: String = proxy.variables().iter().map(line).collect();
             files.extend(services.map(|service| {
@@ -73,7 +85,11 @@ impl Platform for RegistriesYaml {
         let notes = vec![format!(
             "instead of a registry, nodes take an archive of `landfall export images` from /var/lib/rancher/{name}/agent/images"
         )];
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            notes,
+            ..Rendered::default()
+        })
     }
 }
 
@@ -82,9 +98,15 @@ fn mirrors(request: &Request<'_>, registry: &SiteRegistry<'_>) -> Value {
     let endpoint = || texts([registry.url()]);
     let mut mirrors = Mapping::new();
     for (host, paths) in host_paths(request) {
-        mirrors.insert(host.into(), map([("endpoint", endpoint()), ("rewrite", rewrites(&paths))]));
+        mirrors.insert(
+            host.into(),
+            map([("endpoint", endpoint()), ("rewrite", rewrites(&paths))]),
+        );
     }
-    mirrors.insert(registry.target.registry.as_str().into(), map([("endpoint", endpoint())]));
+    mirrors.insert(
+        registry.target.registry.as_str().into(),
+        map([("endpoint", endpoint())]),
+    );
     Value::Mapping(mirrors)
 }
 
@@ -97,12 +119,22 @@ fn rewrites(paths: &HostPaths) -> Value {
         vec![("^(.*)$".to_owned(), below(&paths.prefix, "$1"))]
     } else {
         // one for each locked repository, as nothing says which of two that match is taken
-        let usual =
-            paths.usual.iter().map(|repository| (exactly(repository), below(&paths.prefix, repository)));
-        let others = paths.others.iter().map(|(repository, path)| (exactly(repository), path.clone()));
+        let usual = paths
+            .usual
+            .iter()
+            .map(|repository| (exactly(repository), below(&paths.prefix, repository)));
+        let others = paths
+            .others
+            .iter()
+            .map(|(repository, path)| (exactly(repository), path.clone()));
         usual.chain(others).collect()
     };
-    Value::Mapping(rules.into_iter().map(|(from, to)| (from.into(), to.into())).collect())
+    Value::Mapping(
+        rules
+            .into_iter()
+            .map(|(from, to)| (from.into(), to.into()))
+            .collect(),
+    )
 }
 
 fn exactly(repository: &str) -> String {
@@ -123,7 +155,14 @@ fn configs(
         ("ca_file", file("ca.crt", registry.ca.is_some())),
         ("cert_file", file("client.cert", registry.client.is_some())),
         ("key_file", file("client.key", registry.client.is_some())),
-        ("insecure_skip_verify", if registry.skip_verify { true.into() } else { Value::Null }),
+        (
+            "insecure_skip_verify",
+            if registry.skip_verify {
+                true.into()
+            } else {
+                Value::Null
+            },
+        ),
     ]);
     let account = registry.account(&request.mapping.target().prefix)?;
     let secret = account.is_some();
@@ -131,5 +170,8 @@ fn configs(
         map([("username", user.into()), ("password", password.into())])
     });
     let config = some_map([("auth", auth), ("tls", tls)]);
-    Ok((some_map([(registry.target.registry.as_str(), config)]), secret))
+    Ok((
+        some_map([(registry.target.registry.as_str(), config)]),
+        secret,
+    ))
 }

@@ -61,24 +61,41 @@ impl Platform for Serve {
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
         let address = &request.mapping.target().registry;
-        let port = address.rsplit_once(':').map(|(_, port)| port).filter(|port| port.parse::<u16>().is_ok());
+        let port = address
+            .rsplit_once(':')
+            .map(|(_, port)| port)
+            .filter(|port| port.parse::<u16>().is_ok());
         let all = || format!("0.0.0.0:{}", port.unwrap_or("443"));
-        let listen = request.settings.get(LISTEN.key).map_or_else(all, str::to_owned);
+        let listen = request
+            .settings
+            .get(LISTEN.key)
+            .map_or_else(all, str::to_owned);
         let mut arguments = format!("{} --listen {listen}", request.settings.need(BUNDLE.key)?);
         if let Some(folder) = request.settings.get(TLS.key) {
             arguments += &format!(" --tls-cert {folder}/tls.crt --tls-key {folder}/tls.key");
         }
-        let environment = format!("LANDFALL_SERVE={arguments}\nLANDFALL_SITE=/etc/landfall/site.yaml\n");
+        let environment =
+            format!("LANDFALL_SERVE={arguments}\nLANDFALL_SITE=/etc/landfall/site.yaml\n");
         let mut files = vec![
             RenderedFile::new("etc/systemd/system/landfall.service", UNIT),
             RenderedFile::new("etc/landfall/serve.env", environment),
         ];
-        let port = listen.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+        let port = listen
+            .rsplit_once(':')
+            .and_then(|(_, port)| port.parse::<u16>().ok());
         if port.is_some_and(|port| port < 1024) {
-            files.push(RenderedFile::new("etc/systemd/system/landfall.service.d/port.conf", LOW_PORT));
+            files.push(RenderedFile::new(
+                "etc/systemd/system/landfall.service.d/port.conf",
+                LOW_PORT,
+            ));
         }
-        let notes =
-            vec!["copy the site file to /etc/landfall/site.yaml, and the bundle to its place".to_owned()];
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        let notes = vec![
+            "copy the site file to /etc/landfall/site.yaml, and the bundle to its place".to_owned(),
+        ];
+        Ok(Rendered {
+            output: Output::Files(files),
+            notes,
+            ..Rendered::default()
+        })
     }
 }

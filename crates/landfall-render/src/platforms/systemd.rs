@@ -20,7 +20,8 @@ pub(super) const FORM: Setting = Setting {
     choices: &["giantswarm", "tkg"],
 };
 
-const NOT_INTO: Option<&str> = Some("a drop-in is a file of its own, and no YAML; write it with -o DIR");
+const NOT_INTO: Option<&str> =
+    Some("a drop-in is a file of its own, and no YAML; write it with -o DIR");
 
 pub(super) static KUBELET: DropIns = DropIns(&Spec {
     name: "kubelet",
@@ -69,7 +70,11 @@ impl Platform for DropIns {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_@:.".contains(c);
             if service.is_empty() || service.starts_with('.') || !service.chars().all(plain) {
                 let why = "it is a list of services, as in containerd,kubelet".to_owned();
-                return Err(RenderError::Value { key: "services".into(), value: services.into(), why });
+                return Err(RenderError::Value {
+                    key: "services".into(),
+                    value: services.into(),
+                    why,
+                });
             }
             files.push(
                 drop_in(service.trim_end_matches(".service"), Form::of(request), request)?.ok_or_else(
@@ -83,7 +88,10 @@ impl Platform for DropIns {
                 )?,
             );
         }
-        Ok(Rendered { output: Output::Files(files), ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            ..Rendered::default()
+        })
     }
 }
 
@@ -99,7 +107,11 @@ pub(super) enum Form {
 impl Form {
     /// The form that `--set form` names.
     pub(super) fn of(request: &Request<'_>) -> Form {
-        if request.settings.get(FORM.key) == Some("tkg") { Form::Tkg } else { Form::GiantSwarm }
+        if request.settings.get(FORM.key) == Some("tkg") {
+            Form::Tkg
+        } else {
+            Form::GiantSwarm
+        }
     }
 }
 
@@ -112,22 +124,38 @@ pub(super) fn drop_in(
     form: Form,
     request: &Request<'_>,
 ) -> Result<Option<RenderedFile>, RenderError> {
-    let Some(proxy) = request.proxy()? else { return Ok(None) };
+    let Some(proxy) = request.proxy()? else {
+        return Ok(None);
+    };
     let is_tkg = form == Form::Tkg;
-    let (dialect, mode) = if is_tkg { (Dialect::Dotted, 0o640) } else { (Dialect::Bare, 0o600) };
+    let (dialect, mode) = if is_tkg {
+        (Dialect::Dotted, 0o640)
+    } else {
+        (Dialect::Bare, 0o600)
+    };
     let url = |proxy: &Option<ProxyAddress>| proxy.as_ref().map(ProxyAddress::url);
     let no_proxy = Some(request.no_proxy().list(dialect));
     let mut text = "[Service]\n".to_owned();
-    for (name, value) in
-        [("HTTP_PROXY", url(&proxy.http)), ("HTTPS_PROXY", url(&proxy.https)), ("NO_PROXY", no_proxy)]
-    {
+    for (name, value) in [
+        ("HTTP_PROXY", url(&proxy.http)),
+        ("HTTPS_PROXY", url(&proxy.https)),
+        ("NO_PROXY", no_proxy),
+    ] {
         let Some(value) = value else { continue };
         text += &systemd_environment(name, &value);
         if !is_tkg {
             text += &systemd_environment(&name.to_ascii_lowercase(), &value);
         }
     }
-    let folder = if is_tkg && service == "kubelet" { "usr/lib" } else { "etc" };
+    let folder = if is_tkg && service == "kubelet" {
+        "usr/lib"
+    } else {
+        "etc"
+    };
     let path = format!("{folder}/systemd/system/{service}.service.d/http-proxy.conf");
-    Ok(Some(RenderedFile::new(path, text).mode(mode).secret(proxy.has_account())))
+    Ok(Some(
+        RenderedFile::new(path, text)
+            .mode(mode)
+            .secret(proxy.has_account()),
+    ))
 }

@@ -43,13 +43,24 @@ impl Platform for Yum {
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let sets: Vec<&PackageSet> = request.lock.packages.iter().filter(|set| set.is_yum()).collect();
+        let sets: Vec<&PackageSet> = request
+            .lock
+            .packages
+            .iter()
+            .filter(|set| set.is_yum())
+            .collect();
         if sets.is_empty() {
-            let notes = vec!["the lock has no packages of yum, so there is no repository to write".into()];
-            return Ok(Rendered { notes, ..Rendered::default() });
+            let notes =
+                vec!["the lock has no packages of yum, so there is no repository to write".into()];
+            return Ok(Rendered {
+                notes,
+                ..Rendered::default()
+            });
         }
         let files = request.file_server().ok_or_else(|| {
-            RenderError::Site("the site has no `files`, from which machines take packages; add it".into())
+            RenderError::Site(
+                "the site has no `files`, from which machines take packages; add it".into(),
+            )
         })?;
         let is_alone = request.settings.get(OTHERS.key) == Some("off");
         let has_weak = has_weak(&sets);
@@ -73,21 +84,32 @@ fn has_weak(sets: &[&PackageSet]) -> bool {
     sets.iter().all(|set| set.recommends)
 }
 
-/// The files by which machines install `sets` from `url`; where `is_alone`, from nowhere else. `site_key` is that of trimmed sets.
+/// The files by which machines install `sets` from `url`; where `is_alone`, from nowhere else.
+/// `site_key` is that of trimmed sets.
 pub(super) fn files_of(
     sets: &[&PackageSet],
     url: &str,
     is_alone: bool,
     site_key: Option<&str>,
 ) -> Vec<RenderedFile> {
-    let folder = if is_alone { "etc/landfall/yum.repos.d" } else { "etc/yum.repos.d" };
+    let folder = if is_alone {
+        "etc/landfall/yum.repos.d"
+    } else {
+        "etc/yum.repos.d"
+    };
     let mut rendered: BTreeMap<String, String> = BTreeMap::new();
     let carried = carried(sets);
-    for (set, source) in sets.iter().flat_map(|set| set.sources.iter().map(move |source| (set, source))) {
+    for (set, source) in sets
+        .iter()
+        .flat_map(|set| set.sources.iter().map(move |source| (set, source)))
+    {
         let id = id(source);
         let mut keys = vec![format!("{KEYS}/{id}.asc")];
         rendered.insert(keys[0].clone(), source.key.clone());
-        let is_signed = source.indexes.iter().any(|index| index.path == "repodata/repomd.xml.asc");
+        let is_signed = source
+            .indexes
+            .iter()
+            .any(|index| index.path == "repodata/repomd.xml.asc");
         let site_key = site_key.filter(|_| set.index == OfferedIndex::Trimmed);
         if let Some(key) = site_key {
             keys.push(format!("{KEYS}/landfall-site.asc"));
@@ -99,14 +121,20 @@ pub(super) fn files_of(
             // an empty list would be none at all
             Some(packages) if packages.is_empty() => "excludepkgs=*\n".to_owned(),
             Some(packages) => {
-                let lines: String = packages.iter().map(|package| format!(" {package}\n")).collect();
+                let lines: String = packages
+                    .iter()
+                    .map(|package| format!(" {package}\n"))
+                    .collect();
                 format!("includepkgs=\n{lines}")
             }
         };
         rendered.insert(format!("{folder}/{id}.repo"), text);
     }
     if is_alone {
-        rendered.insert("etc/dnf/dnf.conf".into(), configuration(folder, has_weak(sets)));
+        rendered.insert(
+            "etc/dnf/dnf.conf".into(),
+            configuration(folder, has_weak(sets)),
+        );
     }
     // nothing may stand before a key
     let file = |(path, text): (String, String)| RenderedFile {
@@ -116,15 +144,15 @@ pub(super) fn files_of(
     rendered.into_iter().map(file).collect()
 }
 
-/// What is carried of each repository by all of `sets` together: its signed metadata names much that is not, and dnf would
-/// take the newest of it. Trimmed metadata has nothing else in it.
+/// What is carried of each repository by all of `sets` together: its signed metadata names much
+/// that is not, and dnf would take the newest of it. Trimmed metadata has nothing else in it.
 fn carried<'s>(sets: &[&'s PackageSet]) -> BTreeMap<&'s str, BTreeSet<String>> {
     let mut carried: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for set in sets.iter().filter(|set| set.index == OfferedIndex::Signed) {
         for source in &set.sources {
             let packages = source.packages.iter();
-            let names =
-                packages.map(|package| format!("{}-{}.{}", package.name, package.version, package.arch));
+            let names = packages
+                .map(|package| format!("{}-{}.{}", package.name, package.version, package.arch));
             carried.entry(&source.url).or_default().extend(names);
         }
     }
@@ -133,13 +161,32 @@ fn carried<'s>(sets: &[&'s PackageSet]) -> BTreeMap<&'s str, BTreeSet<String>> {
 
 /// `landfall-HOST-…`, the same for the same URL.
 fn id(source: &PackageSource) -> String {
-    let host = source.url.split("://").nth(1).unwrap_or(&source.url).split('/').next().unwrap_or_default();
+    let host = source
+        .url
+        .split("://")
+        .nth(1)
+        .unwrap_or(&source.url)
+        .split('/')
+        .next()
+        .unwrap_or_default();
     let host = host.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
-    format!("landfall-{host}-{}", Digest::sha256(source.url.as_bytes()).short(8))
+    format!(
+        "landfall-{host}-{}",
+        Digest::sha256(source.url.as_bytes()).short(8)
+    )
 }
 
-fn repository(id: &str, source: &PackageSource, files: &str, keys: &[String], is_signed: bool) -> String {
-    let below = source.url.split_once("://").map_or(source.url.as_str(), |(_, below)| below);
+fn repository(
+    id: &str,
+    source: &PackageSource,
+    files: &str,
+    keys: &[String],
+    is_signed: bool,
+) -> String {
+    let below = source
+        .url
+        .split_once("://")
+        .map_or(source.url.as_str(), |(_, below)| below);
     let keys: Vec<String> = keys.iter().map(|key| format!("file:///{key}")).collect();
     format!(
         "[{id}]\nname={url}, carried by landfall\nbaseurl={files}/{below}\nenabled=1\ngpgcheck=1\n\

@@ -36,8 +36,8 @@ impl Candidate {
         Some(list(text)?.into_iter().filter_map(one).collect())
     }
 
-    /// What `written`, which stands at the byte `at`, names: one image; those of a list; or the literals in the call of a
-    /// template.
+    /// What `written`, which stands at the byte `at`, names: one image; those of a list; or the
+    /// literals in the call of a template.
     pub(super) fn all(
         at: usize,
         path: &[String],
@@ -46,7 +46,8 @@ impl Candidate {
         in_container: bool,
     ) -> Vec<Candidate> {
         let several = |words: Vec<(usize, &str)>| -> Vec<Candidate> {
-            let one = |(start, word)| Candidate::new(at + start, path.to_vec(), word, true, in_container);
+            let one =
+                |(start, word)| Candidate::new(at + start, path.to_vec(), word, true, in_container);
             words.into_iter().filter_map(one).collect()
         };
         if written.contains("{{") {
@@ -57,27 +58,53 @@ impl Candidate {
         } else if let Some(words) = list(written) {
             return several(words);
         }
-        Candidate::new(at, path.to_vec(), written, sure, in_container).into_iter().collect()
+        Candidate::new(at, path.to_vec(), written, sure, in_container)
+            .into_iter()
+            .collect()
     }
 
     /// `None` where the value is surely no image.
-    fn new(at: usize, path: Vec<String>, written: &str, sure: bool, in_container: bool) -> Option<Candidate> {
-        let scheme = SCHEMES.iter().find_map(|scheme| Some((scheme, written.strip_prefix(scheme)?)));
+    fn new(
+        at: usize,
+        path: Vec<String>,
+        written: &str,
+        sure: bool,
+        in_container: bool,
+    ) -> Option<Candidate> {
+        let scheme = SCHEMES
+            .iter()
+            .find_map(|scheme| Some((scheme, written.strip_prefix(scheme)?)));
         let rest = scheme.and_then(|(_, rest)| rest.strip_prefix("://"));
-        let (at, written) = rest.map_or((at, written), |rest| (at + written.len() - rest.len(), rest));
+        let (at, written) = rest.map_or((at, written), |rest| {
+            (at + written.len() - rest.len(), rest)
+        });
         let candidate = |written: &str, sure, why_not: Option<&str>| {
             let (written, why_not) = (written.to_owned(), why_not.map(str::to_owned));
-            Some(Candidate { at, path, written, sure, in_container, is_chart: false, why_not })
+            Some(Candidate {
+                at,
+                path,
+                written,
+                sure,
+                in_container,
+                is_chart: false,
+                why_not,
+            })
         };
         let most = Limits::default().reference_bytes;
         if PLACEHOLDERS.iter().any(|mark| written.contains(mark)) || written.starts_with('$') {
             return candidate(reference_at(written, most), sure, Some(MADE));
         }
         match written.parse::<ImageRef>() {
-            Ok(reference) => candidate(written, sure || reference.is_pinned() || names_host(written), None),
-            Err(error) if sure => {
-                candidate(&written[..written.floor_char_boundary(most)], true, Some(&error.to_string()))
-            }
+            Ok(reference) => candidate(
+                written,
+                sure || reference.is_pinned() || names_host(written),
+                None,
+            ),
+            Err(error) if sure => candidate(
+                &written[..written.floor_char_boundary(most)],
+                true,
+                Some(&error.to_string()),
+            ),
             Err(_) => None,
         }
     }
@@ -85,14 +112,20 @@ impl Candidate {
     pub(super) fn decide(self, inventory: &Inventory<'_>, lines: &LineIndex<'_>) -> Finding {
         let coverage = match (self.why_not, self.written.parse::<ImageRef>()) {
             (Some(why), _) => Coverage::Undecided { why },
-            (None, Err(error)) => Coverage::Undecided { why: error.to_string() },
+            (None, Err(error)) => Coverage::Undecided {
+                why: error.to_string(),
+            },
             (None, Ok(reference)) => match inventory.decide(&reference, self.in_container) {
                 Coverage::Missing { .. } if !self.sure => Coverage::Undecided {
                     why: "it has neither a host nor a tag, so it may be any word".into(),
                 },
                 Coverage::Missing { why, .. } if self.is_chart => {
                     let why = format!("{why}; it is a chart, to be named under `charts`");
-                    Coverage::Missing { name: None, url: None, why }
+                    Coverage::Missing {
+                        name: None,
+                        url: None,
+                        why,
+                    }
                 }
                 // without a tag, a container pulls `latest`, and a chart its newest version
                 coverage if self.in_container || self.is_chart => coverage,
@@ -100,12 +133,24 @@ impl Candidate {
             },
         };
         let (line, column) = lines.line_column(self.at);
-        Finding { line, column, path: self.path, manager: None, reference: self.written, coverage }
+        Finding {
+            line,
+            column,
+            path: self.path,
+            manager: None,
+            reference: self.written,
+            coverage,
+        }
     }
 }
 
-/// `coverage` of `reference`, unless what is `written` names neither a host nor a tag: then it may be the held item.
-pub(super) fn unless_ambiguous(coverage: Coverage, written: &str, reference: &ImageRef) -> Coverage {
+/// `coverage` of `reference`, unless what is `written` names neither a host nor a tag: then it may
+/// be the held item.
+pub(super) fn unless_ambiguous(
+    coverage: Coverage,
+    written: &str,
+    reference: &ImageRef,
+) -> Coverage {
     let item = match coverage {
         Coverage::Held { item } if !reference.is_pinned() && !names_host(written) => item,
         coverage => return coverage,
@@ -139,8 +184,9 @@ pub(super) fn is_list(text: &str) -> bool {
     list(text).is_some() || (names_host(text) && is_pinned(text))
 }
 
-/// The references of a list: words apart by blanks, lines or commas, each perhaps with a name before it (`4.2.0=REF`).
-/// `None` where `text` is one word, or one of its words is no pinned reference.
+/// The references of a list: words apart by blanks, lines or commas, each perhaps with a name
+/// before it (`4.2.0=REF`). `None` where `text` is one word, or one of its words is no pinned
+/// reference.
 fn list(text: &str) -> Option<Vec<(usize, &str)>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -156,5 +202,6 @@ fn list(text: &str) -> Option<Vec<(usize, &str)>> {
 }
 
 fn is_pinned(text: &str) -> bool {
-    text.parse::<ImageRef>().is_ok_and(|reference| reference.is_pinned())
+    text.parse::<ImageRef>()
+        .is_ok_and(|reference| reference.is_pinned())
 }

@@ -6,7 +6,11 @@ use std::path::Path;
 
 /// Whether a file is a Dockerfile by its name.
 pub(super) fn is_dockerfile(name: &Path) -> bool {
-    let name = name.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let name = name
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     let is = |word: &str| {
         name == word || name.starts_with(&format!("{word}.")) || name.ends_with(&format!(".{word}"))
     };
@@ -15,6 +19,7 @@ pub(super) fn is_dockerfile(name: &Path) -> bool {
 
 /// Images of a Dockerfile, at the words that name them.
 pub(super) fn candidates(text: &str) -> Vec<Candidate> {
-    let candidates = |word: &ImageWord| Candidate::all(word.span.start, &[], &word.name, true, true);
+    let candidates =
+        |word: &ImageWord| Candidate::all(word.span.start, &[], &word.name, true, true);
     images(text).iter().flat_map(candidates).collect()
 }

@@ -11,7 +11,10 @@ pub struct Finding {
     /// Column, in characters from 1.
     pub column: usize,
     /// The keys that lead there, `[n]` for items of lists. Empty where the text is not a document.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_path")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "serialize_path"
+    )]
     pub path: Vec<String>,
     /// The package manager, where it is a package.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,16 +39,30 @@ pub struct FileFinding {
 impl FileFinding {
     /// One line for people: place, `word`, reference, why.
     pub fn line(&self, word: &str) -> String {
-        let Finding { line, column, path, manager, reference, coverage } = &self.finding;
+        let Finding {
+            line,
+            column,
+            path,
+            manager,
+            reference,
+            coverage,
+        } = &self.finding;
         let why = match coverage {
-            Coverage::Missing { why, .. } | Coverage::Ambiguous { why, .. } | Coverage::Undecided { why } => {
-                why
-            }
+            Coverage::Missing { why, .. }
+            | Coverage::Ambiguous { why, .. }
+            | Coverage::Undecided { why } => why,
             Coverage::Held { item } => item,
         };
-        let path = if path.is_empty() { String::new() } else { format!("{}: ", dotted(path)) };
+        let path = if path.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", dotted(path))
+        };
         let manager = manager.map(|by| format!("{by} ")).unwrap_or_default();
-        format!("{}:{line}:{column}: {word} {path}{manager}{reference}: {why}", self.file)
+        format!(
+            "{}:{line}:{column}: {word} {path}{manager}{reference}: {why}",
+            self.file
+        )
     }
 }
 
@@ -58,11 +75,13 @@ impl Coverage {
 
 /// A path of keys as `helm --set` takes it.
 pub fn dotted(path: &[String]) -> String {
-    path.iter().enumerate().fold(String::new(), |out, (at, key)| {
-        let item = key.starts_with('[') && key.ends_with(']');
-        let dot = if at == 0 || item { "" } else { "." };
-        out + dot + &key.replace('.', "\\.")
-    })
+    path.iter()
+        .enumerate()
+        .fold(String::new(), |out, (at, key)| {
+            let item = key.starts_with('[') && key.ends_with(']');
+            let dot = if at == 0 || item { "" } else { "." };
+            out + dot + &key.replace('.', "\\.")
+        })
 }
 
 fn serialize_path<S: serde::Serializer>(path: &[String], serializer: S) -> Result<S::Ok, S::Error> {
@@ -80,8 +99,8 @@ pub enum Coverage {
     },
     /// It is not in the lock.
     Missing {
-        /// The image that would have to be carried, with its own host; `None` for a URL, and where the site's
-        /// name for it could stand for anything.
+        /// The image that would have to be carried, with its own host; `None` for a URL, and where
+        /// the site's name for it could stand for anything.
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<ImageRef>,
         /// The file that would have to be carried.
@@ -90,8 +109,8 @@ pub enum Coverage {
         /// Why.
         why: String,
     },
-    /// The lock has this repository, but the reference names neither a host nor a tag: it is left as it is by a rewrite,
-    /// and a node pulls what it becomes from its default registry.
+    /// The lock has this repository, but the reference names neither a host nor a tag: it is left
+    /// as it is by a rewrite, and a node pulls what it becomes from its default registry.
     #[serde(rename = "undecided")]
     Ambiguous {
         /// The locked item.

@@ -33,14 +33,23 @@ impl Helm {
     /// The first `helm` in the folders of `path`, the value of PATH.
     pub fn find(path: Option<&OsStr>, values: &[PathBuf]) -> Option<Helm> {
         let folders = std::env::split_paths(path?);
-        let program = folders.map(|folder| folder.join("helm")).find(|program| program.is_file())?;
-        Some(Helm { program, values: values.to_vec(), kubernetes: None })
+        let program = folders
+            .map(|folder| folder.join("helm"))
+            .find(|program| program.is_file())?;
+        Some(Helm {
+            program,
+            values: values.to_vec(),
+            kubernetes: None,
+        })
     }
 
     /// The same for a version of Kubernetes.
     #[must_use]
     pub fn for_kubernetes(self, version: Option<&str>) -> Helm {
-        Helm { kubernetes: version.map(str::to_owned), ..self }
+        Helm {
+            kubernetes: version.map(str::to_owned),
+            ..self
+        }
     }
 
     /// Its version, without a `v`.
@@ -59,7 +68,10 @@ impl Helm {
     /// Helm's own words.
     pub fn template(&self, chart: &Path) -> Result<String, HelmError> {
         let mut command = Command::new(&self.program);
-        command.args(["template", "landfall"]).arg(chart).arg("--include-crds");
+        command
+            .args(["template", "landfall"])
+            .arg(chart)
+            .arg("--include-crds");
         self.values.iter().for_each(|file| {
             command.arg("--values").arg(file);
         });
@@ -71,9 +83,14 @@ impl Helm {
 }
 
 fn output(command: &mut Command) -> Result<String, HelmError> {
-    let output = command.stdin(Stdio::null()).output().map_err(HelmError::Run)?;
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(HelmError::Run)?;
     if !output.status.success() {
-        return Err(HelmError::Failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+        return Err(HelmError::Failed(
+            String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        ));
     }
     String::from_utf8(output.stdout).map_err(|_| HelmError::Encoding)
 }

@@ -2,7 +2,9 @@
 
 use super::finding::Coverage;
 use super::well_known;
-use crate::index::{Found, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, names_of};
+use crate::index::{
+    Found, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, names_of,
+};
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
 use landfall_model::{Digest, ImageRef, names_host};
@@ -36,19 +38,34 @@ pub struct Inventory<'a> {
 }
 
 impl<'a> Inventory<'a> {
-    /// What `lock` holds on the day `today` (`YYYY-MM-DD`), with the destinations of `mapping` and the
-    /// base URL of the site's file server.
-    pub fn new(lock: &'a Lock, mapping: Option<&Mapping>, files: Option<&str>, today: &str) -> Inventory<'a> {
+    /// What `lock` holds on the day `today` (`YYYY-MM-DD`), with the destinations of `mapping` and
+    /// the base URL of the site's file server.
+    pub fn new(
+        lock: &'a Lock,
+        mapping: Option<&Mapping>,
+        files: Option<&str>,
+        today: &str,
+    ) -> Inventory<'a> {
         // where there is no site, nothing has the name of a destination
-        let nowhere = || Mapping::to(Target { registry: "site.invalid".into(), prefix: String::new() });
+        let nowhere = || {
+            Mapping::to(Target {
+                registry: "site.invalid".into(),
+                prefix: String::new(),
+            })
+        };
         let index = ReferenceIndex::new(lock, &mapping.cloned().unwrap_or_else(nowhere));
         let lost = losses(lock).map(|(name, cause)| match cause {
-            LossCause::Unresolved(cause) => {
-                (name, (format!("the lock could not resolve it: {cause}"), false))
-            }
-            LossCause::Accepted { reason, until } => {
-                (name, (format!("it is a loss accepted until {until}: {reason}"), today <= until))
-            }
+            LossCause::Unresolved(cause) => (
+                name,
+                (format!("the lock could not resolve it: {cause}"), false),
+            ),
+            LossCause::Accepted { reason, until } => (
+                name,
+                (
+                    format!("it is a loss accepted until {until}: {reason}"),
+                    today <= until,
+                ),
+            ),
         });
         let mut inventory = Inventory {
             index: files.map_or(index.clone(), |files| index.with_files(files)),
@@ -72,16 +89,23 @@ impl<'a> Inventory<'a> {
         inventory
     }
 
-    /// The same for a count beside a rewrite, which has looked at all other words by itself: encoded texts are not read.
+    /// The same for a count beside a rewrite, which has looked at all other words by itself:
+    /// encoded texts are not read.
     #[must_use]
     pub fn beside_rewrite(self) -> Inventory<'a> {
-        Inventory { is_thorough: false, ..self }
+        Inventory {
+            is_thorough: false,
+            ..self
+        }
     }
 
     /// The same, which knows the packages of `lock` too.
     #[must_use]
     pub fn with_packages(self, lock: &'a Lock) -> Inventory<'a> {
-        Inventory { packages: Some(lock.items().collect()), ..self }
+        Inventory {
+            packages: Some(lock.items().collect()),
+            ..self
+        }
     }
 
     /// Whether packages are looked for.
@@ -97,9 +121,18 @@ impl<'a> Inventory<'a> {
     fn add(&mut self, image: ReferencedItem<'a>, mapping: Option<&Mapping>) {
         self.images.push(image);
         self.hosts.insert(&image.name().registry);
-        self.upstream.entry(image.name().name()).or_default().push(image);
-        for destination in mapping.iter().flat_map(|mapping| image.destinations(mapping)) {
-            self.there.entry(destination.to_string()).or_default().push(image);
+        self.upstream
+            .entry(image.name().name())
+            .or_default()
+            .push(image);
+        for destination in mapping
+            .iter()
+            .flat_map(|mapping| image.destinations(mapping))
+        {
+            self.there
+                .entry(destination.to_string())
+                .or_default()
+                .push(image);
         }
     }
 
@@ -113,35 +146,51 @@ impl<'a> Inventory<'a> {
         &self.urls
     }
 
-    /// Whether `written` is a full name with a tag or digest, at a host that is a registry beyond doubt.
+    /// Whether `written` is a full name with a tag or digest, at a host that is a registry beyond
+    /// doubt.
     pub(super) fn is_full_name(&self, written: &str) -> bool {
-        let full = |reference: ImageRef| reference.is_pinned() && self.is_registry(&reference.registry);
+        let full =
+            |reference: ImageRef| reference.is_pinned() && self.is_registry(&reference.registry);
         names_host(written) && written.parse::<ImageRef>().is_ok_and(full)
     }
 
-    /// Whether `host` is a registry beyond doubt: the lock or the site has something there, or it is
-    /// widely known.
+    /// Whether `host` is a registry beyond doubt: the lock or the site has something there, or it
+    /// is widely known.
     fn is_registry(&self, host: &str) -> bool {
-        let target = self.target.as_deref().and_then(|target| target.split('/').next());
+        let target = self
+            .target
+            .as_deref()
+            .and_then(|target| target.split('/').next());
         self.hosts.contains(host) || target == Some(host) || well_known::is_registry(host)
     }
 
-    /// Whether the lock holds `reference`. Without tag and digest it means `latest` in a container, and elsewhere a
-    /// repository whose tag is set in another place.
+    /// Whether the lock holds `reference`. Without tag and digest it means `latest` in a container,
+    /// and elsewhere a repository whose tag is set in another place.
     pub(crate) fn decide(&self, reference: &ImageRef, in_container: bool) -> Coverage {
         let name = reference.name();
         let names: Vec<String> = names_of(reference).collect();
-        let upstream = names.iter().filter_map(|name| self.upstream.get(name)).flatten();
-        let images: Vec<ReferencedItem<'_>> =
-            upstream.chain(self.there.get(&name).into_iter().flatten()).copied().collect();
-        let tag = if in_container { reference.tag_or_latest() } else { reference.tag.as_deref() };
+        let upstream = names
+            .iter()
+            .filter_map(|name| self.upstream.get(name))
+            .flatten();
+        let images: Vec<ReferencedItem<'_>> = upstream
+            .chain(self.there.get(&name).into_iter().flatten())
+            .copied()
+            .collect();
+        let tag = if in_container {
+            reference.tag_or_latest()
+        } else {
+            reference.tag.as_deref()
+        };
         let hit = images.iter().find(|image| match (&reference.digest, tag) {
             (Some(digest), _) => image.digests().any(|one| one == digest),
             (None, Some(tag)) => image.destination_tag() == tag,
             (None, None) => true,
         });
         if let Some(image) = hit {
-            return Coverage::Held { item: image.name().to_string() };
+            return Coverage::Held {
+                item: image.name().to_string(),
+            };
         }
         let mut full = names.iter().map(|name| match (&reference.digest, tag) {
             (_, Some(tag)) => format!("{name}:{tag}"),
@@ -151,22 +200,40 @@ impl<'a> Inventory<'a> {
         if let Some((why, accepted)) = full.find_map(|full| self.lost.get(&full)) {
             return match accepted {
                 true => Coverage::Undecided { why: why.clone() },
-                false => Coverage::Missing { name: Some(reference.clone()), url: None, why: why.clone() },
+                false => Coverage::Missing {
+                    name: Some(reference.clone()),
+                    url: None,
+                    why: why.clone(),
+                },
             };
         }
         if let Some(why) = well_known::why_impossible(reference).filter(|_| images.is_empty()) {
             return Coverage::Undecided { why: why.into() };
         }
-        let (name, why) = (self.source_of(reference, &images), self.why(reference, &images, tag));
-        Coverage::Missing { name, url: None, why }
+        let (name, why) = (
+            self.source_of(reference, &images),
+            self.why(reference, &images, tag),
+        );
+        Coverage::Missing {
+            name,
+            url: None,
+            why,
+        }
     }
 
     /// The locked tags of the repository that `base` names, upstream or at its destination.
     pub(super) fn tags(&self, base: &str) -> Vec<&'a str> {
-        let Ok(reference) = base.parse::<ImageRef>() else { return Vec::new() };
-        let upstream = names_of(&reference).filter_map(|name| self.upstream.get(&name)).flatten();
+        let Ok(reference) = base.parse::<ImageRef>() else {
+            return Vec::new();
+        };
+        let upstream = names_of(&reference)
+            .filter_map(|name| self.upstream.get(&name))
+            .flatten();
         let there = self.there.get(&reference.name()).into_iter().flatten();
-        upstream.chain(there).filter_map(|image| image.name().tag.as_deref()).collect()
+        upstream
+            .chain(there)
+            .filter_map(|image| image.name().tag.as_deref())
+            .collect()
     }
 
     /// The reference of the locked chart `chart` in this version, whatever its repository is.
@@ -174,9 +241,14 @@ impl<'a> Inventory<'a> {
         let tag = version.replace('+', "_");
         let is_it = |image: &&ReferencedItem<'_>| {
             let repository = &image.name().repository;
-            repository.rsplit('/').next() == Some(chart) && image.destination_tag() == tag && image.is_chart()
+            repository.rsplit('/').next() == Some(chart)
+                && image.destination_tag() == tag
+                && image.is_chart()
         };
-        self.images.iter().find(is_it).map(|image| image.name().to_string())
+        self.images
+            .iter()
+            .find(is_it)
+            .map(|image| image.name().to_string())
     }
 
     /// The locked images whose names begin with `prefix` and a slash.
@@ -193,23 +265,39 @@ impl<'a> Inventory<'a> {
             return Some(reference.clone());
         }
         let sources: BTreeSet<String> = images.iter().map(|image| image.name().name()).collect();
-        let [source] = &sources.into_iter().collect::<Vec<_>>()[..] else { return None };
+        let [source] = &sources.into_iter().collect::<Vec<_>>()[..] else {
+            return None;
+        };
         let source: ImageRef = source.parse().ok()?;
-        Some(ImageRef { tag: reference.tag.clone(), digest: reference.digest.clone(), ..source })
+        Some(ImageRef {
+            tag: reference.tag.clone(),
+            digest: reference.digest.clone(),
+            ..source
+        })
     }
 
     /// Whether it stands under the site's destination.
     fn is_there(&self, reference: &ImageRef) -> bool {
-        self.target.as_ref().is_some_and(|target| reference.name().starts_with(target))
+        self.target
+            .as_ref()
+            .is_some_and(|target| reference.name().starts_with(target))
             && !self.upstream.contains_key(&reference.name())
     }
 
-    fn why(&self, reference: &ImageRef, images: &[ReferencedItem<'_>], tag: Option<&str>) -> String {
+    fn why(
+        &self,
+        reference: &ImageRef,
+        images: &[ReferencedItem<'_>],
+        tag: Option<&str>,
+    ) -> String {
         let locked = listed(images.iter().map(|image| (image.name(), image.digest())));
         match (&reference.digest, images.is_empty()) {
             (_, true) if self.is_there(reference) => "nothing locked goes to this name".into(),
             (_, true) => "not in the lock".into(),
-            (Some(digest), false) => match images.iter().find(|image| image.name().tag.as_deref() == tag) {
+            (Some(digest), false) => match images
+                .iter()
+                .find(|image| image.name().tag.as_deref() == tag)
+            {
                 Some(image) if tag.is_some() => format!(
                     "it is {}:{}…, and the lock has {tag} as {}:{}…",
                     digest.algorithm().as_str(),
@@ -227,15 +315,20 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// `REGISTRY[/PREFIX]` of `reference`, if it is the name that a locked image has at another registry than the
-    /// one that this inventory knows. Documents that were rewritten before hold such names.
+    /// `REGISTRY[/PREFIX]` of `reference`, if it is the name that a locked image has at another
+    /// registry than the one that this inventory knows. Documents that were rewritten before hold
+    /// such names.
     pub fn other_target(&self, reference: &str) -> Option<String> {
-        let reference = names_host(reference).then(|| reference.parse::<ImageRef>().ok()).flatten()?;
+        let reference = names_host(reference)
+            .then(|| reference.parse::<ImageRef>().ok())
+            .flatten()?;
         if self.is_registry(&reference.registry) {
             return None;
         }
         let prefixes = self.images.iter().filter_map(|image| {
-            let prefix = reference.repository.strip_suffix(&*image.name().repository)?;
+            let prefix = reference
+                .repository
+                .strip_suffix(&*image.name().repository)?;
             let is_pinned_alike = match (&reference.digest, &reference.tag) {
                 (Some(digest), _) => image.digests().any(|one| one == digest),
                 (None, Some(tag)) => image.destination_tag() == *tag,
@@ -251,14 +344,21 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// The upstream URL, with any scheme, of a URL at the site's file server: `<base>/<host>/<path>`.
+    /// The upstream URL, with any scheme, of a URL at the site's file server:
+    /// `<base>/<host>/<path>`.
     pub(super) fn file_at_site(&self, url: &str) -> Option<String> {
-        Some(format!("https://{}", url.strip_prefix(self.files.as_deref()?)?))
+        Some(format!(
+            "https://{}",
+            url.strip_prefix(self.files.as_deref()?)?
+        ))
     }
 
-    /// The name of the locked image with this config: some container runtimes report its digest instead of that
-    /// of a manifest.
+    /// The name of the locked image with this config: some container runtimes report its digest
+    /// instead of that of a manifest.
     pub(super) fn with_config(&self, config: &Digest) -> Option<&'a ImageRef> {
-        self.images.iter().find(|image| image.has_blob(config)).map(|image| image.name())
+        self.images
+            .iter()
+            .find(|image| image.has_blob(config))
+            .map(|image| image.name())
     }
 }

@@ -3,7 +3,8 @@
 use super::candidate::Candidate;
 use landfall_model::{ImageRef, names_host};
 
-/// The references of a plain list: one per line, `#` begins a comment. `None` where `text` is not such a list.
+/// The references of a plain list: one per line, `#` begins a comment. `None` where `text` is not
+/// such a list.
 pub(super) fn candidates(text: &str) -> Option<Vec<Candidate>> {
     let mut found = Vec::new();
     let text_start = text.len() - text.trim_start_matches('\u{feff}').len();

@@ -1,5 +1,6 @@
-//! What a template makes a reference of: whether each of its sources is a value in which an image was found, or one that is
-//! empty. Whatever else goes into it is decided by whoever renders the chart.
+//! What a template makes a reference of: whether each of its sources is a value in which an image
+//! was found, or one that is empty. Whatever else goes into it is decided by whoever renders the
+//! chart.
 
 use super::finding::{Coverage, Finding};
 use crate::chart::Installed;
@@ -28,8 +29,8 @@ struct Seen<'a> {
     read: BTreeSet<&'a str>,
 }
 
-/// The text that an expression stands in, for its variables; and the keys that lead to the values of its chart, where it is
-/// known which chart renders it.
+/// The text that an expression stands in, for its variables; and the keys that lead to the values
+/// of its chart, where it is known which chart renders it.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
     text: &'a str,
@@ -39,8 +40,9 @@ struct Scope<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// The sources of a chart with these effective `values` and templates; at the paths `named` stands an image. `helpers`
-    /// are the texts of all its helpers, of charts that are switched off too.
+    /// The sources of a chart with these effective `values` and templates; at the paths `named`
+    /// stands an image. `helpers` are the texts of all its helpers, of charts that are switched off
+    /// too.
     pub(super) fn new(
         values: &'a Mapping,
         named: Vec<Vec<String>>,
@@ -56,12 +58,20 @@ impl<'a> Sources<'a> {
                 helpers.insert(name.to_owned(), body.to_owned());
             }
         }
-        Sources { values, named, charts, helpers }
+        Sources {
+            values,
+            named,
+            charts,
+            helpers,
+        }
     }
 
-    /// Whether nothing about the reference `finding` of a template is open but what stands elsewhere.
+    /// Whether nothing about the reference `finding` of a template is open but what stands
+    /// elsewhere.
     pub(super) fn decide(&self, finding: &Finding, template: &Installed<'_>) -> bool {
-        let Coverage::Undecided { .. } = finding.coverage else { return false };
+        let Coverage::Undecided { .. } = finding.coverage else {
+            return false;
+        };
         if !finding.reference.contains("{{") {
             return false;
         }
@@ -69,38 +79,59 @@ impl<'a> Sources<'a> {
         let below = (!template.is_helper()).then_some(&*template.below);
         let written = &finding.reference;
         let is_whole = written.starts_with("{{") && written.find("}}") == Some(written.len() - 2);
-        let (scope, mut seen) = (Scope { text: template.text, is_whole, below }, Seen::default());
+        let (scope, mut seen) = (
+            Scope {
+                text: template.text,
+                is_whole,
+                below,
+            },
+            Seen::default(),
+        );
         for action in actions(written) {
             self.look(action, scope, false, &mut seen);
         }
         seen.known && !seen.open
     }
 
-    /// Looks at one action, or at what is assigned to a variable. In a helper, what does not begin at the values is what it
-    /// was called with.
+    /// Looks at one action, or at what is assigned to a variable. In a helper, what does not begin
+    /// at the values is what it was called with.
     fn look<'t>(&'t self, action: &'t str, scope: Scope<'t>, in_helper: bool, seen: &mut Seen<'t>) {
-        let paths: Vec<Vec<&str>> = values_in(action).map(|path| path.split('.').collect()).collect();
+        let paths: Vec<Vec<&str>> = values_in(action)
+            .map(|path| path.split('.').collect())
+            .collect();
         let is_alone = is_value_alone(action);
         let whole = scope.is_whole && is_alone && !in_helper;
-        let is_source = |path: &&Vec<&str>| whole || is_of_image(path) || self.is_known(path, scope);
+        let is_source =
+            |path: &&Vec<&str>| whole || is_of_image(path) || self.is_known(path, scope);
         let images: Vec<&Vec<&str>> = paths.iter().filter(is_source).collect();
         if images.iter().any(|path| self.is_known(path, scope)) {
             seen.known = true;
         } else if let Some(first) = images.first() {
             // a value alone that is empty makes no reference
-            let is_repository = matches!(part(first.last().unwrap_or(&"")), Some((_, Part::Repository)));
+            let is_repository = matches!(
+                part(first.last().unwrap_or(&"")),
+                Some((_, Part::Repository))
+            );
             let is_nothing = is_alone && (whole || is_repository) && self.is_empty(first, scope);
             seen.known |= is_nothing;
             seen.open |= !is_nothing;
         }
         // another variant of the image than the values name
-        seen.open |=
-            literals(action).any(|text| text.contains("%s-") || (text.len() > 1 && text.starts_with('-')));
+        seen.open |= literals(action)
+            .any(|text| text.contains("%s-") || (text.len() > 1 && text.starts_with('-')));
         for name in calls(action) {
             match self.helpers.get(name) {
                 Some(body) if seen.read.insert(name) => {
                     for action in actions(body) {
-                        self.look(action, Scope { text: body, ..scope }, true, seen);
+                        self.look(
+                            action,
+                            Scope {
+                                text: body,
+                                ..scope
+                            },
+                            true,
+                            seen,
+                        );
                     }
                 }
                 Some(_) => {}
@@ -119,15 +150,25 @@ impl<'a> Sources<'a> {
                 }
             }
         }
-        // `.image` of what a `range` or `with` goes through: where the values have such a key, it was read there
+        // `.image` of what a `range` or `with` goes through: where the values have such a key, it
+        // was read there
         for keys in words(action).filter_map(relative) {
-            let is_at_end =
-                |known: &Vec<String>| known.iter().rev().zip(keys.iter().rev()).all(|(a, b)| a == b);
-            if self.named.iter().any(|known| known.len() >= keys.len() && is_at_end(known)) {
+            let is_at_end = |known: &Vec<String>| {
+                known
+                    .iter()
+                    .rev()
+                    .zip(keys.iter().rev())
+                    .all(|(a, b)| a == b)
+            };
+            if self
+                .named
+                .iter()
+                .any(|known| known.len() >= keys.len() && is_at_end(known))
+            {
                 seen.known = true;
             } else {
-                let is_other =
-                    part(keys.last().unwrap_or(&"")).is_some_and(|(_, part)| part != Part::Repository);
+                let is_other = part(keys.last().unwrap_or(&""))
+                    .is_some_and(|(_, part)| part != Part::Repository);
                 seen.open |= !is_other;
             }
         }
@@ -138,14 +179,19 @@ impl<'a> Sources<'a> {
         let meets = |known: &[String]| known.iter().zip(path).all(|(a, b)| a == b);
         self.named.iter().any(|known| match below(path, scope) {
             Some(below) => known.strip_prefix(below).is_some_and(meets),
-            None => self.charts.iter().any(|below| known.strip_prefix(*below).is_some_and(meets)),
+            None => self
+                .charts
+                .iter()
+                .any(|below| known.strip_prefix(*below).is_some_and(meets)),
         })
     }
 
     /// Whether the value is there, and is empty.
     fn is_empty(&self, path: &[&str], scope: Scope<'_>) -> bool {
         // whose values they are is not known
-        let Some(below) = below(path, scope) else { return false };
+        let Some(below) = below(path, scope) else {
+            return false;
+        };
         let mut keys = below.iter().map(String::as_str).chain(path.iter().copied());
         let first = keys.next().and_then(|key| self.values.get(key));
         match keys.fold(first, |value, key| value?.get(key)) {
@@ -160,7 +206,11 @@ impl<'a> Sources<'a> {
 
 /// The keys before `path` in the values of all charts. The globals of a subchart are those of all.
 fn below<'a>(path: &[&str], scope: Scope<'a>) -> Option<&'a [String]> {
-    if path.first() == Some(&"global") { Some(&[]) } else { scope.below }
+    if path.first() == Some(&"global") {
+        Some(&[])
+    } else {
+        scope.below
+    }
 }
 
 /// Whether the key at the end of a path is that of an image or of its repository.
@@ -170,8 +220,11 @@ pub(super) fn is_of_image(path: &[&str]) -> bool {
         Some((_, part)) => part == Part::Repository,
         None => {
             let lower = key.to_ascii_lowercase();
-            let above =
-                path.iter().rev().nth(1).is_some_and(|key| key.to_ascii_lowercase().contains("image"));
+            let above = path
+                .iter()
+                .rev()
+                .nth(1)
+                .is_some_and(|key| key.to_ascii_lowercase().contains("image"));
             (lower.contains("image") && !lower.contains("pull")) || (lower == "name" && above)
         }
     }
@@ -179,16 +232,24 @@ pub(super) fn is_of_image(path: &[&str]) -> bool {
 
 /// What stands between `{{` and `}}`, without what begins a branch or ends one.
 fn actions(text: &str) -> impl Iterator<Item = &str> {
-    let inside = text.split("{{").skip(1).map(|rest| rest.split("}}").next().unwrap_or(rest));
+    let inside = text
+        .split("{{")
+        .skip(1)
+        .map(|rest| rest.split("}}").next().unwrap_or(rest));
     let inside = inside.map(|action| action.trim_matches(['-', ' ', '\t', '\n']));
-    inside.filter(|action| !["if ", "else", "end", "/*"].iter().any(|word| action.starts_with(word)))
+    inside.filter(|action| {
+        !["if ", "else", "end", "/*"]
+            .iter()
+            .any(|word| action.starts_with(word))
+    })
 }
 
 /// The paths behind `.Values.`
 fn values_in(action: &str) -> impl Iterator<Item = &str> {
     action.split(".Values.").skip(1).map(|rest| {
-        let end =
-            rest.find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c))).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)))
+            .unwrap_or(rest.len());
         rest[..end].trim_end_matches('.')
     })
 }
@@ -203,7 +264,10 @@ fn is_value_alone(action: &str) -> bool {
 /// The names of the helpers that are called.
 fn calls(action: &str) -> impl Iterator<Item = &str> {
     let of = |word| {
-        action.split(word).skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
+        action
+            .split(word)
+            .skip(1)
+            .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
     };
     of("include ").chain(of("template "))
 }
@@ -231,12 +295,22 @@ fn assignments<'t>(text: &'t str, variable: &str) -> impl Iterator<Item = &'t st
 }
 
 fn words(action: &str) -> impl Iterator<Item = &str> {
-    action.split(|c: char| c.is_whitespace() || "()".contains(c)).filter(|word| !word.is_empty())
+    action
+        .split(|c: char| c.is_whitespace() || "()".contains(c))
+        .filter(|word| !word.is_empty())
 }
 
-/// The keys of a word that is a field of what is looked at now: not of the values, the chart or the release.
+/// The keys of a word that is a field of what is looked at now: not of the values, the chart or the
+/// release.
 fn relative(word: &str) -> Option<Vec<&str>> {
-    const OF_ALL: [&str; 6] = ["Values", "Chart", "Release", "Capabilities", "Template", "Files"];
+    const OF_ALL: [&str; 6] = [
+        "Values",
+        "Chart",
+        "Release",
+        "Capabilities",
+        "Template",
+        "Files",
+    ];
     let keys: Vec<&str> = word.strip_prefix('.')?.split('.').collect();
     (!keys[0].is_empty() && !OF_ALL.contains(&keys[0])).then_some(keys)
 }
@@ -245,27 +319,47 @@ fn relative(word: &str) -> Option<Vec<&str>> {
 fn without_comments(text: &str) -> String {
     let mut parts = text.split("/*");
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + part.split_once("*/").map_or("", |(_, rest)| rest))
+    parts.fold(first, |text, part| {
+        text + part.split_once("*/").map_or("", |(_, rest)| rest)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The references of `template` that are open, in a chart with these values and helpers. An image stands at each path
-    /// of `named`.
+    /// The references of `template` that are open, in a chart with these values and helpers. An
+    /// image stands at each path of `named`.
     fn open(values: &str, named: &[&str], helpers: &str, template: &str) -> Vec<String> {
         let values: Mapping = serde_yaml::from_str(values).unwrap();
-        let named = named.iter().map(|path| path.split('.').map(str::to_owned).collect()).collect();
-        let installed = [Installed { below: Vec::new(), file: "a/templates/d.yaml", text: template }];
+        let named = named
+            .iter()
+            .map(|path| path.split('.').map(str::to_owned).collect())
+            .collect();
+        let installed = [Installed {
+            below: Vec::new(),
+            file: "a/templates/d.yaml",
+            text: template,
+        }];
         let sources = Sources::new(&values, named, &installed, std::iter::once(helpers));
-        let references = template.lines().filter_map(|line| line.split_once("image: "));
+        let references = template
+            .lines()
+            .filter_map(|line| line.split_once("image: "));
         let undecided = |(_, reference): (&str, &str)| {
             let coverage = Coverage::Undecided { why: String::new() };
             let reference = reference.to_owned();
-            Finding { line: 1, column: 1, path: Vec::new(), manager: None, reference, coverage }
+            Finding {
+                line: 1,
+                column: 1,
+                path: Vec::new(),
+                manager: None,
+                reference,
+                coverage,
+            }
         };
-        let open = references.map(undecided).filter(|finding| !sources.decide(finding, &installed[0]));
+        let open = references
+            .map(undecided)
+            .filter(|finding| !sources.decide(finding, &installed[0]));
         open.map(|finding| finding.reference).collect()
     }
 
@@ -286,11 +380,16 @@ mod tests {
             "{{ .Values.none }}",
         ] {
             let template = format!("image: {reference}\n");
-            assert_eq!(open(values, &named, helpers, &template), [""; 0], "{reference}");
+            assert_eq!(
+                open(values, &named, helpers, &template),
+                [""; 0],
+                "{reference}"
+            );
         }
         let template = "{{ range .Values.all }}\nimage: {{ .image }}:{{ .tag }}\n{{ end }}";
         assert_eq!(open(values, &named, helpers, template), [""; 0]);
-        let template = "{{ $image := .Values.image }}\nimage: {{ $image.repository }}:{{ $image.tag }}\n";
+        let template =
+            "{{ $image := .Values.image }}\nimage: {{ $image.repository }}:{{ $image.tag }}\n";
         assert_eq!(open(values, &named, helpers, template), [""; 0]);
     }
 
@@ -315,7 +414,11 @@ mod tests {
             "{{ .Values.hub }}/pilot:{{ .Values.tag }}",
         ] {
             let template = format!("image: {reference}\n");
-            assert_eq!(open(values, &["other.image"], helpers, &template), [reference], "{reference}");
+            assert_eq!(
+                open(values, &["other.image"], helpers, &template),
+                [reference],
+                "{reference}"
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Every image and mirrored URL that a text names: held by a lock, missing from it, or undecided.
 //!
-//! A rewrite looks for what the lock knows; an audit must also see what it does not know. So it reads values
-//! where images are named (the table in `positions`), lines of texts that are not documents, and URLs
-//! anywhere.
+//! A rewrite looks for what the lock knows; an audit must also see what it does not know. So it
+//! reads values where images are named (the table in `positions`), lines of texts that are not
+//! documents, and URLs anywhere.
 
 mod candidate;
 mod chart_images;

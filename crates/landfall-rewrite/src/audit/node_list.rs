@@ -1,4 +1,5 @@
-//! Tables of the images that a node has, as `ctr images ls`, `crictl images` and `docker images` print them.
+//! Tables of the images that a node has, as `ctr images ls`, `crictl images` and `docker images`
+//! print them.
 
 use super::candidate::Candidate;
 use landfall_model::Digest;
@@ -8,7 +9,8 @@ const CTR: [&str; 3] = ["REF", "TYPE", "DIGEST"];
 const CRICTL: [&str; 2] = ["IMAGE", "TAG"];
 const DOCKER: [&str; 2] = ["REPOSITORY", "TAG"];
 
-/// The images of such a table, each by its name, with its digest where the table has that. `None` where `text` is none.
+/// The images of such a table, each by its name, with its digest where the table has that. `None`
+/// where `text` is none.
 pub(super) fn candidates(text: &str) -> Option<Vec<Candidate>> {
     let head: Vec<&str> = text.lines().next()?.split_whitespace().collect();
     let begins = |columns: &[&str]| head.starts_with(columns);
@@ -25,7 +27,9 @@ pub(super) fn candidates(text: &str) -> Option<Vec<Candidate>> {
         at += line.len();
         let cells: Vec<&str> = line.split_whitespace().collect();
         match row(&cells, digest_at).filter(|_| start > 0) {
-            Some(Row::Image(written)) => found.extend(Candidate::all(start, &[], &written, true, true)),
+            Some(Row::Image(written)) => {
+                found.extend(Candidate::all(start, &[], &written, true, true))
+            }
             Some(Row::Nameless(shown)) => found.push(Candidate {
                 at: start,
                 path: Vec::new(),
@@ -47,20 +51,29 @@ enum Row {
     Nameless(String),
 }
 
-/// `REF TYPE DIGEST …`. A reference that is a digest alone is another name of an image that stands there too.
+/// `REF TYPE DIGEST …`. A reference that is a digest alone is another name of an image that stands
+/// there too.
 fn ctr(cells: &[&str], _: Option<usize>) -> Option<Row> {
-    let [reference, _, digest, ..] = cells else { return None };
+    let [reference, _, digest, ..] = cells else {
+        return None;
+    };
     if reference.parse::<Digest>().is_ok() {
         return None;
     }
     let is_pinned = reference.contains('@') || digest.parse::<Digest>().is_err();
-    Some(Row::Image(if is_pinned { (*reference).to_owned() } else { format!("{reference}@{digest}") }))
+    Some(Row::Image(if is_pinned {
+        (*reference).to_owned()
+    } else {
+        format!("{reference}@{digest}")
+    }))
 }
 
 /// `IMAGE TAG [DIGEST] …`. crictl shortens the digest, and docker shows all of it.
 fn by_columns(cells: &[&str], digest_at: Option<usize>) -> Option<Row> {
     let [name, tag, ..] = cells else { return None };
-    let digest = digest_at.and_then(|at| cells.get(at)).filter(|digest| digest.parse::<Digest>().is_ok());
+    let digest = digest_at
+        .and_then(|at| cells.get(at))
+        .filter(|digest| digest.parse::<Digest>().is_ok());
     Some(match (*tag, digest) {
         ("<none>", None) => Row::Nameless((*name).to_owned()),
         ("<none>", Some(digest)) => Row::Image(format!("{name}@{digest}")),
@@ -74,7 +87,12 @@ mod tests {
     use super::*;
 
     fn written(text: &str) -> Option<Vec<String>> {
-        Some(candidates(text)?.into_iter().map(|one| one.written).collect())
+        Some(
+            candidates(text)?
+                .into_iter()
+                .map(|one| one.written)
+                .collect(),
+        )
     }
 
     #[test]
@@ -85,14 +103,20 @@ mod tests {
              docker.io/library/busybox:1.36 application/x {a} 2.1 MiB linux/amd64 -\n\
              registry.k8s.io/pause@{b} application/x {b} 314.0 KiB linux/amd64 -\n{b} application/x {b} 1.0 KiB - -\n"
         );
-        let wanted = [format!("docker.io/library/busybox:1.36@{a}"), format!("registry.k8s.io/pause@{b}")];
+        let wanted = [
+            format!("docker.io/library/busybox:1.36@{a}"),
+            format!("registry.k8s.io/pause@{b}"),
+        ];
         assert_eq!(written(&ctr).unwrap(), wanted);
         let crictl = "IMAGE                  TAG      IMAGE ID        SIZE\nquay.io/x/y  v1  0123456789abc  1MB\nquay.io/x/z  <none>  0123  1MB\n";
         assert_eq!(written(crictl).unwrap(), ["quay.io/x/y:v1", "quay.io/x/z"]);
         let docker = format!(
             "REPOSITORY  TAG  DIGEST  IMAGE ID  CREATED  SIZE\nbusybox  1.36  {a}  01  2 weeks ago  4MB\nx/y <none> {b} 02 - 1MB\n"
         );
-        assert_eq!(written(&docker).unwrap(), [format!("busybox:1.36@{a}"), format!("x/y@{b}")]);
+        assert_eq!(
+            written(&docker).unwrap(),
+            [format!("busybox:1.36@{a}"), format!("x/y@{b}")]
+        );
         assert_eq!(written("quay.io/x/y:v1\n"), None);
     }
 }

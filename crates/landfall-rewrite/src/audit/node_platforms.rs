@@ -13,16 +13,22 @@ const LABEL: &str = "kubernetes.io/arch";
 const ARCHITECTURE: [&str; 2] = ["kubernetes.io/arch", "beta.kubernetes.io/arch"];
 const SYSTEM: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
 
-/// The platforms that `paths` ask for, each with the places that do (`file:line`). What cannot be read asks for none.
+/// The platforms that `paths` ask for, each with the places that do (`file:line`). What cannot be
+/// read asks for none.
 ///
 /// # Errors
 /// When a path cannot be read.
 pub fn node_platforms(paths: &[PathBuf]) -> Result<BTreeMap<Platform, Vec<String>>, RewriteError> {
     let mut found: BTreeMap<Platform, Vec<String>> = BTreeMap::new();
     for input in inputs(paths, None)? {
-        let Ok(Content::Text(text)) = read(&input) else { continue };
+        let Ok(Content::Text(text)) = read(&input) else {
+            continue;
+        };
         for (platform, line) in of_text(&text) {
-            found.entry(platform).or_default().push(format!("{}:{line}", input.path.display()));
+            found
+                .entry(platform)
+                .or_default()
+                .push(format!("{}:{line}", input.path.display()));
         }
     }
     Ok(found)
@@ -37,7 +43,10 @@ fn of_text(text: &str) -> Vec<(Platform, usize)> {
         return of_template(text);
     };
     let mut found = Vec::new();
-    documents.iter().filter_map(|document| document.root.as_ref()).for_each(|root| walk(root, &mut found));
+    documents
+        .iter()
+        .filter_map(|document| document.root.as_ref())
+        .for_each(|root| walk(root, &mut found));
     let lines = LineIndex::new(text);
     let platform = |(system, architecture, at): &(String, String, usize)| {
         Some((platform(system, architecture)?, lines.line_column(*at).0))
@@ -60,24 +69,32 @@ fn walk(node: &Node<'_>, found: &mut Vec<(String, String, usize)>) {
     }
 }
 
-/// System, architecture and offset of what the entries of one mapping ask for: `LABEL: amd64` of a selector, or
-/// `{key: LABEL, operator: In, values: [amd64]}` of an affinity.
+/// System, architecture and offset of what the entries of one mapping ask for: `LABEL: amd64` of a
+/// selector, or `{key: LABEL, operator: In, values: [amd64]}` of an affinity.
 fn selected(entries: &[Entry<'_>]) -> Vec<(String, String, usize)> {
     let scalar = |node: &Node<'_>| {
         let scalar = node.scalar()?;
         Some((scalar.text()?.to_owned(), scalar.span.start))
     };
-    let system = SYSTEM.iter().find_map(|name| yaml::text(entries, name)).unwrap_or("linux");
+    let system = SYSTEM
+        .iter()
+        .find_map(|name| yaml::text(entries, name))
+        .unwrap_or("linux");
     let is_expression = yaml::text(entries, "key").is_some_and(|key| ARCHITECTURE.contains(&key))
         && yaml::text(entries, "operator") == Some("In");
-    let values = entries.iter().flat_map(|(key, value)| match (scalar(key), value) {
-        (Some((key, _)), value) if ARCHITECTURE.contains(&key.as_str()) => vec![value],
-        (Some((key, _)), Node::Sequence(items, _)) if is_expression && key == "values" => {
-            items.iter().collect()
-        }
-        _ => Vec::new(),
-    });
-    values.filter_map(scalar).map(|(architecture, at)| (system.to_owned(), architecture, at)).collect()
+    let values = entries
+        .iter()
+        .flat_map(|(key, value)| match (scalar(key), value) {
+            (Some((key, _)), value) if ARCHITECTURE.contains(&key.as_str()) => vec![value],
+            (Some((key, _)), Node::Sequence(items, _)) if is_expression && key == "values" => {
+                items.iter().collect()
+            }
+            _ => Vec::new(),
+        });
+    values
+        .filter_map(scalar)
+        .map(|(architecture, at)| (system.to_owned(), architecture, at))
+        .collect()
 }
 
 /// The lines `LABEL: amd64` of what is no YAML by itself.
@@ -86,7 +103,10 @@ fn of_template(text: &str) -> Vec<(Platform, usize)> {
     let line = |(at, line): (usize, &str)| {
         let (key, value) = line.split_once(": ")?;
         let is_label = ARCHITECTURE.contains(&bare(key).as_str());
-        Some((platform("linux", &bare(value)).filter(|_| is_label)?, at + 1))
+        Some((
+            platform("linux", &bare(value)).filter(|_| is_label)?,
+            at + 1,
+        ))
     };
     text.lines().enumerate().filter_map(line).collect()
 }
@@ -96,7 +116,10 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<String> {
-        of_text(text).iter().map(|(platform, line)| format!("{platform} {line}")).collect()
+        of_text(text)
+            .iter()
+            .map(|(platform, line)| format!("{platform} {line}"))
+            .collect()
     }
 
     #[test]
@@ -106,7 +129,15 @@ mod tests {
                     - matchExpressions:\n  - key: kubernetes.io/arch\n    operator: In\n    values: [arm64, s390x]\n  \
                     - {key: kubernetes.io/arch, operator: NotIn, values: [ppc64le]}\n---\n\
                     topologyKey: kubernetes.io/arch\nnodeSelector: {kubernetes.io/arch: \"{{ .Values.arch }}\"}\n";
-        assert_eq!(found(text), ["linux/amd64 2", "windows/amd64 6", "linux/arm64 11", "linux/s390x 11"]);
+        assert_eq!(
+            found(text),
+            [
+                "linux/amd64 2",
+                "windows/amd64 6",
+                "linux/arm64 11",
+                "linux/s390x 11"
+            ]
+        );
         let template = "{{- if .x }}\nnodeSelector:\n  \"kubernetes.io/arch\": 'arm64'\n  kubernetes.io/arch: {{ .y }}\n{{- end }}\n";
         assert_eq!(found(template), ["linux/arm64 3"]);
     }

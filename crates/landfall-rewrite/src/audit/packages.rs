@@ -1,4 +1,5 @@
-//! Packages that scripts, Dockerfiles, cloud-init and units install, beside the sets of packages of a lock.
+//! Packages that scripts, Dockerfiles, cloud-init and units install, beside the sets of packages of
+//! a lock.
 
 use super::finding::{Coverage, FileFinding, Finding};
 use super::inventory::Inventory;
@@ -32,8 +33,14 @@ pub(super) fn findings(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec
             continue;
         }
         let (line, column) = (placed.line, placed.column);
-        let finding =
-            Finding { line, column, path: Vec::new(), manager: Some(by), reference: word, coverage };
+        let finding = Finding {
+            line,
+            column,
+            path: Vec::new(),
+            manager: Some(by),
+            reference: word,
+            coverage,
+        };
         found.push(FileFinding { file, finding });
     }
     found
@@ -42,16 +49,24 @@ pub(super) fn findings(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec
 impl Inventory<'_> {
     /// Whether the lock has what a package manager `by` installs as `word`.
     fn decide_package(&self, by: &str, word: &str) -> Coverage {
-        let answers = self.packages().filter_map(|set| Some((set.name(), set.carried(by, word)?)));
+        let answers = self
+            .packages()
+            .filter_map(|set| Some((set.name(), set.carried(by, word)?)));
         let answers: Vec<_> = answers.collect();
         if answers.is_empty() {
-            let why = format!("the lock has no packages of {by}, so nothing says where they come from");
+            let why =
+                format!("the lock has no packages of {by}, so nothing says where they come from");
             return Coverage::Undecided { why };
         }
         if let Some((name, _)) = answers.iter().find(|(_, answer)| *answer == Carried::Held) {
-            return Coverage::Held { item: name.to_string() };
+            return Coverage::Held {
+                item: name.to_string(),
+            };
         }
-        if let Some((name, _)) = answers.iter().find(|(_, answer)| *answer == Carried::Expected) {
+        if let Some((name, _)) = answers
+            .iter()
+            .find(|(_, answer)| *answer == Carried::Expected)
+        {
             return Coverage::Undecided {
                 why: format!("no source of {name} has it: the machines must have it"),
             };
@@ -68,6 +83,10 @@ impl Inventory<'_> {
             }
             false => others.join("; "),
         };
-        Coverage::Missing { name: None, url: None, why }
+        Coverage::Missing {
+            name: None,
+            url: None,
+            why,
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Texts that are not YAML by themselves, read by their `image:` and `image =` lines: templates, TOML.
+//! Texts that are not YAML by themselves, read by their `image:` and `image =` lines: templates,
+//! TOML.
 
 use super::candidate::{Candidate, is_list};
 
@@ -9,10 +10,22 @@ pub(super) fn candidates(text: &str) -> Vec<Candidate> {
     for line in text.split_inclusive('\n') {
         let start = end;
         end += line.len();
-        let Some((key, value, assigned)) = entry(line) else { continue };
-        let value = match value.chars().next().filter(|quote| ['"', '\''].contains(quote)) {
-            Some(quote) => value[1..].rsplit_once(quote).map_or(value, |(inside, _)| inside),
-            None => value.split(" #").next().unwrap_or_default().trim_end_matches(','),
+        let Some((key, value, assigned)) = entry(line) else {
+            continue;
+        };
+        let value = match value
+            .chars()
+            .next()
+            .filter(|quote| ['"', '\''].contains(quote))
+        {
+            Some(quote) => value[1..]
+                .rsplit_once(quote)
+                .map_or(value, |(inside, _)| inside),
+            None => value
+                .split(" #")
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches(','),
         };
         let at = start + line.find(value).unwrap_or_default();
         // a script may assign anything
@@ -30,5 +43,9 @@ fn entry(line: &str) -> Option<(&str, &str, bool)> {
     let assigned = line[key.len()..].starts_with('=');
     let name = key.trim_end().trim_matches(['"', '\'']);
     let is_key = name.to_ascii_lowercase().ends_with("image") && !name.contains([' ', '{', '#']);
-    (is_key && (assigned || value.starts_with([' ', '\t']))).then_some((name, value.trim(), assigned))
+    (is_key && (assigned || value.starts_with([' ', '\t']))).then_some((
+        name,
+        value.trim(),
+        assigned,
+    ))
 }

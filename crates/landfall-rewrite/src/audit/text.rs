@@ -30,30 +30,50 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<Finding>
             },
         },
     };
-    let mut found: Vec<Finding> =
-        candidates.into_iter().map(|candidate| candidate.decide(inventory, &lines)).collect();
+    let mut found: Vec<Finding> = candidates
+        .into_iter()
+        .map(|candidate| candidate.decide(inventory, &lines))
+        .collect();
     found.extend(urls::findings(text, &lines, inventory));
     let places: BTreeSet<_> = found.iter().map(|one| (one.line, one.column)).collect();
-    let written: BTreeSet<_> = found.iter().map(|one| (one.line, one.reference.clone())).collect();
-    let scanned =
-        if inventory.is_thorough { scan(text, syntax, inventory.index()).found } else { Vec::new() };
+    let written: BTreeSet<_> = found
+        .iter()
+        .map(|one| (one.line, one.reference.clone()))
+        .collect();
+    let scanned = if inventory.is_thorough {
+        scan(text, syntax, inventory.index()).found
+    } else {
+        Vec::new()
+    };
     let rest = scanned.into_iter().filter(|one| {
-        !places.contains(&(one.line, one.column)) && !written.contains(&(one.line, one.written.clone()))
+        !places.contains(&(one.line, one.column))
+            && !written.contains(&(one.line, one.written.clone()))
     });
     found.extend(rest.filter_map(|one| of_occurrence(one, inventory)));
     found.sort_by_key(|finding| (finding.line, finding.column));
     found
 }
 
-/// The finding for what a scan found where no image is looked for: something of the lock, or something encoded.
+/// The finding for what a scan found where no image is looked for: something of the lock, or
+/// something encoded.
 fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Finding> {
-    let Occurrence { line, column, inside, written, role, meaning, .. } = occurrence;
+    let Occurrence {
+        line,
+        column,
+        inside,
+        written,
+        role,
+        meaning,
+        ..
+    } = occurrence;
     let reference = written.parse::<ImageRef>().ok();
     let decided = || Some(inventory.decide(reference.as_ref()?, role == Role::Container));
     let coverage = match meaning {
         // URLs are looked for in all of the text; a prefix is none of the items
         _ if role == Role::Url && inside.is_none() => return None,
-        Meaning::Known { item, .. } | Meaning::Settled { item: Some(item) } => Coverage::Held { item },
+        Meaning::Known { item, .. } | Meaning::Settled { item: Some(item) } => {
+            Coverage::Held { item }
+        }
         Meaning::Settled { item: None } => decided()?,
         Meaning::Left { why } => match (decided(), &reference) {
             (Some(coverage), Some(reference)) if role != Role::Container => {
@@ -64,14 +84,25 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Fi
         Meaning::Unknown if inside.is_some() && role.is_image() => decided()?,
         Meaning::Unknown if role == Role::Literal => decided()?,
         // as a whole value it is a candidate, where it is an image
-        Meaning::Unknown if role == Role::Text && inventory.is_full_name(&written) => match decided()? {
-            Coverage::Missing { why, .. } => Coverage::Undecided {
-                why: format!("{why}; it is a word of a text, so it may be no image that is pulled"),
-            },
-            coverage => coverage,
-        },
+        Meaning::Unknown if role == Role::Text && inventory.is_full_name(&written) => {
+            match decided()? {
+                Coverage::Missing { why, .. } => Coverage::Undecided {
+                    why: format!(
+                        "{why}; it is a word of a text, so it may be no image that is pulled"
+                    ),
+                },
+                coverage => coverage,
+            }
+        }
         Meaning::Unknown | Meaning::Undecided { .. } => return None,
     };
     let reference = inside.map_or(written.clone(), |inside| format!("{written} ({inside})"));
-    Some(Finding { line, column, path: Vec::new(), manager: None, reference, coverage })
+    Some(Finding {
+        line,
+        column,
+        path: Vec::new(),
+        manager: None,
+        reference,
+        coverage,
+    })
 }

@@ -60,8 +60,8 @@ pub fn audit_tree(
     discover(paths, inventory, limits, None)
 }
 
-/// The same, with charts rendered by `helm` where there is one. A chart that it cannot render is read as
-/// it is, and stands among what could not be read.
+/// The same, with charts rendered by `helm` where there is one. A chart that it cannot render is
+/// read as it is, and stands among what could not be read.
 ///
 /// # Errors
 /// As [`audit_tree`].
@@ -79,13 +79,21 @@ pub fn audit_inputs(inputs: &[Input], inventory: &Inventory<'_>, limits: &Limits
     discover_in(inputs, inventory, limits, None)
 }
 
-fn discover_in(inputs: &[Input], inventory: &Inventory<'_>, limits: &Limits, helm: Option<&Helm>) -> Audited {
+fn discover_in(
+    inputs: &[Input],
+    inventory: &Inventory<'_>,
+    limits: &Limits,
+    helm: Option<&Helm>,
+) -> Audited {
     let charts = charts(inputs);
     let mut audited = Audited::default();
     let mut rendered: Vec<&Path> = Vec::new();
     for path in &charts {
         let result = Chart::load(path, limits).map_err(UnreadError::from);
-        if let Ok(true) = result.as_ref().map(|_| audited.render(helm, path, inventory)) {
+        if let Ok(true) = result
+            .as_ref()
+            .map(|_| audited.render(helm, path, inventory))
+        {
             rendered.push(path);
             continue;
         }
@@ -100,7 +108,9 @@ fn discover_in(inputs: &[Input], inventory: &Inventory<'_>, limits: &Limits, hel
         }
         let result = match read(input) {
             Ok(Content::Other) => continue,
-            Ok(Content::Text(text)) => Ok(audit_text(&path.display().to_string(), &text, inventory)),
+            Ok(Content::Text(text)) => {
+                Ok(audit_text(&path.display().to_string(), &text, inventory))
+            }
             Ok(Content::Archive(_)) => match Chart::load(path, limits) {
                 Ok(_) if audited.render(helm, path, inventory) => continue,
                 Ok(chart) => of_archive(&chart, inventory),
@@ -117,9 +127,14 @@ fn discover_in(inputs: &[Input], inventory: &Inventory<'_>, limits: &Limits, hel
 
 /// What `text`, the content of `file`, names.
 pub fn audit_text(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
-    let placed = |finding| FileFinding { file: file.to_owned(), finding };
-    let mut found: Vec<FileFinding> =
-        audit(Path::new(file), text, inventory).into_iter().map(placed).collect();
+    let placed = |finding| FileFinding {
+        file: file.to_owned(),
+        finding,
+    };
+    let mut found: Vec<FileFinding> = audit(Path::new(file), text, inventory)
+        .into_iter()
+        .map(placed)
+        .collect();
     found.extend(packages::findings(file, text, inventory));
     found
 }
@@ -130,7 +145,14 @@ impl Audited {
         let Some(helm) = helm else { return false };
         match helm.template(path) {
             Ok(text) => {
-                self.add(path, Ok(audit_text(&format!("{} (rendered)", path.display()), &text, inventory)));
+                self.add(
+                    path,
+                    Ok(audit_text(
+                        &format!("{} (rendered)", path.display()),
+                        &text,
+                        inventory,
+                    )),
+                );
                 true
             }
             Err(why) => {
@@ -141,7 +163,10 @@ impl Audited {
     }
 
     fn leave(&mut self, path: &Path, why: &UnreadError) {
-        self.unread.push(Unread { file: path.display().to_string(), why: why.to_string() });
+        self.unread.push(Unread {
+            file: path.display().to_string(),
+            why: why.to_string(),
+        });
     }
 
     fn add(&mut self, path: &Path, result: Result<Vec<FileFinding>, UnreadError>) {
@@ -159,7 +184,10 @@ impl Audited {
 fn of_archive(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<FileFinding>, UnreadError> {
     let documents = chart.documents().into_iter();
     let others = documents.flat_map(|(file, text)| audit_text(file, text, inventory));
-    Ok(of_values(chart, inventory)?.into_iter().chain(others).collect())
+    Ok(of_values(chart, inventory)?
+        .into_iter()
+        .chain(others)
+        .collect())
 }
 
 /// What the defaults of a chart name.
@@ -168,19 +196,30 @@ fn of_values(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<FileFinding
     fill_template_defaults(chart, &mut values, inventory);
     let text = serde_yaml::to_string(&values)?;
     let found = audit(Path::new("values.yaml"), &text, inventory).into_iter();
-    Ok(found.map(|finding| in_chart(chart, &values, finding)).collect())
+    Ok(found
+        .map(|finding| in_chart(chart, &values, finding))
+        .collect())
 }
 
-/// A finding in the effective `values` of a chart, at its place in the file that says it. What belongs to
-/// a subchart that is switched off is not missing.
+/// A finding in the effective `values` of a chart, at its place in the file that says it. What
+/// belongs to a subchart that is switched off is not missing.
 pub fn in_chart(chart: &Chart, values: &Mapping, mut finding: Finding) -> FileFinding {
     if let (Coverage::Missing { .. } | Coverage::Ambiguous { .. }, Some(condition)) =
         (&finding.coverage, chart.off(&finding.path, values))
     {
-        finding.coverage = Coverage::Undecided { why: format!("its chart is switched off by {condition}") };
+        finding.coverage = Coverage::Undecided {
+            why: format!("its chart is switched off by {condition}"),
+        };
     }
     let (file, line, column) = chart.place(&finding.path);
-    FileFinding { file, finding: Finding { line, column, ..finding } }
+    FileFinding {
+        file,
+        finding: Finding {
+            line,
+            column,
+            ..finding
+        },
+    }
 }
 
 fn is_archive(path: &Path) -> bool {
@@ -189,18 +228,44 @@ fn is_archive(path: &Path) -> bool {
 
 /// The folders of charts that are in no other chart.
 fn charts(inputs: &[Input]) -> Vec<PathBuf> {
-    let named = inputs.iter().filter(|input| input.path.file_name().is_some_and(|name| name == "Chart.yaml"));
-    let folders: Vec<PathBuf> = named.filter_map(|input| Some(input.path.parent()?.to_path_buf())).collect();
-    let inner = |folder: &PathBuf| folders.iter().any(|other| folder.starts_with(other.join("charts")));
-    folders.iter().filter(|folder| !inner(folder)).cloned().collect()
+    let named = inputs.iter().filter(|input| {
+        input
+            .path
+            .file_name()
+            .is_some_and(|name| name == "Chart.yaml")
+    });
+    let folders: Vec<PathBuf> = named
+        .filter_map(|input| Some(input.path.parent()?.to_path_buf()))
+        .collect();
+    let inner = |folder: &PathBuf| {
+        folders
+            .iter()
+            .any(|other| folder.starts_with(other.join("charts")))
+    };
+    folders
+        .iter()
+        .filter(|folder| !inner(folder))
+        .cloned()
+        .collect()
 }
 
 /// Whether a file is part of what is read of a chart as a whole.
 fn is_read_with(charts: &[PathBuf], path: &Path) -> bool {
-    const PARTS: [&str; 4] = ["Chart.yaml", "Chart.lock", "values.yaml", "requirements.yaml"];
+    const PARTS: [&str; 4] = [
+        "Chart.yaml",
+        "Chart.lock",
+        "values.yaml",
+        "requirements.yaml",
+    ];
     let folder = path.parent().unwrap_or(Path::new(""));
-    let in_chart = charts.iter().any(|chart| folder == chart || folder.starts_with(chart.join("charts")));
-    let is_part = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| PARTS.contains(&name));
+    let in_chart = charts
+        .iter()
+        .any(|chart| folder == chart || folder.starts_with(chart.join("charts")));
+    let is_part = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| PARTS.contains(&name));
     let in_charts = folder.file_name().is_some_and(|name| name == "charts");
-    in_chart && ((is_part && folder.join("Chart.yaml").is_file()) || (is_archive(path) && in_charts))
+    in_chart
+        && ((is_part && folder.join("Chart.yaml").is_file()) || (is_archive(path) && in_charts))
 }

@@ -21,14 +21,26 @@ pub(super) fn is_registry(host: &str) -> bool {
     let name = host.split(':').next().unwrap_or(host);
     HOSTS.contains(&name)
         || ENDINGS.iter().any(|ending| name.ends_with(ending))
-        || ["registry.", "docker."].iter().any(|beginning| name.starts_with(beginning))
+        || ["registry.", "docker."]
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
 }
 
 /// Why no registry has an image of this name, if so.
 pub(super) fn why_impossible(reference: &ImageRef) -> Option<&'static str> {
     // they have images only below the name of an owner
-    const OWNED: [&str; 5] = ["quay.io", "ghcr.io", "gcr.io", "public.ecr.aws", "registry.gitlab.com"];
-    let ImageRef { registry, repository, .. } = reference;
+    const OWNED: [&str; 5] = [
+        "quay.io",
+        "ghcr.io",
+        "gcr.io",
+        "public.ecr.aws",
+        "registry.gitlab.com",
+    ];
+    let ImageRef {
+        registry,
+        repository,
+        ..
+    } = reference;
     match repository.strip_prefix("library/") {
         Some(name) if registry == "docker.io" && name.contains('.') => {
             Some("it is the name of a host, and what follows it is put in elsewhere")

@@ -21,12 +21,19 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    /// The images that it says the chart has: Artifact Hub's list, Bitnami's, and Helm's own convention.
+    /// The images that it says the chart has: Artifact Hub's list, Bitnami's, and Helm's own
+    /// convention.
     pub(super) fn images(&self) -> Vec<String> {
         const LISTS: [&str; 3] = ["artifacthub.io/images", "images", "helm.sh/images"];
-        let texts = LISTS.iter().filter_map(|key| self.annotations.get(*key)?.as_str());
-        let lists = texts.filter_map(|text| yaml::from_str::<Vec<Value>>(text).ok()).flatten();
-        lists.filter_map(|entry| Some(entry.get("image")?.as_str()?.trim().to_owned())).collect()
+        let texts = LISTS
+            .iter()
+            .filter_map(|key| self.annotations.get(*key)?.as_str());
+        let lists = texts
+            .filter_map(|text| yaml::from_str::<Vec<Value>>(text).ok())
+            .flatten();
+        lists
+            .filter_map(|entry| Some(entry.get("image")?.as_str()?.trim().to_owned()))
+            .collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Helm charts as they lie on disk, folder or `.tgz`, without helm: metadata, defaults, subcharts.
 //!
-//! What is followed is Helm's loader and its `ProcessDependencies` and `CoalesceValues`: subcharts are
-//! folders and archives in `charts/`, a dependency may give one an alias, and a parent's values win over
-//! a subchart's.
+//! What is followed is Helm's loader and its `ProcessDependencies` and `CoalesceValues`: subcharts
+//! are folders and archives in `charts/`, a dependency may give one an alias, and a parent's values
+//! win over a subchart's.
 
 mod error;
 mod helm_chart;

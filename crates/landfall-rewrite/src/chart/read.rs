@@ -1,12 +1,13 @@
-//! Documents of charts, read as Helm reads them: what landfall refuses in its own documents is right here.
+//! Documents of charts, read as Helm reads them: what landfall refuses in its own documents is
+//! right here.
 
 use landfall_model::document::yaml::{self, YamlBudget};
 use landfall_model::document::{self, Diagnostic};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 
-/// Reads the document in `text` into `T`. Of a key that stands twice the last value counts; several documents are laid
-/// over each other.
+/// Reads the document in `text` into `T`. Of a key that stands twice the last value counts; several
+/// documents are laid over each other.
 ///
 /// # Errors
 /// When it is no YAML, does not fit `T`, or holds more than is left of `budget`.
@@ -25,13 +26,20 @@ pub(super) fn read<T: DeserializeOwned>(
             Err(fault) => Err(fault),
             Ok(_) => {
                 let (file, text) = (file.to_owned(), text.to_owned());
-                Err(Box::new(Diagnostic { file, text, span: 0..0, message: error.to_string(), help: None }))
+                Err(Box::new(Diagnostic {
+                    file,
+                    text,
+                    span: 0..0,
+                    message: error.to_string(),
+                    help: None,
+                }))
             }
         },
     }
 }
 
-/// Lays `over` over `under`: mappings are merged, any other value takes the place of what was there.
+/// Lays `over` over `under`: mappings are merged, any other value takes the place of what was
+/// there.
 fn lay_over(under: &mut Value, over: Value) {
     match (under, over) {
         (_, Value::Null) => {}
@@ -64,15 +72,31 @@ mod tests {
     fn what_helm_takes_is_taken() {
         let comments = "# see [the docs\n".repeat(100) + &format!("# {}\n", "-".repeat(600));
         assert_eq!(values(&format!("{comments}a: 1\n")), "{\"a\":1}");
-        assert_eq!(values("a: 1\nb: {c: 1, c: 2}\na: 3\n"), "{\"a\":3,\"b\":{\"c\":2}}");
-        assert_eq!(values("a: {b: 1}\nx: 1\n---\na: {c: 2}\nx: ~\n"), "{\"a\":{\"b\":1,\"c\":2},\"x\":null}");
-        assert_eq!(values("8080: x\ntrue: y\n"), "{\"8080\":\"x\",\"true\":\"y\"}");
-        assert_eq!(values("a: &a {b: 1}\nc: *a\n"), "{\"a\":{\"b\":1},\"c\":{\"b\":1}}");
+        assert_eq!(
+            values("a: 1\nb: {c: 1, c: 2}\na: 3\n"),
+            "{\"a\":3,\"b\":{\"c\":2}}"
+        );
+        assert_eq!(
+            values("a: {b: 1}\nx: 1\n---\na: {c: 2}\nx: ~\n"),
+            "{\"a\":{\"b\":1,\"c\":2},\"x\":null}"
+        );
+        assert_eq!(
+            values("8080: x\ntrue: y\n"),
+            "{\"8080\":\"x\",\"true\":\"y\"}"
+        );
+        assert_eq!(
+            values("a: &a {b: 1}\nc: *a\n"),
+            "{\"a\":{\"b\":1},\"c\":{\"b\":1}}"
+        );
     }
 
     #[test]
     fn what_is_no_yaml_is_refused_with_its_place() {
-        assert!(values("a: 1\nb: [\n").starts_with("values.yaml:3:1: error:"), "{}", values("a: 1\nb: [\n"));
+        assert!(
+            values("a: 1\nb: [\n").starts_with("values.yaml:3:1: error:"),
+            "{}",
+            values("a: 1\nb: [\n")
+        );
         assert!(values(&"[".repeat(100_000)).contains("nested deeper"));
         assert!(values(&"- ".repeat(50_000)).contains("nested deeper"));
     }

@@ -38,7 +38,9 @@ pub(super) fn values_within(
         help: Some("values are one YAML mapping".into()),
     };
     let mut values: Value = read(file, text, budget)?;
-    values.apply_merge().map_err(|error| fault(error.to_string()))?;
+    values
+        .apply_merge()
+        .map_err(|error| fault(error.to_string()))?;
     match values {
         Value::Mapping(values) => Ok(values),
         Value::Null => Ok(Mapping::new()),

@@ -12,7 +12,10 @@ pub(super) struct Basenames {
 
 impl Basenames {
     pub(super) fn new<'n>(names: impl Iterator<Item = &'n String>) -> Basenames {
-        let mut known = Basenames { names: HashSet::new(), lengths: vec![0; 256] };
+        let mut known = Basenames {
+            names: HashSet::new(),
+            lengths: vec![0; 256],
+        };
         for name in names.map(|name| basename(name)) {
             if let Some(first) = name.bytes().next() {
                 known.lengths[usize::from(first)] |= length(name);
@@ -25,7 +28,10 @@ impl Basenames {
     /// Whether the last path component of the reference `text` is one of these.
     pub(super) fn has(&self, text: &str) -> bool {
         let name = basename(text);
-        let first = name.bytes().next().map_or(0, |first| self.lengths[usize::from(first)]);
+        let first = name
+            .bytes()
+            .next()
+            .map_or(0, |first| self.lengths[usize::from(first)]);
         first & length(name) != 0 && self.names.contains(name)
     }
 }
@@ -57,8 +63,20 @@ mod tests {
 
     #[test]
     fn the_last_component_stands_before_tag_and_digest() {
-        let names = ["a", "h/a", "h:5/a", "h:5/x/a:1", "h/a@b/c:d", "a:1@b", "a:1:2", "x@/a"];
-        assert_eq!(names.map(basename), ["a", "a", "a", "a", "a", "a", "a", "x"]);
+        let names = [
+            "a",
+            "h/a",
+            "h:5/a",
+            "h:5/x/a:1",
+            "h/a@b/c:d",
+            "a:1@b",
+            "a:1:2",
+            "x@/a",
+        ];
+        assert_eq!(
+            names.map(basename),
+            ["a", "a", "a", "a", "a", "a", "a", "x"]
+        );
         assert_eq!(["", "/", "a/", "@a", ":a"].map(basename), [""; 5]);
         let long = "é".repeat(70);
         let known = Basenames::new(["h/x/abc".to_owned(), format!("h/{long}")].iter());

@@ -1,4 +1,5 @@
-//! The URLs that a lock knows, and the site's file server that mirrors them: `<files>/<host>/<path>`.
+//! The URLs that a lock knows, and the site's file server that mirrors them:
+//! `<files>/<host>/<path>`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +21,17 @@ pub(super) struct FileUrls {
 
 impl FileUrls {
     pub(super) fn new(reverse: bool) -> FileUrls {
-        FileUrls { reverse, ..FileUrls::default() }
+        FileUrls {
+            reverse,
+            ..FileUrls::default()
+        }
     }
 
     pub(super) fn add(&mut self, url: &str) {
         if let Some(local) = local(url) {
             self.hosts.insert(host(&local).to_owned());
-            self.folders.extend(local.rsplit_once('/').map(|(folder, _)| folder.to_owned()));
+            self.folders
+                .extend(local.rsplit_once('/').map(|(folder, _)| folder.to_owned()));
             self.urls.insert(local, url.to_owned());
         }
     }
@@ -46,13 +51,23 @@ impl FileUrls {
 
     /// Words, one of which every text with a known URL contains.
     pub(super) fn words(&self) -> impl Iterator<Item = &str> {
-        let base = self.base.as_deref().map(|base| base.split_once("://").map_or(base, |(_, rest)| rest));
-        self.hosts.iter().chain(&self.mirrored).map(String::as_str).chain(base)
+        let base = self
+            .base
+            .as_deref()
+            .map(|base| base.split_once("://").map_or(base, |(_, rest)| rest));
+        self.hosts
+            .iter()
+            .chain(&self.mirrored)
+            .map(String::as_str)
+            .chain(base)
     }
 
     /// The upstream `<host>/<path>` of a URL, and whether the URL is at the file server.
     pub(super) fn parts(&self, url: &str) -> Option<(String, bool)> {
-        let below = self.base.as_ref().and_then(|base| url.strip_prefix(base.as_str())?.strip_prefix('/'));
+        let below = self
+            .base
+            .as_ref()
+            .and_then(|base| url.strip_prefix(base.as_str())?.strip_prefix('/'));
         match below {
             Some(below) => Some((below.to_owned(), true)),
             None => Some((local(url)?, false)),
@@ -61,7 +76,8 @@ impl FileUrls {
 
     /// Whether `url` names a host that the lock has files of, or the file server.
     pub(super) fn has_host(&self, url: &str) -> bool {
-        self.parts(url).is_some_and(|(local, there)| there || self.hosts.contains(host(&local)))
+        self.parts(url)
+            .is_some_and(|(local, there)| there || self.hosts.contains(host(&local)))
     }
 }
 

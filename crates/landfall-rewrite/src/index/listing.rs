@@ -6,7 +6,9 @@ use landfall_model::{Digest, ImageRef};
 pub(super) const LISTED: usize = 4;
 
 /// The tags of `images`, which are of one repository, or the digests where they have no tag.
-pub(crate) fn listed<'i>(images: impl ExactSizeIterator<Item = (&'i ImageRef, &'i Digest)>) -> String {
+pub(crate) fn listed<'i>(
+    images: impl ExactSizeIterator<Item = (&'i ImageRef, &'i Digest)>,
+) -> String {
     let count = images.len();
     let short = |(name, digest): (&ImageRef, &Digest)| match &name.tag {
         Some(tag) => tag.clone(),

@@ -66,11 +66,15 @@ impl<'l> ReferencedItem<'l> {
 /// Every name by which a reference finds an item of `lock`.
 pub(crate) fn names(lock: &Lock) -> impl Iterator<Item = Found<'_>> {
     lock.items().flat_map(|item| {
-        let reference = item.reference().map(|name| Found::Reference(ReferencedItem { item, name }));
+        let reference = item
+            .reference()
+            .map(|name| Found::Reference(ReferencedItem { item, name }));
         let files = item.files();
         let first = files.first().map_or("", |file| file.name);
         let urls = files.into_iter().flat_map(|file| file.urls);
-        reference.into_iter().chain(urls.map(move |url| Found::Url { url, item: first }))
+        reference
+            .into_iter()
+            .chain(urls.map(move |url| Found::Url { url, item: first }))
     })
 }
 
@@ -90,11 +94,19 @@ pub(crate) enum LossCause<'l> {
 
 /// The image references that `lock` has without a digest, in canonical form.
 pub(crate) fn losses(lock: &Lock) -> impl Iterator<Item = (String, LossCause<'_>)> {
-    let unresolved = lock.unresolved.iter().map(|item| (&item.name, LossCause::Unresolved(&item.cause)));
-    let accepted = lock
-        .missing
+    let unresolved = lock
+        .unresolved
         .iter()
-        .map(|item| (&item.name, LossCause::Accepted { reason: &item.reason, until: &item.until }));
+        .map(|item| (&item.name, LossCause::Unresolved(&item.cause)));
+    let accepted = lock.missing.iter().map(|item| {
+        (
+            &item.name,
+            LossCause::Accepted {
+                reason: &item.reason,
+                until: &item.until,
+            },
+        )
+    });
     unresolved
         .chain(accepted)
         .filter_map(|(name, cause)| Some((name.parse::<ImageRef>().ok()?.to_string(), cause)))

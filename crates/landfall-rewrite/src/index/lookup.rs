@@ -1,4 +1,5 @@
-//! Looks up references to images: by tag or digest, by an alias, at a destination, or by their path alone.
+//! Looks up references to images: by tag or digest, by an alias, at a destination, or by their path
+//! alone.
 
 use super::answer::Lookup;
 use super::reference_index::ReferenceIndex;
@@ -13,28 +14,44 @@ impl ReferenceIndex {
         if !self.basenames.has(text) {
             return Lookup::Unknown;
         }
-        let Ok(reference) = text.parse::<ImageRef>() else { return Lookup::Unknown };
+        let Ok(reference) = text.parse::<ImageRef>() else {
+            return Lookup::Unknown;
+        };
         let with_host = names_host(text);
-        let means_latest =
-            !reference.is_pinned() && (role == Role::Container || (role == Role::Image && !with_host));
-        let tag = if means_latest { Some("latest") } else { reference.tag.as_deref() };
-        let asked = Asked { tag, digest: reference.digest.as_ref(), with_host };
+        let means_latest = !reference.is_pinned()
+            && (role == Role::Container || (role == Role::Image && !with_host));
+        let tag = if means_latest {
+            Some("latest")
+        } else {
+            reference.tag.as_deref()
+        };
+        let asked = Asked {
+            tag,
+            digest: reference.digest.as_ref(),
+            with_host,
+        };
         let name = reference.name();
-        let candidates: Vec<&Repository> =
-            names_of(&reference).filter_map(|name| self.repositories.get(&name)).collect();
+        let candidates: Vec<&Repository> = names_of(&reference)
+            .filter_map(|name| self.repositories.get(&name))
+            .collect();
         let there = self.settled.get(&name);
         let digest = |image: &IndexedImage| match &reference.digest {
             Some(digest) => self.replaced.get(digest).cloned(),
             None => (pin && tag.is_some()).then(|| self.delivered(&image.digest).clone()),
         };
-        match candidates.iter().find_map(|repository| repository.find(&asked)) {
+        match candidates
+            .iter()
+            .find_map(|repository| repository.find(&asked))
+        {
             Some(Err(why)) => return Lookup::Left(why.0),
             Some(Ok((item, image))) => {
                 return match image.to.first() {
                     None => Lookup::left("the site's registry.paths give it no destination"),
                     Some(to) if to.to_string() == name => Lookup::of(item, None, digest(image)),
                     // the next run would change it again
-                    Some(_) if there.is_some() => Lookup::left("another locked item goes to this name"),
+                    Some(_) if there.is_some() => {
+                        Lookup::left("another locked item goes to this name")
+                    }
                     Some(to) => Lookup::of(item, Some(to.clone()), digest(image)),
                 };
             }
@@ -51,7 +68,9 @@ impl ReferenceIndex {
         }
         // `redis:6379` and `nginx` are words as often as images
         let sure = with_host || reference.digest.is_some() || role.is_image();
-        let Some(repository) = candidates.first().filter(|_| sure) else { return Lookup::Unknown };
+        let Some(repository) = candidates.first().filter(|_| sure) else {
+            return Lookup::Unknown;
+        };
         let locked = repository.listed();
         Lookup::Left(match (&reference.digest, tag) {
             (Some(_), _) => format!("the lock has this repository with other digests ({locked})"),
@@ -74,18 +93,26 @@ impl ReferenceIndex {
             Some(tag) => format!("{name}:{tag}"),
             None => name,
         });
-        full.find_map(|full| self.lost.get(&full)).map(String::as_str)
+        full.find_map(|full| self.lost.get(&full))
+            .map(String::as_str)
     }
 
-    /// The locked tags of the repository `name`, for messages, where the rest of the reference cannot be read.
-    /// `None` where the lock has nothing of it, or where `name` is as likely a word as a repository.
+    /// The locked tags of the repository `name`, for messages, where the rest of the reference
+    /// cannot be read. `None` where the lock has nothing of it, or where `name` is as likely a word
+    /// as a repository.
     pub fn tags(&self, name: &str, role: Role) -> Option<String> {
         self.basenames.has(name).then_some(())?;
-        let reference = name.parse::<ImageRef>().ok().filter(|reference| !reference.is_pinned())?;
+        let reference = name
+            .parse::<ImageRef>()
+            .ok()
+            .filter(|reference| !reference.is_pinned())?;
         if !names_host(name) && !role.is_image() {
             return None;
         }
-        names_of(&reference).filter_map(|name| self.repositories.get(&name)).map(Repository::listed).next()
+        names_of(&reference)
+            .filter_map(|name| self.repositories.get(&name))
+            .map(Repository::listed)
+            .next()
     }
 
     /// The full name of the repository whose path is `path` on any host, if there is one.
@@ -96,6 +123,9 @@ impl ReferenceIndex {
             let rest = repository.name.strip_suffix(&reference.repository);
             rest.is_some_and(|host| host.ends_with('/') && host.find('/') == Some(host.len() - 1))
         };
-        self.repositories.values().find(fits).map(|repository| repository.name.as_str())
+        self.repositories
+            .values()
+            .find(fits)
+            .map(|repository| repository.name.as_str())
     }
 }

@@ -1,4 +1,5 @@
-//! Looks up prefixes that several references share: `imageRepository: registry.k8s.io`, `global.imageRegistry`.
+//! Looks up prefixes that several references share: `imageRepository: registry.k8s.io`,
+//! `global.imageRegistry`.
 
 use super::answer::{Lookup, Replacement};
 use super::listing::LISTED;
@@ -10,29 +11,51 @@ use landfall_model::other_hosts;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl ReferenceIndex {
-    /// What `text` means as the prefix of every locked repository below it, or only of those whose rest is
-    /// in `only`, where that is not empty. It is known if all of them keep their rest and go to one place.
+    /// What `text` means as the prefix of every locked repository below it, or only of those whose
+    /// rest is in `only`, where that is not empty. It is known if all of them keep their rest and
+    /// go to one place.
     pub fn lookup_prefix(&self, text: &str, only: &[&str]) -> Lookup {
-        let Some(prefix) = normal(text) else { return Lookup::Unknown };
-        let (host, path) = prefix.split_once('/').map_or((&*prefix, ""), |(host, path)| (host, path));
-        let aliases = other_hosts(host).map(|host| format!("{host}/{path}").trim_end_matches('/').to_owned());
+        let Some(prefix) = normal(text) else {
+            return Lookup::Unknown;
+        };
+        let (host, path) = prefix
+            .split_once('/')
+            .map_or((&*prefix, ""), |(host, path)| (host, path));
+        let aliases =
+            other_hosts(host).map(|host| format!("{host}/{path}").trim_end_matches('/').to_owned());
         let prefixes: Vec<String> = std::iter::once(prefix.clone()).chain(aliases).collect();
         let mut bases: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-        for (rest, repository) in prefixes.iter().flat_map(|prefix| below(&self.repositories, prefix)) {
+        for (rest, repository) in prefixes
+            .iter()
+            .flat_map(|prefix| below(&self.repositories, prefix))
+        {
             if !only.is_empty() && !only.contains(&rest) {
                 continue;
             }
             for image in &repository.images {
-                let to = image.to.first().map(Destination::to_string).unwrap_or_default();
-                let base = to.strip_suffix(rest).and_then(|base| base.strip_suffix('/'));
-                bases.entry(base.unwrap_or_default().to_owned()).or_default().insert(&repository.name);
+                let to = image
+                    .to
+                    .first()
+                    .map(Destination::to_string)
+                    .unwrap_or_default();
+                let base = to
+                    .strip_suffix(rest)
+                    .and_then(|base| base.strip_suffix('/'));
+                bases
+                    .entry(base.unwrap_or_default().to_owned())
+                    .or_default()
+                    .insert(&repository.name);
             }
         }
         let mut found = bases.iter();
         match (found.next(), found.next()) {
             (Some((base, _)), None) if *base == prefix => Lookup::Settled(None),
             (Some((base, _)), None) if !base.is_empty() => match destination(base) {
-                Some(to) => Lookup::Known(Replacement { item: prefix, to: Some(to), digest: None }),
+                Some(to) => Lookup::Known(Replacement {
+                    item: prefix,
+                    to: Some(to),
+                    digest: None,
+                }),
                 None => Lookup::Unknown,
             },
             (Some(_), _) => {
@@ -47,15 +70,23 @@ impl ReferenceIndex {
         }
     }
 
-    /// Whether `to` is a destination of every image of the repository `name`; `None` where it is not locked.
+    /// Whether `to` is a destination of every image of the repository `name`; `None` where it is
+    /// not locked.
     pub fn goes_to(&self, name: &str, to: &str) -> Option<bool> {
         let images = &self.repositories.get(name)?.images;
-        Some(images.iter().all(|image| image.to.iter().any(|one| one.to_string() == to)))
+        Some(
+            images
+                .iter()
+                .all(|image| image.to.iter().any(|one| one.to_string() == to)),
+        )
     }
 }
 
 /// The repositories below `prefix`, each with the rest of its name.
-fn below<'k>(names: &'k Repositories, prefix: &str) -> impl Iterator<Item = (&'k str, &'k Repository)> {
+fn below<'k>(
+    names: &'k Repositories,
+    prefix: &str,
+) -> impl Iterator<Item = (&'k str, &'k Repository)> {
     let start = format!("{prefix}/");
     let from = names.range(start.clone()..).take_while({
         let start = start.clone();
@@ -73,5 +104,8 @@ fn normal(text: &str) -> Option<String> {
 /// A registry and a path, which may be empty.
 fn destination(base: &str) -> Option<Destination> {
     let (registry, repository) = base.split_once('/').unwrap_or((base, ""));
-    (!registry.is_empty()).then(|| Destination { registry: registry.into(), repository: repository.into() })
+    (!registry.is_empty()).then(|| Destination {
+        registry: registry.into(),
+        repository: repository.into(),
+    })
 }

@@ -53,8 +53,15 @@ impl ReferenceIndex {
                         false => (&mut settled, &mut repositories),
                     };
                     for destination in &destinations {
-                        let ImageRef { registry, repository, .. } = source.clone();
-                        let back = reverse.then_some(Destination { registry, repository });
+                        let ImageRef {
+                            registry,
+                            repository,
+                            ..
+                        } = source.clone();
+                        let back = reverse.then_some(Destination {
+                            registry,
+                            repository,
+                        });
                         add(
                             there,
                             destination.to_string(),
@@ -67,11 +74,16 @@ impl ReferenceIndex {
             }
         }
         let lost = losses(lock).map(|(name, cause)| match cause {
-            LossCause::Unresolved(cause) => (name, format!("the lock could not resolve it: {cause}")),
-            LossCause::Accepted { reason, .. } => (name, format!("it is an accepted loss: {reason}")),
+            LossCause::Unresolved(cause) => {
+                (name, format!("the lock could not resolve it: {cause}"))
+            }
+            LossCause::Accepted { reason, .. } => {
+                (name, format!("it is an accepted loss: {reason}"))
+            }
         });
         let lost: BTreeMap<String, String> = lost.collect();
-        let basenames = Basenames::new(repositories.keys().chain(settled.keys()).chain(lost.keys()));
+        let basenames =
+            Basenames::new(repositories.keys().chain(settled.keys()).chain(lost.keys()));
         let replaced = BTreeMap::new();
         let index = ReferenceIndex {
             repositories,
@@ -93,22 +105,33 @@ impl ReferenceIndex {
         self.with_words()
     }
 
-    /// With hosts of which the file server has everything: each of their URLs is rewritten, locked or not.
+    /// With hosts of which the file server has everything: each of their URLs is rewritten, locked
+    /// or not.
     #[must_use]
-    pub fn with_mirrored_hosts(mut self, hosts: impl IntoIterator<Item = String>) -> ReferenceIndex {
+    pub fn with_mirrored_hosts(
+        mut self,
+        hosts: impl IntoIterator<Item = String>,
+    ) -> ReferenceIndex {
         self.urls.add_mirrored(hosts);
         self.with_words()
     }
 
     /// With digests that a push replaced: that of a whole index -> that of the trimmed one.
     #[must_use]
-    pub fn with_replaced(mut self, replaced: impl IntoIterator<Item = (Digest, Digest)>) -> ReferenceIndex {
+    pub fn with_replaced(
+        mut self,
+        replaced: impl IntoIterator<Item = (Digest, Digest)>,
+    ) -> ReferenceIndex {
         self.replaced = replaced.into_iter().collect();
         self
     }
 
     fn with_words(mut self) -> ReferenceIndex {
-        let names = self.repositories.keys().chain(self.settled.keys()).chain(self.lost.keys());
+        let names = self
+            .repositories
+            .keys()
+            .chain(self.settled.keys())
+            .chain(self.lost.keys());
         self.words = Words::new(names, self.urls.words());
         self
     }

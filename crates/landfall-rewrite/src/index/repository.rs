@@ -30,7 +30,12 @@ pub(super) struct IndexedImage {
 impl IndexedImage {
     pub(super) fn new(image: ReferencedItem<'_>, to: Vec<Destination>) -> IndexedImage {
         let digests = image.digests().cloned().collect();
-        IndexedImage { name: image.name().clone(), digest: image.digest().clone(), digests, to }
+        IndexedImage {
+            name: image.name().clone(),
+            digest: image.digest().clone(),
+            digests,
+            to,
+        }
     }
 }
 
@@ -46,20 +51,38 @@ pub(super) struct Ambiguous(pub(super) String);
 
 /// Adds `image` to the repository `name`.
 pub(super) fn add(repositories: &mut Repositories, name: String, image: IndexedImage) {
-    let entry = repositories.entry(name.clone()).or_insert_with(|| Repository { name, images: Vec::new() });
+    let entry = repositories
+        .entry(name.clone())
+        .or_insert_with(|| Repository {
+            name,
+            images: Vec::new(),
+        });
     entry.images.push(image);
 }
 
 impl Repository {
-    /// The image that is asked for, with the name of the item; the first image of the repository where
-    /// only the repository is asked for. An error where that cannot be decided.
-    pub(super) fn find(&self, asked: &Asked<'_>) -> Option<Result<(String, &IndexedImage), Ambiguous>> {
+    /// The image that is asked for, with the name of the item; the first image of the repository
+    /// where only the repository is asked for. An error where that cannot be decided.
+    pub(super) fn find(
+        &self,
+        asked: &Asked<'_>,
+    ) -> Option<Result<(String, &IndexedImage), Ambiguous>> {
         let image = match (asked.digest, asked.tag) {
-            (Some(digest), _) => self.images.iter().find(|image| image.digests.contains(digest))?,
-            (None, Some(tag)) => self.images.iter().find(|image| image.name.tag.as_deref() == Some(tag))?,
+            (Some(digest), _) => self
+                .images
+                .iter()
+                .find(|image| image.digests.contains(digest))?,
+            (None, Some(tag)) => self
+                .images
+                .iter()
+                .find(|image| image.name.tag.as_deref() == Some(tag))?,
             (None, None) if asked.with_host => {
                 let first = self.images.first()?;
-                if self.images.iter().any(|image| image.to.first() != first.to.first()) {
+                if self
+                    .images
+                    .iter()
+                    .any(|image| image.to.first() != first.to.first())
+                {
                     let why = format!("its tags ({}) go to different places", self.listed());
                     return Some(Err(Ambiguous(why)));
                 }

@@ -29,7 +29,10 @@ fn known(names: &[&str], to: &str, rest: &str) -> ReferenceIndex {
         )
     });
     let text = format!("version: 1\nimages:\n{}{rest}", images.collect::<String>());
-    ReferenceIndex::new(&Lock::parse("l", &text).unwrap(), &Mapping::to(to.parse().unwrap()))
+    ReferenceIndex::new(
+        &Lock::parse("l", &text).unwrap(),
+        &Mapping::to(to.parse().unwrap()),
+    )
 }
 
 #[test]
@@ -39,14 +42,34 @@ fn a_tag_must_be_the_locked_one_and_a_digest_decides() {
     let at = |text: &str| say(&known, text, Role::Value);
     assert_eq!(at(name), "quay.io/a/b:1 at r:5000/a/b");
     assert_eq!(at("QUAY.io/a/b:1"), "quay.io/a/b:1 at r:5000/a/b");
-    for digest in [digest(name), digest(&format!("child {name}")), digest("trimmed")] {
-        assert_eq!(at(&format!("quay.io/a/b:2@{digest}")), "quay.io/a/b:1 at r:5000/a/b");
+    for digest in [
+        digest(name),
+        digest(&format!("child {name}")),
+        digest("trimmed"),
+    ] {
+        assert_eq!(
+            at(&format!("quay.io/a/b:2@{digest}")),
+            "quay.io/a/b:1 at r:5000/a/b"
+        );
     }
     let other = format!("quay.io/a/b:1@{}", digest("other"));
-    assert_eq!(at(&other), "left: the lock has this repository with other digests (1)");
-    assert_eq!(at("quay.io/a/b:2"), "left: the lock has this repository only as 1");
-    for text in ["quay.io/a/c:1", "other.io/a/b:1", "a/b:1", "b", "", "http://quay.io/a/b:1", "quay.io/a/b:"]
-    {
+    assert_eq!(
+        at(&other),
+        "left: the lock has this repository with other digests (1)"
+    );
+    assert_eq!(
+        at("quay.io/a/b:2"),
+        "left: the lock has this repository only as 1"
+    );
+    for text in [
+        "quay.io/a/c:1",
+        "other.io/a/b:1",
+        "a/b:1",
+        "b",
+        "",
+        "http://quay.io/a/b:1",
+        "quay.io/a/b:",
+    ] {
         assert_eq!(at(text), "unknown", "{text}");
     }
 }
@@ -71,9 +94,21 @@ fn where_it_stands_decides_what_a_missing_tag_means() {
         ("redis", Image, redis),
         ("redis", Value, "unknown"),
         ("redis:6379", Value, "unknown"),
-        ("docker.io/redis:6379", Value, "left: the lock has this repository only as 7"),
-        ("docker.io/library/redis:7", Value, "docker.io/library/redis:7 at r:5000/library/redis"),
-        ("index.docker.io/redis:7", Value, "docker.io/library/redis:7 at r:5000/library/redis"),
+        (
+            "docker.io/redis:6379",
+            Value,
+            "left: the lock has this repository only as 7",
+        ),
+        (
+            "docker.io/library/redis:7",
+            Value,
+            "docker.io/library/redis:7 at r:5000/library/redis",
+        ),
+        (
+            "index.docker.io/redis:7",
+            Value,
+            "docker.io/library/redis:7 at r:5000/library/redis",
+        ),
     ] {
         assert_eq!(say(&known, text, role), expected, "{text} {role:?}");
     }
@@ -85,9 +120,12 @@ fn an_alias_goes_where_the_locked_name_goes() {
     let site = landfall_model::config::Site::parse(std::path::Path::new("s"), site).unwrap();
     let mapping = landfall_model::config::mapping("r:5000".parse().unwrap(), Some(&site));
     let lock = |names: &[&str]| {
-        let images = names
-            .iter()
-            .map(|name| format!("- {{name: '{name}', digest: {}, mediaType: m, size: 1}}\n", digest(name)));
+        let images = names.iter().map(|name| {
+            format!(
+                "- {{name: '{name}', digest: {}, mediaType: m, size: 1}}\n",
+                digest(name)
+            )
+        });
         let text = format!("version: 1\nimages:\n{}", images.collect::<String>());
         ReferenceIndex::new(&Lock::parse("l", &text).unwrap(), &mapping)
     };
@@ -105,17 +143,32 @@ fn an_alias_goes_where_the_locked_name_goes() {
         say(&both, "registry.k8s.io/pause:3.1", Role::Value),
         "k8s.gcr.io/pause:3.1 at r:5000/old/pause"
     );
-    assert_eq!(say(&both, "k8s.gcr.io/pause", Role::Value), "k8s.gcr.io/pause at r:5000/old/pause");
+    assert_eq!(
+        say(&both, "k8s.gcr.io/pause", Role::Value),
+        "k8s.gcr.io/pause at r:5000/old/pause"
+    );
 }
 
 #[test]
 fn a_name_at_a_destination_is_not_moved_again() {
-    let known = known(&["quay.io/a/b:1", "r:5000/c/d:1", "r:5000/e:1", "r:5000/p/e:1"], "r:5000/p", "");
+    let known = known(
+        &[
+            "quay.io/a/b:1",
+            "r:5000/c/d:1",
+            "r:5000/e:1",
+            "r:5000/p/e:1",
+        ],
+        "r:5000/p",
+        "",
+    );
     let at = |text: &str| say(&known, text, Role::Value);
     assert_eq!(at("r:5000/p/a/b:1"), "settled");
     assert_eq!(at("r:5000/c/d:1"), "r:5000/c/d:1 at r:5000/p/c/d");
     assert_eq!(at("r:5000/p/c/d:1"), "settled");
-    assert_eq!(at("r:5000/p/e:1"), "left: another locked item goes to this name");
+    assert_eq!(
+        at("r:5000/p/e:1"),
+        "left: another locked item goes to this name"
+    );
 }
 
 #[test]
@@ -123,7 +176,13 @@ fn what_the_lock_lost_is_told() {
     let rest = "missing: [{kind: image, name: 'quay.io/x/gone:1', reason: removed, until: 2027-01-31}]\n\
                 unresolved: [{kind: image, name: 'quay.io/x/y:1', cause: '404'}]\n";
     let known = known(&["quay.io/a/b:1"], "r:5000", rest);
-    assert_eq!(say(&known, "quay.io/x/y:1", Role::Value), "left: the lock could not resolve it: 404");
-    assert_eq!(say(&known, "quay.io/x/gone:1", Role::Value), "left: it is an accepted loss: removed");
+    assert_eq!(
+        say(&known, "quay.io/x/y:1", Role::Value),
+        "left: the lock could not resolve it: 404"
+    );
+    assert_eq!(
+        say(&known, "quay.io/x/gone:1", Role::Value),
+        "left: it is an accepted loss: removed"
+    );
     assert_eq!(say(&known, "quay.io/x/y:2", Role::Value), "unknown");
 }

@@ -36,20 +36,32 @@ impl ReferenceIndex {
     pub fn lookup_url(&self, url: &UrlPattern<'_>) -> UrlLookup {
         let urls = &self.urls;
         let whole = url.rest.is_empty();
-        let Some((local, there)) = urls.parts(url.head) else { return UrlLookup::Unknown };
+        let Some((local, there)) = urls.parts(url.head) else {
+            return UrlLookup::Unknown;
+        };
         // a placeholder within the host decides where it goes
         if !whole && !local.contains('/') {
             return UrlLookup::Unknown;
         }
         if urls.is_mirrored(&local)
-            && let Some(to) = self.moved(&local, false).filter(|_| !there && !urls.reverse)
+            && let Some(to) = self
+                .moved(&local, false)
+                .filter(|_| !there && !urls.reverse)
         {
-            return UrlLookup::Known { item: url.head.to_owned(), to, reaches: Vec::new() };
+            return UrlLookup::Known {
+                item: url.head.to_owned(),
+                to,
+                reaches: Vec::new(),
+            };
         }
         let is_same = |locked: &str| there || same_scheme(locked, url.head);
         let mut reaches = Vec::new();
         let item = match whole {
-            true => urls.urls.get(&local).filter(|locked| is_same(locked)).cloned(),
+            true => urls
+                .urls
+                .get(&local)
+                .filter(|locked| is_same(locked))
+                .cloned(),
             false => {
                 let known = || {
                     let below = urls.urls.range(local.clone()..);
@@ -57,18 +69,29 @@ impl ReferenceIndex {
                         .take_while(|(name, _)| name.starts_with(&local))
                         .filter(|(_, locked)| is_same(locked))
                 };
-                let pattern = [&[local.as_str()], url.rest.as_slice()].concat().join(PLACEHOLDER);
-                let reached =
-                    |(name, locked): (&String, &String)| Some((reach(name, &pattern)?, locked.clone()));
+                let pattern = [&[local.as_str()], url.rest.as_slice()]
+                    .concat()
+                    .join(PLACEHOLDER);
+                let reached = |(name, locked): (&String, &String)| {
+                    Some((reach(name, &pattern)?, locked.clone()))
+                };
                 let reached: Vec<(usize, String)> = known().filter_map(reached).collect();
-                reaches
-                    .extend(reached.iter().filter(|(more, _)| *more <= 1).map(|(_, locked)| locked.clone()));
+                reaches.extend(
+                    reached
+                        .iter()
+                        .filter(|(more, _)| *more <= 1)
+                        .map(|(_, locked)| locked.clone()),
+                );
                 if reaches.is_empty() && known().next().is_some() {
                     let why = match reached.is_empty() {
                         true => "the lock has URLs that begin so, but none that this can become",
                         false => "locked files stand below this; what is put after it is not seen",
                     };
-                    return if there { UrlLookup::Settled(None) } else { UrlLookup::Left(why.into()) };
+                    return if there {
+                        UrlLookup::Settled(None)
+                    } else {
+                        UrlLookup::Left(why.into())
+                    };
                 }
                 reaches.first().map(|_| url.head.to_owned())
             }
@@ -91,20 +114,32 @@ impl ReferenceIndex {
         match self.moved(&local, there) {
             Some(to) => UrlLookup::Known { item, to, reaches },
             None => {
-                let why = "the site names no file server: add `files: http://…` to it, or --files URL";
+                let why =
+                    "the site names no file server: add `files: http://…` to it, or --files URL";
                 UrlLookup::Left(why.into())
             }
         }
     }
 
-    /// The URL of `local` at the other end: upstream for one at the file server, which `there` says. `None` where
-    /// there is no file server.
+    /// The URL of `local` at the other end: upstream for one at the file server, which `there`
+    /// says. `None` where there is no file server.
     fn moved(&self, local: &str, there: bool) -> Option<String> {
         if !there {
-            return self.urls.base.as_ref().map(|base| format!("{base}/{local}"));
+            return self
+                .urls
+                .base
+                .as_ref()
+                .map(|base| format!("{base}/{local}"));
         }
-        let locked = self.urls.urls.range(local.to_owned()..).next().map(|(_, locked)| locked.as_str());
-        let scheme = locked.and_then(|url| url.split_once("://")).map_or("https", |(scheme, _)| scheme);
+        let locked = self
+            .urls
+            .urls
+            .range(local.to_owned()..)
+            .next()
+            .map(|(_, locked)| locked.as_str());
+        let scheme = locked
+            .and_then(|url| url.split_once("://"))
+            .map_or("https", |(scheme, _)| scheme);
         Some(format!("{scheme}://{local}"))
     }
 
@@ -117,8 +152,8 @@ impl ReferenceIndex {
 /// Stands for a placeholder in a pattern.
 const PLACEHOLDER: &str = "\0";
 
-/// How many components `name` has below what `pattern` can become; `None` where it cannot become the beginning of
-/// `name`. A placeholder stands for something within one component.
+/// How many components `name` has below what `pattern` can become; `None` where it cannot become
+/// the beginning of `name`. A placeholder stands for something within one component.
 fn reach(name: &str, pattern: &str) -> Option<usize> {
     let mut components = name.split('/');
     for pattern in pattern.trim_end_matches('/').split('/') {
@@ -127,9 +162,12 @@ fn reach(name: &str, pattern: &str) -> Option<usize> {
     Some(components.count())
 }
 
-/// Whether `component` has the literal parts of `pattern` in their order, and begins and ends as it does.
+/// Whether `component` has the literal parts of `pattern` in their order, and begins and ends as it
+/// does.
 fn fits(component: &str, pattern: &str) -> bool {
-    let Some((first, others)) = pattern.split_once(PLACEHOLDER) else { return component == pattern };
+    let Some((first, others)) = pattern.split_once(PLACEHOLDER) else {
+        return component == pattern;
+    };
     let (between, last) = others.rsplit_once(PLACEHOLDER).unwrap_or(("", others));
     let mut rest = component.strip_prefix(first);
     for literal in between.split(PLACEHOLDER) {

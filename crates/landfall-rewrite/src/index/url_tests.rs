@@ -4,20 +4,34 @@ use super::{ReferenceIndex, UrlLookup, UrlPattern};
 use landfall_item::lockfile::Lock;
 use landfall_model::{Digest, Mapping};
 
-const PLUGINS: &str = "https://github.com/cni/plugins/releases/download/v1/cni-plugins-amd64-v1.tgz";
+const PLUGINS: &str =
+    "https://github.com/cni/plugins/releases/download/v1/cni-plugins-amd64-v1.tgz";
 const KUBELET: &str = "https://dl.k8s.io/v1/bin/amd64/kubelet";
 
 fn known() -> ReferenceIndex {
-    let file = |url| format!("- {{name: '{url}', digest: {}, size: 1}}\n", Digest::sha256(b"x"));
-    let lock = format!("version: 1\nimages: []\nfiles:\n{}{}", file(PLUGINS), file(KUBELET));
+    let file = |url| {
+        format!(
+            "- {{name: '{url}', digest: {}, size: 1}}\n",
+            Digest::sha256(b"x")
+        )
+    };
+    let lock = format!(
+        "version: 1\nimages: []\nfiles:\n{}{}",
+        file(PLUGINS),
+        file(KUBELET)
+    );
     let lock = Lock::parse("l", &lock).unwrap();
     ReferenceIndex::new(&lock, &Mapping::to("r:5".parse().unwrap())).with_files("http://f")
 }
 
-/// What the URL is whose parts between placeholders are joined by `*`: what it reaches, or why it stays.
+/// What the URL is whose parts between placeholders are joined by `*`: what it reaches, or why it
+/// stays.
 fn say(url: &str) -> Result<Vec<String>, String> {
     let mut parts = url.split('*');
-    let pattern = UrlPattern { head: parts.next().unwrap(), rest: parts.collect() };
+    let pattern = UrlPattern {
+        head: parts.next().unwrap(),
+        rest: parts.collect(),
+    };
     match known().lookup_url(&pattern) {
         UrlLookup::Known { reaches, .. } => Ok(reaches),
         UrlLookup::Left(why) => Err(why),
@@ -28,11 +42,26 @@ fn say(url: &str) -> Result<Vec<String>, String> {
 #[test]
 fn a_placeholder_stands_for_something_within_one_component() {
     for (url, reached) in [
-        ("https://github.com/cni/plugins/releases/download/*/cni-plugins-*-*.tgz", PLUGINS),
-        ("https://github.com/*/*/releases/download/*/cni-plugins-*.tgz", PLUGINS),
-        ("https://github.com/cni/plugins/releases/download/v*", PLUGINS),
-        ("https://github.com/cni/plugins/releases/download/*/", PLUGINS),
-        ("https://github.com/cni/plugins/releases/download/v1/*", PLUGINS),
+        (
+            "https://github.com/cni/plugins/releases/download/*/cni-plugins-*-*.tgz",
+            PLUGINS,
+        ),
+        (
+            "https://github.com/*/*/releases/download/*/cni-plugins-*.tgz",
+            PLUGINS,
+        ),
+        (
+            "https://github.com/cni/plugins/releases/download/v*",
+            PLUGINS,
+        ),
+        (
+            "https://github.com/cni/plugins/releases/download/*/",
+            PLUGINS,
+        ),
+        (
+            "https://github.com/cni/plugins/releases/download/v1/*",
+            PLUGINS,
+        ),
         ("https://dl.k8s.io/*/bin/*", KUBELET),
         ("https://dl.k8s.io/*/bin/*/kube*", KUBELET),
         ("https://dl.k8s.io/v1*/bin/amd64/kubelet", KUBELET),

@@ -1,4 +1,5 @@
-//! The words of an index: a text that contains none of them has no known reference, and is not read any further.
+//! The words of an index: a text that contains none of them has no known reference, and is not read
+//! any further.
 
 use super::basenames::basename;
 use aho_corasick::AhoCorasick;
@@ -44,7 +45,12 @@ impl Words {
             .chain(urls)
             .chain(HIDING)
             .collect();
-        Words(AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok())
+        Words(
+            AhoCorasick::builder()
+                .ascii_case_insensitive(true)
+                .build(words)
+                .ok(),
+        )
     }
 
     /// Whether one of them is in `text`.
@@ -53,8 +59,8 @@ impl Words {
     }
 }
 
-/// The word by which a prefix of the reference `name` is known: its host, or what follows `docker.io`,
-/// which is usually omitted.
+/// The word by which a prefix of the reference `name` is known: its host, or what follows
+/// `docker.io`, which is usually omitted.
 fn first(name: &str) -> &str {
     let name = name.strip_prefix("docker.io/").unwrap_or(name);
     name.split('/').next().unwrap_or(name)

@@ -5,7 +5,13 @@ use crate::walk::{Members, Shape, Surroundings};
 use crate::yaml::Node;
 
 /// Keys of lists whose items are containers, or are treated as such by what reads them.
-const LISTS: [&str; 5] = ["containers", "initContainers", "ephemeralContainers", "steps", "sidecars"];
+const LISTS: [&str; 5] = [
+    "containers",
+    "initContainers",
+    "ephemeralContainers",
+    "steps",
+    "sidecars",
+];
 /// Keys of mappings that are containers (Argo Workflows).
 const SINGLE: [&str; 2] = ["container", "script"];
 /// Key of a mapping whose values are containers (Compose).
@@ -37,7 +43,8 @@ pub(crate) fn is_list_of_containers(key: &str) -> bool {
     LISTS.contains(&key)
 }
 
-/// Whether the mapping under `key` is a container. It is in a mapping under `above`, which may be one itself.
+/// Whether the mapping under `key` is a container. It is in a mapping under `above`, which may be
+/// one itself.
 pub(crate) fn is_container(key: Option<&str>, above: Option<&str>, in_container: bool) -> bool {
     above == Some(SERVICES) || key.is_some_and(|key| SINGLE.contains(&key) && !in_container)
 }

@@ -1,4 +1,5 @@
-//! Texts in base64, gzipped or not: data of Secrets, `write_files` of cloud-init, data URLs of Ignition.
+//! Texts in base64, gzipped or not: data of Secrets, `write_files` of cloud-init, data URLs of
+//! Ignition.
 
 use crate::base64_text::Base64Style;
 use crate::edit::Edit;
@@ -28,7 +29,13 @@ impl Shape for Encoded {
         }
     }
 
-    fn decode(&self, scanner: &Scanner<'_>, value: &str, encoded: bool, depth: usize) -> Option<ScanResult> {
+    fn decode(
+        &self,
+        scanner: &Scanner<'_>,
+        value: &str,
+        encoded: bool,
+        depth: usize,
+    ) -> Option<ScanResult> {
         (encoded || value.starts_with("data:")).then(|| scan(scanner, value, depth))?
     }
 }
@@ -44,23 +51,47 @@ fn scan(scanner: &Scanner<'_>, value: &str, depth: usize) -> Option<ScanResult> 
     let bytes = base64.decode(written)?;
     let limits = &scanner.settings.limits;
     let zipped = bytes.starts_with(&[0x1f, 0x8b]);
-    let bytes = if zipped { gzip::decompress(&bytes, limits.unpacked_bytes).ok()?? } else { bytes };
-    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))?;
+    let bytes = if zipped {
+        gzip::decompress(&bytes, limits.unpacked_bytes).ok()??
+    } else {
+        bytes
+    };
+    let text = String::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.contains('\0'))?;
     if depth + 1 >= limits.embedded_depth {
         let reported = scanner.settings.index.may_be_in(&text);
-        let found = reported.then(|| too_deep(limits.embedded_depth)).into_iter().collect();
-        return Some(ScanResult { found, ..ScanResult::nothing() });
+        let found = reported
+            .then(|| too_deep(limits.embedded_depth))
+            .into_iter()
+            .collect();
+        return Some(ScanResult {
+            found,
+            ..ScanResult::nothing()
+        });
     }
-    let mut inner = scanner.scan(&text, Syntax::Document, depth + 1).with_lines(&text);
+    let mut inner = scanner
+        .scan(&text, Syntax::Document, depth + 1)
+        .with_lines(&text);
     let new = inner.apply(&text);
     let encode = |new: String| -> Option<Edit> {
-        let bytes = if zipped { gzip::compress(new.as_bytes()).ok()? } else { new.into_bytes() };
-        Some(Edit { span: start..start + written.len(), bytes: base64.encode(&bytes) })
+        let bytes = if zipped {
+            gzip::compress(new.as_bytes()).ok()?
+        } else {
+            new.into_bytes()
+        };
+        Some(Edit {
+            span: start..start + written.len(),
+            bytes: base64.encode(&bytes),
+        })
     };
     let mut edit = if new == text { None } else { encode(new) };
     let how = if zipped { "gzip, base64" } else { "base64" };
     for occurrence in &mut inner.found {
-        let deeper = occurrence.inside.as_ref().map_or_else(String::new, |inside| format!(", {inside}"));
+        let deeper = occurrence
+            .inside
+            .as_ref()
+            .map_or_else(String::new, |inside| format!(", {inside}"));
         let Occurrence { line, column, .. } = occurrence;
         occurrence.inside = Some(format!("{how}, line {line}, column {column}{deeper}"));
         occurrence.at = start;

@@ -7,7 +7,12 @@ use crate::yaml::Node;
 pub(super) struct Kubermatic;
 
 impl Shape for Kubermatic {
-    fn entry<'s>(&self, _members: &Members<'s>, _value: &'s Node<'s>, below: &mut Surroundings<'s>) {
+    fn entry<'s>(
+        &self,
+        _members: &Members<'s>,
+        _value: &'s Node<'s>,
+        below: &mut Surroundings<'s>,
+    ) {
         if below.key == Some("dockerRepository") {
             below.role = Role::Repository;
         }

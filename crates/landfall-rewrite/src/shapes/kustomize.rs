@@ -1,4 +1,5 @@
-//! The `images` transformer of a kustomization: `name` is what the bases call the image, and no reference.
+//! The `images` transformer of a kustomization: `name` is what the bases call the image, and no
+//! reference.
 
 use crate::index::Lookup;
 use crate::occurrence::Meaning;
@@ -15,13 +16,16 @@ impl Shape for Kustomize {
         members: &Members<'s>,
         _taken: &[usize],
     ) -> Vec<usize> {
-        let Members { entries, around, .. } = members;
+        let Members {
+            entries, around, ..
+        } = members;
         if around.above != Some("images") || around.key.is_some() {
             return Vec::new();
         }
         let has = |name: &str| member(entries, name).is_some();
-        let Some(at) =
-            entries.iter().position(|(key, _)| key.scalar().is_some_and(|key| key.value == "name"))
+        let Some(at) = entries
+            .iter()
+            .position(|(key, _)| key.scalar().is_some_and(|key| key.value == "name"))
         else {
             return Vec::new();
         };
@@ -29,11 +33,16 @@ impl Shape for Kustomize {
             return Vec::new();
         }
         let name = &entries[at].1;
-        let text = name.scalar().map(|scalar| &*scalar.value).unwrap_or_default();
-        let lookup = collector.settings.index.lookup(text, Role::Repository, false);
+        let text = name
+            .scalar()
+            .map(|scalar| &*scalar.value)
+            .unwrap_or_default();
+        let lookup = collector
+            .settings
+            .index
+            .lookup(text, Role::Repository, false);
         if !has("newName") && !matches!(lookup, Lookup::Unknown | Lookup::Settled(_)) {
-            let why =
-                "kustomize finds images of the bases by this name; rewrite what `kustomize build` prints";
+            let why = "kustomize finds images of the bases by this name; rewrite what `kustomize build` prints";
             collector.add(name, text, Role::Repository, Meaning::left(why));
         }
         vec![at]

@@ -1,7 +1,7 @@
 //! The table of shapes of references in documents: one file and one row each.
 //!
-//! The walk knows the shapes by this table alone. A value that is a reference as a whole, and texts within values,
-//! need no shape.
+//! The walk knows the shapes by this table alone. A value that is a reference as a whole, and texts
+//! within values, need no shape.
 
 mod containers;
 mod encoded;

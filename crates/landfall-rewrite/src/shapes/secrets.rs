@@ -12,8 +12,10 @@ impl Shape for Secrets {
 
     fn entry<'s>(&self, members: &Members<'s>, _value: &'s Node<'s>, below: &mut Surroundings<'s>) {
         let Some(key) = below.key else { return };
-        below.secret |= self.is_secret(members) && matches!(key, "data" | "stringData" | "literals");
+        below.secret |=
+            self.is_secret(members) && matches!(key, "data" | "stringData" | "literals");
         // items of a list have no kind of their own, nor has what kustomize makes Secrets of
-        below.in_secrets |= key == "secretGenerator" || (members.kind == "SecretList" && key == "items");
+        below.in_secrets |=
+            key == "secretGenerator" || (members.kind == "SecretList" && key == "items");
     }
 }

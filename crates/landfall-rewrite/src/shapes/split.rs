@@ -1,5 +1,6 @@
-//! References in parts, as Helm values have them: `registry`, `repository`, `tag` and `digest` as keys of one
-//! mapping, also with a shared beginning (`imageRepository`, `imageTag`) and in other words (`hub`, `sha`).
+//! References in parts, as Helm values have them: `registry`, `repository`, `tag` and `digest` as
+//! keys of one mapping, also with a shared beginning (`imageRepository`, `imageTag`) and in other
+//! words (`hub`, `sha`).
 
 use crate::index::{Lookup, Replacement};
 use crate::notation::{pin, replaced};
@@ -20,7 +21,9 @@ impl Shape for Split {
         members: &Members<'s>,
         taken: &[usize],
     ) -> Vec<usize> {
-        let Members { entries, around, .. } = members;
+        let Members {
+            entries, around, ..
+        } = members;
         let mut found = Vec::new();
         for (group, reference) in SplitReference::all(entries, around.key, collector.document) {
             if group.values().any(|at| taken.contains(at)) {
@@ -34,15 +37,17 @@ impl Shape for Split {
     }
 }
 
-/// Rewrites or leaves `reference`. Returns `false` where the lock has nothing like it and no registry stands in it, so
-/// that its parts may be something else.
+/// Rewrites or leaves `reference`. Returns `false` where the lock has nothing like it and no
+/// registry stands in it, so that its parts may be something else.
 fn decide<'s>(
     reference: &SplitReference<'s>,
     collector: &mut Collector<'_, 's>,
     around: &Surroundings<'s>,
 ) -> bool {
     let settings = collector.settings;
-    let lookup = settings.index.lookup(&reference.whole, Role::Repository, settings.options.pin);
+    let lookup = settings
+        .index
+        .lookup(&reference.whole, Role::Repository, settings.options.pin);
     let meaning = match lookup {
         Lookup::Unknown => match unknown(reference, settings, around) {
             Some(meaning) => meaning,
@@ -59,7 +64,12 @@ fn decide<'s>(
             Err(why) => Meaning::left(why),
         },
     };
-    collector.add(reference.repository.0, &reference.whole, Role::Repository, meaning);
+    collector.add(
+        reference.repository.0,
+        &reference.whole,
+        Role::Repository,
+        meaning,
+    );
     true
 }
 
@@ -76,7 +86,11 @@ fn rewrite<'s>(
 ) -> Result<(), &'static str> {
     let edits = edits(reference, &replacement, collector.document)?;
     let to = replaced(&reference.whole, &replacement);
-    let meaning = Meaning::Known { item: replacement.item, to, reaches: vec![] };
+    let meaning = Meaning::Known {
+        item: replacement.item,
+        to,
+        reaches: vec![],
+    };
     let start = reference.repository.0.start();
     let occurrence = Occurrence::new(start, &*reference.whole, Role::Repository, meaning);
     collector.add_in_parts(occurrence, edits)
@@ -88,7 +102,14 @@ fn edits<'s>(
     replacement: &Replacement,
     document: &Document<'_>,
 ) -> Result<Vec<(&'s Scalar<'s>, String)>, &'static str> {
-    let SplitReference { registry, repository, tag, digest, room, .. } = *reference;
+    let SplitReference {
+        registry,
+        repository,
+        tag,
+        digest,
+        room,
+        ..
+    } = *reference;
     let mut parts: Vec<(Value<'s>, String)> = Vec::new();
     if let Some(to) = &replacement.to {
         let pin = pin(repository.1);
@@ -109,7 +130,9 @@ fn edits<'s>(
             (None, Some(_), Some(room)) => edits.push((room, new.to_string())),
             (None, Some(tag), None) => parts.push((tag, format!("{}@{new}", tag.1))),
             (None, None, _) => {
-                let name = parts.pop().map_or_else(|| repository.1.to_owned(), |(_, name)| name);
+                let name = parts
+                    .pop()
+                    .map_or_else(|| repository.1.to_owned(), |(_, name)| name);
                 let name = name.split('@').next().unwrap_or_default();
                 parts.push((repository, format!("{name}@{new}")));
             }
@@ -121,8 +144,8 @@ fn edits<'s>(
     Ok(edits)
 }
 
-/// `to` in two parts, for a `registry` and a `repository`. Where the registry has a path, a repository of one component
-/// stays one: Istio takes an image with a slash for all of a reference.
+/// `to` in two parts, for a `registry` and a `repository`. Where the registry has a path, a
+/// repository of one component stays one: Istio takes an image with a slash for all of a reference.
 fn apart(to: &Destination, registry: &str, repository: &str) -> (String, String) {
     if registry.trim_end_matches('/').contains('/')
         && let Some(path) = to.repository.strip_suffix(repository)
@@ -139,32 +162,58 @@ fn unknown(
     settings: &Settings<'_>,
     around: &Surroundings<'_>,
 ) -> Option<Meaning> {
-    let SplitReference { registry, repository, tag, digest, base, whole, .. } = reference;
+    let SplitReference {
+        registry,
+        repository,
+        tag,
+        digest,
+        base,
+        whole,
+        ..
+    } = reference;
     let is_known = |text: &str| {
-        !matches!(settings.index.lookup(text, Role::Repository, false), Lookup::Unknown | Lookup::Settled(_))
+        !matches!(
+            settings.index.lookup(text, Role::Repository, false),
+            Lookup::Unknown | Lookup::Settled(_)
+        )
     };
     let is_reference = whole.parse::<ImageRef>().is_ok();
     if whole != base && !is_reference && is_known(base) {
         return Some(Meaning::left("its tag or digest is none"));
     }
     if registry.is_some() && names_host(repository.1) && is_known(repository.1) {
-        return Some(Meaning::left("its registry and its repository both name a host"));
+        return Some(Meaning::left(
+            "its registry and its repository both name a host",
+        ));
     }
-    let in_image = around.key.is_some_and(|key| key.to_ascii_lowercase().contains("image"));
+    let in_image = around
+        .key
+        .is_some_and(|key| key.to_ascii_lowercase().contains("image"));
     let is_image = registry.is_some() || tag.is_some() || digest.is_some() || in_image;
     if !settings.report_unknown || !is_image || whole.contains("://") {
         return None;
     }
-    Some(if is_reference { Meaning::Unknown } else { Meaning::unreadable() })
+    Some(if is_reference {
+        Meaning::Unknown
+    } else {
+        Meaning::unreadable()
+    })
 }
 
 /// `digest` written as `old` was: with or without its algorithm.
 fn in_style_of(old: &str, digest: &Digest) -> String {
-    if old.contains(':') { digest.to_string() } else { digest.hex() }
+    if old.contains(':') {
+        digest.to_string()
+    } else {
+        digest.hex()
+    }
 }
 
 /// The scalar of a part, if nothing else has its value from it.
-fn editable<'s>(node: &'s Node<'s>, document: &Document<'_>) -> Result<&'s Scalar<'s>, &'static str> {
+fn editable<'s>(
+    node: &'s Node<'s>,
+    document: &Document<'_>,
+) -> Result<&'s Scalar<'s>, &'static str> {
     match node.scalar() {
         Some(scalar) if !document.is_shared(scalar) => Ok(scalar),
         _ => Err("a part of it is shared with other places by an anchor"),

@@ -1,5 +1,5 @@
-//! Repositories that get a suffix, each with a digest of its own: `repository` beside `genericDigest` is that of
-//! `<repository>-generic` (Cilium's operator).
+//! Repositories that get a suffix, each with a digest of its own: `repository` beside
+//! `genericDigest` is that of `<repository>-generic` (Cilium's operator).
 
 use crate::edit::Edit;
 use crate::index::{Lookup, ReferenceIndex};
@@ -21,11 +21,15 @@ impl Shape for SuffixedRepository {
         let Some(found) = SuffixedReference::of(members.entries, collector.document) else {
             return Vec::new();
         };
-        let Some(scalar) = members.entries[found.repository.0].1.scalar() else { return Vec::new() };
+        let Some(scalar) = members.entries[found.repository.0].1.scalar() else {
+            return Vec::new();
+        };
         if found.parts.iter().any(|at| taken.contains(at)) {
             return Vec::new();
         }
-        let Some(meaning) = meaning(&found, collector.settings.index) else { return Vec::new() };
+        let Some(meaning) = meaning(&found, collector.settings.index) else {
+            return Vec::new();
+        };
         let start = scalar.value.len() - scalar.value.trim_start().len();
         let mut occurrence = Occurrence::new(start, found.repository.1, Role::Repository, meaning);
         match &occurrence.meaning {
@@ -34,7 +38,10 @@ impl Shape for SuffixedRepository {
             }
             Meaning::Known { to, .. } => {
                 let span = start..start + found.repository.1.len();
-                occurrence.edits.push(Edit { span, bytes: to.clone() });
+                occurrence.edits.push(Edit {
+                    span,
+                    bytes: to.clone(),
+                });
             }
             _ => {}
         }
@@ -43,7 +50,8 @@ impl Shape for SuffixedRepository {
     }
 }
 
-/// What the repository means: where all that is locked of it goes to, without the suffix. `None` where nothing is.
+/// What the repository means: where all that is locked of it goes to, without the suffix. `None`
+/// where nothing is.
 fn meaning(found: &SuffixedReference<'_>, index: &ReferenceIndex) -> Option<Meaning> {
     let mut bases: Vec<(String, String)> = Vec::new();
     let mut settled = None;
@@ -56,16 +64,25 @@ fn meaning(found: &SuffixedReference<'_>, index: &ReferenceIndex) -> Option<Mean
                 let to = replacement.to.as_ref().map(Destination::to_string)?;
                 let base = to.strip_suffix(suffix.as_str()).map(str::to_owned);
                 let Some(base) = base else {
-                    let why = format!("{} goes to {to}, which does not end in {suffix}", replacement.item);
+                    let why = format!(
+                        "{} goes to {to}, which does not end in {suffix}",
+                        replacement.item
+                    );
                     return Some(Meaning::Left { why });
                 };
                 bases.push((base, replacement.item));
             }
         }
     }
-    let Some((to, item)) = bases.first().cloned() else { return settled };
+    let Some((to, item)) = bases.first().cloned() else {
+        return settled;
+    };
     match bases.iter().all(|(base, _)| *base == to) {
-        true => Some(Meaning::Known { item, to, reaches: Vec::new() }),
+        true => Some(Meaning::Known {
+            item,
+            to,
+            reaches: Vec::new(),
+        }),
         false => Some(Meaning::left("its images go to different places")),
     }
 }

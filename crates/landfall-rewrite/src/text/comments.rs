@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-/// The comments of a text, as most languages that stand in for YAML have them: `#` at the beginning of a line or
-/// after white space and outside of quotes, `;` and `//` at the beginning, `{{/* */}}`.
+/// The comments of a text, as most languages that stand in for YAML have them: `#` at the beginning
+/// of a line or after white space and outside of quotes, `;` and `//` at the beginning, `{{/*
+/// */}}`.
 pub(super) fn comments(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut at = text.len() - text.trim_start_matches('\u{feff}').len();

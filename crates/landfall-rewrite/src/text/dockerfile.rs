@@ -8,7 +8,8 @@ use std::ops::Range;
 pub(crate) struct ImageWord {
     /// Its bytes, without quotes around it.
     pub(crate) span: Range<usize>,
-    /// The bytes of what it is: of the default of an argument where it is nothing but that argument.
+    /// The bytes of what it is: of the default of an argument where it is nothing but that
+    /// argument.
     pub(crate) origin: Range<usize>,
     /// Its text, with the defaults of arguments filled in.
     pub(crate) name: String,
@@ -17,23 +18,26 @@ pub(crate) struct ImageWord {
 /// The defaults of arguments: what each is, and the bytes that it is written in.
 type Arguments<'t> = BTreeMap<&'t str, (String, Range<usize>)>;
 
-/// The images of a Dockerfile: of `# syntax=`, `FROM`, `COPY --from=` and `RUN --mount=…,from=`. Arguments stand for
-/// their defaults; stages and `scratch` are not images.
+/// The images of a Dockerfile: of `# syntax=`, `FROM`, `COPY --from=` and `RUN --mount=…,from=`.
+/// Arguments stand for their defaults; stages and `scratch` are not images.
 pub(crate) fn images(text: &str) -> Vec<ImageWord> {
     let (mut arguments, mut stages, mut found) = (Arguments::new(), BTreeSet::new(), Vec::new());
     for line in text.trim_start_matches('\u{feff}').lines() {
         let mut add = |word: &str| {
             let word = unquoted(word);
             let name = filled(word, &arguments);
-            let own =
-                name == "scratch" || name.parse::<usize>().is_ok() || stages.contains(&name.to_lowercase());
+            let own = name == "scratch"
+                || name.parse::<usize>().is_ok()
+                || stages.contains(&name.to_lowercase());
             let span = span(text, word);
             let origin = argument(word).and_then(|name| arguments.get(name));
             let origin = origin.map_or_else(|| span.clone(), |(_, origin)| origin.clone());
             found.extend((!own && !word.is_empty()).then_some(ImageWord { span, origin, name }));
         };
         let mut words = line.split_whitespace();
-        let Some(instruction) = words.next().map(str::to_ascii_uppercase) else { continue };
+        let Some(instruction) = words.next().map(str::to_ascii_uppercase) else {
+            continue;
+        };
         match instruction.as_str() {
             _ if line.starts_with('#') => frontend(line).into_iter().for_each(add),
             "ARG" => {
@@ -46,7 +50,10 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
             "FROM" => {
                 let mut plain = words.filter(|word| !word.starts_with("--"));
                 plain.next().into_iter().for_each(add);
-                let name = plain.next().filter(|word| word.eq_ignore_ascii_case("as")).and(plain.next());
+                let name = plain
+                    .next()
+                    .filter(|word| word.eq_ignore_ascii_case("as"))
+                    .and(plain.next());
                 stages.extend(name.map(str::to_lowercase));
             }
             "COPY" | "ADD" | "RUN" => {
@@ -55,7 +62,9 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
                     Some(from) => Some(span(text, from)),
                     None => {
                         let mut parts = flag.split_once('=')?.1.split(',');
-                        parts.find_map(|part| part.strip_prefix("from=")).map(|from| span(text, from))
+                        parts
+                            .find_map(|part| part.strip_prefix("from="))
+                            .map(|from| span(text, from))
                     }
                 };
                 flags.filter_map(from).for_each(|from| add(&text[from]));
@@ -69,7 +78,8 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
 /// The parts of `text` that are Dockerfiles: all of it, or what a shell writes to a file (`<<EOF`).
 pub(super) fn dockerfiles(text: &str) -> Vec<Range<usize>> {
     let (mut found, mut open) = (Vec::new(), None);
-    // where a Dockerfile can begin, while nothing but comments stands there, and the line that would end it
+    // where a Dockerfile can begin, while nothing but comments stands there, and the line that
+    // would end it
     let (mut start, mut end) = (Some(0), None);
     for line in text.split_inclusive('\n') {
         let at = span(text, line);
@@ -95,7 +105,10 @@ pub(super) fn dockerfiles(text: &str) -> Vec<Range<usize>> {
 
 /// Whether a line is the first instruction of a Dockerfile, and nothing that only looks like it.
 fn begins_dockerfile(line: &str) -> bool {
-    let words: Vec<&str> = line.split_whitespace().filter(|word| !word.starts_with("--")).collect();
+    let words: Vec<&str> = line
+        .split_whitespace()
+        .filter(|word| !word.starts_with("--"))
+        .collect();
     match words.as_slice() {
         ["FROM", _] | ["ARG", _, ..] => true,
         ["FROM", _, word, _] => word.eq_ignore_ascii_case("as"),
@@ -105,21 +118,35 @@ fn begins_dockerfile(line: &str) -> bool {
 
 /// The word that ends what a shell reads from its own text: `EOF` in `cat > Dockerfile <<'EOF'`.
 fn delimiter(line: &str) -> Option<&str> {
-    let word = line.split_once("<<")?.1.trim_start_matches('-').trim_start();
+    let word = line
+        .split_once("<<")?
+        .1
+        .trim_start_matches('-')
+        .trim_start();
     let word = word.trim_start_matches(['"', '\'', '\\']);
-    let len = word.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(word.len());
+    let len = word
+        .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .unwrap_or(word.len());
     Some(&word[..len]).filter(|word| !word.is_empty())
 }
 
 /// The image of BuildKit's frontend in the comment `line`.
 fn frontend(line: &str) -> Option<&str> {
-    line.trim_start_matches('#').trim_start().strip_prefix("syntax=")?.split_whitespace().next()
+    line.trim_start_matches('#')
+        .trim_start()
+        .strip_prefix("syntax=")?
+        .split_whitespace()
+        .next()
 }
 
 /// The argument's name, where `word` is `$NAME` or `${NAME}`.
 fn argument(word: &str) -> Option<&str> {
     let name = word.strip_prefix('$')?;
-    Some(name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name))
+    Some(
+        name.strip_prefix('{')
+            .and_then(|name| name.strip_suffix('}'))
+            .unwrap_or(name),
+    )
 }
 
 fn unquoted(word: &str) -> &str {
@@ -138,17 +165,26 @@ fn filled(word: &str, arguments: &Arguments<'_>) -> String {
     let mut rest = word;
     while let Some((head, tail)) = rest.split_once('$') {
         out.push_str(head);
-        let (name, default, after) = match tail.strip_prefix('{').and_then(|tail| tail.split_once('}')) {
-            Some((inside, after)) => {
-                let (name, default) = inside.split_once(":-").map_or((inside, None), |(n, d)| (n, Some(d)));
-                (name, default, after)
-            }
-            None => {
-                let end = tail.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(tail.len());
-                (&tail[..end], None, &tail[end..])
-            }
-        };
-        match arguments.get(name).map(|(value, _)| value.as_str()).or(default) {
+        let (name, default, after) =
+            match tail.strip_prefix('{').and_then(|tail| tail.split_once('}')) {
+                Some((inside, after)) => {
+                    let (name, default) = inside
+                        .split_once(":-")
+                        .map_or((inside, None), |(n, d)| (n, Some(d)));
+                    (name, default, after)
+                }
+                None => {
+                    let end = tail
+                        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                        .unwrap_or(tail.len());
+                    (&tail[..end], None, &tail[end..])
+                }
+            };
+        match arguments
+            .get(name)
+            .map(|(value, _)| value.as_str())
+            .or(default)
+        {
             Some(value) => out.push_str(value),
             None => out.push_str(&format!("${{{name}}}")),
         }
@@ -168,7 +204,13 @@ mod tests {
                     RUN --mount=type=bind,from=c:2,source=/x true\nFROM scratch\nFROM ${B}\nFROM a:${A}\nfrom z\n";
         let found: Vec<_> = images(text)
             .into_iter()
-            .map(|image| (text[image.span].to_owned(), text[image.origin].to_owned(), image.name))
+            .map(|image| {
+                (
+                    text[image.span].to_owned(),
+                    text[image.origin].to_owned(),
+                    image.name,
+                )
+            })
             .collect();
         let found: Vec<_> = found
             .iter()
@@ -177,7 +219,11 @@ mod tests {
         assert_eq!(
             found,
             [
-                ("docker/dockerfile:1", "docker/dockerfile:1", "docker/dockerfile:1"),
+                (
+                    "docker/dockerfile:1",
+                    "docker/dockerfile:1",
+                    "docker/dockerfile:1"
+                ),
                 ("$A", "nginx", "nginx"),
                 ("a/b:1", "a/b:1", "a/b:1"),
                 ("c:2", "c:2", "c:2"),
@@ -191,9 +237,17 @@ mod tests {
     #[test]
     fn a_dockerfile_is_a_text_of_its_own_or_what_a_shell_writes() {
         let parts = |text: &str| -> Vec<String> {
-            dockerfiles(text).into_iter().map(|part| text[part].to_owned()).collect()
+            dockerfiles(text)
+                .into_iter()
+                .map(|part| text[part].to_owned())
+                .collect()
         };
-        for text in ["FROM a\nRUN x\n", "\u{feff}FROM a", "# x\n\nARG A=1\nFROM $A\n", "FROM a AS b"] {
+        for text in [
+            "FROM a\nRUN x\n",
+            "\u{feff}FROM a",
+            "# x\n\nARG A=1\nFROM $A\n",
+            "FROM a AS b",
+        ] {
             assert_eq!(parts(text), [text]);
         }
         assert_eq!(
@@ -202,7 +256,13 @@ mod tests {
             ),
             ["FROM a\nRUN y\n", "ARG d\n"]
         );
-        for text in ["From the beginning", "FROM a b", "x\nFROM a\n", "SELECT *\nFROM nginx\n", ""] {
+        for text in [
+            "From the beginning",
+            "FROM a b",
+            "x\nFROM a\n",
+            "SELECT *\nFROM nginx\n",
+            "",
+        ] {
             assert_eq!(parts(text), [""; 0], "{text}");
         }
     }

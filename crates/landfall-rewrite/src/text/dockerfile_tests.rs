@@ -13,7 +13,10 @@ fn without_a_tag_an_image_of_a_dockerfile_means_latest() {
     for (text, expected) in [
         ("FROM nginx\n", "FROM r:5/p/library/nginx\n"),
         ("from --platform=linux/amd64 nginx as x\nFROM nginx\n", ""),
-        ("\u{feff}FROM docker.io/nginx AS x\nFROM x\n", "\u{feff}FROM r:5/p/library/nginx AS x\nFROM x\n"),
+        (
+            "\u{feff}FROM docker.io/nginx AS x\nFROM x\n",
+            "\u{feff}FROM r:5/p/library/nginx AS x\nFROM x\n",
+        ),
         (
             "FROM quay.io/a/b:v1\nCOPY --from=nginx / /\n",
             "FROM r:5/p/a/b:v1\nCOPY --from=r:5/p/library/nginx / /\n",
@@ -23,9 +26,18 @@ fn without_a_tag_an_image_of_a_dockerfile_means_latest() {
             "FROM scratch\nRUN --mount=type=bind,from=r:5/p/library/nginx,target=/x true\n",
         ),
         ("FROM \"nginx\"\n", "FROM \"r:5/p/library/nginx\"\n"),
-        ("ARG BASE=nginx\nFROM ${BASE}\n", "ARG BASE=r:5/p/library/nginx\nFROM ${BASE}\n"),
-        ("FROM ${BASE:-nginx}\n", "FROM ${BASE:-r:5/p/library/nginx}\n"),
-        ("# syntax=nginx\nFROM scratch\n", "# syntax=r:5/p/library/nginx\nFROM scratch\n"),
+        (
+            "ARG BASE=nginx\nFROM ${BASE}\n",
+            "ARG BASE=r:5/p/library/nginx\nFROM ${BASE}\n",
+        ),
+        (
+            "FROM ${BASE:-nginx}\n",
+            "FROM ${BASE:-r:5/p/library/nginx}\n",
+        ),
+        (
+            "# syntax=nginx\nFROM scratch\n",
+            "# syntax=r:5/p/library/nginx\nFROM scratch\n",
+        ),
         (
             "#!/bin/sh\ncat > D <<'EOF'\nFROM nginx\nEOF\n",
             "#!/bin/sh\ncat > D <<'EOF'\nFROM r:5/p/library/nginx\nEOF\n",
@@ -34,28 +46,52 @@ fn without_a_tag_an_image_of_a_dockerfile_means_latest() {
         let expected = if expected.is_empty() { text } else { expected };
         assert_eq!(run(text), (expected.to_owned(), vec![]));
     }
-    becomes("dockerfile: |\n  FROM nginx\n  RUN x\n", "dockerfile: |\n  FROM r:5/p/library/nginx\n  RUN x\n");
+    becomes(
+        "dockerfile: |\n  FROM nginx\n  RUN x\n",
+        "dockerfile: |\n  FROM r:5/p/library/nginx\n  RUN x\n",
+    );
     becomes(
         "{dockerfile: \"FROM nginx\\nRUN x\\n\"}",
         "{dockerfile: \"FROM r:5/p/library/nginx\\nRUN x\\n\"}",
     );
-    becomes("dockerfile: FROM nginx", "dockerfile: FROM r:5/p/library/nginx");
+    becomes(
+        "dockerfile: FROM nginx",
+        "dockerfile: FROM r:5/p/library/nginx",
+    );
 }
 
 #[test]
 fn what_is_locked_with_another_tag_is_listed() {
     for (text, reason) in [
-        ("FROM quay.io/a/b\n", "without a tag it means latest; the lock has v1"),
-        ("FROM quay.io/a/b AS x\nFROM nginx:1.28\n", "without a tag it means latest; the lock has v1"),
+        (
+            "FROM quay.io/a/b\n",
+            "without a tag it means latest; the lock has v1",
+        ),
+        (
+            "FROM quay.io/a/b AS x\nFROM nginx:1.28\n",
+            "without a tag it means latest; the lock has v1",
+        ),
         ("FROM nginx:1.28\n", "only as 1.27, latest"),
-        ("FROM scratch\nCOPY --from=nginx:1.28 / /\n", "only as 1.27, latest"),
+        (
+            "FROM scratch\nCOPY --from=nginx:1.28 / /\n",
+            "only as 1.27, latest",
+        ),
         ("ARG BASE=nginx:1.28\nFROM $BASE\n", "only as 1.27, latest"),
-        ("FROM nginx:$TAG\n", "put in later; the lock has 1.27, latest"),
-        ("# syntax=nginx:1.28\nFROM scratch\n", "only as 1.27, latest"),
+        (
+            "FROM nginx:$TAG\n",
+            "put in later; the lock has 1.27, latest",
+        ),
+        (
+            "# syntax=nginx:1.28\nFROM scratch\n",
+            "only as 1.27, latest",
+        ),
     ] {
         let (new, left) = run(text);
         assert_eq!(new, text);
-        assert!(left.first().is_some_and(|why| why.contains(reason)), "{text}: {left:?}");
+        assert!(
+            left.first().is_some_and(|why| why.contains(reason)),
+            "{text}: {left:?}"
+        );
     }
     stays("dockerfile: |\n  FROM quay.io/a/b\n", "means latest");
     stays("[\"FROM quay.io/a/b\"]", "means latest");

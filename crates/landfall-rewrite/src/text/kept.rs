@@ -20,8 +20,14 @@ const KINDS: [(&str, &str); 4] = [
 pub(super) fn kept(text: &str) -> Vec<(Range<usize>, &'static str)> {
     let why = |document: &str| {
         let schema = document.contains("openAPIV3Schema").then_some(CRD_SCHEMA);
-        let kind = || KINDS.iter().find(|(kind, _)| document.contains(kind) && is_of_kind(document, &[kind]));
+        let kind = || {
+            KINDS
+                .iter()
+                .find(|(kind, _)| document.contains(kind) && is_of_kind(document, &[kind]))
+        };
         schema.or_else(|| kind().map(|(_, why)| *why))
     };
-    documents(text).filter_map(|(range, document)| Some((range, why(document)?))).collect()
+    documents(text)
+        .filter_map(|(range, document)| Some((range, why(document)?)))
+        .collect()
 }

@@ -19,10 +19,16 @@ pub(super) fn documents(text: &str) -> impl Iterator<Item = (Range<usize>, &str)
 pub(super) fn is_of_kind(document: &str, kinds: &[&str]) -> bool {
     let quotes = ['"', '\'', ' ', '\t'];
     let says_so = |(at, key): (usize, &str)| {
-        let rest = document[at + key.len()..].trim_start_matches(quotes).strip_prefix(':');
+        let rest = document[at + key.len()..]
+            .trim_start_matches(quotes)
+            .strip_prefix(':');
         let value = rest.unwrap_or_default().trim_start();
         let value = &value[..value.floor_char_boundary(KIND_BYTES)];
-        let mut words = value.lines().next().unwrap_or_default().split(|c: char| !c.is_ascii_alphanumeric());
+        let mut words = value
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .split(|c: char| !c.is_ascii_alphanumeric());
         words.any(|word| kinds.contains(&word))
     };
     document.match_indices("kind").any(says_so)

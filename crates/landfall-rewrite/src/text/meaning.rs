@@ -61,11 +61,15 @@ fn whole(
     }
     let occurrence = |meaning| Occurrence::new(span.start, word, role, meaning);
     // in a template no tag beside it can be seen
-    let untagged = pin(word).is_empty() && role != Role::Container && key.is_some_and(has_tag_beside);
+    let untagged =
+        pin(word).is_empty() && role != Role::Container && key.is_some_and(has_tag_beside);
     match settings.index.lookup(word, role, settings.options.pin) {
         Lookup::Unknown => {
-            let role =
-                if role == Role::Text && is_in_call(&text[..span.start]) { Role::Literal } else { role };
+            let role = if role == Role::Text && is_in_call(&text[..span.start]) {
+                Role::Literal
+            } else {
+                role
+            };
             let meaning = unknown(settings, word, role)?;
             Some(Occurrence::new(span.start, word, role, meaning))
         }
@@ -73,15 +77,27 @@ fn whole(
         Lookup::Known(_) | Lookup::Left(_) if untagged => Some(occurrence(Meaning::left(
             "the text is no YAML by itself, so the tag that belongs to it cannot be seen",
         ))),
-        Lookup::Known(_) | Lookup::Left(_) if !names_host(word) && has_registry_beside(text, span.start) => {
+        Lookup::Known(_) | Lookup::Left(_)
+            if !names_host(word) && has_registry_beside(text, span.start) =>
+        {
             let why = "a registry stands beside it, and the text is no YAML by itself";
             Some(occurrence(Meaning::left(why)))
         }
         Lookup::Left(why) => Some(occurrence(Meaning::Left { why })),
         Lookup::Known(replacement) => {
             let new = replaced(word, &replacement);
-            let meaning = Meaning::Known { item: replacement.item, to: new.clone(), reaches: vec![] };
-            Some(Occurrence { edits: vec![Edit { span: span.clone(), bytes: new }], ..occurrence(meaning) })
+            let meaning = Meaning::Known {
+                item: replacement.item,
+                to: new.clone(),
+                reaches: vec![],
+            };
+            Some(Occurrence {
+                edits: vec![Edit {
+                    span: span.clone(),
+                    bytes: new,
+                }],
+                ..occurrence(meaning)
+            })
         }
     }
 }
@@ -89,7 +105,10 @@ fn whole(
 /// Whether what follows `before` is a literal in the call of a template: `{{ image "`.
 fn is_in_call(before: &str) -> bool {
     let near = &before[before.ceil_char_boundary(before.len().saturating_sub(CALL_BYTES))..];
-    near.ends_with(['"', '\'', '`']) && near.rfind("{{").is_some_and(|open| !near[open..].contains("}}"))
+    near.ends_with(['"', '\'', '`'])
+        && near
+            .rfind("{{")
+            .is_some_and(|open| !near[open..].contains("}}"))
 }
 
 /// The meaning of a word that the index does not know.
@@ -101,7 +120,8 @@ fn unknown(settings: &Settings<'_>, word: &str, role: Role) -> Option<Meaning> {
     (settings.report_unknown && looks_like_one(word)).then_some(Meaning::Unknown)
 }
 
-/// The meaning of the word at `span`, which is not all of a reference, or more than one: `repository:${TAG}`.
+/// The meaning of the word at `span`, which is not all of a reference, or more than one:
+/// `repository:${TAG}`.
 fn incomplete(
     settings: &Settings<'_>,
     text: &str,
@@ -124,22 +144,37 @@ fn incomplete(
         }
         End::Key | End::At(_) => (word, "it is the key of a mapping".to_owned()),
     };
-    Some(Occurrence::new(span.start, written, role, Meaning::Left { why }))
+    Some(Occurrence::new(
+        span.start,
+        written,
+        role,
+        Meaning::Left { why },
+    ))
 }
 
 /// `{{ registry }}/repository:tag`: a locked repository whose host is put in later.
 fn headless(settings: &Settings<'_>, text: &str, span: &Range<usize>) -> Option<Occurrence> {
-    let path = text[span.clone()].trim_start_matches('/').trim_end_matches([':', '.']);
+    let path = text[span.clone()]
+        .trim_start_matches('/')
+        .trim_end_matches([':', '.']);
     let name = &path[..path.len() - pin(path).len()];
     let full = settings.index.by_path(name)?;
     let why = format!("its host is put in before it; the lock has {full}");
     let written = reference_at(&text[span.start..], settings.limits.reference_bytes);
-    Some(Occurrence::new(span.start, written, Role::Text, Meaning::Left { why }))
+    Some(Occurrence::new(
+        span.start,
+        written,
+        Role::Text,
+        Meaning::Left { why },
+    ))
 }
 
-/// Whether a word that the lock does not know is a reference as surely as can be told: it has a host and a
-/// tag or digest.
+/// Whether a word that the lock does not know is a reference as surely as can be told: it has a
+/// host and a tag or digest.
 fn looks_like_one(word: &str) -> bool {
-    let reference = || word.parse::<ImageRef>().is_ok_and(|reference| reference.is_pinned());
+    let reference = || {
+        word.parse::<ImageRef>()
+            .is_ok_and(|reference| reference.is_pinned())
+    };
     word.contains('/') && names_host(word) && reference()
 }

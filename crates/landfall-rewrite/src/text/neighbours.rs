@@ -5,7 +5,8 @@ const LINES: usize = 20;
 /// How much of a line before and after a place is looked at, in bytes.
 const LINE_BYTES: usize = 256;
 
-/// Whether a line beside the one at `at` is that of a registry: in the same mapping, as far as indentation tells.
+/// Whether a line beside the one at `at` is that of a registry: in the same mapping, as far as
+/// indentation tells.
 pub(super) fn has_registry_beside(text: &str, at: usize) -> bool {
     let from = text.floor_char_boundary(at.saturating_sub(LINE_BYTES));
     let start = match text[from..at].rfind('\n') {
@@ -14,8 +15,12 @@ pub(super) fn has_registry_beside(text: &str, at: usize) -> bool {
         None => return false,
     };
     let to = text.floor_char_boundary(at.saturating_add(LINE_BYTES).min(text.len()));
-    let end = text[at..to].find('\n').map_or(text.len(), |len| at + len + 1);
-    let Some(own) = Line::of(&text[start..to]) else { return false };
+    let end = text[at..to]
+        .find('\n')
+        .map_or(text.len(), |len| at + len + 1);
+    let Some(own) = Line::of(&text[start..to]) else {
+        return false;
+    };
     let before = text[..start].lines().rev().take(LINES).filter_map(Line::of);
     let after = text[end..].lines().take(LINES).filter_map(Line::of);
     // the first entry of a list's item begins the mapping
@@ -26,9 +31,12 @@ pub(super) fn has_registry_beside(text: &str, at: usize) -> bool {
             true
         }
     });
-    let after =
-        after.take_while(|line| line.column > own.column || (line.column == own.column && !line.is_item));
-    before.chain(after).any(|line| line.column == own.column && line.is_registry())
+    let after = after.take_while(|line| {
+        line.column > own.column || (line.column == own.column && !line.is_item)
+    });
+    before
+        .chain(after)
+        .any(|line| line.column == own.column && line.is_registry())
 }
 
 /// A line with a key.
@@ -47,12 +55,19 @@ impl Line<'_> {
         let content = line.trim_start_matches([' ', '-']);
         let column = line.len() - content.len();
         let is_item = line[..column].contains('-');
-        let is_key = !content.is_empty() && !content.starts_with(['#', '\t']) && !content.starts_with("{{");
-        (is_key || is_item).then_some(Line { column, is_item, content })
+        let is_key =
+            !content.is_empty() && !content.starts_with(['#', '\t']) && !content.starts_with("{{");
+        (is_key || is_item).then_some(Line {
+            column,
+            is_item,
+            content,
+        })
     }
 
     fn is_registry(&self) -> bool {
-        let Some((key, value)) = self.content.split_once(':') else { return false };
+        let Some((key, value)) = self.content.split_once(':') else {
+            return false;
+        };
         let key = key.trim_matches(['"', '\'', ' ']).to_ascii_lowercase();
         let value = value.trim().trim_matches(['"', '\'']);
         (key.ends_with("registry") || key == "hub") && !value.is_empty() && !value.starts_with('#')

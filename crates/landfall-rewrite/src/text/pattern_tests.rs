@@ -12,7 +12,10 @@ fn is_left(value: &str, reason: &str) {
     let text = format!("{{{{ if .x }}}}\n  - a: {value}\n");
     let (new, left) = run_as(&text, Syntax::Text);
     assert_eq!(new, text);
-    assert!(left.len() == 1 && left[0].contains(reason), "{text}: {left:?}");
+    assert!(
+        left.len() == 1 && left[0].contains(reason),
+        "{text}: {left:?}"
+    );
 }
 
 #[test]
@@ -38,7 +41,10 @@ fn globs_and_regular_expressions_are_left() {
     }
     let (new, left) = run_as("x (quay.io/a/b|quay.io/c/d):v1", Syntax::Text);
     assert_eq!((&*new, left.len()), ("x (quay.io/a/b|quay.io/c/d):v1", 2));
-    becomes("a: quay.io/a/b:v1|quay.io/c/d:1.10", "a: r:5/p/a/b:v1|r:5/p/c/d:1.10");
+    becomes(
+        "a: quay.io/a/b:v1|quay.io/c/d:1.10",
+        "a: r:5/p/a/b:v1|r:5/p/c/d:1.10",
+    );
     becomes("a: see quay.io/a/b:v1 | x", "a: see r:5/p/a/b:v1 | x");
 }
 
@@ -66,22 +72,38 @@ fn computed_tags_are_left() {
         assert_eq!(left.len(), 1, "{value}: {left:?}");
     }
     // a colon in a sentence
-    becomes("a: the image quay.io/a/b:v1, quay.io/a/b: it", "a: the image r:5/p/a/b:v1, r:5/p/a/b: it");
+    becomes(
+        "a: the image quay.io/a/b:v1, quay.io/a/b: it",
+        "a: the image r:5/p/a/b:v1, r:5/p/a/b: it",
+    );
 }
 
 #[test]
 fn short_names_are_left_where_they_are_images() {
     for value in ["nginx:*", "nginx:${TAG}", "nginx:{{ .x }}", "nginx:1.28"] {
         let (new, left) = run_as(&format!("{{{{ x }}}}\nimage: {value}\n"), Syntax::Text);
-        assert_eq!((new, left.len()), (format!("{{{{ x }}}}\nimage: {value}\n"), 1));
+        assert_eq!(
+            (new, left.len()),
+            (format!("{{{{ x }}}}\nimage: {value}\n"), 1)
+        );
         becomes(&format!("a: x {value}"), &format!("a: x {value}"));
     }
     stays("image: ${IMAGE:-nginx:1.28}", "only as");
-    becomes("image: ${IMAGE:-nginx}", "image: ${IMAGE:-r:5/p/library/nginx}");
-    for image in ["nginx", "\"quay.io/a/b\"", "{{ x }}\n  image: library/nginx"] {
+    becomes(
+        "image: ${IMAGE:-nginx}",
+        "image: ${IMAGE:-r:5/p/library/nginx}",
+    );
+    for image in [
+        "nginx",
+        "\"quay.io/a/b\"",
+        "{{ x }}\n  image: library/nginx",
+    ] {
         let text = format!("{{{{ x }}}}\n  image: {image}\n");
         let (new, left) = run_as(&text, Syntax::Text);
-        assert!(new == text && left.len() == 1 && left[0].contains("no YAML by itself"), "{text}: {left:?}");
+        assert!(
+            new == text && left.len() == 1 && left[0].contains("no YAML by itself"),
+            "{text}: {left:?}"
+        );
     }
 }
 
@@ -115,7 +137,10 @@ fn a_comment_after_a_byte_order_mark_stays() {
     ] {
         assert_eq!(run_as(text, Syntax::Text), (text.to_owned(), vec![]));
     }
-    becomes("\u{feff}# quay.io/a/b:v1\na: quay.io/a/b:v1\n", "\u{feff}# quay.io/a/b:v1\na: r:5/p/a/b:v1\n");
+    becomes(
+        "\u{feff}# quay.io/a/b:v1\na: quay.io/a/b:v1\n",
+        "\u{feff}# quay.io/a/b:v1\na: r:5/p/a/b:v1\n",
+    );
 }
 
 #[test]
@@ -124,10 +149,22 @@ fn schemas_and_mirror_sets_in_templates_are_left() {
     let other = "---\na: quay.io/a/b:v1\n";
     let (new, left) = run_as(&format!("{crd}{other}"), Syntax::Document);
     assert_eq!(new, format!("{crd}{}", other.replace("quay.io", "r:5/p")));
-    assert_eq!(left, ["it stands in the schema of a CustomResourceDefinition"]);
-    stays("x: |\n  {{- if .x }}\n  openAPIV3Schema:\n    a: quay.io/a/b:v1\n  {{- end }}\n", "in the schema");
-    for kind in ["ImageDigestMirrorSet", "ImageTagMirrorSet", "ImageContentSourcePolicy"] {
-        let set = format!("{{{{- if .x }}}}\nkind: {kind}\nspec:\n- source: quay.io/a/b\n{{{{- end }}}}\n");
+    assert_eq!(
+        left,
+        ["it stands in the schema of a CustomResourceDefinition"]
+    );
+    stays(
+        "x: |\n  {{- if .x }}\n  openAPIV3Schema:\n    a: quay.io/a/b:v1\n  {{- end }}\n",
+        "in the schema",
+    );
+    for kind in [
+        "ImageDigestMirrorSet",
+        "ImageTagMirrorSet",
+        "ImageContentSourcePolicy",
+    ] {
+        let set = format!(
+            "{{{{- if .x }}}}\nkind: {kind}\nspec:\n- source: quay.io/a/b\n{{{{- end }}}}\n"
+        );
         stays(&set, "it says what a mirror stands in for");
     }
 }
@@ -144,6 +181,9 @@ fn a_left_reference_is_told_without_what_follows_it() {
         ("{{ x }}/a/b:v1.\n", "/a/b:v1"),
     ] {
         let found = scan(text, Syntax::Text, &crate::tests::known()).found;
-        assert_eq!(found.iter().map(|one| &*one.written).collect::<Vec<_>>(), [written]);
+        assert_eq!(
+            found.iter().map(|one| &*one.written).collect::<Vec<_>>(),
+            [written]
+        );
     }
 }

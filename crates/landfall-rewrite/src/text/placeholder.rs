@@ -1,11 +1,16 @@
 //! Placeholders in references and URLs: something else puts a text in their place later.
 
-/// How a placeholder begins, what closes it, and what opens another one in it. What begins longer comes first.
-const BRACKETS: [(&str, &str, Option<&str>); 4] =
-    [("{{", "}}", None), ("${{", "}}", None), ("${", "}", Some("${")), ("$(", ")", Some("("))];
+/// How a placeholder begins, what closes it, and what opens another one in it. What begins longer
+/// comes first.
+const BRACKETS: [(&str, &str, Option<&str>); 4] = [
+    ("{{", "}}", None),
+    ("${{", "}}", None),
+    ("${", "}", Some("${")),
+    ("$(", ")", Some("(")),
+];
 
-/// How long the placeholder at the beginning of `text` is: `$NAME`, `${…}`, `$(…)`, `{{…}}`, `${{…}}`, all on one line and
-/// no longer than `most` bytes.
+/// How long the placeholder at the beginning of `text` is: `$NAME`, `${…}`, `$(…)`, `{{…}}`,
+/// `${{…}}`, all on one line and no longer than `most` bytes.
 pub(super) fn placeholder(text: &str, most: usize) -> Option<usize> {
     let text = &text[..text.floor_char_boundary(most)];
     if let Some((open, close, inner)) = BRACKETS.iter().find(|(open, ..)| text.starts_with(open)) {
@@ -13,11 +18,14 @@ pub(super) fn placeholder(text: &str, most: usize) -> Option<usize> {
         return Some(open.len() + closed(&line[open.len()..], close, *inner)?);
     }
     let name = text.strip_prefix('$')?;
-    let len = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(name.len());
+    let len = name
+        .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .unwrap_or(name.len());
     (len > 0).then_some(1 + len)
 }
 
-/// Where the bracket ends that is open at the beginning of `text`: behind its `close`. Those that `open` in it end first.
+/// Where the bracket ends that is open at the beginning of `text`: behind its `close`. Those that
+/// `open` in it end first.
 fn closed(text: &str, close: &str, open: Option<&str>) -> Option<usize> {
     let (mut depth, mut at) = (1, 0);
     while depth > 0 {
@@ -29,15 +37,17 @@ fn closed(text: &str, close: &str, open: Option<&str>) -> Option<usize> {
     Some(at)
 }
 
-/// The reference with placeholders, or the pattern, that `text` begins with. It ends at a blank, at a quote, at what ends a
-/// command and at a bracket that it does not open, but those in `{{ … }}` count not; and after `most` bytes. What follows
-/// a reference may be a password.
+/// The reference with placeholders, or the pattern, that `text` begins with. It ends at a blank, at
+/// a quote, at what ends a command and at a bracket that it does not open, but those in `{{ … }}`
+/// count not; and after `most` bytes. What follows a reference may be a password.
 pub(crate) fn reference_at(text: &str, most: usize) -> &str {
     let text = &text[..text.floor_char_boundary(most)];
     let (mut end, mut open) = (0, Vec::new());
     while let Some(next) = text[end..].chars().next() {
         if text[end..].starts_with("{{") {
-            let Some(len) = placeholder(&text[end..], most) else { return &text[..end + 2] };
+            let Some(len) = placeholder(&text[end..], most) else {
+                return &text[..end + 2];
+            };
             end += len;
             continue;
         }
@@ -89,7 +99,10 @@ mod tests {
         for (text, expected) in [
             ("a/b:$TAG --password x", "a/b:$TAG"),
             ("a/b:$TAG;x=y", "a/b:$TAG"),
-            ("a/b:{{ .Values.tag }}-{{ .x }} y", "a/b:{{ .Values.tag }}-{{ .x }}"),
+            (
+                "a/b:{{ .Values.tag }}-{{ .x }} y",
+                "a/b:{{ .Values.tag }}-{{ .x }}",
+            ),
             ("a/b:{{ tag \"x y\" }} z", "a/b:{{ tag \"x y\" }}"),
             ("a/b:{{ .x }}\" {{ .y }}", "a/b:{{ .x }}"),
             ("a/b:{{ .x", "a/b:{{"),

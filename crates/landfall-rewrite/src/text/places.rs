@@ -1,4 +1,5 @@
-//! What a text says about the places in it: images of Dockerfiles, and documents in which nothing may be changed.
+//! What a text says about the places in it: images of Dockerfiles, and documents in which nothing
+//! may be changed.
 
 use super::dockerfile::{dockerfiles, images};
 use super::kept::kept;
@@ -16,10 +17,15 @@ impl Places {
     pub(super) fn of(text: &str) -> Places {
         let in_part = |part: Range<usize>| {
             let images = images(&text[part.clone()]);
-            images.into_iter().map(move |image| part.start + image.origin.start)
+            images
+                .into_iter()
+                .map(move |image| part.start + image.origin.start)
         };
         let images = dockerfiles(text).into_iter().flat_map(in_part).collect();
-        Places { images, kept: kept(text) }
+        Places {
+            images,
+            kept: kept(text),
+        }
     }
 
     /// Whether the image of a Dockerfile begins at `at`.
@@ -30,6 +36,9 @@ impl Places {
     /// Why nothing at `at` may be changed, if so.
     pub(super) fn keeps(&self, at: usize) -> Option<&'static str> {
         let next = self.kept.partition_point(|(range, _)| range.end <= at);
-        self.kept.get(next).filter(|(range, _)| range.start <= at).map(|(_, why)| *why)
+        self.kept
+            .get(next)
+            .filter(|(range, _)| range.start <= at)
+            .map(|(_, why)| *why)
     }
 }

@@ -3,8 +3,8 @@
 use super::kinds::{documents, is_of_kind};
 use std::ops::Range;
 
-/// What may be the value of a Secret in a text that cannot be read: in the documents that say they are one, all that
-/// is neither a plain key nor a plain call of a template.
+/// What may be the value of a Secret in a text that cannot be read: in the documents that say they
+/// are one, all that is neither a plain key nor a plain call of a template.
 pub fn secrets(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for (range, document) in documents(text) {
@@ -55,14 +55,21 @@ fn is_plain_call(line: &str) -> bool {
         && !line.contains(|c: char| "\"'`".contains(c) || c.is_ascii_digit())
 }
 
-/// How long the key at the beginning of a line is, with its colon and the dashes before it; 0 where there is none.
+/// How long the key at the beginning of a line is, with its colon and the dashes before it; 0 where
+/// there is none.
 fn key_len(line: &str) -> usize {
     let key = line.trim_start_matches(['-', ' ']);
     let ends = |colon: &usize| matches!(key.as_bytes().get(colon + 1), None | Some(b' ' | b'\t'));
-    let Some(colon) = key.find(':').filter(ends) else { return 0 };
+    let Some(colon) = key.find(':').filter(ends) else {
+        return 0;
+    };
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     let name = key[..colon].trim_end().trim_matches(['"', '\'']);
-    if name.is_empty() || !name.chars().all(plain) { 0 } else { line.len() - key.len() + colon + 1 }
+    if name.is_empty() || !name.chars().all(plain) {
+        0
+    } else {
+        line.len() - key.len() + colon + 1
+    }
 }
 
 #[cfg(test)]
@@ -96,7 +103,10 @@ mod tests {
             "{{ x }}{\"kind\":\"Secret\",",
             "secretGenerator:",
         ] {
-            assert!(!shown(&format!("{kind}\nx: hunter2\n")).contains("hunter2"), "{kind}");
+            assert!(
+                !shown(&format!("{kind}\nx: hunter2\n")).contains("hunter2"),
+                "{kind}"
+            );
         }
         let other = "kind: ConfigMap\ndata: {secret: x}\n---\nkind: SecretStore\n";
         assert_eq!(shown(other), other);

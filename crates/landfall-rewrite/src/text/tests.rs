@@ -7,30 +7,50 @@ use landfall_model::document::growth::assert_linear;
 /// What `text` names, as written; both verbs say the same.
 fn written(text: &str) -> Vec<String> {
     let written = |found: Vec<crate::Occurrence>| -> Vec<String> {
-        found.into_iter().map(|occurrence| occurrence.written).collect()
+        found
+            .into_iter()
+            .map(|occurrence| occurrence.written)
+            .collect()
     };
     let index = known();
-    let left = written(rewrite(text, Syntax::Text, &index, Options::default()).scan.found);
+    let left = written(
+        rewrite(text, Syntax::Text, &index, Options::default())
+            .scan
+            .found,
+    );
     assert_eq!(written(scan(text, Syntax::Text, &index).found), left);
     left
 }
 
 #[test]
 fn what_follows_a_reference_with_a_placeholder_is_not_told() {
-    let command = "podman run quay.io/a/b:$TAG --password hunter2\nrun quay.io/a/b:$TAG;PASSWORD=hunter2\n";
+    let command =
+        "podman run quay.io/a/b:$TAG --password hunter2\nrun quay.io/a/b:$TAG;PASSWORD=hunter2\n";
     assert_eq!(written(command), ["quay.io/a/b:$TAG"; 2]);
-    assert_eq!(written("image: quay.io/a/b:{{ .tag }} # hunter2\n"), ["quay.io/a/b:{{ .tag }}"]);
+    assert_eq!(
+        written("image: quay.io/a/b:{{ .tag }} # hunter2\n"),
+        ["quay.io/a/b:{{ .tag }}"]
+    );
     let secret = "{{ if .x }}\nkind: Secret\nstringData:\n  x: quay.io/a/b:{{ pw \"hunter2\" }}\n";
     assert_eq!(written(secret), ["quay.io/a/b:{{…"]);
 }
 
 #[test]
 fn a_line_of_many_placeholders_takes_memory_by_its_length() {
-    for one in ["quay.io/a/b:$T ", "quay.io/a/b:${", "quay.io/a/b:{{ ", "quay.io/a/b:$T,"] {
+    for one in [
+        "quay.io/a/b:$T ",
+        "quay.io/a/b:${",
+        "quay.io/a/b:{{ ",
+        "quay.io/a/b:$T,",
+    ] {
         let line = one.repeat(5_000);
         let all = written(&line);
         let bytes: usize = all.iter().map(String::len).sum();
-        assert!(all.len() <= 5_000 && bytes <= 100 * line.len(), "{one}: {} of {bytes} bytes", all.len());
+        assert!(
+            all.len() <= 5_000 && bytes <= 100 * line.len(),
+            "{one}: {} of {bytes} bytes",
+            all.len()
+        );
     }
 }
 
@@ -46,6 +66,8 @@ fn texts_take_time_by_their_length() {
         "x://",
     ];
     for one in ones {
-        assert_linear(1_000, |count| drop(scan(&one.repeat(count), Syntax::Text, &known())));
+        assert_linear(1_000, |count| {
+            drop(scan(&one.repeat(count), Syntax::Text, &known()))
+        });
     }
 }

@@ -17,21 +17,31 @@ pub(super) struct Url<'t> {
     pattern: UrlPattern<'t>,
 }
 
-/// The URL that `word` of `text` is the beginning of, if it is one that files come from. Each of its placeholders has
-/// `most` bytes at most.
+/// The URL that `word` of `text` is the beginning of, if it is one that files come from. Each of
+/// its placeholders has `most` bytes at most.
 pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, most: usize) -> Option<Url<'t>> {
     let written = &text[word.clone()];
     let scheme = written.find("://")?;
-    let start = scheme - written[..scheme].bytes().rev().take_while(u8::is_ascii_alphabetic).count();
+    let start = scheme
+        - written[..scheme]
+            .bytes()
+            .rev()
+            .take_while(u8::is_ascii_alphabetic)
+            .count();
     let scheme = &written[start..scheme];
-    ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)).then_some(())?;
+    ["http", "https"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known))
+        .then_some(())?;
     let start = word.start + start;
     let mut parts = Vec::new();
     let (mut from, mut at) = (start, start);
     loop {
         let len = text[at..].find(stops).unwrap_or(text.len() - at);
         at += len;
-        let Some(len) = placeholder(&text[at..], most) else { break };
+        let Some(len) = placeholder(&text[at..], most) else {
+            break;
+        };
         parts.push(&text[from..at]);
         at += len;
         from = at;
@@ -41,7 +51,14 @@ pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, most: usize) -> Option<
     parts.push(last);
     let end = from + last.len();
     let mut parts = parts.into_iter();
-    Some(Url { start, end, pattern: UrlPattern { head: parts.next()?, rest: parts.collect() } })
+    Some(Url {
+        start,
+        end,
+        pattern: UrlPattern {
+            head: parts.next()?,
+            rest: parts.collect(),
+        },
+    })
 }
 
 /// Characters that no URL has, and `$`, `{` and `%s` with which placeholders begin.
@@ -55,8 +72,8 @@ pub(super) fn decide(settings: &Settings<'_>, text: &str, url: &Url<'_>) -> Opti
     let occurrence = |meaning| Occurrence::new(url.start, written, Role::Url, meaning);
     match settings.index.lookup_url(&url.pattern) {
         UrlLookup::Unknown => {
-            let reported =
-                settings.report_unknown && (settings.index.has_host(url.pattern.head) || is_download(url));
+            let reported = settings.report_unknown
+                && (settings.index.has_host(url.pattern.head) || is_download(url));
             reported.then(|| occurrence(Meaning::Unknown))
         }
         UrlLookup::Settled(item) => Some(occurrence(Meaning::Settled { item })),
@@ -64,16 +81,23 @@ pub(super) fn decide(settings: &Settings<'_>, text: &str, url: &Url<'_>) -> Opti
         UrlLookup::Known { item, to, reaches } => {
             let span = url.start..url.start + url.pattern.head.len();
             let rest = &text[span.end..url.end];
-            let meaning = Meaning::Known { item, to: format!("{to}{rest}"), reaches };
-            Some(Occurrence { edits: vec![Edit { span, bytes: to }], ..occurrence(meaning) })
+            let meaning = Meaning::Known {
+                item,
+                to: format!("{to}{rest}"),
+                reaches,
+            };
+            Some(Occurrence {
+                edits: vec![Edit { span, bytes: to }],
+                ..occurrence(meaning)
+            })
         }
     }
 }
 
 /// Endings of names that are fetched rather than looked at.
 const ENDINGS: [&str; 16] = [
-    ".tgz", ".gz", ".xz", ".zst", ".bz2", ".tar", ".zip", ".deb", ".rpm", ".sh", ".sha256", ".sha512",
-    ".exe", ".bin", ".whl", ".asc",
+    ".tgz", ".gz", ".xz", ".zst", ".bz2", ".tar", ".zip", ".deb", ".rpm", ".sh", ".sha256",
+    ".sha512", ".exe", ".bin", ".whl", ".asc",
 ];
 
 fn is_download(url: &Url<'_>) -> bool {

@@ -1,4 +1,5 @@
-//! The words of a text: runs of bytes that references have, and where in one a reference begins and ends.
+//! The words of a text: runs of bytes that references have, and where in one a reference begins and
+//! ends.
 
 use crate::notation::pin;
 use std::ops::Range;
@@ -21,7 +22,10 @@ impl Iterator for Words<'_> {
     fn next(&mut self) -> Option<Range<usize>> {
         let bytes = self.text.as_bytes();
         let start = self.at + bytes[self.at..].iter().position(|byte| is_inner(*byte))?;
-        let len = bytes[start..].iter().position(|byte| !is_inner(*byte)).unwrap_or(bytes.len() - start);
+        let len = bytes[start..]
+            .iter()
+            .position(|byte| !is_inner(*byte))
+            .unwrap_or(bytes.len() - start);
         self.at = start + len;
         Some(start..self.at)
     }
@@ -42,32 +46,43 @@ pub(super) struct Word {
 }
 
 impl Word {
-    /// The word at `span` of `text`, without a scheme, and without the name and operator of a shell variable.
+    /// The word at `span` of `text`, without a scheme, and without the name and operator of a shell
+    /// variable.
     pub(super) fn of(text: &str, mut span: Range<usize>) -> Word {
         let mut placeholder = None;
         if text[..span.start].ends_with("${") {
             let operators = OPERATORS.iter();
-            let ends = operators.filter_map(|sign| Some(text[span.clone()].find(sign)? + sign.len()));
+            let ends =
+                operators.filter_map(|sign| Some(text[span.clone()].find(sign)? + sign.len()));
             if let Some(len) = ends.min() {
                 placeholder = Some(span.start - "${".len());
                 span.start += len;
             }
         }
-        let scheme = text[span.clone()].split_once("://").map(|(scheme, _)| scheme);
-        span.start += scheme.filter(|scheme| SCHEMES.contains(scheme)).map_or(0, |scheme| scheme.len() + 3);
+        let scheme = text[span.clone()]
+            .split_once("://")
+            .map(|(scheme, _)| scheme);
+        span.start += scheme
+            .filter(|scheme| SCHEMES.contains(scheme))
+            .map_or(0, |scheme| scheme.len() + 3);
         Word { span, placeholder }
     }
 }
 
 /// Whether a reference may begin after `before`.
 pub(super) fn begins(before: &str) -> bool {
-    let Some(last) = before.chars().next_back() else { return true };
+    let Some(last) = before.chars().next_back() else {
+        return true;
+    };
     match last {
         // the operator of a shell variable's default
         '-' | '=' => true,
         // a scheme
         '/' => before.ends_with("://"),
-        _ => last.is_whitespace() || "\"'`([,;|&<>\u{feff}{".contains(last) && !before.ends_with("\\{"),
+        _ => {
+            last.is_whitespace()
+                || "\"'`([,;|&<>\u{feff}{".contains(last) && !before.ends_with("\\{")
+        }
     }
 }
 
@@ -91,7 +106,9 @@ pub(super) fn end(text: &str, span: &Range<usize>) -> End {
     let (next, then) = (rest.next(), rest.next());
     match next {
         Some('{' | '%' | '<') => return End::Later,
-        Some('$') if then.is_some_and(|then| then.is_ascii_alphanumeric() || "_{(".contains(then)) => {
+        Some('$')
+            if then.is_some_and(|then| then.is_ascii_alphanumeric() || "_{(".contains(then)) =>
+        {
             return End::Later;
         }
         Some('$' | '*' | '(' | '[' | '+' | '?' | '^') => return End::Pattern,
@@ -100,22 +117,31 @@ pub(super) fn end(text: &str, span: &Range<usize>) -> End {
     }
     if word.ends_with([':', '@']) {
         match next {
-            Some(next) if next.is_whitespace() && begins_entry(before, &['{', '\n']) => return End::Key,
+            Some(next) if next.is_whitespace() && begins_entry(before, &['{', '\n']) => {
+                return End::Key;
+            }
             // a colon in a sentence
             Some(' ' | '\t' | ',' | ';' | '|' | '&' | '>') => {}
             _ => return End::Later,
         }
     }
     // what ends a sentence is not the reference's
-    let len = word.trim_end_matches(['.', '-', '_']).trim_end_matches(':').len();
+    let len = word
+        .trim_end_matches(['.', '-', '_'])
+        .trim_end_matches(':')
+        .len();
     let (word, after) = (&word[..len], &text[span.start + len..]);
     if let Some(end) = quoted(before, word, after) {
         return end;
     }
     let has_alternative =
         |beside: &str| !beside.is_empty() && (pin(word).is_empty() || !beside.contains('/'));
-    let right = after.strip_prefix('|').and_then(|side| side.split(is_outer).next());
-    let left = before.strip_suffix('|').and_then(|side| side.rsplit(is_outer).next());
+    let right = after
+        .strip_prefix('|')
+        .and_then(|side| side.split(is_outer).next());
+    let left = before
+        .strip_suffix('|')
+        .and_then(|side| side.rsplit(is_outer).next());
     if [left, right].into_iter().flatten().any(has_alternative) || !ends(after) {
         return End::Pattern;
     }
@@ -126,27 +152,41 @@ fn is_outer(c: char) -> bool {
     !u8::try_from(c).is_ok_and(is_inner)
 }
 
-/// How `word` ends where a quote or bracket around it is closed and a colon or `@` follows: `"name": `, `"name":$TAG`.
+/// How `word` ends where a quote or bracket around it is closed and a colon or `@` follows:
+/// `"name": `, `"name":$TAG`.
 fn quoted(before: &str, word: &str, after: &str) -> Option<End> {
-    let escaped = after.strip_prefix('\\').filter(|rest| rest.starts_with(['"', '\'']));
+    let escaped = after
+        .strip_prefix('\\')
+        .filter(|rest| rest.starts_with(['"', '\'']));
     let mut rest = escaped.unwrap_or(after).chars();
     let close = rest.next().filter(|close| "\"'`})]".contains(*close))?;
     let sign = rest.next().filter(|sign| matches!(sign, ':' | '@'))?;
     let goes_on = rest.next().filter(|next| !next.is_whitespace());
-    let opening = before.strip_suffix(['"', '\'']).filter(|_| matches!(close, '"' | '\'') && sign == ':');
-    let is_key = opening
-        .is_some_and(|before| begins_entry(before.strip_suffix('\\').unwrap_or(before), &['{', '\n', ',']));
+    let opening = before
+        .strip_suffix(['"', '\''])
+        .filter(|_| matches!(close, '"' | '\'') && sign == ':');
+    let is_key = opening.is_some_and(|before| {
+        begins_entry(
+            before.strip_suffix('\\').unwrap_or(before),
+            &['{', '\n', ','],
+        )
+    });
     match goes_on {
-        Some(next) if is_key && (!pin(word).is_empty() || "\"'{[\\".contains(next)) => Some(End::Key),
+        Some(next) if is_key && (!pin(word).is_empty() || "\"'{[\\".contains(next)) => {
+            Some(End::Key)
+        }
         None if is_key => Some(End::Key),
-        Some(next) if next.is_ascii_alphanumeric() || "_${%<\"'(*[".contains(next) || sign == '@' => {
+        Some(next)
+            if next.is_ascii_alphanumeric() || "_${%<\"'(*[".contains(next) || sign == '@' =>
+        {
             Some(End::Later)
         }
         _ => None,
     }
 }
 
-/// Whether an entry of a mapping may begin after `before`: at the beginning, or after one of `signs`.
+/// Whether an entry of a mapping may begin after `before`: at the beginning, or after one of
+/// `signs`.
 fn begins_entry(before: &str, signs: &[char]) -> bool {
     let before = before.trim_end_matches([' ', '\t', '-', '?', '\u{feff}']);
     before.is_empty() || before.ends_with(signs)
@@ -161,7 +201,10 @@ fn ends(after: &str) -> bool {
         then.is_some_and(|then| then.is_ascii_alphanumeric() || "./:@-_${".contains(then))
     };
     match next {
-        '\\' => matches!(then, Some('"' | '\'' | 'n' | 'r' | 't' | '\\' | '\n' | '\r')),
+        '\\' => matches!(
+            then,
+            Some('"' | '\'' | 'n' | 'r' | 't' | '\\' | '\n' | '\r')
+        ),
         // `"name"tag` goes on
         '"' | '\'' | '`' | '}' | ')' | ']' => {
             !joined(then)

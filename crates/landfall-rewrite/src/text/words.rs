@@ -1,5 +1,5 @@
-//! References as exact words of a text that has no readable structure. A word counts if nothing that could belong
-//! to a reference stands before or after it.
+//! References as exact words of a text that has no readable structure. A word counts if nothing
+//! that could belong to a reference stands before or after it.
 
 use super::comments::comments;
 use super::meaning::decide;
@@ -20,7 +20,12 @@ pub(crate) enum Lines {
 }
 
 /// Every reference in `text`. `role` is that of the text as a whole.
-pub(crate) fn scan(settings: &Settings<'_>, text: &str, lines: Lines, role: Role) -> Vec<Occurrence> {
+pub(crate) fn scan(
+    settings: &Settings<'_>,
+    text: &str,
+    lines: Lines,
+    role: Role,
+) -> Vec<Occurrence> {
     let mut found = Vec::new();
     let comments = match lines {
         Lines::Many if !settings.options.comments => comments(text),
@@ -30,8 +35,14 @@ pub(crate) fn scan(settings: &Settings<'_>, text: &str, lines: Lines, role: Role
     let mut words = Words { text, at: 0 };
     let mut comment = comments.iter().peekable();
     while let Some(word) = words.next() {
-        while comment.next_if(|comment| comment.end <= word.start).is_some() {}
-        if comment.peek().is_some_and(|comment| comment.start <= word.start) {
+        while comment
+            .next_if(|comment| comment.end <= word.start)
+            .is_some()
+        {}
+        if comment
+            .peek()
+            .is_some_and(|comment| comment.start <= word.start)
+        {
             continue;
         }
         let occurrence = match url::at(text, &word, settings.limits.reference_bytes) {
@@ -42,7 +53,10 @@ pub(crate) fn scan(settings: &Settings<'_>, text: &str, lines: Lines, role: Role
             None => decide(settings, text, &Word::of(text, word), role, &places),
         };
         found.extend(occurrence.map(|mut occurrence| {
-            if let Some(why) = places.keeps(occurrence.at).filter(|_| occurrence.is_change()) {
+            if let Some(why) = places
+                .keeps(occurrence.at)
+                .filter(|_| occurrence.is_change())
+            {
                 occurrence.leave(why);
             }
             occurrence

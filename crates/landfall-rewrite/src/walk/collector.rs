@@ -37,11 +37,13 @@ pub(crate) struct Collector<'e, 's> {
 impl<'s> Collector<'_, 's> {
     /// Adds an occurrence at `node`, without edits.
     pub(crate) fn add(&mut self, node: &Node<'_>, written: &str, role: Role, meaning: Meaning) {
-        self.collected.found.push(Occurrence::new(node.start(), written, role, meaning));
+        self.collected
+            .found
+            .push(Occurrence::new(node.start(), written, role, meaning));
     }
 
-    /// Adds occurrences in the value of `scalar`, whose offsets and edits are those of the value. `keep` says why
-    /// nothing may be changed, if so.
+    /// Adds occurrences in the value of `scalar`, whose offsets and edits are those of the value.
+    /// `keep` says why nothing may be changed, if so.
     pub(crate) fn add_in_value(
         &mut self,
         scalar: &Scalar<'_>,
@@ -57,7 +59,9 @@ impl<'s> Collector<'_, 's> {
         let mut changes: Vec<Edit> = Vec::new();
         let mut in_source = Vec::with_capacity(found.len());
         for mut occurrence in found {
-            let at = source_map.as_ref().and_then(|source_map| source_map.offset(occurrence.at));
+            let at = source_map
+                .as_ref()
+                .and_then(|source_map| source_map.offset(occurrence.at));
             occurrence.at = at.unwrap_or(scalar.span.start);
             let edits = std::mem::take(&mut occurrence.edits);
             let mapped: Result<Vec<Edit>, &str> = edits
@@ -84,7 +88,8 @@ impl<'s> Collector<'_, 's> {
         self.collected.found.extend(in_source);
     }
 
-    /// Adds `occurrence`, whose change is a new text for each scalar of `parts`. An error says why that is impossible.
+    /// Adds `occurrence`, whose change is a new text for each scalar of `parts`. An error says why
+    /// that is impossible.
     pub(crate) fn add_in_parts(
         &mut self,
         mut occurrence: Occurrence,
@@ -94,7 +99,10 @@ impl<'s> Collector<'_, 's> {
         for (scalar, bytes) in parts {
             let source_map = SourceMap::of(self.source, scalar).ok_or(UNMAPPED)?;
             let start = scalar.value.len() - scalar.value.trim_start().len();
-            let change = Edit { span: start..start + scalar.value.trim().len(), bytes };
+            let change = Edit {
+                span: start..start + scalar.value.trim().len(),
+                bytes,
+            };
             let edit = source_map.edit(self.source, &change)?;
             let (value, quoted) = self.quoted(scalar, &[change])?;
             occurrence.edits.push(quoted.unwrap_or(edit));
@@ -114,27 +122,44 @@ impl<'s> Collector<'_, 's> {
             Ok((new, edit)) => {
                 if let Some(edit) = edit {
                     let mut edits = vec![edit];
-                    let changed = found.iter_mut().filter(|occurrence| !occurrence.edits.is_empty());
+                    let changed = found
+                        .iter_mut()
+                        .filter(|occurrence| !occurrence.edits.is_empty());
                     changed.for_each(|occurrence| occurrence.edits = std::mem::take(&mut edits));
                 }
                 self.collected.changed.insert(scalar.span.start, new);
             }
-            Err(why) => found.iter_mut().filter(|one| one.is_change()).for_each(|one| one.leave(why)),
+            Err(why) => found
+                .iter_mut()
+                .filter(|one| one.is_change())
+                .for_each(|one| one.leave(why)),
         }
     }
 
-    /// The new value of `scalar`, and one edit in place of all `changes` where it needs quotes that it lacks.
-    fn quoted(&self, scalar: &Scalar<'_>, changes: &[Edit]) -> Result<(String, Option<Edit>), &'static str> {
+    /// The new value of `scalar`, and one edit in place of all `changes` where it needs quotes that
+    /// it lacks.
+    fn quoted(
+        &self,
+        scalar: &Scalar<'_>,
+        changes: &[Edit],
+    ) -> Result<(String, Option<Edit>), &'static str> {
         let mut in_order: Vec<&Edit> = changes.iter().collect();
         in_order.sort_by_key(|edit| edit.span.start);
         let new = edit::apply(&in_order, &scalar.value, 0..scalar.value.len());
         if scalar.style != ScalarStyle::Plain || stays_plain(&scalar.value, &new) {
             return Ok((new, None));
         }
-        if self.source.get(scalar.span.clone()) != Some(&*scalar.value) || new.contains(['"', '\\']) {
+        if self.source.get(scalar.span.clone()) != Some(&*scalar.value) || new.contains(['"', '\\'])
+        {
             return Err("with it, the value would need quotes");
         }
         let bytes = format!("\"{new}\"");
-        Ok((new, Some(Edit { span: scalar.span.clone(), bytes })))
+        Ok((
+            new,
+            Some(Edit {
+                span: scalar.span.clone(),
+                bytes,
+            }),
+        ))
     }
 }

@@ -1,5 +1,5 @@
-//! The walk over YAML documents: it asks each shape of reference what it sees, and proves that the edits change the
-//! values that they are meant to change, and nothing else.
+//! The walk over YAML documents: it asks each shape of reference what it sees, and proves that the
+//! edits change the values that they are meant to change, and nothing else.
 
 mod collector;
 mod proof;

@@ -7,8 +7,8 @@ use crate::yaml::{self, ParseFingerprint};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Whether a part of `source`, with the edits of `found` applied, reads as before except for the values in `changed`,
-/// which are given by the first byte of their scalars.
+/// Whether a part of `source`, with the edits of `found` applied, reads as before except for the
+/// values in `changed`, which are given by the first byte of their scalars.
 pub(super) fn reads_as_meant(
     source: &str,
     part: &Range<usize>,

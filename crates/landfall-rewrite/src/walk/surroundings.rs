@@ -27,7 +27,13 @@ pub(crate) struct Surroundings<'n> {
 impl<'n> Surroundings<'n> {
     /// Those of what stands below, under `key`.
     pub(super) fn below(self, key: Option<&'n str>) -> Surroundings<'n> {
-        Surroundings { key, above: self.key, role: Role::Value, container: false, ..self }
+        Surroundings {
+            key,
+            above: self.key,
+            role: Role::Value,
+            container: false,
+            ..self
+        }
     }
 }
 

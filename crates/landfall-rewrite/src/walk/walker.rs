@@ -27,10 +27,19 @@ struct Walker<'e, 's> {
     collector: Collector<'e, 's>,
 }
 
-/// Every reference in `source`, which is nested in `depth` other texts; `None` where it is not YAML with a mapping
-/// or list in it. Parts of it that contain nothing to report are not read.
-pub(crate) fn read(scanner: &Scanner<'_>, shapes: &Shapes, source: &str, depth: usize) -> Option<ScanResult> {
-    let mut result = ScanResult { found: Vec::new(), read_as: ReadAs::Yaml, secrets: Vec::new() };
+/// Every reference in `source`, which is nested in `depth` other texts; `None` where it is not YAML
+/// with a mapping or list in it. Parts of it that contain nothing to report are not read.
+pub(crate) fn read(
+    scanner: &Scanner<'_>,
+    shapes: &Shapes,
+    source: &str,
+    depth: usize,
+) -> Option<ScanResult> {
+    let mut result = ScanResult {
+        found: Vec::new(),
+        read_as: ReadAs::Yaml,
+        secrets: Vec::new(),
+    };
     let parts = yaml::parts(source);
     let (mut structured, mut skipped) = (false, Vec::new());
     for part in &parts {
@@ -42,7 +51,10 @@ pub(crate) fn read(scanner: &Scanner<'_>, shapes: &Shapes, source: &str, depth: 
         }
         structured |= read_part(scanner, shapes, source, part, depth, &mut result)?;
     }
-    for document in skipped.into_iter().flat_map(|part| yaml::documents_in(source, part.clone())) {
+    for document in skipped
+        .into_iter()
+        .flat_map(|part| yaml::documents_in(source, part.clone()))
+    {
         if structured {
             break;
         }
@@ -70,10 +82,27 @@ fn read_part(
             continue;
         }
         let settings = &scanner.settings;
-        let collector = Collector { settings, document: &document, source, collected: &mut collected };
-        Walker { scanner, shapes, depth, collector }.node(root, Surroundings::default());
+        let collector = Collector {
+            settings,
+            document: &document,
+            source,
+            collected: &mut collected,
+        };
+        Walker {
+            scanner,
+            shapes,
+            depth,
+            collector,
+        }
+        .node(root, Surroundings::default());
     }
-    let Collected { mut found, mut secrets, has_secret, has_shared_secret, changed } = collected;
+    let Collected {
+        mut found,
+        mut secrets,
+        has_secret,
+        has_shared_secret,
+        changed,
+    } = collected;
     if has_shared_secret {
         secrets.push(part.clone());
     } else if has_secret {
@@ -81,15 +110,29 @@ fn read_part(
     }
     if scanner.settings.options.comments {
         for span in yaml::comments(source, part).unwrap_or_default() {
-            let words = text::scan(&scanner.settings, &source[span.clone()], Lines::One, Role::Text);
-            found.extend(words.into_iter().map(|occurrence| occurrence.shifted(span.start)));
+            let words = text::scan(
+                &scanner.settings,
+                &source[span.clone()],
+                Lines::One,
+                Role::Text,
+            );
+            found.extend(
+                words
+                    .into_iter()
+                    .map(|occurrence| occurrence.shifted(span.start)),
+            );
         }
     }
     // reading the part once more takes longer than reading it did
-    let doubtful = found.iter().flat_map(|occurrence| &occurrence.edits).any(|edit| !edit.is_literal(source));
+    let doubtful = found
+        .iter()
+        .flat_map(|occurrence| &occurrence.edits)
+        .any(|edit| !edit.is_literal(source));
     if doubtful && !reads_as_meant(source, part, &found, &changed) {
         let changes = found.iter_mut().filter(|occurrence| occurrence.is_change());
-        changes.for_each(|occurrence| occurrence.leave("with it, the text around it would read differently"));
+        changes.for_each(|occurrence| {
+            occurrence.leave("with it, the text around it would read differently")
+        });
     }
     result.found.extend(found);
     result.secrets.extend(secrets);
@@ -104,7 +147,9 @@ impl<'s> Walker<'_, 's> {
             Node::Alias(..) => self.collector.collected.has_shared_secret |= around.secret,
             Node::Sequence(items, _) => {
                 let mut below = around.below(None);
-                self.shapes.iter().for_each(|shape| shape.items(&around, &mut below));
+                self.shapes
+                    .iter()
+                    .for_each(|shape| shape.items(&around, &mut below));
                 items.iter().for_each(|item| self.node(item, below));
             }
             Node::Mapping(entries, _) => self.mapping(entries, around),
@@ -112,9 +157,15 @@ impl<'s> Walker<'_, 's> {
     }
 
     fn mapping(&mut self, entries: &'s [Entry<'s>], around: Surroundings<'s>) {
-        let kind = yaml::member(entries, "kind").and_then(|kind| self.collector.document.text(kind));
-        let mut members = Members { entries, kind: kind.unwrap_or_default(), around };
-        self.collector.collected.has_secret |= self.shapes.iter().any(|shape| shape.is_secret(&members));
+        let kind =
+            yaml::member(entries, "kind").and_then(|kind| self.collector.document.text(kind));
+        let mut members = Members {
+            entries,
+            kind: kind.unwrap_or_default(),
+            around,
+        };
+        self.collector.collected.has_secret |=
+            self.shapes.iter().any(|shape| shape.is_secret(&members));
         if around.keep.is_none() {
             members.around.keep = self.shapes.iter().find_map(|shape| shape.keeps(&members));
         }
@@ -132,19 +183,29 @@ impl<'s> Walker<'_, 's> {
                 None if self.call(key, &members.around) => {}
                 None => {
                     let container = around.container;
-                    self.node(key, Surroundings { container, ..members.around.below(None) });
+                    self.node(
+                        key,
+                        Surroundings {
+                            container,
+                            ..members.around.below(None)
+                        },
+                    );
                 }
             }
             if taken.binary_search(&at).is_ok() {
                 // it is read already, but not masked
-                self.collector
-                    .collected
-                    .secrets
-                    .extend(value.scalar().filter(|_| around.secret).map(|value| value.span.clone()));
+                self.collector.collected.secrets.extend(
+                    value
+                        .scalar()
+                        .filter(|_| around.secret)
+                        .map(|value| value.span.clone()),
+                );
                 continue;
             }
             let mut below = members.around.below(key.scalar().map(|key| &*key.value));
-            self.shapes.iter().for_each(|shape| shape.entry(&members, value, &mut below));
+            self.shapes
+                .iter()
+                .for_each(|shape| shape.entry(&members, value, &mut below));
             self.node(value, below);
         }
     }
@@ -166,7 +227,10 @@ impl<'s> Walker<'_, 's> {
         let found = match lookup {
             Lookup::Unknown => match self.inside(scalar, around) {
                 found if found.is_empty() && settings.report_unknown && role.is_image() => {
-                    Meaning::of_unknown(trimmed).into_iter().map(occurrence).collect()
+                    Meaning::of_unknown(trimmed)
+                        .into_iter()
+                        .map(occurrence)
+                        .collect()
                 }
                 found => found,
             },
@@ -174,9 +238,19 @@ impl<'s> Walker<'_, 's> {
             Lookup::Left(why) => vec![occurrence(Meaning::Left { why })],
             Lookup::Known(replacement) => {
                 let to = replaced(trimmed, &replacement);
-                let edits = vec![Edit { span: at..at + trimmed.len(), bytes: to.clone() }];
-                let meaning = Meaning::Known { item: replacement.item, to, reaches: vec![] };
-                vec![Occurrence { edits, ..occurrence(meaning) }]
+                let edits = vec![Edit {
+                    span: at..at + trimmed.len(),
+                    bytes: to.clone(),
+                }];
+                let meaning = Meaning::Known {
+                    item: replacement.item,
+                    to,
+                    reaches: vec![],
+                };
+                vec![Occurrence {
+                    edits,
+                    ..occurrence(meaning)
+                }]
             }
         };
         self.collector.add_in_value(scalar, found, around.keep);
@@ -196,40 +270,59 @@ impl<'s> Walker<'_, 's> {
         let block = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
         let decoded = self.shapes.iter().find_map(decode);
         let is_decoded = decoded.is_some();
-        let inner =
-            decoded.unwrap_or_else(|| self.scanner.scan_value(value, block, around.role, self.depth + 1));
+        let inner = decoded.unwrap_or_else(|| {
+            self.scanner
+                .scan_value(value, block, around.role, self.depth + 1)
+        });
         if !inner.secrets.is_empty() && !around.secret {
             self.collector.collected.secrets.push(scalar.span.clone());
         }
         let mut found = inner.found;
         // words in the value of an image key have its role
         if !is_decoded && inner.read_as == ReadAs::Text && around.role.is_image() {
-            found.iter_mut().for_each(|occurrence| occurrence.role = around.role);
+            found
+                .iter_mut()
+                .for_each(|occurrence| occurrence.role = around.role);
         }
         found
     }
 
-    /// Reads `{{ call "a/b:1" }}` word by word: to YAML, a call of a template is a mapping that is the key of a mapping.
-    /// Returns `false` for any other key.
+    /// Reads `{{ call "a/b:1" }}` word by word: to YAML, a call of a template is a mapping that is
+    /// the key of a mapping. Returns `false` for any other key.
     fn call(&mut self, key: &Node<'_>, around: &Surroundings<'_>) -> bool {
         let source = self.collector.source;
-        let Some(span) = call_span(source, key) else { return false };
+        let Some(span) = call_span(source, key) else {
+            return false;
+        };
         if around.secret {
             self.collector.collected.secrets.push(span.clone());
         }
-        let words = text::scan(&self.scanner.settings, &source[span.clone()], Lines::Many, around.role);
-        self.collector.collected.found.extend(words.into_iter().map(|mut occurrence| {
-            if let Some(why) = around.keep.filter(|_| occurrence.is_change()) {
-                occurrence.leave(why);
-            }
-            occurrence.shifted(span.start)
-        }));
+        let words = text::scan(
+            &self.scanner.settings,
+            &source[span.clone()],
+            Lines::Many,
+            around.role,
+        );
+        self.collector
+            .collected
+            .found
+            .extend(words.into_iter().map(|mut occurrence| {
+                if let Some(why) = around.keep.filter(|_| occurrence.is_change()) {
+                    occurrence.leave(why);
+                }
+                occurrence.shifted(span.start)
+            }));
         true
     }
 
     /// A key is never changed: others may ask for it by its name.
     fn key(&mut self, key: &'s Scalar<'s>) {
-        if let Lookup::Known(_) = self.scanner.settings.index.lookup(&key.value, Role::Value, false) {
+        if let Lookup::Known(_) = self
+            .scanner
+            .settings
+            .index
+            .lookup(&key.value, Role::Value, false)
+        {
             let meaning = Meaning::left("it is the key of a mapping");
             let occurrence = Occurrence::new(key.span.start, &*key.value, Role::Value, meaning);
             self.collector.collected.found.push(occurrence);
@@ -239,11 +332,16 @@ impl<'s> Walker<'_, 's> {
 
 /// Where the call of a template stands that YAML reads as the key `key`, if it is one.
 fn call_span(source: &str, key: &Node<'_>) -> Option<Range<usize>> {
-    let Node::Mapping(entries, _) = key else { return None };
+    let Node::Mapping(entries, _) = key else {
+        return None;
+    };
     let mut words = entries.iter().filter_map(|(key, _)| key.scalar());
     let first = words.next()?;
     let last = words.next_back().unwrap_or(first);
-    let start = source[..first.span.start].trim_end().strip_suffix("{{")?.len();
+    let start = source[..first.span.start]
+        .trim_end()
+        .strip_suffix("{{")?
+        .len();
     let end = last.span.end + source[last.span.end..].find("}}")?;
     Some(start..end)
 }

@@ -1,4 +1,5 @@
-//! The documents of a YAML stream, each read by the fast reader where it can, else by the general one.
+//! The documents of a YAML stream, each read by the fast reader where it can, else by the general
+//! one.
 
 use super::granit::Granit;
 use super::node::{Document, NotYaml};
@@ -6,15 +7,23 @@ use super::parts::parts;
 use super::simple;
 use std::ops::Range;
 
-/// The documents of the stream `source`, one after the other, so that no more than one is held. The last
-/// item is an error where the text is no YAML.
+/// The documents of the stream `source`, one after the other, so that no more than one is held. The
+/// last item is an error where the text is no YAML.
 pub(crate) fn documents(source: &str) -> Documents<'_> {
-    Documents { source, parts: parts(source).into_iter(), slow: None }
+    Documents {
+        source,
+        parts: parts(source).into_iter(),
+        slow: None,
+    }
 }
 
 /// The documents of one of the [`parts`] of `source`.
 pub(crate) fn documents_in(source: &str, part: Range<usize>) -> Documents<'_> {
-    Documents { source, parts: vec![part].into_iter(), slow: None }
+    Documents {
+        source,
+        parts: vec![part].into_iter(),
+        slow: None,
+    }
 }
 
 /// The documents of a stream.

@@ -1,4 +1,5 @@
-//! What a text reads as, boiled down to a sum, to prove that a changed text reads as it is replacement to.
+//! What a text reads as, boiled down to a sum, to prove that a changed text reads as it is
+//! replacement to.
 
 use super::granit::Granit;
 use super::node::{Document, Node, Scalar};
@@ -6,8 +7,8 @@ use granit_parser::ScalarStyle;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What a text reads as, with its changes made, boiled down: it is compared with what the changed text reads
-/// as, without holding the one or the other.
+/// What a text reads as, with its changes made, boiled down: it is compared with what the changed
+/// text reads as, without holding the one or the other.
 #[derive(Default)]
 pub(crate) struct ParseFingerprint {
     hasher: DefaultHasher,
@@ -56,18 +57,27 @@ impl ParseFingerprint {
     }
 
     fn scalar(&mut self, scalar: &Scalar<'_>, value: &str) {
-        let style: Option<ScalarStyle> = (!self.changed.contains(&self.nodes)).then_some(scalar.style);
+        let style: Option<ScalarStyle> =
+            (!self.changed.contains(&self.nodes)).then_some(scalar.style);
         self.nodes += 1;
         self.mark('a', scalar.anchor);
         value.hash(&mut self.hasher);
         style.map(|style| style as u8).hash(&mut self.hasher);
-        scalar.tag.as_ref().map(|tag| (tag.handle(), tag.suffix())).hash(&mut self.hasher);
+        scalar
+            .tag
+            .as_ref()
+            .map(|tag| (tag.handle(), tag.suffix()))
+            .hash(&mut self.hasher);
     }
 
-    /// Whether `text` up to `end` reads as what was added. Behind that may stand the marker of a further document.
-    /// It is read by the parser for all of YAML, whatever read the documents that were added.
+    /// Whether `text` up to `end` reads as what was added. Behind that may stand the marker of a
+    /// further document. It is read by the parser for all of YAML, whatever read the documents that
+    /// were added.
     pub(crate) fn is_of(&self, text: &str, end: usize) -> bool {
-        let mut read = ParseFingerprint { changed: self.changed.clone(), ..ParseFingerprint::default() };
+        let mut read = ParseFingerprint {
+            changed: self.changed.clone(),
+            ..ParseFingerprint::default()
+        };
         for document in Granit::new(text, 0..end) {
             let Ok(document) = document else { return false };
             read.add(&document, &BTreeMap::new());

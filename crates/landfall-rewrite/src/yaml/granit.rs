@@ -54,7 +54,8 @@ impl<'a> Granit<'a> {
     }
 }
 
-/// The part with the marker that follows it: what ends at a marker ends otherwise than at the end of a text.
+/// The part with the marker that follows it: what ends at a marker ends otherwise than at the end
+/// of a text.
 fn with_end<'a>(source: &'a str, part: &Range<usize>) -> &'a str {
     &source[part.start..source.len().min(part.end + "---".len())]
 }
@@ -64,13 +65,21 @@ impl<'a> Iterator for Granit<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let Ok((event, span)) = self.parser.next_event()? else { return Some(Err(NotYaml)) };
+            let Ok((event, span)) = self.parser.next_event()? else {
+                return Some(Err(NotYaml));
+            };
             let span = span.byte_range().unwrap_or_default();
             let in_source = span.start + self.offset..span.end + self.offset;
             match event {
                 Event::Scalar(value, style, anchor, tag) => {
                     let tag = tag.map(|tag| Box::new(tag.into_owned()));
-                    let scalar = Scalar { value, style, span: in_source, anchor, tag };
+                    let scalar = Scalar {
+                        value,
+                        style,
+                        span: in_source,
+                        anchor,
+                        tag,
+                    };
                     if let Some(text) = scalar.text().filter(|_| anchor != 0) {
                         self.document.anchors.insert(anchor, text.into());
                     }
@@ -80,8 +89,12 @@ impl<'a> Iterator for Granit<'a> {
                     self.document.aliased.insert(id);
                     self.add(Node::Alias(id, in_source.start));
                 }
-                Event::SequenceStart(_, anchor, _) => self.open.push(Open::Sequence(Vec::new(), anchor)),
-                Event::MappingStart(_, anchor, _) => self.open.push(Open::Mapping(Vec::new(), None, anchor)),
+                Event::SequenceStart(_, anchor, _) => {
+                    self.open.push(Open::Sequence(Vec::new(), anchor))
+                }
+                Event::MappingStart(_, anchor, _) => {
+                    self.open.push(Open::Mapping(Vec::new(), None, anchor))
+                }
                 Event::SequenceEnd | Event::MappingEnd => self.close(),
                 Event::DocumentStart(true, _) if span.start >= self.end => return None,
                 Event::DocumentEnd => return Some(Ok(std::mem::take(&mut self.document))),

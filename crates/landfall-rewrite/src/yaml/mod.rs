@@ -1,5 +1,5 @@
-//! YAML with byte spans: documents as trees of nodes that know where their scalars stand. `simple` reads nearly all
-//! documents; `granit`, ten times slower, reads all of YAML.
+//! YAML with byte spans: documents as trees of nodes that know where their scalars stand. `simple`
+//! reads nearly all documents; `granit`, ten times slower, reads all of YAML.
 
 mod documents;
 mod fingerprint;

@@ -48,7 +48,13 @@ pub(crate) type Entry<'a> = (Node<'a>, Node<'a>);
 impl<'a> Scalar<'a> {
     /// One without tag and anchor.
     pub(super) fn of(value: Cow<'a, str>, style: ScalarStyle, span: Range<usize>) -> Scalar<'a> {
-        Scalar { value, style, span, anchor: 0, tag: None }
+        Scalar {
+            value,
+            style,
+            span,
+            anchor: 0,
+            tag: None,
+        }
     }
 
     /// The value of an entry that has none, at its colon.
@@ -65,7 +71,10 @@ impl<'a> Scalar<'a> {
 
     /// Whether its tag says that it is base64.
     pub(crate) fn is_binary(&self) -> bool {
-        let name = self.tag.as_ref().and_then(|tag| tag.suffix_in_namespace("tag:yaml.org,2002:"));
+        let name = self
+            .tag
+            .as_ref()
+            .and_then(|tag| tag.suffix_in_namespace("tag:yaml.org,2002:"));
         name.as_deref() == Some("binary")
     }
 }
@@ -127,7 +136,10 @@ impl Document<'_> {
 /// The value under `key` in a mapping.
 pub(crate) fn member<'n>(entries: &'n [Entry<'n>], key: &str) -> Option<&'n Node<'n>> {
     let is_it = |name: &Node<'_>| name.scalar().is_some_and(|name| name.value == key);
-    entries.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value)
+    entries
+        .iter()
+        .find(|(name, _)| is_it(name))
+        .map(|(_, value)| value)
 }
 
 /// The text under `key` in a mapping, where it is a scalar that is neither empty nor null.

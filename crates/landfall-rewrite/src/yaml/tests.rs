@@ -1,6 +1,6 @@
-//! The simple reader returns what the parser for all of YAML returns, or nothing; and a text that is cut at its markers
-//! reads as in one piece. `LANDFALL_REWRITE_CORPUS` names a folder of further files, MUTATIONS how many
-//! texts are made of each.
+//! The simple reader returns what the parser for all of YAML returns, or nothing; and a text that
+//! is cut at its markers reads as in one piece. `LANDFALL_REWRITE_CORPUS` names a folder of further
+//! files, MUTATIONS how many texts are made of each.
 
 use super::granit::Granit;
 use super::node::NotYaml;
@@ -20,22 +20,33 @@ struct Counts {
 fn check(text: &str, counts: &mut Counts) {
     for part in parts(text) {
         counts.given += part.len();
-        let Some(document) = simple::read(text, &part) else { continue };
+        let Some(document) = simple::read(text, &part) else {
+            continue;
+        };
         counts.simple += part.len();
         let read: Result<Vec<Document<'_>>, NotYaml> = Granit::new(text, part.clone()).collect();
         let simple: Vec<Document<'_>> = document.into_iter().collect();
         let refused = read.is_err() && is_refused_for_indentation(&text[part.clone()]);
-        assert!(refused || read.as_ref() == Ok(&simple), "{:?}: {read:?}, {simple:?}", &text[part]);
+        assert!(
+            refused || read.as_ref() == Ok(&simple),
+            "{:?}: {read:?}, {simple:?}",
+            &text[part]
+        );
     }
     if is_refused_for_indentation(text) {
         return;
     }
-    let whole: Vec<_> = Granit::new(text, 0..text.len()).map(|one| one.map(|one| flat(&one))).collect();
-    let cut: Vec<_> = documents(text).map(|one| one.map(|one| flat(&one))).collect();
+    let whole: Vec<_> = Granit::new(text, 0..text.len())
+        .map(|one| one.map(|one| flat(&one)))
+        .collect();
+    let cut: Vec<_> = documents(text)
+        .map(|one| one.map(|one| flat(&one)))
+        .collect();
     assert_eq!(whole, cut, "{text:?}");
 }
 
-/// A document without the numbers of its anchors, which are counted from the beginning of what is read.
+/// A document without the numbers of its anchors, which are counted from the beginning of what is
+/// read.
 fn flat(document: &Document<'_>) -> String {
     fn add(node: &Node<'_>, text: &mut String) {
         match node {
@@ -195,7 +206,8 @@ const OTHER: &[&str] = &[
     "\u{feff}a: b\n",
 ];
 
-/// Quoted scalars that go on in the column of their key, and what they read as. The parser for all of YAML refuses them.
+/// Quoted scalars that go on in the column of their key, and what they read as. The parser for all
+/// of YAML refuses them.
 const AT_THE_KEY: &[(&str, &str)] = &[
     ("a: 'b\nc'\n", "b c"),
     ("a: \"b\n\nc\"\n", "b\nc"),
@@ -204,10 +216,12 @@ const AT_THE_KEY: &[(&str, &str)] = &[
     ("x:\n- a: \"b\n  # c\"\n", "b # c"),
 ];
 
-/// Whether the parser for all of YAML refuses `text` for nothing but the indentation of a quoted scalar.
+/// Whether the parser for all of YAML refuses `text` for nothing but the indentation of a quoted
+/// scalar.
 fn is_refused_for_indentation(text: &str) -> bool {
     let refused = granit_parser::Parser::new_from_str(text).find_map(Result::err);
-    refused.is_some_and(|error| *error.kind() == granit_parser::ErrorKind::InvalidQuotedScalarIndent)
+    refused
+        .is_some_and(|error| *error.kind() == granit_parser::ErrorKind::InvalidQuotedScalarIndent)
 }
 
 #[test]
@@ -215,9 +229,15 @@ fn a_quoted_scalar_may_go_on_in_the_column_of_its_key() {
     for (text, value) in AT_THE_KEY {
         assert!(is_refused_for_indentation(text), "{text}");
         let read = simple::read(text, &(0..text.len())).flatten().expect(text);
-        assert!(flat(&read).contains(&format!("{value:?}")), "{text}: {read:?}");
+        assert!(
+            flat(&read).contains(&format!("{value:?}")),
+            "{text}: {read:?}"
+        );
         let other: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
-        assert!(format!("{other:?}").contains(&format!("{value:?}")), "{text}: {other:?}");
+        assert!(
+            format!("{other:?}").contains(&format!("{value:?}")),
+            "{text}: {other:?}"
+        );
     }
 }
 
@@ -233,24 +253,43 @@ fn what_is_simple_is_read_and_nothing_else() {
         check(text, &mut counts);
         assert_eq!(counts.simple, 0, "{text:?}");
     }
-    for text in ["a: b\u{7}", "a: b\u{85}", "a: \u{fffe}", "a: b\0c", "a\rb: c", "- `a`", "a: @b"] {
+    for text in [
+        "a: b\u{7}",
+        "a: b\u{85}",
+        "a: \u{fffe}",
+        "a: b\0c",
+        "a\rb: c",
+        "- `a`",
+        "a: @b",
+    ] {
         check(text, &mut Counts::default());
     }
     let deep = format!("{}a{}", "[".repeat(300), "]".repeat(300));
     check(&deep, &mut Counts::default());
     for len in 990..1040 {
         check(&format!("{}: x\n", "k".repeat(len)), &mut Counts::default());
-        check(&format!("{{\"{}\": x}}\n", "é".repeat(len)), &mut Counts::default());
-        check(&format!("- {}\n  : x\n", "k".repeat(len)), &mut Counts::default());
+        check(
+            &format!("{{\"{}\": x}}\n", "é".repeat(len)),
+            &mut Counts::default(),
+        );
+        check(
+            &format!("- {}\n  : x\n", "k".repeat(len)),
+            &mut Counts::default(),
+        );
     }
 }
 
 /// The files under the tests' data and the repository's own, and those of a folder that is named.
 fn files() -> Vec<String> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let mut folders = ["tests/data", "examples", "manifests"].map(|folder| root.join(folder)).to_vec();
+    let mut folders = ["tests/data", "examples", "manifests"]
+        .map(|folder| root.join(folder))
+        .to_vec();
     folders.extend(std::env::var_os("LANDFALL_REWRITE_CORPUS").map(PathBuf::from));
-    let contents = inputs(&folders, None).unwrap().into_iter().filter_map(|input| read(&input).ok());
+    let contents = inputs(&folders, None)
+        .unwrap()
+        .into_iter()
+        .filter_map(|input| read(&input).ok());
     let texts = contents.filter_map(|content| match content {
         Content::Text(text) => Some(text),
         _ => None,
@@ -263,14 +302,20 @@ fn files_read_the_same() {
     let mut counts = Counts::default();
     files().iter().for_each(|text| check(text, &mut counts));
     println!("{} of {} bytes were simple", counts.simple, counts.given);
-    assert!(counts.simple * 3 > counts.given, "{} of {}", counts.simple, counts.given);
+    assert!(
+        counts.simple * 3 > counts.given,
+        "{} of {}",
+        counts.simple,
+        counts.given
+    );
 }
 
 /// What mutations are made of.
 const PIECES: [&str; 44] = [
-    "\n", "\n\n", "\n  ", "\n    ", " ", "  ", "\t", "\r\n", "\r", ":", ": ", ":\n", "- ", "-\n", "-", "#",
-    " #", "# ", "'", "''", "\"", "\\", "\\\n", "\\n", "|\n", "|-\n  ", ">\n  ", "|2+\n", "{", "}", "[", "]",
-    ",", "---\n", "\n---\n", "\n...\n", "--- ", "&a ", "*a", "!t ", "? ", "%", "\u{feff}", "é",
+    "\n", "\n\n", "\n  ", "\n    ", " ", "  ", "\t", "\r\n", "\r", ":", ": ", ":\n", "- ", "-\n",
+    "-", "#", " #", "# ", "'", "''", "\"", "\\", "\\\n", "\\n", "|\n", "|-\n  ", ">\n  ", "|2+\n",
+    "{", "}", "[", "]", ",", "---\n", "\n---\n", "\n...\n", "--- ", "&a ", "*a", "!t ", "? ", "%",
+    "\u{feff}", "é",
 ];
 
 /// xorshift64*, so that a seed means the same everywhere.
@@ -287,7 +332,10 @@ impl Random {
     /// A place in `text` between two characters.
     fn place(&mut self, text: &str) -> usize {
         let at = self.below(text.len() + 1);
-        (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap()
+        (0..=at)
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap()
     }
 
     /// A piece of some 20 lines of `text` that belong together, changed in a few places.
@@ -306,7 +354,9 @@ impl Random {
             let (a, b) = (self.place(&new), self.place(&new));
             match self.below(4) {
                 0 if a.abs_diff(b) < 30 => new.replace_range(a.min(b)..a.max(b), ""),
-                1 => new.replace_range(a..a + new[a..].chars().next().map_or(0, char::len_utf8), ""),
+                1 => {
+                    new.replace_range(a..a + new[a..].chars().next().map_or(0, char::len_utf8), "")
+                }
                 _ => new.insert_str(a, PIECES[self.below(PIECES.len())]),
             }
         }
@@ -316,25 +366,40 @@ impl Random {
 
 #[test]
 fn broken_files_read_the_same() {
-    let rounds = std::env::var("MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(150);
+    let rounds = std::env::var("MUTATIONS")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(150);
     let (mut random, mut counts) = (Random(0x5eed), Counts::default());
-    let texts: Vec<String> =
-        files().into_iter().chain([SIMPLE, OTHER].concat().into_iter().map(str::to_owned)).collect();
+    let texts: Vec<String> = files()
+        .into_iter()
+        .chain([SIMPLE, OTHER].concat().into_iter().map(str::to_owned))
+        .collect();
     for text in &texts {
         for _ in 0..rounds {
             check(&random.mutated(text), &mut counts);
         }
     }
-    println!("{} texts; {} of {} bytes were simple", texts.len() * rounds, counts.simple, counts.given);
-    assert!(counts.simple * 20 > counts.given, "{} of {}", counts.simple, counts.given);
+    println!(
+        "{} texts; {} of {} bytes were simple",
+        texts.len() * rounds,
+        counts.simple,
+        counts.given
+    );
+    assert!(
+        counts.simple * 20 > counts.given,
+        "{} of {}",
+        counts.simple,
+        counts.given
+    );
 }
 
 /// Lines of tokens at any indentation: hardly ever YAML, and then all the more odd.
 fn tokens() -> impl Strategy<Value = String> {
     let token = proptest::sample::select(vec![
-        "a", "b c", ": ", ":", "- ", "-", "'d'", "\"e\"", "\"\\n\"", "'", "\"", "[", "]", "{", "}", ", ",
-        "|", ">-", "|1", "# f", " # g", "#", " ", "\t", "---", "...", "?", "&h ", "*h", "!i ", "k: ", "k:",
-        "- k: ", "é", "~",
+        "a", "b c", ": ", ":", "- ", "-", "'d'", "\"e\"", "\"\\n\"", "'", "\"", "[", "]", "{", "}",
+        ", ", "|", ">-", "|1", "# f", " # g", "#", " ", "\t", "---", "...", "?", "&h ", "*h",
+        "!i ", "k: ", "k:", "- k: ", "é", "~",
     ]);
     let line = (0usize..5, proptest::collection::vec(token, 0..4))
         .prop_map(|(indent, tokens)| format!("{}{}", " ".repeat(indent), tokens.concat()));

@@ -1,6 +1,7 @@
-//! Pieces of bodies that the system sends from files, without a copy of their bytes. hyper is given blank bytes in the place
-//! of a piece; where the stream of the connection is to write these, it sends the file. hyper hands on the bytes of a body as
-//! they are and in order, as long as the stream takes several slices at once.
+//! Pieces of bodies that the system sends from files, without a copy of their bytes. hyper is given
+//! blank bytes in the place of a piece; where the stream of the connection is to write these, it
+//! sends the file. hyper hands on the bytes of a body as they are and in order, as long as the
+//! stream takes several slices at once.
 
 use axum::body::Bytes;
 use landfall_content::FileRun;
@@ -21,11 +22,14 @@ impl FilePieces {
     /// The longest piece, in bytes.
     pub(in super::super) const LONGEST: usize = 1 << 20;
 
-    /// The bytes to give to hyper for `runs`, which have at most [`FilePieces::LONGEST`] together. They are sent in the
-    /// order of these calls.
+    /// The bytes to give to hyper for `runs`, which have at most [`FilePieces::LONGEST`] together.
+    /// They are sent in the order of these calls.
     pub(in super::super) fn stand_in(&self, runs: Vec<FileRun>) -> Bytes {
         let length = runs.iter().map(|run| run.length).sum::<u64>() as usize;
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(runs);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(runs);
         Bytes::from_static(&BLANK[..length])
     }
 
@@ -42,7 +46,9 @@ impl FilePieces {
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sent = 0;
         while sent < most {
-            let run = runs.front_mut().ok_or_else(|| io::Error::other("no file stands for these bytes"))?;
+            let run = runs
+                .front_mut()
+                .ok_or_else(|| io::Error::other("no file stands for these bytes"))?;
             let count = run.length.min((most - sent) as u64);
             match rustix::fs::sendfile(stream, &run.file, Some(&mut run.at), count as usize) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -75,14 +81,22 @@ mod tests {
         let path = dir.path().join("f");
         std::fs::write(&path, b"abcdefghij").unwrap();
         let file = Arc::new(File::open(&path).unwrap());
-        let run = |at, length| FileRun { file: file.clone(), at, length };
+        let run = |at, length| FileRun {
+            file: file.clone(),
+            at,
+            length,
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (stream, peer) =
-            tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
+        let (stream, peer) = tokio::join!(
+            TcpStream::connect(listener.local_addr().unwrap()),
+            listener.accept()
+        );
         let (stream, (mut peer, _)) = (stream.unwrap(), peer.unwrap());
         let pieces = FilePieces::default();
         let bytes = pieces.stand_in(vec![run(2, 3), run(7, 2)]);
-        assert!(bytes.len() == 5 && FilePieces::is_meant(&bytes) && FilePieces::is_meant(&bytes[4..]));
+        assert!(
+            bytes.len() == 5 && FilePieces::is_meant(&bytes) && FilePieces::is_meant(&bytes[4..])
+        );
         assert!(!FilePieces::is_meant(b"abc") && !FilePieces::is_meant(&bytes[5..]));
         stream.writable().await.unwrap();
         assert_eq!(pieces.send(&stream, 4).unwrap(), 4);

@@ -25,7 +25,10 @@ pub(in super::super) struct Ticket {
 impl InFlight {
     /// At most `most` requests at one time.
     pub(in super::super) fn new(most: usize) -> InFlight {
-        InFlight { most, places: Arc::new(Semaphore::new(most)) }
+        InFlight {
+            most,
+            places: Arc::new(Semaphore::new(most)),
+        }
     }
 
     /// How many requests are in flight.
@@ -33,8 +36,8 @@ impl InFlight {
         self.most - self.places.available_permits()
     }
 
-    /// A place, in the order in which they are asked for. Meanwhile answers that their clients do not read are broken
-    /// off. `None` where that takes too long.
+    /// A place, in the order in which they are asked for. Meanwhile answers that their clients do
+    /// not read are broken off. `None` where that takes too long.
     pub(in super::super) async fn enter(&self, seats: &Seats) -> Option<Ticket> {
         let until = Instant::now() + PATIENCE;
         let place = self.places.clone().acquire_owned();

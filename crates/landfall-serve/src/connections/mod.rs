@@ -1,8 +1,8 @@
 //! Connections: who is connected, who has to go, and how much is under way at one time.
 //!
-//! Two things are scarce: connections, and requests in flight. Whoever holds one and makes no progress loses it after a
-//! time (`Patience`), and at once when another waits for it: an idle connection first, then the answer that a client
-//! has not read for longest.
+//! Two things are scarce: connections, and requests in flight. Whoever holds one and makes no
+//! progress loses it after a time (`Patience`), and at once when another waits for it: an idle
+//! connection first, then the answer that a client has not read for longest.
 
 mod file_pieces;
 mod in_flight;

@@ -59,7 +59,10 @@ pub(in super::super) async fn run(
     mut ended: watch::Receiver<bool>,
 ) {
     let kept = states.borrow().kept.clone();
-    let server = Server { states, ended: ended.clone() };
+    let server = Server {
+        states,
+        ended: ended.clone(),
+    };
     let (mut doors, mut open) = (doors, JoinSet::new());
     let sweeping = kept.seats.sweep();
     tokio::pin!(sweeping);
@@ -103,7 +106,11 @@ async fn accept(stream: TcpStream, peer: SocketAddr, tls: bool, server: Server, 
     let _ = stream.set_nodelay(true);
     let acceptor = server.states.borrow().tls.clone().filter(|_| tls);
     let pieces = FilePieces::default();
-    let stream = WatchedStream { stream, seat: seat.clone(), pieces: pieces.clone() };
+    let stream = WatchedStream {
+        stream,
+        seat: seat.clone(),
+        pieces: pieces.clone(),
+    };
     match acceptor {
         None => connection(stream, peer, Way::Plain(pieces), server, seat).await,
         Some(acceptor) => {
@@ -122,8 +129,8 @@ async fn accept(stream: TcpStream, peer: SocketAddr, tls: bool, server: Server, 
     }
 }
 
-/// One connection. hyper answers bytes that are not HTTP, such as the start of a TLS handshake, with HTTP
-/// 400, which tells clients that this server speaks plain http.
+/// One connection. hyper answers bytes that are not HTTP, such as the start of a TLS handshake,
+/// with HTTP 400, which tells clients that this server speaks plain http.
 async fn connection<S>(stream: S, peer: SocketAddr, way: Way, server: Server, seat: Arc<Seat>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -180,7 +187,9 @@ async fn answer(
     router::confine(&mut response);
     if kept.draining.load(Ordering::Relaxed) {
         // whoever stands before several servers opens the next connection to another one
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     ObservedBody::wrap(response, caller, observer, busy, ticket)
 }

@@ -1,4 +1,5 @@
-//! All open connections, and which of them has to go: one that is idle, or whose client does not read.
+//! All open connections, and which of them has to go: one that is idle, or whose client does not
+//! read.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,7 +19,8 @@ pub(in super::super) struct Seats {
     open: Mutex<HashMap<u64, Arc<Seat>>>,
     next: AtomicU64,
     freed: Notify,
-    /// Connections that were closed because they were idle too long, or stalled too long, or for somebody who waited.
+    /// Connections that were closed because they were idle too long, or stalled too long, or for
+    /// somebody who waited.
     pub(in super::super) closed: [AtomicU64; 3],
 }
 
@@ -26,8 +28,9 @@ pub(in super::super) struct Seats {
 pub(in super::super) struct Seat {
     id: u64,
     start: Instant,
-    /// When bytes went last, or came for a request in progress, in milliseconds since the start. The bytes of a TLS
-    /// handshake or of a request's head do not count: a client could send them one by one.
+    /// When bytes went last, or came for a request in progress, in milliseconds since the start.
+    /// The bytes of a TLS handshake or of a request's head do not count: a client could send them
+    /// one by one.
     moved: AtomicU64,
     /// Whether the client has not taken what was written last.
     unread: AtomicBool,
@@ -51,7 +54,8 @@ enum Why {
 }
 
 impl Seats {
-    /// At most `most` connections, idle for at most `idle`, with a client that does not read for at most `stall`.
+    /// At most `most` connections, idle for at most `idle`, with a client that does not read for at
+    /// most `stall`.
     pub(in super::super) fn new(most: usize, idle: Duration, stall: Duration) -> Seats {
         Seats {
             most,
@@ -75,7 +79,8 @@ impl Seats {
         self.idle
     }
 
-    /// A seat for one more connection. Where all are taken, the one that needs its seat least has to go.
+    /// A seat for one more connection. Where all are taken, the one that needs its seat least has
+    /// to go.
     pub(super) async fn take(&self) -> Arc<Seat> {
         loop {
             let freed = self.freed.notified();
@@ -112,7 +117,8 @@ impl Seats {
         self.freed.notify_waiters();
     }
 
-    /// Ends the connection that has been idle for longest, or else the one whose client has stood still for longest.
+    /// Ends the connection that has been idle for longest, or else the one whose client has stood
+    /// still for longest.
     fn make_room(&self) {
         let open = self.open();
         let staying = || open.values().filter(|seat| !seat.leaves());
@@ -124,7 +130,8 @@ impl Seats {
         }
     }
 
-    /// Ends the request whose client has stood still for longest: somebody waits for its place in flight.
+    /// Ends the request whose client has stood still for longest: somebody waits for its place in
+    /// flight.
     pub(super) fn end_stalled(&self) {
         let open = self.open();
         if let Some(seat) = longest_stalled(open.values().filter(|seat| !seat.leaves())) {
@@ -134,7 +141,8 @@ impl Seats {
 
     /// Ends connections that have been idle or stalled for too long, as long as the server runs.
     pub(super) async fn sweep(&self) {
-        let step = (self.idle.min(self.stall) / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
+        let step = (self.idle.min(self.stall) / 4)
+            .clamp(Duration::from_millis(50), Duration::from_secs(1));
         loop {
             tokio::time::sleep(step).await;
             for seat in self.open().values().filter(|seat| !seat.leaves()) {
@@ -160,7 +168,9 @@ impl Seats {
 }
 
 fn longest_stalled<'a>(seats: impl Iterator<Item = &'a Arc<Seat>>) -> Option<&'a Arc<Seat>> {
-    seats.filter(|seat| seat.waits_for_client() && seat.still() >= GRACE).min_by_key(|seat| seat.moved())
+    seats
+        .filter(|seat| seat.waits_for_client() && seat.still() >= GRACE)
+        .min_by_key(|seat| seat.moved())
 }
 
 fn since(start: Instant) -> u64 {
@@ -246,7 +256,10 @@ mod tests {
     use super::*;
 
     fn long_ago(seat: &Seat, seconds: u64) {
-        seat.moved.store(since(seat.start).saturating_sub(seconds * 1000), Ordering::Relaxed);
+        seat.moved.store(
+            since(seat.start).saturating_sub(seconds * 1000),
+            Ordering::Relaxed,
+        );
     }
 
     fn seats(most: usize) -> Seats {
@@ -263,7 +276,10 @@ mod tests {
         long_ago(&second, 8);
         first.received();
         seats.make_room();
-        assert!(first.leaves() && !second.leaves(), "a handshake or a head, byte by byte");
+        assert!(
+            first.leaves() && !second.leaves(),
+            "a handshake or a head, byte by byte"
+        );
         let busy = second.begin();
         assert!(second.still() < Duration::from_secs(8));
         long_ago(&second, 8);
@@ -292,6 +308,9 @@ mod tests {
         seats.make_room();
         assert!(!reads.leaves(), "who reads stays, whoever waits");
         seats.leave(&older);
-        assert_eq!((seats.count(), seats.take().await.leaves(), seats.count()), (3, false, 4));
+        assert_eq!(
+            (seats.count(), seats.take().await.leaves(), seats.count()),
+            (3, false, 4)
+        );
     }
 }

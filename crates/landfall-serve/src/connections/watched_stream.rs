@@ -1,5 +1,5 @@
-//! A TCP stream that tells its seat when bytes come and go, and when the client takes none; and sends files where blank
-//! bytes stand for them.
+//! A TCP stream that tells its seat when bytes come and go, and when the client takes none; and
+//! sends files where blank bytes stand for them.
 
 use super::file_pieces::FilePieces;
 use super::seats::Seat;
@@ -29,7 +29,10 @@ impl WatchedStream {
     fn poll_send(&mut self, context: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.stream.poll_write_ready(context))?;
-            match self.stream.try_io(Interest::WRITABLE, || self.pieces.send(&self.stream, most)) {
+            match self
+                .stream
+                .try_io(Interest::WRITABLE, || self.pieces.send(&self.stream, most))
+            {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 sent => return Poll::Ready(sent),
             }
@@ -53,7 +56,11 @@ impl AsyncRead for WatchedStream {
 }
 
 impl AsyncWrite for WatchedStream {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(context, &[IoSlice::new(bytes)])
     }
 

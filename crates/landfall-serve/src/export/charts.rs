@@ -10,12 +10,12 @@ use landfall_model::Descriptor;
 use landfall_model::report::{Kind, Progress, Report, Status};
 use std::path::{Path, PathBuf};
 
-/// Writes every chart of `lock` from `blobs` to `dir`: `<name>-<version>.tgz`, its `.prov`, and `index.yaml`. With `dry`
-/// nothing is written.
+/// Writes every chart of `lock` from `blobs` to `dir`: `<name>-<version>.tgz`, its `.prov`, and
+/// `index.yaml`. With `dry` nothing is written.
 ///
 /// # Errors
-/// Before anything is written: when two charts would be one file. Afterwards: when the index cannot be written. What
-/// fails of a chart is in the report.
+/// Before anything is written: when two charts would be one file. Afterwards: when the index cannot
+/// be written. What fails of a chart is in the report.
 pub fn export_charts(
     lock: &Lock,
     blobs: &dyn BlobRead,
@@ -24,13 +24,24 @@ pub fn export_charts(
     progress: &dyn Progress,
 ) -> Result<Report, ExportError> {
     let charts: Vec<ChartArchive> = lock.items().filter_map(LockedItem::chart).collect();
-    if let Some((chart, other)) = charts.iter().find_map(|chart| Some((chart, clash(&charts, chart)?))) {
+    if let Some((chart, other)) = charts
+        .iter()
+        .find_map(|chart| Some((chart, clash(&charts, chart)?)))
+    {
         let (path, first, second) = (chart.file(), other.item.clone(), chart.item.clone());
-        return Err(ExportError::Collision { path, first, second });
+        return Err(ExportError::Collision {
+            path,
+            first,
+            second,
+        });
     }
     let files: Vec<(String, &Descriptor)> = charts.iter().flat_map(ChartArchive::files).collect();
     let exported = files.iter().map(|(name, content)| {
-        let kind = if name.ends_with(".prov") { Kind::Sidecar } else { Kind::Chart };
+        let kind = if name.ends_with(".prov") {
+            Kind::Sidecar
+        } else {
+            Kind::Chart
+        };
         let file = FileForm {
             kind,
             name,
@@ -40,7 +51,11 @@ pub fn export_charts(
             mode: None,
             members: &[],
         };
-        ExportFile { file, mode: MODE, paths: vec![PathBuf::from(name)] }
+        ExportFile {
+            file,
+            mode: MODE,
+            paths: vec![PathBuf::from(name)],
+        }
     });
     let mut report = write_all(exported.collect(), blobs, dir, dry, progress);
     if dry || charts.is_empty() {
@@ -53,14 +68,20 @@ pub fn export_charts(
             Err(why) => {
                 let file = chart.file();
                 let item = report.items.iter_mut().find(|item| item.name == file);
-                item.into_iter().filter(|item| item.reason.is_none()).for_each(|item| {
-                    (item.status, item.reason) = (Status::Failed, Some(format!("not in the index: {why}")));
-                });
+                item.into_iter()
+                    .filter(|item| item.reason.is_none())
+                    .for_each(|item| {
+                        (item.status, item.reason) =
+                            (Status::Failed, Some(format!("not in the index: {why}")));
+                    });
             }
         }
     }
     let path = dir.join("index.yaml");
     let written = write_whole(&path, chart_index(entries).as_bytes());
-    written.map_err(|error| ExportError::Index { path, why: error.to_string() })?;
+    written.map_err(|error| ExportError::Index {
+        path,
+        why: error.to_string(),
+    })?;
     Ok(report)
 }

@@ -16,7 +16,9 @@ pub enum ExportError {
         why: &'static str,
     },
     /// Two URLs with different content that become one path.
-    #[error("{first} and {second} have other content but would be one file, {path}; leave one of them out")]
+    #[error(
+        "{first} and {second} have other content but would be one file, {path}; leave one of them out"
+    )]
     Collision {
         /// The path below the folder.
         path: String,

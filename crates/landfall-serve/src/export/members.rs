@@ -1,4 +1,5 @@
-//! Writes members of an exported archive beside it: `<archive>.d/<member>`, with the mode bits that the archive gives them.
+//! Writes members of an exported archive beside it: `<archive>.d/<member>`, with the mode bits that
+//! the archive gives them.
 
 use super::ExportError;
 use super::paths::ExportFile;
@@ -13,15 +14,20 @@ use tempfile::NamedTempFile;
 /// How many bytes of an archive are unpacked at the most: a small one may unpack to anything.
 const MOST: u64 = 64 << 30;
 
-/// Unpacks what the lock asks for from the archive that was exported below `dir`. What is there already with the same
-/// content and mode is left alone. Returns the bytes written.
+/// Unpacks what the lock asks for from the archive that was exported below `dir`. What is there
+/// already with the same content and mode is left alone. Returns the bytes written.
 pub(super) fn unpack(item: &ExportFile<'_>, dir: &Path) -> Result<u64, ExportError> {
-    let Some(below) = item.paths.first().filter(|_| !item.file.members.is_empty()) else { return Ok(0) };
+    let Some(below) = item.paths.first().filter(|_| !item.file.members.is_empty()) else {
+        return Ok(0);
+    };
     let archive = dir.join(below);
     let mut folder = below.clone().into_os_string();
     folder.push(".d");
     let folder = PathBuf::from(folder);
-    let wrong = |why: String| ExportError::Archive { url: item.file.name.into(), why };
+    let wrong = |why: String| ExportError::Archive {
+        url: item.file.name.into(),
+        why,
+    };
     let unread = |error: io::Error| wrong(error.to_string());
     let mut left: BTreeSet<&str> = item.file.members.iter().map(String::as_str).collect();
     let mut written = 0;
@@ -29,7 +35,9 @@ pub(super) fn unpack(item: &ExportFile<'_>, dir: &Path) -> Result<u64, ExportErr
     for member in members.entries().map_err(unread)? {
         let mut member = member.map_err(unread)?;
         let path = String::from_utf8_lossy(&member.path_bytes()).into_owned();
-        let Some(name) = left.take(path.trim_start_matches("./")) else { continue };
+        let Some(name) = left.take(path.trim_start_matches("./")) else {
+            continue;
+        };
         if !member.header().entry_type().is_file() {
             return Err(wrong(format!("{name} is no plain file in it")));
         }
@@ -43,7 +51,9 @@ pub(super) fn unpack(item: &ExportFile<'_>, dir: &Path) -> Result<u64, ExportErr
     }
     match left.first() {
         None => Ok(written),
-        Some(name) => Err(wrong(format!("there is no {name} in it; `tar -t` lists what is"))),
+        Some(name) => Err(wrong(format!(
+            "there is no {name} in it; `tar -t` lists what is"
+        ))),
     }
 }
 
@@ -61,17 +71,25 @@ fn open(path: &Path) -> io::Result<Box<dyn Read>> {
 
 /// Writes what `member` gives to `path`, unless it is there.
 fn place(member: &mut impl Read, path: &Path, mode: u32) -> Result<u64, ExportError> {
-    let failed = |source| ExportError::Write { path: path.into(), source };
+    let failed = |source| ExportError::Write {
+        path: path.into(),
+        source,
+    };
     let folder = path.parent().unwrap_or(path);
     fs::create_dir_all(folder).map_err(failed)?;
     let mut temporary = NamedTempFile::new_in(folder).map_err(failed)?;
     let size = io::copy(member, &mut temporary).map_err(failed)?;
-    temporary.as_file().set_permissions(fs::Permissions::from_mode(mode)).map_err(failed)?;
+    temporary
+        .as_file()
+        .set_permissions(fs::Permissions::from_mode(mode))
+        .map_err(failed)?;
     if is_same(temporary.as_file_mut(), path, size, mode).map_err(failed)? {
         return Ok(0);
     }
     temporary.as_file().sync_all().map_err(failed)?;
-    temporary.persist(path).map_err(|error| failed(error.error))?;
+    temporary
+        .persist(path)
+        .map_err(|error| failed(error.error))?;
     Ok(size)
 }
 

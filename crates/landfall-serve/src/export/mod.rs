@@ -1,5 +1,5 @@
-//! `landfall export files` and `charts`: the plain files of a lock as a folder `<host>/<path>`, its charts as a repository,
-//! for any web server.
+//! `landfall export files` and `charts`: the plain files of a lock as a folder `<host>/<path>`, its
+//! charts as a repository, for any web server.
 
 mod charts;
 mod error;

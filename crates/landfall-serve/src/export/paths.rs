@@ -41,7 +41,11 @@ pub(super) fn export_paths<'f>(
                 _ => paths.push(path),
             }
         }
-        files.push(ExportFile { mode: mode(file.mode), file, paths });
+        files.push(ExportFile {
+            mode: mode(file.mode),
+            file,
+            paths,
+        });
     }
     Ok(files)
 }
@@ -52,11 +56,15 @@ fn mode(locked: Option<&str>) -> u32 {
     mode.map_or(MODE, |mode| mode & 0o777)
 }
 
-/// `<host>/<path>` of a URL, without its query: the files of a web server have none. A path that ends with a
-/// slash gets `index.html`.
+/// `<host>/<path>` of a URL, without its query: the files of a web server have none. A path that
+/// ends with a slash gets `index.html`.
 fn path_of(url: &str) -> Result<PathBuf, ExportError> {
-    let wrong = |why| ExportError::Path { url: url.into(), why };
-    let UrlPath { host, path, .. } = UrlPath::of(url).ok_or_else(|| wrong("it is no URL with a host"))?;
+    let wrong = |why| ExportError::Path {
+        url: url.into(),
+        why,
+    };
+    let UrlPath { host, path, .. } =
+        UrlPath::of(url).ok_or_else(|| wrong("it is no URL with a host"))?;
     if matches!(host.as_str(), "" | "." | "..") || host.contains('/') {
         return Err(wrong("its host can be no folder"));
     }
@@ -65,7 +73,9 @@ fn path_of(url: &str) -> Result<PathBuf, ExportError> {
         match part {
             "." | ".." => return Err(wrong("a part of its path is . or ..")),
             part if part.chars().any(|c| c.is_control() || c == '\u{fffd}') => {
-                return Err(wrong("its path has characters that no file name should have"));
+                return Err(wrong(
+                    "its path has characters that no file name should have",
+                ));
             }
             part => out.push(part),
         }

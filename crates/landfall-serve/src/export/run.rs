@@ -10,12 +10,12 @@ use landfall_item::{LockedItem, MadeFile};
 use landfall_model::report::{Item, Progress, Report, Status};
 use std::path::Path;
 
-/// Writes every plain file of `lock` from `blobs` to `dir`, at the paths of all its URLs, and its sidecars
-/// beside it. Files with the right content are left alone. With `dry` nothing is written.
+/// Writes every plain file of `lock` from `blobs` to `dir`, at the paths of all its URLs, and its
+/// sidecars beside it. Files with the right content are left alone. With `dry` nothing is written.
 ///
 /// # Errors
-/// Before anything is written: when a URL cannot be a path, or two URLs become one path. Later failures are in
-/// the report.
+/// Before anything is written: when a URL cannot be a path, or two URLs become one path. Later
+/// failures are in the report.
 pub fn export_files(
     lock: &Lock,
     blobs: &dyn BlobRead,
@@ -27,8 +27,8 @@ pub fn export_files(
     Ok(write_all(files, blobs, dir, dry, progress))
 }
 
-/// Writes the repositories of `system`, `apt:` or `yum:`, alone, as [`export_files`] writes all files. `made` is metadata of
-/// them that no bundle has.
+/// Writes the repositories of `system`, `apt:` or `yum:`, alone, as [`export_files`] writes all
+/// files. `made` is metadata of them that no bundle has.
 ///
 /// # Errors
 /// As [`export_files`].
@@ -41,11 +41,22 @@ pub fn export_packages(
     dry: bool,
     progress: &dyn Progress,
 ) -> Result<Report, ExportError> {
-    let sets = lock.packages.iter().filter(|set| set.name().starts_with(system));
-    let files = export_paths(sets.flat_map(LockedItem::files).chain(made.iter().map(MadeFile::form)))?;
-    let held = Memory(made.iter().map(|file| (file.digest.clone(), file.bytes.clone().into())).collect());
-    let (own, carried): (Vec<_>, Vec<_>) =
-        files.into_iter().partition(|file| held.0.contains_key(file.file.digest));
+    let sets = lock
+        .packages
+        .iter()
+        .filter(|set| set.name().starts_with(system));
+    let files = export_paths(
+        sets.flat_map(LockedItem::files)
+            .chain(made.iter().map(MadeFile::form)),
+    )?;
+    let held = Memory(
+        made.iter()
+            .map(|file| (file.digest.clone(), file.bytes.clone().into()))
+            .collect(),
+    );
+    let (own, carried): (Vec<_>, Vec<_>) = files
+        .into_iter()
+        .partition(|file| held.0.contains_key(file.file.digest));
     let mut report = write_all(carried, blobs, dir, dry, progress);
     let own = write_all(own, &held, dir, dry, progress);
     report.bytes_transferred += own.bytes_transferred;
@@ -61,17 +72,27 @@ pub(super) fn write_all(
     dry: bool,
     progress: &dyn Progress,
 ) -> Report {
-    progress.begin("export", files.len() as u64, files.iter().map(|item| item.file.size).sum());
+    progress.begin(
+        "export",
+        files.len() as u64,
+        files.iter().map(|item| item.file.size).sum(),
+    );
     let mut report = Report::default();
     for item in files {
         let exported = write(&item, blobs, dir, dry).and_then(|(status, bytes)| {
             let unpacked = if dry { 0 } else { unpack(&item, dir)? };
-            Ok((if unpacked > 0 { Status::Done } else { status }, bytes + unpacked))
+            Ok((
+                if unpacked > 0 { Status::Done } else { status },
+                bytes + unpacked,
+            ))
         });
         let (status, reason) = match exported {
             Ok((status, bytes)) => {
                 report.bytes_transferred += bytes;
-                (status, (status == Status::Skipped).then(|| "would be written".to_owned()))
+                (
+                    status,
+                    (status == Status::Skipped).then(|| "would be written".to_owned()),
+                )
             }
             Err(ExportError::Content(error @ ContentError::Missing { .. })) => {
                 (Status::Missing, Some(error.to_string()))
@@ -110,8 +131,16 @@ mod tests {
         kubelet.also = vec!["https://mirror.example/kubelet".into()];
         kubelet.mode = Some("0755".into());
         let sum = "https://dl.k8s.io/v1/kubelet.sha256";
-        kubelet.sidecars = vec![Sidecar { url: sum.into(), digest: Digest::sha256(b"sum"), size: 3 }];
-        Lock { version: 1, files: vec![kubelet, file("https://h.example/", b"front")], ..Lock::default() }
+        kubelet.sidecars = vec![Sidecar {
+            url: sum.into(),
+            digest: Digest::sha256(b"sum"),
+            size: 3,
+        }];
+        Lock {
+            version: 1,
+            files: vec![kubelet, file("https://h.example/", b"front")],
+            ..Lock::default()
+        }
     }
 
     fn memory() -> Memory {
@@ -128,46 +157,81 @@ mod tests {
         let run = |dry| export_files(&lock(), &memory(), dir.path(), dry, &Silent).unwrap();
         assert_eq!(statuses(&run(true)), [Status::Skipped; 3]);
         let nothing = export_files(&lock(), &Memory::default(), dir.path(), true, &Silent).unwrap();
-        assert_eq!(statuses(&nothing), [Status::Missing; 3], "a dry run tells what is not there");
+        assert_eq!(
+            statuses(&nothing),
+            [Status::Missing; 3],
+            "a dry run tells what is not there"
+        );
         assert!(!dir.path().join("h.example").exists());
         let report = run(false);
-        assert_eq!((statuses(&report), report.bytes_transferred), (vec![Status::Done; 3], 7 + 3 + 5));
+        assert_eq!(
+            (statuses(&report), report.bytes_transferred),
+            (vec![Status::Done; 3], 7 + 3 + 5)
+        );
         let kubelet = dir.path().join("dl.k8s.io:8443/v1/a b/kubelet");
         assert_eq!(fs::read(&kubelet).unwrap(), b"kubelet");
         assert_eq!(fs::metadata(&kubelet).unwrap().mode() & 0o7777, 0o755);
         let other = fs::metadata(dir.path().join("mirror.example/kubelet")).unwrap();
-        assert_eq!(other.ino(), fs::metadata(&kubelet).unwrap().ino(), "written once, linked");
-        assert_eq!(fs::read(dir.path().join("dl.k8s.io/v1/kubelet.sha256")).unwrap(), b"sum");
-        assert_eq!(fs::read(dir.path().join("h.example/index.html")).unwrap(), b"front");
+        assert_eq!(
+            other.ino(),
+            fs::metadata(&kubelet).unwrap().ino(),
+            "written once, linked"
+        );
+        assert_eq!(
+            fs::read(dir.path().join("dl.k8s.io/v1/kubelet.sha256")).unwrap(),
+            b"sum"
+        );
+        assert_eq!(
+            fs::read(dir.path().join("h.example/index.html")).unwrap(),
+            b"front"
+        );
 
         for dry in [false, true] {
             let report = run(dry);
-            assert_eq!((statuses(&report), report.bytes_transferred), (vec![Status::Present; 3], 0));
+            assert_eq!(
+                (statuses(&report), report.bytes_transferred),
+                (vec![Status::Present; 3], 0)
+            );
         }
         fs::write(&kubelet, "kubeleX").unwrap();
-        assert_eq!(statuses(&run(false)), [Status::Done, Status::Present, Status::Present]);
+        assert_eq!(
+            statuses(&run(false)),
+            [Status::Done, Status::Present, Status::Present]
+        );
         assert_eq!(fs::read(&kubelet).unwrap(), b"kubelet");
     }
 
     #[test]
     fn nothing_leaves_the_folder() {
-        let one = |url: &str| Lock { version: 1, files: vec![file(url, b"front")], ..Lock::default() };
+        let one = |url: &str| Lock {
+            version: 1,
+            files: vec![file(url, b"front")],
+            ..Lock::default()
+        };
         let dir = tempfile::tempdir().unwrap();
-        for url in ["https://h/a/%2e%2e%2f%2e%2e/x", "https://h/a%2f..%2fx", "https://h/a%00b", "no-url"] {
+        for url in [
+            "https://h/a/%2e%2e%2f%2e%2e/x",
+            "https://h/a%2f..%2fx",
+            "https://h/a%00b",
+            "no-url",
+        ] {
             let result = export_files(&one(url), &memory(), dir.path(), false, &Silent);
             assert!(matches!(result, Err(ExportError::Path { .. })), "{url}");
         }
         let elsewhere = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("h")).unwrap();
-        let report = export_files(&one("https://h/x"), &memory(), dir.path(), false, &Silent).unwrap();
+        let report =
+            export_files(&one("https://h/x"), &memory(), dir.path(), false, &Silent).unwrap();
         assert_eq!(statuses(&report), [Status::Failed]);
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn members_of_an_archive_stand_beside_it_with_their_modes() {
-        let mut tar =
-            tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+        let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
+            Vec::new(),
+            flate2::Compression::fast(),
+        ));
         for (name, mode) in [("./bin/kubelet", 0o755), ("./README", 0o4644)] {
             let mut header = tar::Header::new_gnu();
             header.set_mode(mode);
@@ -179,29 +243,56 @@ mod tests {
         locked.unpack = vec!["bin/kubelet".into()];
         let (dir, blobs) = (tempfile::tempdir().unwrap(), memory_of(&[&archive]));
         let run = |locked: &landfall_item::File| {
-            let lock = Lock { version: 1, files: vec![locked.clone()], ..Lock::default() };
+            let lock = Lock {
+                version: 1,
+                files: vec![locked.clone()],
+                ..Lock::default()
+            };
             export_files(&lock, &blobs, dir.path(), false, &Silent).unwrap()
         };
         assert_eq!(statuses(&run(&locked)), [Status::Done]);
         let kubelet = dir.path().join("h/node.tgz.d/bin/kubelet");
         assert_eq!(fs::read(&kubelet).unwrap(), b"content");
         assert_eq!(fs::metadata(&kubelet).unwrap().mode() & 0o7777, 0o755);
-        assert!(!dir.path().join("h/node.tgz.d/README").exists(), "nobody asked for it");
+        assert!(
+            !dir.path().join("h/node.tgz.d/README").exists(),
+            "nobody asked for it"
+        );
         assert_eq!(statuses(&run(&locked)), [Status::Present]);
         fs::write(&kubelet, "contenX").unwrap();
-        assert_eq!(statuses(&run(&locked)), [Status::Done], "what was changed is written again");
+        assert_eq!(
+            statuses(&run(&locked)),
+            [Status::Done],
+            "what was changed is written again"
+        );
         locked.unpack = vec!["bin/kubectl".into()];
         let report = run(&locked);
         assert_eq!(statuses(&report), [Status::Failed]);
-        assert!(report.items[0].reason.as_ref().unwrap().contains("no bin/kubectl"), "{report:?}");
+        assert!(
+            report.items[0]
+                .reason
+                .as_ref()
+                .unwrap()
+                .contains("no bin/kubectl"),
+            "{report:?}"
+        );
     }
 
     #[test]
     fn two_contents_at_one_path_are_refused_before_anything_is_written() {
         let dir = tempfile::tempdir().unwrap();
-        let files = vec![file("https://h/x?v=1", b"kubelet"), file("https://h/x?v=2", b"front")];
-        let lock = Lock { version: 1, files, ..Lock::default() };
-        let error = export_files(&lock, &memory(), dir.path(), false, &Silent).unwrap_err().to_string();
+        let files = vec![
+            file("https://h/x?v=1", b"kubelet"),
+            file("https://h/x?v=2", b"front"),
+        ];
+        let lock = Lock {
+            version: 1,
+            files,
+            ..Lock::default()
+        };
+        let error = export_files(&lock, &memory(), dir.path(), false, &Silent)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("v=1") && error.contains("v=2"), "{error}");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
@@ -210,9 +301,14 @@ mod tests {
     fn what_is_missing_or_damaged_is_said_and_the_rest_is_written() {
         let dir = tempfile::tempdir().unwrap();
         let mut blobs = memory_of(&[b"front"]);
-        blobs.0.insert(Digest::sha256(b"kubelet"), b"kubelex"[..].into());
+        blobs
+            .0
+            .insert(Digest::sha256(b"kubelet"), b"kubelex"[..].into());
         let report = export_files(&lock(), &blobs, dir.path(), false, &Silent).unwrap();
-        assert_eq!(statuses(&report), [Status::Failed, Status::Missing, Status::Done]);
+        assert_eq!(
+            statuses(&report),
+            [Status::Failed, Status::Missing, Status::Done]
+        );
         assert!(!dir.path().join("mirror.example/kubelet").exists());
     }
 }

@@ -2,7 +2,9 @@
 
 use super::ExportError;
 use super::paths::ExportFile;
-use landfall_content::{BlobRead, ContentError, CopyError, copy_checked, digest_of, refuse_special};
+use landfall_content::{
+    BlobRead, ContentError, CopyError, copy_checked, digest_of, refuse_special,
+};
 use landfall_model::report::Status;
 use std::fs;
 use std::io::{self, Write};
@@ -10,7 +12,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Writes one file to all its paths: the content once, and hard links to it. Returns the bytes written.
+/// Writes one file to all its paths: the content once, and hard links to it. Returns the bytes
+/// written.
 pub(super) fn write(
     item: &ExportFile,
     blobs: &dyn BlobRead,
@@ -21,7 +24,10 @@ pub(super) fn write(
     let mut first: Option<PathBuf> = None;
     for below in &item.paths {
         let path = dir.join(below);
-        let failed = |source| ExportError::Write { path: path.clone(), source };
+        let failed = |source| ExportError::Write {
+            path: path.clone(),
+            source,
+        };
         let folder = path.parent().unwrap_or(dir);
         refuse_links(dir, below)?;
         if is_there(&path, item).map_err(failed)? {
@@ -30,7 +36,9 @@ pub(super) fn write(
         }
         if dry {
             let there = blobs.stat(item.file.digest)?;
-            there.ok_or_else(|| ContentError::Missing { digest: item.file.digest.clone() })?;
+            there.ok_or_else(|| ContentError::Missing {
+                digest: item.file.digest.clone(),
+            })?;
             return Ok((Status::Skipped, 0));
         }
         // a link is replaced, and nothing is written through it
@@ -39,19 +47,27 @@ pub(super) fn write(
         }
         status = Status::Done;
         fs::create_dir_all(folder).map_err(failed)?;
-        let linked = first.as_deref().is_some_and(|first| link(first, &path).is_ok());
+        let linked = first
+            .as_deref()
+            .is_some_and(|first| link(first, &path).is_ok());
         if !linked {
             let temporary = NamedTempFile::new_in(folder).map_err(failed)?;
             let digest = item.file.digest;
-            let copied =
-                copy_checked(blobs, digest, item.file.size, |piece| temporary.as_file().write_all(piece));
+            let copied = copy_checked(blobs, digest, item.file.size, |piece| {
+                temporary.as_file().write_all(piece)
+            });
             copied.map_err(|error| match error {
                 CopyError::Content(error) => error.into(),
                 CopyError::Write(source) => failed(source),
             })?;
-            temporary.as_file().set_permissions(fs::Permissions::from_mode(item.mode)).map_err(failed)?;
+            temporary
+                .as_file()
+                .set_permissions(fs::Permissions::from_mode(item.mode))
+                .map_err(failed)?;
             temporary.as_file().sync_all().map_err(failed)?;
-            temporary.persist(&path).map_err(|error| failed(error.error))?;
+            temporary
+                .persist(&path)
+                .map_err(|error| failed(error.error))?;
             written += item.file.size;
         }
         first.get_or_insert(path);
@@ -80,14 +96,17 @@ fn is_there(path: &Path, item: &ExportFile) -> io::Result<bool> {
     Ok(digest_of(&mut file, item.file.digest.algorithm())? == *item.file.digest)
 }
 
-/// No folder between `dir` and the file may be a symbolic link: it could lead out of `dir`. A link at the file's
-/// own path is replaced.
+/// No folder between `dir` and the file may be a symbolic link: it could lead out of `dir`. A link
+/// at the file's own path is replaced.
 pub(super) fn refuse_links(dir: &Path, below: &Path) -> Result<(), ExportError> {
     let mut at = dir.to_path_buf();
     for part in below.parent().into_iter().flat_map(Path::components) {
         at.push(part);
         if fs::symlink_metadata(&at).is_ok_and(|found| found.is_symlink()) {
-            return Err(ExportError::Link { path: dir.join(below), link: at });
+            return Err(ExportError::Link {
+                path: dir.join(below),
+                link: at,
+            });
         }
     }
     Ok(())

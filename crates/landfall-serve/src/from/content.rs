@@ -1,5 +1,6 @@
-//! Content of a registry, by digest. A blob is read once as a whole before a byte of it leaves, and the hash of each MiB is
-//! kept; later, each MiB is compared with its hash before it leaves. So no wrong byte leaves, and no disk is needed.
+//! Content of a registry, by digest. A blob is read once as a whole before a byte of it leaves, and
+//! the hash of each MiB is kept; later, each MiB is compared with its hash before it leaves. So no
+//! wrong byte leaves, and no disk is needed.
 
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
@@ -40,24 +41,46 @@ pub(super) struct RegistryContent {
 }
 
 impl RegistryContent {
-    /// What `held` says to stand at the session's registry. It is read on threads of the runtime of the caller.
+    /// What `held` says to stand at the session's registry. It is read on threads of the runtime of
+    /// the caller.
     pub(super) fn new(session: Arc<Session>, held: HashMap<Digest, Held>) -> RegistryContent {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        RegistryContent { session, held, sums: Mutex::default(), runtime: Handle::current(), number }
+        RegistryContent {
+            session,
+            held,
+            sums: Mutex::default(),
+            runtime: Handle::current(),
+            number,
+        }
     }
 
     fn held(&self, digest: &Digest) -> Result<&Held, ContentError> {
-        self.held.get(digest).ok_or_else(|| ContentError::Missing { digest: digest.clone() })
+        self.held.get(digest).ok_or_else(|| ContentError::Missing {
+            digest: digest.clone(),
+        })
     }
 
     fn sums(&self, digest: &Digest) -> Option<Arc<[Digest]>> {
-        self.sums.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
+        self.sums
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(digest)
+            .cloned()
     }
 
     fn frames(&self, digest: &Digest, frame: u64) -> Result<Frames, ContentError> {
-        let (session, held, runtime) =
-            (self.session.clone(), self.held(digest)?.clone(), self.runtime.clone());
-        Ok(Frames { session, held, runtime, at: frame * FRAME, open: None })
+        let (session, held, runtime) = (
+            self.session.clone(),
+            self.held(digest)?.clone(),
+            self.runtime.clone(),
+        );
+        Ok(Frames {
+            session,
+            held,
+            runtime,
+            at: frame * FRAME,
+            open: None,
+        })
     }
 }
 
@@ -68,9 +91,17 @@ impl BlobRead for RegistryContent {
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let frames = self.frames(digest, offset / FRAME)?;
-        let reader = Checked { frames, sums: self.sums(digest), frame: Vec::new(), taken: 0 };
+        let reader = Checked {
+            frames,
+            sums: self.sums(digest),
+            frame: Vec::new(),
+            taken: 0,
+        };
         let mut reader = Box::new(reader);
-        let failed = |source| ContentError::Read { digest: digest.clone(), source };
+        let failed = |source| ContentError::Read {
+            digest: digest.clone(),
+            source,
+        };
         reader.fill().map_err(failed)?;
         reader.taken = reader.frame.len().min((offset % FRAME) as usize);
         Ok(reader)
@@ -78,12 +109,17 @@ impl BlobRead for RegistryContent {
 
     /// No file holds it. A reload makes new content, which is hashed anew.
     fn looks(&self, _digest: &Digest) -> Result<Vec<Look>, ContentError> {
-        Ok(vec![Look { inode: self.number, mtime: (0, 0), size: 0 }])
+        Ok(vec![Look {
+            inode: self.number,
+            mtime: (0, 0),
+            size: 0,
+        }])
     }
 
     fn is_sound(&self, digest: &Digest) -> io::Result<bool> {
         let mut frames = self.frames(digest, 0).map_err(io::Error::other)?;
-        let (mut whole, mut sums, mut frame) = (Hasher::new(digest.algorithm()), Vec::new(), Vec::new());
+        let (mut whole, mut sums, mut frame) =
+            (Hasher::new(digest.algorithm()), Vec::new(), Vec::new());
         while frames.next(&mut frame)? {
             whole.update(&frame);
             sums.push(Digest::sha256(&frame));
@@ -137,7 +173,9 @@ impl Frames {
         if self.open.is_none() {
             self.open = Some(self.begin(self.at + frame.len() as u64).await?);
         }
-        let Some((stream, rest)) = &mut self.open else { return Ok(()) };
+        let Some((stream, rest)) = &mut self.open else {
+            return Ok(());
+        };
         if rest.is_empty() {
             let ended = || Error::new(ErrorKind::Network, "the answer ended too early");
             *rest = stream.next().await.ok_or_else(ended)??;
@@ -147,9 +185,17 @@ impl Frames {
     }
 
     async fn begin(&self, offset: u64) -> Result<(ByteStream, Bytes), Error> {
-        let Held { repository, descriptor, is_manifest } = &self.held;
+        let Held {
+            repository,
+            descriptor,
+            is_manifest,
+        } = &self.held;
         if *is_manifest {
-            let mut bytes = self.session.manifest_of(repository, descriptor).await?.bytes;
+            let mut bytes = self
+                .session
+                .manifest_of(repository, descriptor)
+                .await?
+                .bytes;
             bytes.advance(bytes.len().min(offset as usize));
             return Ok((futures_util::stream::empty().boxed(), bytes));
         }
@@ -157,7 +203,9 @@ impl Frames {
         let mut rest = Bytes::new();
         // a registry may ignore ranges
         while at < offset {
-            let Some(piece) = stream.next().await else { break };
+            let Some(piece) = stream.next().await else {
+                break;
+            };
             rest = piece?;
             let over = rest.len().min((offset - at) as usize);
             at += over as u64;

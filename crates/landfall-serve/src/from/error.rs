@@ -32,7 +32,9 @@ pub enum FromError {
         why: String,
     },
     /// A lock of the list has other bytes than it says.
-    #[error("{place} names a lock that is damaged at the registry; deliver it again with --recheck")]
+    #[error(
+        "{place} names a lock that is damaged at the registry; deliver it again with --recheck"
+    )]
     Damaged {
         /// Where the list stands.
         place: String,

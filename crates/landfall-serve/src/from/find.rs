@@ -1,4 +1,5 @@
-//! Finds what a registry holds: by the list of locks that deliveries leave there, and one HEAD for each item.
+//! Finds what a registry holds: by the list of locks that deliveries leave there, and one HEAD for
+//! each item.
 
 use super::content::{Held, RegistryContent};
 use super::error::FromError;
@@ -13,32 +14,59 @@ use landfall_model::{Descriptor, Digest, Mapping};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// What was delivered to the target of `mapping` and is there now, the oldest lock first. What only images are made of is
-/// listed and not looked for: they are pulled from the registry itself.
+/// What was delivered to the target of `mapping` and is there now, the oldest lock first. What only
+/// images are made of is listed and not looked for: they are pulled from the registry itself.
 ///
 /// # Errors
 /// When there is no list of what was delivered, or the registry cannot be read.
 pub async fn find(sessions: &Sessions, mapping: &Mapping) -> Result<Vec<ServedBundle>, FromError> {
     let place = mapping.at(delivered::REPOSITORY);
-    let (repository, place) = (place.repository.clone(), format!("{place}:{}", delivered::TAG));
-    let unread = |source| FromError::Registry { place: place.clone(), source };
-    let session = sessions.destination(&mapping.target().registry).await.map_err(unread)?;
+    let (repository, place) = (
+        place.repository.clone(),
+        format!("{place}:{}", delivered::TAG),
+    );
+    let unread = |source| FromError::Registry {
+        place: place.clone(),
+        source,
+    };
+    let session = sessions
+        .destination(&mapping.target().registry)
+        .await
+        .map_err(unread)?;
     let list = match session.manifest(&repository, delivered::TAG).await {
-        Err(error) if error.kind == ErrorKind::NotFound => return Err(FromError::Nothing { place }),
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            return Err(FromError::Nothing { place });
+        }
         list => list.map_err(unread)?,
     };
     let list = delivered::DeliveredLocks::parse(&list.bytes);
-    let list = list.map_err(|why| FromError::List { place: place.clone(), why })?;
+    let list = list.map_err(|why| FromError::List {
+        place: place.clone(),
+        why,
+    })?;
     let limits = *sessions.transport().limits();
     let mut locks = Vec::new();
     for known in list.locks() {
-        let text = small(&session, &repository, &known.descriptor, limits.contents_bytes as u64).await;
-        let text = text.map_err(unread)?.ok_or_else(|| FromError::Damaged { place: place.clone() })?;
+        let text = small(
+            &session,
+            &repository,
+            &known.descriptor,
+            limits.contents_bytes as u64,
+        )
+        .await;
+        let text = text.map_err(unread)?.ok_or_else(|| FromError::Damaged {
+            place: place.clone(),
+        })?;
         let lock = Lock::parse(&place, &String::from_utf8_lossy(&text));
-        let wrong = |source| FromError::Lock { place: place.clone(), source: Box::new(source) };
+        let wrong = |source| FromError::Lock {
+            place: place.clone(),
+            source: Box::new(source),
+        };
         locks.push((known, lock.map_err(wrong)?));
     }
-    let held = held(&session, &locks, mapping, limits.jobs).await.map_err(unread)?;
+    let held = held(&session, &locks, mapping, limits.jobs)
+        .await
+        .map_err(unread)?;
     let blobs: Arc<dyn BlobRead> = Arc::new(RegistryContent::new(session, held));
     let target = mapping.target();
     let served = locks.into_iter().map(|(known, lock)| ServedBundle {
@@ -86,12 +114,17 @@ async fn held(
     let wanted: BTreeMap<(String, Digest), Entry> = items
         .filter(|item| item.is_offered())
         .filter_map(|item| {
-            let (entry, to) = (item.entry(), LockedItem::destinations(item, mapping).into_iter().next()?);
+            let (entry, to) = (
+                item.entry(),
+                LockedItem::destinations(item, mapping).into_iter().next()?,
+            );
             Some(((to.repository, entry.top.digest.clone()), entry))
         })
         .collect();
     let asking = futures_util::stream::iter(wanted).map(async |((repository, digest), entry)| {
-        let found = session.head_manifest(&repository, &digest.to_string(), false).await;
+        let found = session
+            .head_manifest(&repository, &digest.to_string(), false)
+            .await;
         match found {
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
             found => Ok::<_, Error>(found?.map(|_| (repository, entry))),
@@ -102,7 +135,11 @@ async fn held(
         let repository: Arc<str> = repository.into();
         entry.parts.into_iter().map(move |part| {
             let is_manifest = part.is_manifest();
-            let held = Held { repository: repository.clone(), descriptor: part.descriptor, is_manifest };
+            let held = Held {
+                repository: repository.clone(),
+                descriptor: part.descriptor,
+                is_manifest,
+            };
             (held.descriptor.digest.clone(), held)
         })
     });

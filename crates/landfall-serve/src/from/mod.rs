@@ -1,5 +1,5 @@
-//! What a registry holds, offered from there: files and charts under their URLs, for a site that keeps everything in its
-//! registry.
+//! What a registry holds, offered from there: files and charts under their URLs, for a site that
+//! keeps everything in its registry.
 
 mod content;
 mod error;

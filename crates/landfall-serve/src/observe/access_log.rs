@@ -1,4 +1,5 @@
-//! The access log: a line for each request, in the combined format of other web servers, and the seconds that it took.
+//! The access log: a line for each request, in the combined format of other web servers, and the
+//! seconds that it took.
 
 use super::request::Ended;
 use jiff::Timestamp;
@@ -37,7 +38,9 @@ impl LogTarget {
     fn open(&self) -> io::Result<Box<dyn Write + Send>> {
         Ok(match self {
             LogTarget::Stderr => Box::new(io::stderr()),
-            LogTarget::File(path) => Box::new(File::options().create(true).append(true).open(path)?),
+            LogTarget::File(path) => {
+                Box::new(File::options().create(true).append(true).open(path)?)
+            }
         })
     }
 }
@@ -53,7 +56,10 @@ impl AccessLog {
         std::thread::Builder::new()
             .name("access-log".into())
             .spawn(move || write_all(&told, &target, out))?;
-        Ok(AccessLog { lines, lost: AtomicU64::new(0) })
+        Ok(AccessLog {
+            lines,
+            lost: AtomicU64::new(0),
+        })
     }
 
     /// Adds a line.
@@ -90,13 +96,30 @@ fn write_all(told: &Receiver<Told>, target: &LogTarget, mut out: Box<dyn Write +
 
 /// The line of a request that ended at `now`. A query may hold secrets, and is not shown.
 pub(super) fn line(ended: &Ended<'_>, now: Timestamp) -> String {
-    let Ended { caller, user, status, bytes, took } = ended;
+    let Ended {
+        caller,
+        user,
+        status,
+        bytes,
+        took,
+    } = ended;
     let user = user.map_or_else(|| "-".to_owned(), |user| escaped(user.as_bytes()));
-    let agent = caller.agent.as_ref().map_or_else(|| "-".to_owned(), |agent| escaped(agent.as_bytes()));
+    let agent = caller
+        .agent
+        .as_ref()
+        .map_or_else(|| "-".to_owned(), |agent| escaped(agent.as_bytes()));
     let path = escaped(caller.uri.path().as_bytes());
-    let query = if caller.uri.query().is_some() { "?…" } else { "" };
+    let query = if caller.uri.query().is_some() {
+        "?…"
+    } else {
+        ""
+    };
     let time = now.strftime("%d/%b/%Y:%H:%M:%S +0000");
-    let (peer, method, status) = (caller.peer.ip().to_canonical(), &caller.method, status.as_u16());
+    let (peer, method, status) = (
+        caller.peer.ip().to_canonical(),
+        &caller.method,
+        status.as_u16(),
+    );
     let (version, seconds) = (caller.version, took.as_secs_f64());
     format!(
         "{peer} - {user} [{time}] \"{method} {path}{query} {version:?}\" {status} {bytes} \"-\" \"{agent}\" {seconds:.3}\n"
@@ -125,16 +148,28 @@ mod tests {
     #[test]
     fn a_line_is_in_the_combined_format_and_shows_no_query_and_no_control_character() {
         let mut request = Request::get("/files/h/a?token=secret").body(()).unwrap();
-        let agent = HeaderValue::from_bytes(b"x\"\x1b\xff y").unwrap_or(HeaderValue::from_static("x\"y"));
+        let agent =
+            HeaderValue::from_bytes(b"x\"\x1b\xff y").unwrap_or(HeaderValue::from_static("x\"y"));
         request.headers_mut().insert("user-agent", agent);
         let caller = Caller::of(&request, "[::ffff:10.0.0.7]:4321".parse().unwrap());
         let (status, took) = (StatusCode::PARTIAL_CONTENT, Duration::from_millis(532));
-        let ended = Ended { caller: &caller, user: Some("anna"), status, bytes: 77, took };
+        let ended = Ended {
+            caller: &caller,
+            user: Some("anna"),
+            status,
+            bytes: 77,
+            took,
+        };
         let line = line(&ended, "2026-11-21T18:30:00Z".parse().unwrap());
-        let expected =
-            "10.0.0.7 - anna [21/Nov/2026:18:30:00 +0000] \"GET /files/h/a?… HTTP/1.1\" 206 77 \"-\" \"";
+        let expected = "10.0.0.7 - anna [21/Nov/2026:18:30:00 +0000] \"GET /files/h/a?… HTTP/1.1\" 206 77 \"-\" \"";
         assert!(line.starts_with(expected), "{line}");
-        assert!(line.ends_with(" 0.532\n") && line.contains("\"x\\x22"), "{line}");
-        assert!(!line.trim_end().contains(|c: char| c.is_control()), "{line}");
+        assert!(
+            line.ends_with(" 0.532\n") && line.contains("\"x\\x22"),
+            "{line}"
+        );
+        assert!(
+            !line.trim_end().contains(|c: char| c.is_control()),
+            "{line}"
+        );
     }
 }

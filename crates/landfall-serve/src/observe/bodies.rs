@@ -1,5 +1,5 @@
-//! Bodies that tell how they fare: of a request, whether its client stands still; of an answer, how much of it left, for
-//! the access log and the metrics.
+//! Bodies that tell how they fare: of a request, whether its client stands still; of an answer, how
+//! much of it left, for the access log and the metrics.
 
 use super::observer::Observer;
 use super::request::{Caller, Ended, User};
@@ -114,6 +114,12 @@ impl Drop for ObservedBody {
     fn drop(&mut self) {
         let user = self.user.as_ref().map(|user| user.0.as_str());
         let (caller, took) = (&self.caller, self.caller.begun.elapsed());
-        self.observer.ended(&Ended { caller, user, status: self.status, bytes: self.bytes, took });
+        self.observer.ended(&Ended {
+            caller,
+            user,
+            status: self.status,
+            bytes: self.bytes,
+            took,
+        });
     }
 }

@@ -32,12 +32,16 @@ impl Metrics {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         *requests.entry((method, ended.status.as_u16())).or_default() += 1;
         self.bytes_sent.fetch_add(ended.bytes, Ordering::Relaxed);
-        self.micros.fetch_add(ended.took.as_micros() as u64, Ordering::Relaxed);
+        self.micros
+            .fetch_add(ended.took.as_micros() as u64, Ordering::Relaxed);
     }
 
     /// How many requests there were, by method and status.
     pub(in super::super) fn requests(&self) -> BTreeMap<(&'static str, u16), u64> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// How long they took together.

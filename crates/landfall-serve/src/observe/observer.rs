@@ -14,7 +14,10 @@ pub(in super::super) struct Observer {
 impl Observer {
     /// Nothing is counted yet.
     pub(in super::super) fn new(log: Option<AccessLog>) -> Observer {
-        Observer { metrics: Metrics::default(), log }
+        Observer {
+            metrics: Metrics::default(),
+            log,
+        }
     }
 
     /// A request has ended.

@@ -15,7 +15,9 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn read(text: Option<&str>) -> Asked {
-        let from = query(text, "from").and_then(|from| from.parse().ok()).unwrap_or_default();
+        let from = query(text, "from")
+            .and_then(|from| from.parse().ok())
+            .unwrap_or_default();
         Asked {
             words: query(text, "q").unwrap_or_default(),
             kind: query(text, "kind").filter(|kind| !kind.is_empty()),
@@ -25,7 +27,9 @@ impl Asked {
 
     /// Whether items of this kind are asked for.
     pub(super) fn wants(&self, kind: Kind) -> bool {
-        self.kind.as_ref().is_none_or(|wanted| *wanted == kind.to_string())
+        self.kind
+            .as_ref()
+            .is_none_or(|wanted| *wanted == kind.to_string())
     }
 
     /// The address of the list with these words, and with another kind and beginning.
@@ -53,7 +57,11 @@ mod tests {
 
     #[test]
     fn a_link_asks_for_what_it_says() {
-        let asked = Asked { words: "a&b \"c\"".into(), kind: Some("file".into()), from: 50 };
+        let asked = Asked {
+            words: "a&b \"c\"".into(),
+            kind: Some("file".into()),
+            from: 50,
+        };
         let link = asked.link(Some("file"), 50);
         assert_eq!(Asked::read(link.strip_prefix("/?")), asked);
         assert_eq!(Asked::default().link(None, 0), "/");

@@ -4,7 +4,8 @@ use landfall_content::BlobRead;
 use landfall_model::{Descriptor, media_type, referring};
 use std::collections::BTreeMap;
 
-/// The largest manifest that is read for its word, in bytes: those of signatures and the like are small.
+/// The largest manifest that is read for its word, in bytes: those of signatures and the like are
+/// small.
 const READ: u64 = 256 << 10;
 
 /// A manifest that refers to an image.
@@ -28,14 +29,20 @@ pub(super) fn words(attached: &[Attached], blobs: &dyn BlobRead) -> BTreeMap<Str
 }
 
 fn word(one: &Attached, blobs: &dyn BlobRead) -> String {
-    let by_tag = one.tag.as_deref().and_then(|tag| tag.rsplit_once('.')).map(|(_, ending)| ending);
+    let by_tag = one
+        .tag
+        .as_deref()
+        .and_then(|tag| tag.rsplit_once('.'))
+        .map(|(_, ending)| ending);
     match by_tag {
         Some("sig") => return "signature".into(),
         Some("att") => return "attestation".into(),
         Some("sbom") => return "SBOM".into(),
         _ => {}
     }
-    let bytes = (one.descriptor.size <= READ).then(|| blobs.read(&one.descriptor).ok()).flatten();
+    let bytes = (one.descriptor.size <= READ)
+        .then(|| blobs.read(&one.descriptor).ok())
+        .flatten();
     let entry = bytes.and_then(|bytes| referring(&bytes, &one.descriptor));
     let kind = entry.and_then(|found| found.entry["artifactType"].as_str().map(str::to_owned));
     by_type(kind.as_deref().unwrap_or_default())
@@ -64,7 +71,10 @@ mod tests {
             ("application/spdx+json", "SBOM"),
             ("application/vnd.cyclonedx+json", "SBOM"),
             ("application/vnd.in-toto+json", "attestation"),
-            ("application/vnd.dev.sigstore.bundle.v0.3+json", "signature or attestation"),
+            (
+                "application/vnd.dev.sigstore.bundle.v0.3+json",
+                "signature or attestation",
+            ),
             ("application/x.other", "application/x.other"),
             ("", "referrer"),
         ] {

@@ -13,8 +13,12 @@ const SHOWN: usize = 500;
 
 /// The body of the page.
 pub(super) fn body(bundles: &Bundles) -> String {
-    let known: Vec<&BundleListing> =
-        bundles.listings.iter().rev().filter(|bundle| bundle.since.is_some()).collect();
+    let known: Vec<&BundleListing> = bundles
+        .listings
+        .iter()
+        .rev()
+        .filter(|bundle| bundle.since.is_some())
+        .collect();
     if known.is_empty() {
         return "<p>Nothing older is known here. Serve the bundle before this one too, or give a delta its base with \
                 <code>--base</code>, and this page shows what is new.</p>\n"
@@ -37,8 +41,10 @@ pub(super) fn body(bundles: &Bundles) -> String {
             if out.len() > ROOM {
                 out += "</table>\n";
                 let left = since.changes.len() - at;
-                let _ =
-                    writeln!(out, "<p>and {left} more, which <code>landfall diff OLD NEW</code> lists</p>");
+                let _ = writeln!(
+                    out,
+                    "<p>and {left} more, which <code>landfall diff OLD NEW</code> lists</p>"
+                );
                 return out;
             }
             out += &row(change);
@@ -50,7 +56,12 @@ pub(super) fn body(bundles: &Bundles) -> String {
 
 fn row(change: &Change) -> String {
     let name: String = change.name.chars().take(SHOWN).collect();
-    let digests: Vec<String> = change.digests.iter().flatten().map(|digest| digest.short(12)).collect();
+    let digests: Vec<String> = change
+        .digests
+        .iter()
+        .flatten()
+        .map(|digest| digest.short(12))
+        .collect();
     format!(
         "<tr><td>{}</td><td>{} <code>{}</code></td><td><code>{}</code></td></tr>\n",
         change.change,

@@ -1,4 +1,5 @@
-//! What all pages share: head, navigation, style and script, and the policy that a browser enforces.
+//! What all pages share: head, navigation, style and script, and the policy that a browser
+//! enforces.
 
 use axum::http::header::{CONTENT_SECURITY_POLICY, HeaderName};
 use base64::Engine as _;
@@ -18,9 +19,18 @@ pub(super) struct Page {
 
 /// All pages, in the order of the navigation.
 pub(super) const PAGES: [Page; 3] = [
-    Page { path: "/", title: "What is here" },
-    Page { path: "/changes", title: "What is new" },
-    Page { path: "/nodes", title: "Point a node here" },
+    Page {
+        path: "/",
+        title: "What is here",
+    },
+    Page {
+        path: "/changes",
+        title: "What is new",
+    },
+    Page {
+        path: "/nodes",
+        title: "Point a node here",
+    },
 ];
 
 /// A browser runs this one script and style, loads nothing, and asks this server only.
@@ -48,8 +58,15 @@ impl Frame<'_> {
     pub(super) fn write(&self) -> Vec<u8> {
         let host = escape_html(self.host);
         let link = |(at, page): (usize, &Page)| {
-            let current = if at == self.current { " aria-current=\"page\"" } else { "" };
-            format!("<li><a href=\"{}\"{current}>{}</a></li>", page.path, page.title)
+            let current = if at == self.current {
+                " aria-current=\"page\""
+            } else {
+                ""
+            };
+            format!(
+                "<li><a href=\"{}\"{current}>{}</a></li>",
+                page.path, page.title
+            )
         };
         let links: String = PAGES.iter().enumerate().map(link).collect();
         let title = PAGES[self.current].title;
@@ -77,7 +94,9 @@ mod tests {
     fn style_and_script_cannot_end_their_elements_and_refer_to_nothing_else() {
         for text in [STYLE, SCRIPT] {
             assert!(!text.contains("</") && !text.contains("http:") && !text.contains("https:"));
-            assert!(!text.contains("url(") && !text.contains("@import") && !text.contains("innerHTML"));
+            assert!(
+                !text.contains("url(") && !text.contains("@import") && !text.contains("innerHTML")
+            );
         }
         assert!(!POLICY.1.contains("unsafe"));
     }

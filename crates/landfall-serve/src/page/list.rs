@@ -14,7 +14,8 @@ use std::fmt::Write as _;
 
 /// Most items of one page.
 const ITEMS: usize = 50;
-/// How long the entries of one page may be, in bytes; with what is around them it stays below 100 kB.
+/// How long the entries of one page may be, in bytes; with what is around them it stays below 100
+/// kB.
 const ROOM: usize = 80_000;
 /// How many bundles, and missing items of each, are named.
 const NAMED: usize = 20;
@@ -28,7 +29,10 @@ pub(super) fn body(state: &State, here: Here<'_>, asked: &Asked) -> Result<Strin
     let all = newest(&state.bundles.listings, &pushed);
     let mut out = String::new();
     bundles(&mut out, &state.bundles.listings, pushed.len());
-    let (kind, words) = (asked.kind.as_deref().unwrap_or_default(), escape_html(&asked.words));
+    let (kind, words) = (
+        asked.kind.as_deref().unwrap_or_default(),
+        escape_html(&asked.words),
+    );
     let _ = writeln!(
         out,
         "<form role=\"search\" action=\"/\" method=\"get\"><label for=\"q\">Search names, hosts, digests, platforms and \
@@ -36,9 +40,19 @@ pub(super) fn body(state: &State, here: Here<'_>, asked: &Asked) -> Result<Strin
          <input type=\"hidden\" name=\"kind\" value=\"{}\"><button>Search</button></form>",
         escape_html(kind)
     );
-    let words: Vec<String> = asked.words.split_whitespace().map(str::to_lowercase).collect();
-    let matching: Vec<_> = all.into_iter().filter(|(item, bundle)| has(item, bundle, &words)).collect();
-    let mut found: Vec<_> = matching.iter().filter(|(item, _)| asked.wants(item.kind)).collect();
+    let words: Vec<String> = asked
+        .words
+        .split_whitespace()
+        .map(str::to_lowercase)
+        .collect();
+    let matching: Vec<_> = all
+        .into_iter()
+        .filter(|(item, bundle)| has(item, bundle, &words))
+        .collect();
+    let mut found: Vec<_> = matching
+        .iter()
+        .filter(|(item, _)| asked.wants(item.kind))
+        .collect();
     let total = found.len();
     found.drain(..asked.from.min(total));
     let told = format!("{} found", count_of(total, "item"));
@@ -64,21 +78,35 @@ pub(super) fn body(state: &State, here: Here<'_>, asked: &Asked) -> Result<Strin
     Ok(out)
 }
 
-/// Every item by name; of one that two bundles have, what the later one has. With the name of its bundle.
-fn newest<'a>(bundles: &'a [BundleListing], pushed: &'a [ItemListing]) -> Vec<(&'a ItemListing, &'a str)> {
-    let of_bundles = bundles.iter().flat_map(|bundle| bundle.items.iter().map(|item| (item, &*bundle.name)));
+/// Every item by name; of one that two bundles have, what the later one has. With the name of its
+/// bundle.
+fn newest<'a>(
+    bundles: &'a [BundleListing],
+    pushed: &'a [ItemListing],
+) -> Vec<(&'a ItemListing, &'a str)> {
+    let of_bundles = bundles
+        .iter()
+        .flat_map(|bundle| bundle.items.iter().map(|item| (item, &*bundle.name)));
     let all = of_bundles.chain(pushed.iter().map(|item| (item, "pushed here")));
     let place = |kind: Kind| KINDS.iter().position(|known| *known == kind);
-    let named: BTreeMap<_, _> = all.map(|found| ((place(found.0.kind), &*found.0.name), found)).collect();
+    let named: BTreeMap<_, _> = all
+        .map(|found| ((place(found.0.kind), &*found.0.name), found))
+        .collect();
     named.into_values().collect()
 }
 
 /// What was pushed, as items.
 fn pushed(state: &State) -> Result<Vec<ItemListing>, ApiError> {
     let mut items = Vec::new();
-    let Some(store) = &state.writable else { return Ok(items) };
+    let Some(store) = &state.writable else {
+        return Ok(items);
+    };
     for name in store.repositories().map_err(ApiError::disk)? {
-        for tag in store.tags(&name).map_err(ApiError::disk)?.unwrap_or_default() {
+        for tag in store
+            .tags(&name)
+            .map_err(ApiError::disk)?
+            .unwrap_or_default()
+        {
             if let Some(digest) = store.tag(&name, &tag).map_err(ApiError::disk)? {
                 let place = format!("{name}:{tag}");
                 items.push(ItemListing::new(Kind::Image, place.clone(), place, digest));
@@ -92,8 +120,14 @@ fn has(item: &ItemListing, bundle: &str, words: &[String]) -> bool {
     if words.is_empty() {
         return true;
     }
-    let mut text = format!("{} {} {} {} {bundle}", item.kind, item.name, item.repository_tag, item.digest);
-    item.platforms.iter().chain(&item.urls).for_each(|more| text = format!("{text} {more}"));
+    let mut text = format!(
+        "{} {} {} {} {bundle}",
+        item.kind, item.name, item.repository_tag, item.digest
+    );
+    item.platforms
+        .iter()
+        .chain(&item.urls)
+        .for_each(|more| text = format!("{text} {more}"));
     let text = text.to_lowercase();
     words.iter().all(|word| text.contains(word.as_str()))
 }
@@ -102,7 +136,10 @@ fn has(item: &ItemListing, bundle: &str, words: &[String]) -> bool {
 fn signed(bundle: &BundleListing) -> String {
     match &bundle.signatures[..] {
         [] => String::new(),
-        keys => format!("<br><span class=\"dim\">signature {}</span>", escape_html(&keys.join(", "))),
+        keys => format!(
+            "<br><span class=\"dim\">signature {}</span>",
+            escape_html(&keys.join(", "))
+        ),
     }
 }
 
@@ -114,13 +151,24 @@ fn bundles(out: &mut String, bundles: &[BundleListing], pushed: usize) {
     }
     *out += "<table>\n<tr><th scope=\"col\">From</th><th scope=\"col\">Holds</th><th scope=\"col\">Digest</th></tr>\n";
     for bundle in bundles.iter().rev().take(NAMED) {
-        let counts =
-            KINDS.iter().map(|&kind| EntryCount::of(kind, bundle.items.iter().map(ItemListing::counted)));
-        let holds: Vec<String> =
-            counts.filter(|count| count.entries > 0).map(|count| count.to_string()).collect();
-        let digest = bundle.digest.as_ref().map(ToString::to_string).unwrap_or_default();
+        let counts = KINDS
+            .iter()
+            .map(|&kind| EntryCount::of(kind, bundle.items.iter().map(ItemListing::counted)));
+        let holds: Vec<String> = counts
+            .filter(|count| count.entries > 0)
+            .map(|count| count.to_string())
+            .collect();
+        let digest = bundle
+            .digest
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         let name = escape_html(&bundle.name);
-        let holds = if holds.is_empty() { "nothing".into() } else { holds.join(", ") };
+        let holds = if holds.is_empty() {
+            "nothing".into()
+        } else {
+            holds.join(", ")
+        };
         let _ = writeln!(
             out,
             "<tr><td>{name}</td><td>{holds}</td><td><code>{digest}</code>{}</td></tr>",
@@ -128,15 +176,30 @@ fn bundles(out: &mut String, bundles: &[BundleListing], pushed: usize) {
         );
     }
     if pushed > 0 {
-        let _ = writeln!(out, "<tr><td>pushed here</td><td>{}</td><td></td></tr>", count_of(pushed, "tag"));
+        let _ = writeln!(
+            out,
+            "<tr><td>pushed here</td><td>{}</td><td></td></tr>",
+            count_of(pushed, "tag")
+        );
     }
     *out += "</table>\n";
     if bundles.len() > NAMED {
-        let _ = writeln!(out, "<p class=\"dim\">and {} older</p>", bundles.len() - NAMED);
+        let _ = writeln!(
+            out,
+            "<p class=\"dim\">and {} older</p>",
+            bundles.len() - NAMED
+        );
     }
-    for bundle in bundles.iter().filter(|bundle| !bundle.missing.is_empty()).take(NAMED) {
+    for bundle in bundles
+        .iter()
+        .filter(|bundle| !bundle.missing.is_empty())
+        .take(NAMED)
+    {
         let name = escape_html(&bundle.name);
-        let _ = writeln!(out, "<div class=\"warn\"><b>{name} is partial.</b> It lacks\n<ul>");
+        let _ = writeln!(
+            out,
+            "<div class=\"warn\"><b>{name} is partial.</b> It lacks\n<ul>"
+        );
         for item in bundle.missing.iter().take(NAMED) {
             let _ = writeln!(out, "<li>{}</li>", escape_html(item));
         }
@@ -151,13 +214,23 @@ fn bundles(out: &mut String, bundles: &[BundleListing], pushed: usize) {
 fn kinds(out: &mut String, asked: &Asked, matching: &[(&ItemListing, &str)]) {
     *out += "<ul class=\"kinds\">";
     let mut link = |word: &str, kind: Option<&str>, number: usize| {
-        let current = if asked.kind.as_deref() == kind { " aria-current=\"true\"" } else { "" };
+        let current = if asked.kind.as_deref() == kind {
+            " aria-current=\"true\""
+        } else {
+            ""
+        };
         let href = escape_html(&asked.link(kind, 0));
-        let _ = write!(out, "<li><a href=\"{href}\"{current}>{word}</a> {number}</li>");
+        let _ = write!(
+            out,
+            "<li><a href=\"{href}\"{current}>{word}</a> {number}</li>"
+        );
     };
     link("everything", None, matching.len());
     for kind in KINDS.iter().map(ToString::to_string) {
-        let number = matching.iter().filter(|(item, _)| item.kind.to_string() == kind).count();
+        let number = matching
+            .iter()
+            .filter(|(item, _)| item.kind.to_string() == kind)
+            .count();
         if number > 0 {
             link(&format!("{kind}s"), Some(&kind), number);
         }
@@ -171,7 +244,12 @@ fn pages(out: &mut String, asked: &Asked, shown: usize, total: usize) {
         return;
     }
     let (from, kind) = (asked.from.min(total), asked.kind.as_deref());
-    let _ = write!(out, "<p class=\"pages\"><span>{} to {} of {total}</span>", from + 1, from + shown);
+    let _ = write!(
+        out,
+        "<p class=\"pages\"><span>{} to {} of {total}</span>",
+        from + 1,
+        from + shown
+    );
     if from > 0 {
         let href = escape_html(&asked.link(kind, from.saturating_sub(ITEMS)));
         let _ = write!(out, "<a href=\"{href}\" rel=\"prev\">Back</a>");
@@ -189,7 +267,12 @@ mod tests {
     use landfall_model::Digest;
 
     fn item(name: &str, content: &[u8]) -> ItemListing {
-        ItemListing::new(Kind::File, name.into(), "files/h/0:1".into(), Digest::sha256(content))
+        ItemListing::new(
+            Kind::File,
+            name.into(),
+            "files/h/0:1".into(),
+            Digest::sha256(content),
+        )
     }
 
     fn listing(name: &str, items: Vec<ItemListing>) -> BundleListing {
@@ -206,19 +289,35 @@ mod tests {
     #[test]
     fn of_two_bundles_the_later_ones_item_is_shown_once() {
         let bundles = [
-            listing("old", vec![item("https://h/a", b"1"), item("https://h/b", b"1")]),
+            listing(
+                "old",
+                vec![item("https://h/a", b"1"), item("https://h/b", b"1")],
+            ),
             listing("new", vec![item("https://h/a", b"2")]),
         ];
-        let shown: Vec<_> =
-            newest(&bundles, &[]).iter().map(|(item, bundle)| (&*item.name, *bundle)).collect();
+        let shown: Vec<_> = newest(&bundles, &[])
+            .iter()
+            .map(|(item, bundle)| (&*item.name, *bundle))
+            .collect();
         assert_eq!(shown, [("https://h/a", "new"), ("https://h/b", "old")]);
     }
 
     #[test]
     fn all_words_must_be_there_whatever_their_case() {
         let one = item("https://dl.k8s.io/Kubelet", b"1");
-        let has = |words: &[&str]| has(&one, "b", &words.iter().map(ToString::to_string).collect::<Vec<_>>());
-        assert!(has(&[]) && has(&["kubelet", "dl.k8s"]) && has(&["file"]) && !has(&["kubelet", "kubectl"]));
+        let has = |words: &[&str]| {
+            has(
+                &one,
+                "b",
+                &words.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            )
+        };
+        assert!(
+            has(&[])
+                && has(&["kubelet", "dl.k8s"])
+                && has(&["file"])
+                && !has(&["kubelet", "kubectl"])
+        );
         assert!(has(&[one.digest.short(12).as_str()]));
     }
 
@@ -229,9 +328,13 @@ mod tests {
         let mut out = String::new();
         bundles(&mut out, &[partial], 0);
         assert!(
-            out.contains("&lt;b&gt;.tar.zst is partial") && out.contains("<li>image &lt;x&gt;0</li>"),
+            out.contains("&lt;b&gt;.tar.zst is partial")
+                && out.contains("<li>image &lt;x&gt;0</li>"),
             "{out}"
         );
-        assert!(out.contains("and 1 more") && !out.contains("<x>") && !out.contains("<b>."), "{out}");
+        assert!(
+            out.contains("and 1 more") && !out.contains("<x>") && !out.contains("<b>."),
+            "{out}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The page at `/nodes`: what makes nodes ask this server, for images by their registry's names and for files by their
-//! URLs.
+//! The page at `/nodes`: what makes nodes ask this server, for images by their registry's names and
+//! for files by their URLs.
 
 use super::commands::Here;
 use crate::state::State;
@@ -24,7 +24,11 @@ pub(super) fn body(state: &State, here: Here<'_>) -> String {
              <div class=\"cmd\"><code>helm repo add landfall {url}</code></div>"
         );
     }
-    let guides = state.guides.as_ref().map(|guides| guides(here.host, here.is_tls)).unwrap_or_default();
+    let guides = state
+        .guides
+        .as_ref()
+        .map(|guides| guides(here.host, here.is_tls))
+        .unwrap_or_default();
     if !guides.is_empty() {
         out += "<h2>Images</h2>\n<p>What <code>landfall render</code> writes for this site. Each path is that of the file \
                 on a node.</p>\n";
@@ -73,7 +77,10 @@ fn code(text: &str) -> String {
 
 fn files(out: &mut String, hosts: &[&str], here: Here<'_>) {
     let files = escape_html(&here.url("/files/HOST/PATH"));
-    let names: Vec<&str> = hosts.iter().map(|host| host.split(':').next().unwrap_or(host)).collect();
+    let names: Vec<&str> = hosts
+        .iter()
+        .map(|host| host.split(':').next().unwrap_or(host))
+        .collect();
     let _ = writeln!(
         out,
         "<h2>Files</h2>\n<p>Every file is at <code>{files}</code>. Under its own URL it is found \
@@ -87,7 +94,11 @@ fn files(out: &mut String, hosts: &[&str], here: Here<'_>) {
         let _ = writeln!(
             out,
             "ADDRESS {}",
-            chunk.iter().map(|name| escape_html(name)).collect::<Vec<_>>().join(" ")
+            chunk
+                .iter()
+                .map(|name| escape_html(name))
+                .collect::<Vec<_>>()
+                .join(" ")
         );
     }
     *out += "</pre>\n";

@@ -4,7 +4,9 @@ use super::disk::{list, optional, persist, write};
 use super::error::KeepError;
 use super::frame_sums::{CheckedReader, FRAME, FrameSums};
 use super::room::{Room, Share};
-use landfall_content::{BlobRead, ContentError, FileRuns, Look, RecentChecks, digest_of, each_piece};
+use landfall_content::{
+    BlobRead, ContentError, FileRuns, Look, RecentChecks, digest_of, each_piece,
+};
 use landfall_model::{Algorithm, Digest, Hasher};
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -67,7 +69,9 @@ impl WritableBlobs {
             let folder = self.dir.join("blobs").join(algorithm.as_str());
             for name in list(&folder)? {
                 let digest = format!("{}:{name}", algorithm.as_str()).parse::<Digest>();
-                if let (Ok(digest), Some(data)) = (digest, optional(fs::metadata(folder.join(name)))?) {
+                if let (Ok(digest), Some(data)) =
+                    (digest, optional(fs::metadata(folder.join(name)))?)
+                {
                     all.push((digest, data));
                 }
             }
@@ -81,7 +85,9 @@ impl WritableBlobs {
     /// When the disk cannot be written.
     pub(super) fn remove(&self, digest: &Digest) -> io::Result<bool> {
         let path = self.dir.join(digest.layout_path());
-        let Some(data) = optional(fs::metadata(&path))? else { return Ok(false) };
+        let Some(data) = optional(fs::metadata(&path))? else {
+            return Ok(false);
+        };
         let removed = optional(fs::remove_file(&path))?.is_some();
         if removed {
             self.room.give_back(data.len());
@@ -99,7 +105,8 @@ impl WritableBlobs {
         }
     }
 
-    /// Removes a blob, unless a client was told within `age` that it is here. Returns whether it is gone.
+    /// Removes a blob, unless a client was told within `age` that it is here. Returns whether it is
+    /// gone.
     ///
     /// # Errors
     /// When the disk cannot be written.
@@ -123,28 +130,53 @@ impl WritableBlobs {
         self.dir.join("incoming")
     }
 
-    /// Begins an upload. Its digest is probably by `algorithm`; [`IncomingBlobBlob::expect`] may change that.
+    /// Begins an upload. Its digest is probably by `algorithm`; [`IncomingBlobBlob::expect`] may
+    /// change that.
     ///
     /// # Errors
     /// When the disk does not take it.
     pub(in super::super) fn begin(&self, algorithm: Algorithm) -> io::Result<IncomingBlob> {
-        let file = tempfile::Builder::new().prefix("").rand_bytes(24).tempfile_in(self.incoming())?;
+        let file = tempfile::Builder::new()
+            .prefix("")
+            .rand_bytes(24)
+            .tempfile_in(self.incoming())?;
         let (hasher, share) = (Hasher::new(algorithm), Share::of(self.room.clone()));
-        Ok(IncomingBlob { file, hasher, algorithm, sums: FrameSums::new(), share, size: 0 })
+        Ok(IncomingBlob {
+            file,
+            hasher,
+            algorithm,
+            sums: FrameSums::new(),
+            share,
+            size: 0,
+        })
     }
 
     /// Gives an upload its final name if it has this digest.
     ///
     /// # Errors
     /// When the digest differs, or the disk does not take it.
-    pub(in super::super) fn keep(&self, incoming: IncomingBlob, digest: &Digest) -> Result<(), KeepError> {
-        let IncomingBlob { mut file, hasher, algorithm, sums, share, size } = incoming;
+    pub(in super::super) fn keep(
+        &self,
+        incoming: IncomingBlob,
+        digest: &Digest,
+    ) -> Result<(), KeepError> {
+        let IncomingBlob {
+            mut file,
+            hasher,
+            algorithm,
+            sums,
+            share,
+            size,
+        } = incoming;
         let found = match algorithm == digest.algorithm() {
             true => hasher.finish(),
             false => hash_again(file.as_file_mut(), digest.algorithm())?,
         };
         if found != *digest {
-            return Err(KeepError::Digest { found, expected: digest.clone() });
+            return Err(KeepError::Digest {
+                found,
+                expected: digest.clone(),
+            });
         }
         let place = self.dir.join(digest.layout_path());
         if place.is_file() && matches!(self.is_sound(digest), Ok(true)) {
@@ -166,7 +198,11 @@ impl WritableBlobs {
     ///
     /// # Errors
     /// When the blob cannot be read or kept.
-    pub(in super::super) fn adopt(&self, from: &dyn BlobRead, digest: &Digest) -> Result<(), KeepError> {
+    pub(in super::super) fn adopt(
+        &self,
+        from: &dyn BlobRead,
+        digest: &Digest,
+    ) -> Result<(), KeepError> {
         let mut incoming = self.begin(digest.algorithm())?;
         let mut reader = from.open(digest, 0).map_err(io::Error::other)?;
         each_piece(&mut reader, |piece| incoming.write(piece))?;
@@ -181,17 +217,25 @@ impl WritableBlobs {
     }
 
     fn frames_path(&self, digest: &Digest) -> PathBuf {
-        self.dir.join("frames").join(digest.algorithm().as_str()).join(digest.hex())
+        self.dir
+            .join("frames")
+            .join(digest.algorithm().as_str())
+            .join(digest.hex())
     }
 }
 
 impl IncomingBlob {
     /// The name of its file: long and random, so that it serves as the id of the upload.
     pub(in super::super) fn id(&self) -> String {
-        self.file.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+        self.file
+            .path()
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
     }
 
-    /// Makes `algorithm` the one of the digest. Bytes that were hashed by another are hashed again at the end.
+    /// Makes `algorithm` the one of the digest. Bytes that were hashed by another are hashed again
+    /// at the end.
     pub(in super::super) fn expect(&mut self, algorithm: Algorithm) {
         if self.size == 0 && self.algorithm != algorithm {
             self.hasher = Hasher::new(algorithm);
@@ -233,7 +277,10 @@ impl IncomingBlob {
 impl BlobRead for WritableBlobs {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         let found = optional(fs::metadata(self.dir.join(digest.layout_path())));
-        let found = found.map_err(|source| ContentError::Read { digest: digest.clone(), source })?;
+        let found = found.map_err(|source| ContentError::Read {
+            digest: digest.clone(),
+            source,
+        })?;
         Ok(found.map(|found| found.len()))
     }
 
@@ -243,13 +290,17 @@ impl BlobRead for WritableBlobs {
         if fs::metadata(&path).map_err(wrong)?.len() <= FRAME as u64 {
             let bytes = fs::read(&path).map_err(wrong)?;
             if !digest.matches(&bytes) {
-                return Err(ContentError::Damaged { digest: digest.clone() });
+                return Err(ContentError::Damaged {
+                    digest: digest.clone(),
+                });
             }
             let mut reader = io::Cursor::new(bytes);
             reader.set_position(offset);
             return Ok(Box::new(reader));
         }
-        Ok(Box::new(self.checked_reader(digest, offset).map_err(wrong)?))
+        Ok(Box::new(
+            self.checked_reader(digest, offset).map_err(wrong)?,
+        ))
     }
 
     fn file_runs(&self, digest: &Digest, offset: u64) -> Result<Option<FileRuns>, ContentError> {
@@ -257,7 +308,9 @@ impl BlobRead for WritableBlobs {
             return Ok(None);
         }
         let reader = self.checked_reader(digest, offset);
-        reader.map(|reader| Some(reader.runs())).map_err(|source| content_error(digest, source))
+        reader
+            .map(|reader| Some(reader.runs()))
+            .map_err(|source| content_error(digest, source))
     }
 
     fn is_sound(&self, digest: &Digest) -> io::Result<bool> {
@@ -270,16 +323,26 @@ impl BlobRead for WritableBlobs {
 
     fn looks(&self, digest: &Digest) -> Result<Vec<Look>, ContentError> {
         let data = fs::metadata(self.dir.join(digest.layout_path()));
-        let data = data.map_err(|source| ContentError::Read { digest: digest.clone(), source })?;
+        let data = data.map_err(|source| ContentError::Read {
+            digest: digest.clone(),
+            source,
+        })?;
         Ok(vec![Look::of(&data)])
     }
 }
 
 fn content_error(digest: &Digest, source: io::Error) -> ContentError {
     match source.kind() {
-        io::ErrorKind::NotFound => ContentError::Missing { digest: digest.clone() },
-        io::ErrorKind::InvalidData => ContentError::Damaged { digest: digest.clone() },
-        _ => ContentError::Read { digest: digest.clone(), source },
+        io::ErrorKind::NotFound => ContentError::Missing {
+            digest: digest.clone(),
+        },
+        io::ErrorKind::InvalidData => ContentError::Damaged {
+            digest: digest.clone(),
+        },
+        _ => ContentError::Read {
+            digest: digest.clone(),
+            source,
+        },
     }
 }
 
@@ -305,7 +368,10 @@ mod tests {
 
     fn read(blobs: &WritableBlobs, digest: &Digest) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
-        blobs.open(digest, 0).map_err(io::Error::other)?.read_to_end(&mut out)?;
+        blobs
+            .open(digest, 0)
+            .map_err(io::Error::other)?
+            .read_to_end(&mut out)?;
         Ok(out)
     }
 
@@ -313,13 +379,22 @@ mod tests {
     fn only_content_with_the_digest_is_kept_whatever_the_algorithm() {
         let dir = tempfile::tempdir().unwrap();
         let blobs = blobs(dir.path());
-        for digest in [Digest::sha256(b"abc"), Digest::of(Algorithm::Sha512, b"abc")] {
-            assert!(matches!(keep(&blobs, b"abd", &digest), Err(KeepError::Digest { .. })));
+        for digest in [
+            Digest::sha256(b"abc"),
+            Digest::of(Algorithm::Sha512, b"abc"),
+        ] {
+            assert!(matches!(
+                keep(&blobs, b"abd", &digest),
+                Err(KeepError::Digest { .. })
+            ));
             assert_eq!(blobs.stat(&digest).unwrap(), None);
             keep(&blobs, b"abc", &digest).unwrap();
             assert_eq!(read(&blobs, &digest).unwrap(), b"abc");
         }
-        assert_eq!(fs::read_dir(dir.path().join("incoming")).unwrap().count(), 0);
+        assert_eq!(
+            fs::read_dir(dir.path().join("incoming")).unwrap().count(),
+            0
+        );
     }
 
     #[test]

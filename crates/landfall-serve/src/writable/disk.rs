@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// Writes a small file by way of a temporary one in `incoming`, so that `path` is never half written.
+/// Writes a small file by way of a temporary one in `incoming`, so that `path` is never half
+/// written.
 pub(super) fn write(incoming: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = temporary_in(incoming)?;
     file.write_all(bytes)?;
@@ -30,8 +31,10 @@ pub(super) fn sync(folder: &Path) -> io::Result<()> {
 /// The names in a folder, sorted; none where the folder does not exist.
 pub(super) fn list(folder: &Path) -> io::Result<Vec<String>> {
     let entries = optional(fs::read_dir(folder))?;
-    let names =
-        entries.into_iter().flatten().map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let names = entries
+        .into_iter()
+        .flatten()
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
     let mut names: Vec<String> = names.collect::<io::Result<_>>()?;
     names.sort();
     Ok(names)
@@ -41,7 +44,12 @@ pub(super) fn list(folder: &Path) -> io::Result<Vec<String>> {
 pub(super) fn optional<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
             Ok(None)
         }
         Err(error) => Err(error),

@@ -25,7 +25,9 @@ pub(in super::super) enum KeepError {
         most: u64,
     },
     /// A manifest needs it.
-    #[error("{repository} has the manifest {manifest}, which names {digest}; delete the manifest first")]
+    #[error(
+        "{repository} has the manifest {manifest}, which names {digest}; delete the manifest first"
+    )]
     Needed {
         /// The blob.
         digest: Digest,

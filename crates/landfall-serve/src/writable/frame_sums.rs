@@ -1,8 +1,9 @@
-//! Checksums of pushed content, one for each MiB (a frame). They are computed while the bytes come in and compared
-//! before the bytes are sent, so that a client never gets bytes that the disk has changed.
+//! Checksums of pushed content, one for each MiB (a frame). They are computed while the bytes come
+//! in and compared before the bytes are sent, so that a client never gets bytes that the disk has
+//! changed.
 //!
-//! The digest proves the whole content at its upload. After that XXH64 is enough to detect decay of the disk, and
-//! costs next to nothing.
+//! The digest proves the whole content at its upload. After that XXH64 is enough to detect decay of
+//! the disk, and costs next to nothing.
 
 use landfall_content::{FileRun, FileRuns, Look, RecentChecks};
 use landfall_model::{Digest, Hasher};
@@ -27,7 +28,11 @@ pub(super) struct FrameSums {
 
 impl FrameSums {
     pub(super) fn new() -> FrameSums {
-        FrameSums { hasher: Xxh64::new(0), filled: 0, done: Vec::new() }
+        FrameSums {
+            hasher: Xxh64::new(0),
+            filled: 0,
+            done: Vec::new(),
+        }
     }
 
     pub(super) fn update(&mut self, mut bytes: &[u8]) {
@@ -43,7 +48,8 @@ impl FrameSums {
     }
 
     fn close(&mut self) {
-        self.done.extend_from_slice(&self.hasher.digest().to_le_bytes());
+        self.done
+            .extend_from_slice(&self.hasher.digest().to_le_bytes());
         self.hasher.reset(0);
         self.filled = 0;
     }
@@ -57,8 +63,9 @@ impl FrameSums {
     }
 }
 
-/// Reads a file, or names its runs, and checks each frame before it hands out any byte of it, unless that was done a moment
-/// ago. It holds no frame: one is read for its checksum, and then once more.
+/// Reads a file, or names its runs, and checks each frame before it hands out any byte of it,
+/// unless that was done a moment ago. It holds no frame: one is read for its checksum, and then
+/// once more.
 pub(super) struct CheckedReader {
     file: Arc<File>,
     look: Look,
@@ -82,7 +89,14 @@ impl CheckedReader {
     ) -> io::Result<CheckedReader> {
         let look = Look::of(&file.metadata()?);
         let (sums, checks) = (sums.as_chunks().0.to_vec(), checks.clone());
-        Ok(CheckedReader { file: Arc::new(file), look, sums, checks, at: offset, checked: 0 })
+        Ok(CheckedReader {
+            file: Arc::new(file),
+            look,
+            sums,
+            checks,
+            at: offset,
+            checked: 0,
+        })
     }
 
     /// What is left, as runs of the file: one for each frame.
@@ -93,7 +107,13 @@ impl CheckedReader {
             }
             let (at, end) = (self.at, self.checked);
             self.at = end;
-            (at < end).then(|| Ok(FileRun { file: self.file.clone(), at, length: end - at }))
+            (at < end).then(|| {
+                Ok(FileRun {
+                    file: self.file.clone(),
+                    at,
+                    length: end - at,
+                })
+            })
         }))
     }
 
@@ -106,7 +126,8 @@ impl CheckedReader {
         Ok(hasher.finish() == *digest)
     }
 
-    /// Compares the checksum of the frame with the byte that is read next, unless that was done a moment ago.
+    /// Compares the checksum of the frame with the byte that is read next, unless that was done a
+    /// moment ago.
     fn check(&mut self) -> io::Result<()> {
         let frame = self.at / FRAME as u64;
         self.checked = match self.checks.has(&self.look, frame as usize) {
@@ -116,8 +137,8 @@ impl CheckedReader {
         Ok(())
     }
 
-    /// Reads a frame: hands its content to `each`, and compares its checksum. No frame must be where there is no
-    /// checksum. Returns where it ends.
+    /// Reads a frame: hands its content to `each`, and compares its checksum. No frame must be
+    /// where there is no checksum. Returns where it ends.
     fn each_of_frame(&self, frame: u64, mut each: impl FnMut(&[u8])) -> io::Result<u64> {
         let size = FRAME as u64;
         let (mut hasher, mut at, mut step) = (Xxh64::new(0), frame * size, vec![0; STEP]);
@@ -132,11 +153,16 @@ impl CheckedReader {
             at += count as u64;
         }
         let sum = self.sums.get(frame as usize);
-        let is_right = sum.map_or(at == frame * size, |sum| u64::from_le_bytes(*sum) == hasher.digest());
+        let is_right = sum.map_or(at == frame * size, |sum| {
+            u64::from_le_bytes(*sum) == hasher.digest()
+        });
         // a last frame that is full ends with the file
         let is_end = frame as usize + 1 < self.sums.len() || self.file.metadata()?.len() <= at;
         if !is_right || !is_end {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the bytes on disk have changed"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the bytes on disk have changed",
+            ));
         }
         self.checks.add(self.look, frame as usize);
         Ok(at)
@@ -199,7 +225,16 @@ mod tests {
         let bytes: Vec<u8> = (0..2 * FRAME + 77).map(|at| (at * 31 / 7) as u8).collect();
         let sums = sums(&bytes, 100_003);
         assert_eq!(sums.len(), 24);
-        for offset in [0, 1, FRAME - 1, FRAME, FRAME + 1, 2 * FRAME, 2 * FRAME + 76, 2 * FRAME + 77] {
+        for offset in [
+            0,
+            1,
+            FRAME - 1,
+            FRAME,
+            FRAME + 1,
+            2 * FRAME,
+            2 * FRAME + 76,
+            2 * FRAME + 77,
+        ] {
             let (read, result) = read(&bytes, &sums, offset as u64);
             assert!(result.is_ok() && read == bytes[offset..], "{offset}");
         }
@@ -212,9 +247,18 @@ mod tests {
         let sums = sums(&bytes, FRAME);
         bytes[FRAME + 5] ^= 1;
         let (out, result) = read(&bytes, &sums, 0);
-        assert_eq!((result.unwrap_err().kind(), out.len()), (io::ErrorKind::InvalidData, FRAME));
+        assert_eq!(
+            (result.unwrap_err().kind(), out.len()),
+            (io::ErrorKind::InvalidData, FRAME)
+        );
         assert!(read(&bytes, &sums, FRAME as u64 + 9).1.is_err());
-        assert!(read(&bytes[..FRAME], &sums, 0).1.is_err(), "a file cut short");
-        assert!(read(&vec![7; 2 * FRAME + 1], &sums, 0).1.is_err(), "a file that has grown");
+        assert!(
+            read(&bytes[..FRAME], &sums, 0).1.is_err(),
+            "a file cut short"
+        );
+        assert!(
+            read(&vec![7; 2 * FRAME + 1], &sums, 0).1.is_err(),
+            "a file that has grown"
+        );
     }
 }

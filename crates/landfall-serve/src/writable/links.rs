@@ -39,16 +39,24 @@ impl Links {
         needs.sort();
         needs.dedup();
         needs.shrink_to_fit();
-        Ok(Links { needs, subject: raw.subject.map(|subject| subject.digest) })
+        Ok(Links {
+            needs,
+            subject: raw.subject.map(|subject| subject.digest),
+        })
     }
 }
 
 impl WritableStore {
-    /// What the manifests of the repository name that are there now. Those in `known` are not read again.
+    /// What the manifests of the repository name that are there now. Those in `known` are not read
+    /// again.
     ///
     /// # Errors
     /// When the disk or a manifest cannot be read.
-    pub(super) fn links(&self, name: &str, mut known: RepositoryLinks) -> io::Result<RepositoryLinks> {
+    pub(super) fn links(
+        &self,
+        name: &str,
+        mut known: RepositoryLinks,
+    ) -> io::Result<RepositoryLinks> {
         let mut links = RepositoryLinks::new();
         for digest in self.manifests(name)? {
             let found = match known.remove(&digest) {
@@ -77,7 +85,9 @@ impl WritableStore {
     }
 
     fn read_links(&self, name: &str, digest: &Digest) -> io::Result<Links> {
-        let Some(descriptor) = self.manifest(name, digest)? else { return Ok(Links::default()) };
+        let Some(descriptor) = self.manifest(name, digest)? else {
+            return Ok(Links::default());
+        };
         let bytes = self.blobs.read(&descriptor).map_err(io::Error::other)?;
         Links::read(&bytes).map_err(|error| io::Error::other(format!("{name}@{digest}: {error}")))
     }

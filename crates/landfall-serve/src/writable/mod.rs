@@ -10,7 +10,8 @@
 //! ```
 //!
 //! A file gets its final name by a rename, after its bytes are on disk. Names follow the grammar of
-//! repositories and tags, in which no component begins with `_` or is `..`, so that they are safe paths.
+//! repositories and tags, in which no component begins with `_` or is `..`, so that they are safe
+//! paths.
 
 mod blobs;
 mod disk;

@@ -1,4 +1,5 @@
-//! Removing: tags, manifests and blobs that a client deletes, and the sweep of blobs that nothing names any more.
+//! Removing: tags, manifests and blobs that a client deletes, and the sweep of blobs that nothing
+//! names any more.
 
 use super::disk::{optional, sync};
 use super::error::KeepError;
@@ -32,12 +33,17 @@ impl WritableStore {
         Ok(was_there)
     }
 
-    /// Removes a manifest from the repository, with its tags; of an index also those of its children that have no tag
-    /// and that no other index of the repository names. Returns whether it was there.
+    /// Removes a manifest from the repository, with its tags; of an index also those of its
+    /// children that have no tag and that no other index of the repository names. Returns whether
+    /// it was there.
     ///
     /// # Errors
     /// When the disk cannot be read or written.
-    pub(in super::super) fn delete_manifest(&self, name: &str, digest: &Digest) -> io::Result<bool> {
+    pub(in super::super) fn delete_manifest(
+        &self,
+        name: &str,
+        digest: &Digest,
+    ) -> io::Result<bool> {
         let _turn = self.begin_removal();
         // pushes go on while all manifests are read, and wait only for what was pushed meanwhile
         let known = self.links(name, RepositoryLinks::new())?;
@@ -97,7 +103,11 @@ impl WritableStore {
             };
             if let Some((manifest, _)) = links.iter().find(needed) {
                 let (digest, manifest) = (digest.clone(), manifest.clone());
-                return Err(KeepError::Needed { digest, manifest, repository });
+                return Err(KeepError::Needed {
+                    digest,
+                    manifest,
+                    repository,
+                });
             }
         }
         Ok(self.blobs.remove(digest)?)
@@ -113,8 +123,9 @@ impl WritableStore {
         let _alone = self.hold_alone();
         let links = self.all_links(known)?;
         let all = || links.values().flatten();
-        let named: BTreeSet<&Digest> =
-            all().flat_map(|(manifest, links)| links.needs.iter().chain([manifest])).collect();
+        let named: BTreeSet<&Digest> = all()
+            .flat_map(|(manifest, links)| links.needs.iter().chain([manifest]))
+            .collect();
         let mut swept = Swept::default();
         for (digest, data) in self.blobs.all()? {
             if named.contains(&digest) {
@@ -131,7 +142,8 @@ impl WritableStore {
     }
 }
 
-/// The manifest, and of an index those below it that are there, have no tag, and are named by nothing that stays.
+/// The manifest, and of an index those below it that are there, have no tag, and are named by
+/// nothing that stays.
 fn removed_with<'a>(
     digest: &'a Digest,
     links: &'a RepositoryLinks,
@@ -172,16 +184,38 @@ mod tests {
     fn blob(store: &WritableStore, bytes: &[u8]) -> Descriptor {
         let digest = Digest::sha256(bytes);
         store.blobs.keep(incoming(store, bytes), &digest).unwrap();
-        Descriptor { digest, size: bytes.len() as u64, media_type: media_type::OCTETS.into() }
+        Descriptor {
+            digest,
+            size: bytes.len() as u64,
+            media_type: media_type::OCTETS.into(),
+        }
     }
 
-    fn put(store: &WritableStore, name: &str, tags: &[&str], kind: &str, document: &Value) -> Descriptor {
+    fn put(
+        store: &WritableStore,
+        name: &str,
+        tags: &[&str],
+        kind: &str,
+        document: &Value,
+    ) -> Descriptor {
         let bytes = serde_json::to_vec(document).unwrap();
         let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
-        let descriptor = Descriptor { digest, size, media_type: kind.into() };
+        let descriptor = Descriptor {
+            digest,
+            size,
+            media_type: kind.into(),
+        };
         let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
         let referrer = referring(&bytes, &descriptor);
-        store.put_manifest(name, &tags, &descriptor, referrer.as_ref(), incoming(store, &bytes)).unwrap();
+        store
+            .put_manifest(
+                name,
+                &tags,
+                &descriptor,
+                referrer.as_ref(),
+                incoming(store, &bytes),
+            )
+            .unwrap();
         descriptor
     }
 
@@ -192,8 +226,14 @@ mod tests {
         put(store, name, tags, media_type::OCI_MANIFEST, &document)
     }
 
-    fn index(store: &WritableStore, name: &str, tags: &[&str], children: &[&Descriptor]) -> Descriptor {
-        let document = json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": children});
+    fn index(
+        store: &WritableStore,
+        name: &str,
+        tags: &[&str],
+        children: &[&Descriptor],
+    ) -> Descriptor {
+        let document =
+            json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": children});
         put(store, name, tags, media_type::OCI_INDEX, &document)
     }
 
@@ -215,13 +255,27 @@ mod tests {
         let first = index(&store, "x", &["v1", "latest"], &[&a, &b, &c]);
         let second = index(&store, "x", &["v2"], &[&b]);
         assert!(store.delete_manifest("x", &first.digest).unwrap());
-        assert!(!store.delete_manifest("x", &first.digest).unwrap(), "it is gone");
+        assert!(
+            !store.delete_manifest("x", &first.digest).unwrap(),
+            "it is gone"
+        );
         assert_eq!(store.tags("x").unwrap().unwrap(), ["c", "v2"]);
         let there = |digest: &Digest| store.manifest("x", digest).unwrap().is_some();
-        assert_eq!([&a, &b, &c].map(|one| there(&one.digest)), [false, true, true]);
-        assert_eq!(store.sweep(Duration::from_hours(1)).unwrap().removed, [], "a push may count on it");
+        assert_eq!(
+            [&a, &b, &c].map(|one| there(&one.digest)),
+            [false, true, true]
+        );
+        assert_eq!(
+            store.sweep(Duration::from_hours(1)).unwrap().removed,
+            [],
+            "a push may count on it"
+        );
         let swept = store.sweep(Duration::ZERO).unwrap();
-        assert_eq!((swept.removed, swept.later), (vec![first.digest], false), "the other repository has a");
+        assert_eq!(
+            (swept.removed, swept.later),
+            (vec![first.digest], false),
+            "the other repository has a"
+        );
         assert!(store.delete_manifest("x", &second.digest).unwrap());
         let used = store.room().used();
         store.sweep(Duration::ZERO).unwrap();
@@ -229,7 +283,11 @@ mod tests {
         assert!(has(&store, &Digest::sha256(b"a")) && has(&store, &Digest::sha256(b"c")));
         assert_eq!(store.room().used(), used - second.size - b.size - 1);
         drop(store);
-        assert_eq!(self::store(dir.path()).room().used(), used - second.size - b.size - 1, "counted anew");
+        assert_eq!(
+            self::store(dir.path()).room().used(),
+            used - second.size - b.size - 1,
+            "counted anew"
+        );
     }
 
     #[test]
@@ -239,9 +297,14 @@ mod tests {
         let image = image(&store, "x", &["v1"], b"layer");
         let layer = Digest::sha256(b"layer");
         let refused = store.delete_blob(&layer).unwrap_err().to_string();
-        assert!(refused.contains("x has the manifest") && refused.contains(&image.digest.to_string()));
+        assert!(
+            refused.contains("x has the manifest") && refused.contains(&image.digest.to_string())
+        );
         assert!(store.delete_tag("x", "v1").unwrap() && !store.delete_tag("x", "v1").unwrap());
-        assert!(store.delete_blob(&layer).is_err(), "the manifest is still there by its digest");
+        assert!(
+            store.delete_blob(&layer).is_err(),
+            "the manifest is still there by its digest"
+        );
         store.delete_manifest("x", &image.digest).unwrap();
         assert!(store.delete_blob(&layer).unwrap() && !store.delete_blob(&layer).unwrap());
     }
@@ -249,7 +312,10 @@ mod tests {
     /// How often this thread has read from files so far.
     fn reads() -> u64 {
         let counts = fs::read_to_string("/proc/thread-self/io").unwrap();
-        let line = counts.lines().find_map(|line| line.strip_prefix("syscr: ")).unwrap();
+        let line = counts
+            .lines()
+            .find_map(|line| line.strip_prefix("syscr: "))
+            .unwrap();
         line.parse().unwrap()
     }
 
@@ -257,7 +323,9 @@ mod tests {
     fn an_index_with_many_children_is_deleted_in_one_pass_over_the_manifests() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path());
-        let children: Vec<Descriptor> = (0..100_u8).map(|layer| image(&store, "x", &[], &[layer])).collect();
+        let children: Vec<Descriptor> = (0..100_u8)
+            .map(|layer| image(&store, "x", &[], &[layer]))
+            .collect();
         let about = json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": [],
             "subject": children[0]});
         let referrer = put(&store, "x", &[], media_type::OCI_INDEX, &about);
@@ -266,7 +334,10 @@ mod tests {
         assert!(store.delete_manifest("x", &index.digest).unwrap());
         let count = reads() - before;
         assert!(count < 20 * 102, "{count} reads for 102 manifests");
-        assert_eq!(store.manifests("x").unwrap(), std::slice::from_ref(&referrer.digest));
+        assert_eq!(
+            store.manifests("x").unwrap(),
+            std::slice::from_ref(&referrer.digest)
+        );
         assert_eq!(store.referrers("x", &children[0].digest).unwrap().len(), 1);
         assert!(store.delete_manifest("x", &referrer.digest).unwrap());
         assert_eq!(store.referrers("x", &children[0].digest).unwrap().len(), 0);

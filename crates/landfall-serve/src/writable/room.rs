@@ -1,5 +1,5 @@
-//! How many bytes the folder for pushes has, and how many it may have. An upload takes its share as it comes in, and
-//! gives it back where it is not kept.
+//! How many bytes the folder for pushes has, and how many it may have. An upload takes its share as
+//! it comes in, and gives it back where it is not kept.
 
 use super::error::KeepError;
 use std::sync::Arc;
@@ -14,7 +14,10 @@ pub(in super::super) struct Room {
 impl Room {
     /// `used` bytes are there, and there may be `most`.
     pub(super) fn new(used: u64, most: Option<u64>) -> Room {
-        Room { used: AtomicU64::new(used), most }
+        Room {
+            used: AtomicU64::new(used),
+            most,
+        }
     }
 
     /// How many bytes there are.
@@ -29,26 +32,36 @@ impl Room {
 
     /// Whether so many more bytes fit now.
     pub(in super::super) fn fits(&self, bytes: u64) -> bool {
-        self.most.is_none_or(|most| self.used().saturating_add(bytes) <= most)
+        self.most
+            .is_none_or(|most| self.used().saturating_add(bytes) <= most)
     }
 
     /// Takes room for so many bytes.
     fn take(&self, bytes: u64) -> Result<(), KeepError> {
         let most = self.most.unwrap_or(u64::MAX);
         let more = |used: u64| used.checked_add(bytes).filter(|after| *after <= most);
-        let taken = self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
-        taken.map(|_| ()).map_err(|used| KeepError::Full { used, most })
+        let taken = self
+            .used
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
+        taken
+            .map(|_| ())
+            .map_err(|used| KeepError::Full { used, most })
     }
 
     /// So many bytes are removed.
     pub(super) fn give_back(&self, bytes: u64) {
         let less = |used: u64| Some(used.saturating_sub(bytes));
-        let _ = self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+        let _ = self
+            .used
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
     }
 
     /// Why so many bytes do not fit.
     pub(in super::super) fn full(&self) -> KeepError {
-        KeepError::Full { used: self.used(), most: self.most.unwrap_or(u64::MAX) }
+        KeepError::Full {
+            used: self.used(),
+            most: self.most.unwrap_or(u64::MAX),
+        }
     }
 }
 
@@ -102,7 +115,13 @@ mod tests {
         let room = Arc::new(Room::new(10, Some(100)));
         let mut share = Share::of(room.clone());
         share.grow(80).unwrap();
-        assert!(matches!(share.grow(11), Err(KeepError::Full { used: 90, most: 100 })));
+        assert!(matches!(
+            share.grow(11),
+            Err(KeepError::Full {
+                used: 90,
+                most: 100
+            })
+        ));
         assert!(room.fits(10) && !room.fits(11));
         drop(share);
         assert_eq!(room.used(), 10);

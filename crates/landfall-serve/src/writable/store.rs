@@ -18,7 +18,8 @@ pub(in super::super) struct WritableStore {
     dir: PathBuf,
     /// The content, manifests too.
     pub(in super::super) blobs: Arc<WritableBlobs>,
-    /// Held while a manifest and its tags are written; held alone while blobs are removed that nothing names.
+    /// Held while a manifest and its tags are written; held alone while blobs are removed that
+    /// nothing names.
     gate: RwLock<()>,
     /// Held by a removal while it finds out what nothing names, before it holds the blobs alone.
     removal: Mutex<()>,
@@ -30,17 +31,25 @@ pub(in super::super) struct WritableStore {
 const MARKER: &str = ".landfall-serve";
 
 impl WritableStore {
-    /// Opens the folder, creates it where it does not exist, and locks it for this process. It may have `most` bytes.
+    /// Opens the folder, creates it where it does not exist, and locks it for this process. It may
+    /// have `most` bytes.
     ///
     /// # Errors
     /// When it cannot be written, or another process serves it.
-    pub(in super::super) fn open(dir: &Path, most: Option<u64>) -> Result<WritableStore, ServeError> {
-        let wrong = |source| ServeError::Writable { dir: dir.into(), source };
+    pub(in super::super) fn open(
+        dir: &Path,
+        most: Option<u64>,
+    ) -> Result<WritableStore, ServeError> {
+        let wrong = |source| ServeError::Writable {
+            dir: dir.into(),
+            source,
+        };
         // a folder that landfall did not make is left alone
         let marker = dir.join(MARKER);
         let empty = list(dir).map_err(wrong)?.is_empty();
         if !empty && !marker.is_file() {
-            let why = "it is not empty, and landfall did not make it; name a new folder or an empty one";
+            let why =
+                "it is not empty, and landfall did not make it; name a new folder or an empty one";
             return Err(wrong(io::Error::other(why)));
         }
         fs::create_dir_all(dir)
@@ -49,8 +58,12 @@ impl WritableStore {
         for folder in ["blobs", "frames", "repositories"] {
             fs::create_dir_all(dir.join(folder)).map_err(wrong)?;
         }
-        let lock =
-            File::options().create(true).truncate(false).write(true).open(dir.join("lock")).map_err(wrong)?;
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(dir.join("lock"))
+            .map_err(wrong)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(ServeError::Busy { dir: dir.into() }),
@@ -81,7 +94,8 @@ impl WritableStore {
         self.blobs.room()
     }
 
-    /// As long as this is held, no blob is removed: what a manifest needs stays until the manifest names it.
+    /// As long as this is held, no blob is removed: what a manifest needs stays until the manifest
+    /// names it.
     pub(in super::super) fn hold_blobs(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -101,7 +115,10 @@ impl WritableStore {
     }
 
     pub(super) fn manifest_path(&self, name: &str, digest: &Digest) -> PathBuf {
-        self.repository(name).join("_manifests").join(digest.algorithm().as_str()).join(digest.hex())
+        self.repository(name)
+            .join("_manifests")
+            .join(digest.algorithm().as_str())
+            .join(digest.hex())
     }
 
     /// The digest of `tag` in the repository.
@@ -109,20 +126,32 @@ impl WritableStore {
     /// # Errors
     /// When the disk cannot be read.
     pub(in super::super) fn tag(&self, name: &str, tag: &str) -> io::Result<Option<Digest>> {
-        let text = optional(fs::read_to_string(self.repository(name).join("_tags").join(tag)))?;
-        text.map(|text| text.trim().parse().map_err(io::Error::other)).transpose()
+        let text = optional(fs::read_to_string(
+            self.repository(name).join("_tags").join(tag),
+        ))?;
+        text.map(|text| text.trim().parse().map_err(io::Error::other))
+            .transpose()
     }
 
     /// The manifest with this digest, where it was pushed to this repository.
     ///
     /// # Errors
     /// When the disk cannot be read.
-    pub(in super::super) fn manifest(&self, name: &str, digest: &Digest) -> io::Result<Option<Descriptor>> {
-        let Some(media_type) = optional(fs::read_to_string(self.manifest_path(name, digest)))? else {
+    pub(in super::super) fn manifest(
+        &self,
+        name: &str,
+        digest: &Digest,
+    ) -> io::Result<Option<Descriptor>> {
+        let Some(media_type) = optional(fs::read_to_string(self.manifest_path(name, digest)))?
+        else {
             return Ok(None);
         };
         let size = self.blobs.stat(digest).map_err(io::Error::other)?;
-        Ok(size.map(|size| Descriptor { digest: digest.clone(), size, media_type: media_type.into() }))
+        Ok(size.map(|size| Descriptor {
+            digest: digest.clone(),
+            size,
+            media_type: media_type.into(),
+        }))
     }
 
     /// The tags of a repository, sorted; `None` where nothing was pushed to it.
@@ -163,9 +192,14 @@ impl WritableStore {
     pub(super) fn manifests(&self, name: &str) -> io::Result<Vec<Digest>> {
         let mut digests = Vec::new();
         for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
-            let folder = self.repository(name).join("_manifests").join(algorithm.as_str());
+            let folder = self
+                .repository(name)
+                .join("_manifests")
+                .join(algorithm.as_str());
             let names = list(&folder)?.into_iter();
-            digests.extend(names.filter_map(|hex| format!("{}:{hex}", algorithm.as_str()).parse().ok()));
+            digests.extend(
+                names.filter_map(|hex| format!("{}:{hex}", algorithm.as_str()).parse().ok()),
+            );
         }
         Ok(digests)
     }
@@ -175,15 +209,21 @@ impl WritableStore {
         self.repository(name).join("_referrers").join(subject.hex())
     }
 
-    /// The manifests with this subject that were pushed to the repository: the hex digits of their digests, sorted.
+    /// The manifests with this subject that were pushed to the repository: the hex digits of their
+    /// digests, sorted.
     ///
     /// # Errors
     /// When the disk cannot be read.
-    pub(in super::super) fn referrers(&self, name: &str, subject: &Digest) -> io::Result<Vec<String>> {
+    pub(in super::super) fn referrers(
+        &self,
+        name: &str,
+        subject: &Digest,
+    ) -> io::Result<Vec<String>> {
         list(&self.referrers_of(name, subject))
     }
 
-    /// One of [`WritableStore::referrers`] as an entry of a referrers index; `None` where it is gone by now.
+    /// One of [`WritableStore::referrers`] as an entry of a referrers index; `None` where it is
+    /// gone by now.
     ///
     /// # Errors
     /// When the disk cannot be read.
@@ -193,8 +233,11 @@ impl WritableStore {
         subject: &Digest,
         hex: &str,
     ) -> io::Result<Option<Box<RawValue>>> {
-        let text = optional(fs::read_to_string(self.referrers_of(name, subject).join(hex)))?;
-        text.map(|text| Ok(RawValue::from_string(text)?)).transpose()
+        let text = optional(fs::read_to_string(
+            self.referrers_of(name, subject).join(hex),
+        ))?;
+        text.map(|text| Ok(RawValue::from_string(text)?))
+            .transpose()
     }
 
     /// Adds the manifest that came in to the repository, its tags last.
@@ -219,14 +262,22 @@ impl WritableStore {
         let (repository, incoming) = (self.repository(name), self.blobs.incoming());
         if let Some(referrer) = referrer {
             let folder = self.referrers_of(name, &referrer.subject);
-            write(&incoming, &folder.join(digest.hex()), referrer.entry.to_string().as_bytes())?;
+            write(
+                &incoming,
+                &folder.join(digest.hex()),
+                referrer.entry.to_string().as_bytes(),
+            )?;
             sync(&folder)?;
         }
         let manifest = self.manifest_path(name, digest);
         write(&incoming, &manifest, descriptor.media_type.as_bytes())?;
         sync(manifest.parent().unwrap_or(&repository))?;
         for tag in tags {
-            write(&incoming, &repository.join("_tags").join(tag), digest.to_string().as_bytes())?;
+            write(
+                &incoming,
+                &repository.join("_tags").join(tag),
+                digest.to_string().as_bytes(),
+            )?;
         }
         sync(&repository.join("_tags"))?;
         Ok(())
@@ -240,8 +291,11 @@ mod tests {
     #[test]
     fn repositories_tags_and_manifests_are_found_again_by_the_next_process() {
         let dir = tempfile::tempdir().unwrap();
-        let descriptor =
-            Descriptor { digest: Digest::sha256(b"{}"), size: 2, media_type: "application/x".into() };
+        let descriptor = Descriptor {
+            digest: Digest::sha256(b"{}"),
+            size: 2,
+            media_type: "application/x".into(),
+        };
         {
             let store = WritableStore::open(dir.path(), None).unwrap();
             let tags = ["v1".to_owned(), "a".to_owned()];
@@ -250,10 +304,17 @@ mod tests {
                 incoming.write(b"{}").unwrap();
                 incoming
             };
-            store.put_manifest("x/y/z", &tags, &descriptor, None, incoming()).unwrap();
-            store.put_manifest("x/y", &[], &descriptor, None, incoming()).unwrap();
+            store
+                .put_manifest("x/y/z", &tags, &descriptor, None, incoming())
+                .unwrap();
+            store
+                .put_manifest("x/y", &[], &descriptor, None, incoming())
+                .unwrap();
             assert!(
-                matches!(WritableStore::open(dir.path(), None), Err(ServeError::Busy { .. })),
+                matches!(
+                    WritableStore::open(dir.path(), None),
+                    Err(ServeError::Busy { .. })
+                ),
                 "one process only"
             );
         }
@@ -261,9 +322,15 @@ mod tests {
         assert_eq!(store.repositories().unwrap(), ["x/y", "x/y/z"]);
         assert_eq!(store.tags("x/y/z").unwrap().unwrap(), ["a", "v1"]);
         assert_eq!(store.tags("x").unwrap(), None);
-        assert_eq!(store.tag("x/y/z", "v1").unwrap(), Some(descriptor.digest.clone()));
+        assert_eq!(
+            store.tag("x/y/z", "v1").unwrap(),
+            Some(descriptor.digest.clone())
+        );
         assert_eq!(store.tag("x/y", "v1").unwrap(), None);
-        assert_eq!(store.manifest("x/y", &descriptor.digest).unwrap(), Some(descriptor.clone()));
+        assert_eq!(
+            store.manifest("x/y", &descriptor.digest).unwrap(),
+            Some(descriptor.clone())
+        );
         assert_eq!(store.manifest("x", &descriptor.digest).unwrap(), None);
     }
 }

@@ -24,7 +24,10 @@ const UNKNOWN: &str = "{prefix} {spinner} {figures} {wide_msg}";
 /// The width of the terminal.
 fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stderr());
-    size.ok().map(|size| size.ws_col.into()).filter(|columns| *columns > 0).unwrap_or(80)
+    size.ok()
+        .map(|size| size.ws_col.into())
+        .filter(|columns| *columns > 0)
+        .unwrap_or(80)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -55,7 +58,8 @@ impl Progress for Bars {
             });
         };
         let template = if bytes > 0 { KNOWN } else { UNKNOWN };
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style =
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         let target = ProgressDrawTarget::stderr_with_hz(8);
         let drawn = ProgressBar::with_draw_target((bytes > 0).then_some(bytes), target)
             .with_style(style.with_key("figures", figures))
@@ -66,11 +70,17 @@ impl Progress for Bars {
     }
 
     fn bytes(&self, count: u64) {
-        self.update(|meter| meter.add(count, Instant::now()), |drawn, ()| drawn.inc(count));
+        self.update(
+            |meter| meter.add(count, Instant::now()),
+            |drawn, ()| drawn.inc(count),
+        );
     }
 
     fn more(&self, bytes: u64) {
-        self.update(|meter| meter.more(bytes), |drawn, ()| drawn.inc_length(bytes));
+        self.update(
+            |meter| meter.more(bytes),
+            |drawn, ()| drawn.inc_length(bytes),
+        );
     }
 
     fn parts(&self, count: u64) {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 const WINDOW: Duration = Duration::from_secs(30);
 /// How long a phase must have run before its rate says anything.
 const FIRST: Duration = Duration::from_secs(3);
-/// What a request costs beside its bytes, as bytes that take as long: what a connection moves in one round trip. With it,
-/// thousands of small manifests count in the time that is left.
+/// What a request costs beside its bytes, as bytes that take as long: what a connection moves in
+/// one round trip. With it, thousands of small manifests count in the time that is left.
 const PART: u64 = 64 << 10;
 /// How long nothing may come before that is what people are told.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -39,9 +39,25 @@ struct Sample {
 
 impl Meter {
     pub(super) fn new(what: &str, items: u64, bytes: u64, now: Instant) -> Meter {
-        let (items, bytes, samples) =
-            ((0, items), (0, bytes), [Sample { at: now, bytes: 0, work: 0 }].into());
-        Meter { what: what.into(), items, bytes, parts: (0, 0), began: now, last: now, samples }
+        let (items, bytes, samples) = (
+            (0, items),
+            (0, bytes),
+            [Sample {
+                at: now,
+                bytes: 0,
+                work: 0,
+            }]
+            .into(),
+        );
+        Meter {
+            what: what.into(),
+            items,
+            bytes,
+            parts: (0, 0),
+            began: now,
+            last: now,
+            samples,
+        }
     }
 
     pub(super) fn add(&mut self, bytes: u64, now: Instant) {
@@ -60,16 +76,27 @@ impl Meter {
         let is_due = |sample: &Sample| now.duration_since(sample.at) >= Duration::from_secs(1);
         if self.samples.back().is_none_or(is_due) {
             let (bytes, work) = (self.bytes.0, self.work().0);
-            self.samples.push_back(Sample { at: now, bytes, work });
+            self.samples.push_back(Sample {
+                at: now,
+                bytes,
+                work,
+            });
         }
-        while self.samples.get(1).is_some_and(|sample| now.duration_since(sample.at) >= WINDOW) {
+        while self
+            .samples
+            .get(1)
+            .is_some_and(|sample| now.duration_since(sample.at) >= WINDOW)
+        {
             self.samples.pop_front();
         }
     }
 
     /// Bytes and parts, done and all.
     fn work(&self) -> (u64, u64) {
-        (self.bytes.0 + self.parts.0 * PART, self.bytes.1 + self.parts.1 * PART)
+        (
+            self.bytes.0 + self.parts.0 * PART,
+            self.bytes.1 + self.parts.1 * PART,
+        )
     }
 
     /// So many bytes more are to be done.
@@ -83,7 +110,8 @@ impl Meter {
         self.items.0 == 0 && self.bytes.0 == 0
     }
 
-    /// `13.8 MB of 2.2 GB`, the rate, and the time left; `of` stands between done and all, `and` between figures.
+    /// `13.8 MB of 2.2 GB`, the rate, and the time left; `of` stands between done and all, `and`
+    /// between figures.
     pub(super) fn figures(&self, of: &str, and: &str, now: Instant) -> String {
         let (done, all) = self.bytes;
         let done = match all {
@@ -94,18 +122,27 @@ impl Meter {
         [vec![done], self.pace(now)].concat().join(and)
     }
 
-    /// The longest form of a bar that fits into so many columns: the whole has 57 at the most, and the shortest 11.
+    /// The longest form of a bar that fits into so many columns: the whole has 57 at the most, and
+    /// the shortest 11.
     pub(super) fn bar(&self, columns: usize, now: Instant) -> String {
         let (what, (done, all), pace) = (&self.what, self.bytes, self.pace(now));
         let of = |most: f64| (done.min(all) as f64 / all.max(1) as f64 * most) as usize;
         let filled = "=".repeat(of(10.0));
         let tip = if done < all { ">" } else { "" };
-        let whole = format!("{what} [{:10}] {}", filled + tip, self.figures("/", " ", now));
+        let whole = format!(
+            "{what} [{:10}] {}",
+            filled + tip,
+            self.figures("/", " ", now)
+        );
         let percent = format!("{what} {}%", of(100.0));
-        let last = pace.last().map_or_else(|| percent.clone(), |last| format!("{percent} {last}"));
+        let last = pace
+            .last()
+            .map_or_else(|| percent.clone(), |last| format!("{percent} {last}"));
         let shorter = [[vec![percent.clone()], pace].concat().join(" "), last];
         let mut forms = std::iter::once(whole).chain(shorter);
-        forms.find(|form| form.chars().count() <= columns).unwrap_or(percent)
+        forms
+            .find(|form| form.chars().count() <= columns)
+            .unwrap_or(percent)
     }
 
     /// The rate and the time left, or how long nothing came.
@@ -117,7 +154,9 @@ impl Meter {
         if silent >= SILENCE {
             return vec![format!("nothing for {}", short(silent))];
         }
-        let Some((bytes, rate)) = self.rates(now) else { return Vec::new() };
+        let Some((bytes, rate)) = self.rates(now) else {
+            return Vec::new();
+        };
         let mut pace = Vec::new();
         if bytes >= 1.0 {
             pace.push(format!("{}/s", human_size(bytes as u64)));
@@ -134,7 +173,10 @@ impl Meter {
         let since = self.samples.front()?;
         let seconds = now.duration_since(since.at).as_secs_f64().max(0.001);
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
-        let rates = (rate(self.bytes.0, since.bytes), rate(self.work().0, since.work));
+        let rates = (
+            rate(self.bytes.0, since.bytes),
+            rate(self.work().0, since.work),
+        );
         (now.duration_since(self.began) >= FIRST).then_some(rates)
     }
 }
@@ -194,7 +236,11 @@ mod tests {
         }
         assert_eq!(shown(&meter, at(14)), "10.0 MB/10.0 MB 714 kB/s 49s left");
         meter.add(1000, at(15));
-        assert!(shown(&meter, at(20)).ends_with(" left"), "{}", shown(&meter, at(20)));
+        assert!(
+            shown(&meter, at(20)).ends_with(" left"),
+            "{}",
+            shown(&meter, at(20))
+        );
         meter.add_parts(901, at(21));
         assert_eq!(shown(&meter, at(21)), "10.0 MB/10.0 MB");
     }
@@ -230,7 +276,13 @@ mod tests {
         assert!(longest.len() <= 36, "{longest}");
         let now = began + Duration::from_secs(9);
         assert!(meter.bar(59, now).starts_with("verify [") && meter.bar(39, now).len() < 39);
-        for (seconds, words) in [(0, "0s"), (59, "59s"), (60, "1m"), (7500, "2h05m"), (200_000, "2d")] {
+        for (seconds, words) in [
+            (0, "0s"),
+            (59, "59s"),
+            (60, "1m"),
+            (7500, "2h05m"),
+            (200_000, "2d"),
+        ] {
             assert_eq!(short(Duration::from_secs(seconds)), words);
         }
     }

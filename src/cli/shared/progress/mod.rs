@@ -29,7 +29,9 @@ pub(crate) enum ProgressMode {
 /// The progress of the chosen kind.
 pub(crate) fn progress(mode: ProgressMode) -> Arc<dyn Progress> {
     match mode {
-        ProgressMode::Auto if std::io::stderr().is_terminal() && draws() => Arc::new(Bars::default()),
+        ProgressMode::Auto if std::io::stderr().is_terminal() && draws() => {
+            Arc::new(Bars::default())
+        }
         ProgressMode::Bar => Arc::new(Bars::default()),
         ProgressMode::Auto | ProgressMode::Plain => Arc::new(Plain::default()),
         ProgressMode::None => Arc::new(Warnings),

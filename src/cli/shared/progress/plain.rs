@@ -17,7 +17,11 @@ struct Phase {
 
 impl Phase {
     fn say(&self, now: Instant) {
-        let Meter { what, items: (done, all), .. } = &self.meter;
+        let Meter {
+            what,
+            items: (done, all),
+            ..
+        } = &self.meter;
         let figures = self.meter.figures(" of ", ", ", now);
         let and = if figures.is_empty() { "" } else { ", " };
         say(&format!("{what}: {done}/{all} items{and}{figures}"));
@@ -43,7 +47,10 @@ impl Progress for Plain {
     fn begin(&self, what: &str, items: u64, bytes: u64) {
         let said = Instant::now();
         if let Ok(mut slot) = self.0.lock() {
-            *slot = Some(Phase { meter: Meter::new(what, items, bytes, said), said });
+            *slot = Some(Phase {
+                meter: Meter::new(what, items, bytes, said),
+                said,
+            });
         }
     }
 

@@ -6,18 +6,27 @@ use crate::support::{need, run};
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The names of what debootstrap makes a minimal root of from `suite`, which `up` offers then; `None` where this machine
-/// lacks debootstrap.
+/// The names of what debootstrap makes a minimal root of from `suite`, which `up` offers then;
+/// `None` where this machine lacks debootstrap.
 pub fn minimal_root(up: &AptUpstream, suite: &Suite) -> Option<BTreeSet<String>> {
     if !need(&["debootstrap"]) {
         return None;
     }
     let Suite { name, text, .. } = suite;
-    up.place.write(&format!("up/r/dists/{name}/main/binary-amd64/Packages"), text);
+    up.place.write(
+        &format!("up/r/dists/{name}/main/binary-amd64/Packages"),
+        text,
+    );
     let head = format!("Suite: {name}\nCodename: {name}\nComponents: main\nArchitectures: amd64\n");
     up.release(&format!("dists/{name}"), &head);
     let mut print = Command::new("debootstrap");
-    print.args(["--print-debs", "--variant=minbase", "--arch=amd64", "--no-check-gpg", name]);
+    print.args([
+        "--print-debs",
+        "--variant=minbase",
+        "--arch=amd64",
+        "--no-check-gpg",
+        name,
+    ]);
     print.arg(up.place.path("root")).arg(up.url());
     let out = String::from_utf8(run(&mut print)).unwrap();
     Some(out.split_whitespace().map(str::to_owned).collect())
@@ -25,26 +34,52 @@ pub fn minimal_root(up: &AptUpstream, suite: &Suite) -> Option<BTreeSet<String>>
 
 #[test]
 fn a_minimal_machine_has_what_debootstrap_installs() {
-    let Some(suite) = suites().and_then(<[Suite]>::first) else { return };
+    let Some(suite) = suites().and_then(<[Suite]>::first) else {
+        return;
+    };
     let Some(up) = AptUpstream::new() else { return };
-    let Some(debs) = minimal_root(&up, suite) else { return };
+    let Some(debs) = minimal_root(&up, suite) else {
+        return;
+    };
     let place = &up.place;
-    assert!(debs.contains("apt") && debs.contains("dpkg") && debs.len() > 50, "{debs:?}");
+    assert!(
+        debs.contains("apt") && debs.contains("dpkg") && debs.len() > 50,
+        "{debs:?}"
+    );
 
     // what is there is not carried, and what apt would take beside it is: perl, for one
     let all = Offered::by(std::slice::from_ref(suite)).own;
-    let beside = ["perl", "usrmerge", "usr-is-merged", "gnupg", "ca-certificates", "mawk", "init"];
-    let beside = beside.into_iter().filter(|name| all.contains_key(name)).map(str::to_owned);
+    let beside = [
+        "perl",
+        "usrmerge",
+        "usr-is-merged",
+        "gnupg",
+        "ca-certificates",
+        "mawk",
+        "init",
+    ];
+    let beside = beside
+        .into_iter()
+        .filter(|name| all.contains_key(name))
+        .map(str::to_owned);
     let asked: BTreeSet<String> = debs.iter().cloned().chain(beside).collect();
     let list: Vec<String> = asked.iter().map(|name| format!("'{name}'")).collect();
     let mut taken = Vec::new();
     for base in ["none", "minimal"] {
-        up.wants(&suite.name, &list.join(", "), &format!(", architectures: [amd64], base: {base}"));
+        up.wants(
+            &suite.name,
+            &list.join(", "),
+            &format!(", architectures: [amd64], base: {base}"),
+        );
         up.lock(0, &["--lock", "base.lock"]);
         let names = crate::support::apt::locked(&place.read("base.lock"));
-        let names = names.iter().map(|text| text.split(' ').next().unwrap().to_owned());
+        let names = names
+            .iter()
+            .map(|text| text.split(' ').next().unwrap().to_owned());
         taken.push(names.collect::<BTreeSet<String>>());
     }
-    let [whole, lacking] = &taken[..] else { unreachable!() };
+    let [whole, lacking] = &taken[..] else {
+        unreachable!()
+    };
     assert_eq!(whole - &debs, *lacking, "debootstrap installs {debs:?}");
 }

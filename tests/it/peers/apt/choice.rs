@@ -1,4 +1,5 @@
-//! landfall's choice of packages beside that of the machine's own apt, over the packages of its own suites.
+//! landfall's choice of packages beside that of the machine's own apt, over the packages of its own
+//! suites.
 
 use super::base::minimal_root;
 use super::{Offered, STATUS, field, names, paragraphs, suites};
@@ -8,7 +9,8 @@ use crate::support::{rounds, run};
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Packages of very different kinds: tools, libraries, servers, languages, desktops' parts, metapackages, virtual ones.
+/// Packages of very different kinds: tools, libraries, servers, languages, desktops' parts,
+/// metapackages, virtual ones.
 const KINDS: [&str; 66] = [
     "jq",
     "conntrack",
@@ -90,7 +92,8 @@ const FOREIGN: [&str; 8] = [
     "perl-base:i386",
 ];
 
-/// What is asked for on a minimal machine besides: in this order, the first decides what the second takes of alternatives.
+/// What is asked for on a minimal machine besides: in this order, the first decides what the second
+/// takes of alternatives.
 const ON_MINIMAL: [&str; 6] = [
     "postgresql",
     "lxc docker.io",
@@ -125,8 +128,12 @@ fn reachable<'t>(
             None => found.extend(offered.provided.get(name).into_iter().flatten().copied()),
             Some(all) => {
                 let count = if recommends { 3 } else { 2 };
-                let fields = ["Pre-Depends", "Depends", "Recommends"].into_iter().take(count);
-                found.extend(fields.flat_map(|name| all.iter().flat_map(move |one| names(field(one, name)))));
+                let fields = ["Pre-Depends", "Depends", "Recommends"]
+                    .into_iter()
+                    .take(count);
+                found.extend(
+                    fields.flat_map(|name| all.iter().flat_map(move |one| names(field(one, name)))),
+                );
             }
         }
         next.extend(found.into_iter().filter(|name| known.insert(name)));
@@ -141,8 +148,15 @@ fn the_choice_is_apts_for_packages_of_all_kinds_on_machines_of_all_kinds() {
     let place = &up.place;
     let offered = Offered::by(suites);
     let status = fs::read_to_string(STATUS).unwrap();
-    let kinds: Vec<&str> = KINDS.into_iter().filter(|name| offered.own.contains_key(name)).collect();
-    assert!(kinds.len() >= 60, "the suites have {} of the packages", kinds.len());
+    let kinds: Vec<&str> = KINDS
+        .into_iter()
+        .filter(|name| offered.own.contains_key(name))
+        .collect();
+    assert!(
+        kinds.len() >= 60,
+        "the suites have {} of the packages",
+        kinds.len()
+    );
     let recommending: Vec<&str> = kinds.iter().copied().step_by(4).collect();
     // what debootstrap makes a root of, as landfall takes `base: minimal`
     let minimal = minimal_root(&up, &suites[0]).unwrap_or_default();
@@ -152,45 +166,91 @@ fn the_choice_is_apts_for_packages_of_all_kinds_on_machines_of_all_kinds() {
         .collect();
     let plain = |text: &'static str| names(text).filter(|name| offered.own.contains_key(name));
 
-    // all that these may need, for both architectures, so that neither side reads all packages again for each case
+    // all that these may need, for both architectures, so that neither side reads all packages
+    // again for each case
     let mut needed = reachable(&offered, kinds.iter().copied(), false);
-    needed.extend(reachable(&offered, ON_MINIMAL.iter().flat_map(|text| text.split(' ')), false));
+    needed.extend(reachable(
+        &offered,
+        ON_MINIMAL.iter().flat_map(|text| text.split(' ')),
+        false,
+    ));
     needed.extend(reachable(&offered, recommending.iter().copied(), true));
-    needed.extend(status.lines().filter_map(|line| line.strip_prefix("Package: ")));
-    needed.extend(reachable(&offered, minimal.iter().map(String::as_str), false));
-    let foreign = reachable(&offered, FOREIGN.iter().flat_map(|text| text.split(' ')).flat_map(plain), false);
+    needed.extend(
+        status
+            .lines()
+            .filter_map(|line| line.strip_prefix("Package: ")),
+    );
+    needed.extend(reachable(
+        &offered,
+        minimal.iter().map(String::as_str),
+        false,
+    ));
+    let foreign = reachable(
+        &offered,
+        FOREIGN
+            .iter()
+            .flat_map(|text| text.split(' '))
+            .flat_map(plain),
+        false,
+    );
     let (mut sources, mut entries) = (String::new(), Vec::new());
     for (at, suite) in suites.iter().enumerate() {
         let of = |names: &BTreeSet<&str>| -> String {
             let kept = paragraphs(&suite.text).filter(|(name, _)| names.contains(name));
-            kept.map(|(_, paragraph)| format!("{}\n\n", paragraph.trim_end())).collect()
+            kept.map(|(_, paragraph)| format!("{}\n\n", paragraph.trim_end()))
+                .collect()
         };
         // the other architecture has the same packages
         let other = of(&foreign).replace("\nArchitecture: amd64\n", "\nArchitecture: i386\n");
-        for (arch, text) in [("amd64", of(&needed)), ("i386", other.replace("_amd64.deb\n", "_i386.deb\n"))] {
-            place.write(&format!("up/r/dists/s{at}/main/binary-{arch}/Packages"), text);
+        for (arch, text) in [
+            ("amd64", of(&needed)),
+            ("i386", other.replace("_amd64.deb\n", "_i386.deb\n")),
+        ] {
+            place.write(
+                &format!("up/r/dists/s{at}/main/binary-{arch}/Packages"),
+                text,
+            );
         }
         let head = format!("Suite: s{at}\nComponents: main\nArchitectures: amd64 i386\n");
         up.release(&format!("dists/s{at}"), &head);
-        sources += &format!("deb [signed-by={}] {} s{at} main\n", place.path("key.asc").display(), up.url());
-        entries.push(format!("{{url: '{}', suite: s{at}, components: [main], key: key.asc}}", up.url()));
+        sources += &format!(
+            "deb [signed-by={}] {} s{at} main\n",
+            place.path("key.asc").display(),
+            up.url()
+        );
+        entries.push(format!(
+            "{{url: '{}', suite: s{at}, components: [main], key: key.asc}}",
+            up.url()
+        ));
     }
 
-    let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let of = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<Vec<_>>()
+    };
     // the oldest of several versions
     let pinned = kinds.iter().filter_map(|name| {
         let versions = offered.own[name].iter().map(|one| field(one, "Version"));
         let all: BTreeSet<&str> = versions.collect();
-        all.first().filter(|_| all.len() > 1).map(|version| format!("{name}={version}"))
+        all.first()
+            .filter(|_| all.len() > 1)
+            .map(|version| format!("{name}={version}"))
     });
     // of the first suite, where others have newer ones
     let of_suite = |most: usize| -> Vec<String> {
         let several = kinds.iter().filter(|name| {
-            let versions: BTreeSet<&str> =
-                offered.own[*name].iter().map(|one| field(one, "Version")).collect();
+            let versions: BTreeSet<&str> = offered.own[*name]
+                .iter()
+                .map(|one| field(one, "Version"))
+                .collect();
             versions.len() > 1
         });
-        several.take(most).map(|name| format!("{name}/s0")).collect()
+        several
+            .take(most)
+            .map(|name| format!("{name}/s0"))
+            .collect()
     };
     let together = [
         "jq socat ethtool conntrack",
@@ -206,10 +266,20 @@ fn the_choice_is_apts_for_packages_of_all_kinds_on_machines_of_all_kinds() {
         recommends: false,
         asked: of(&kinds),
     };
-    let on_minimal: Vec<&str> =
-        kinds.iter().copied().chain(ON_MINIMAL).filter(|_| !minimal.is_empty()).collect();
+    let on_minimal: Vec<&str> = kinds
+        .iter()
+        .copied()
+        .chain(ON_MINIMAL)
+        .filter(|_| !minimal.is_empty())
+        .collect();
     let machines = [
-        Machine { name: "minimal", base: "minimal", asked: of(&on_minimal), status: minimal_status, ..empty },
+        Machine {
+            name: "minimal",
+            base: "minimal",
+            asked: of(&on_minimal),
+            status: minimal_status,
+            ..empty
+        },
         Machine {
             name: "words",
             asked: pinned.take(6).chain(together.map(str::to_owned)).collect(),
@@ -230,7 +300,12 @@ fn the_choice_is_apts_for_packages_of_all_kinds_on_machines_of_all_kinds() {
             status: String::new(),
             ..empty
         },
-        Machine { name: "suite", asked: of_suite(rounds(4)), status: String::new(), ..empty },
+        Machine {
+            name: "suite",
+            asked: of_suite(rounds(4)),
+            status: String::new(),
+            ..empty
+        },
         Machine {
             name: "suite-this",
             base: "{status: status}",
@@ -238,16 +313,33 @@ fn the_choice_is_apts_for_packages_of_all_kinds_on_machines_of_all_kinds() {
             status: status.clone(),
             ..empty
         },
-        Machine { name: "this", base: "{status: status}", asked: of(&kinds), status, ..empty },
+        Machine {
+            name: "this",
+            base: "{status: status}",
+            asked: of(&kinds),
+            status,
+            ..empty
+        },
         empty,
     ];
     let mut manifest = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n".to_owned();
     let mut chosen_by_apt = Vec::new();
-    for Machine { name, base, status, architectures, recommends, asked } in &machines {
+    for Machine {
+        name,
+        base,
+        status,
+        architectures,
+        recommends,
+        asked,
+    } in &machines
+    {
         if !status.is_empty() {
             place.write("status", status);
         }
-        let apt = Apt { architectures, ..Apt::new(place, name, &sources, status) };
+        let apt = Apt {
+            architectures,
+            ..Apt::new(place, name, &sources, status)
+        };
         run(&mut apt.get(place, &["update"]));
         for (at, asked) in asked.iter().enumerate() {
             let words: Vec<&str> = asked.split(' ').collect();
@@ -257,11 +349,19 @@ fn the_choice_is_apts_for_packages_of_all_kinds_on_machines_of_all_kinds() {
                 words.join("', '"),
                 entries.join(", ")
             );
-            chosen_by_apt.push((format!("{name}-{at}"), asked, apt.simulate(place, *recommends, &words)));
+            chosen_by_apt.push((
+                format!("{name}-{at}"),
+                asked,
+                apt.simulate(place, *recommends, &words),
+            ));
         }
     }
     place.write("m.yaml", manifest);
-    let exit = if chosen_by_apt.iter().any(|(_, _, theirs)| theirs.is_err()) { 3 } else { 0 };
+    let exit = if chosen_by_apt.iter().any(|(_, _, theirs)| theirs.is_err()) {
+        3
+    } else {
+        0
+    };
     let sets = PackageSets::lock(place, exit);
     let mut differ = Vec::new();
     for (machine, asked, theirs) in &chosen_by_apt {
@@ -275,7 +375,11 @@ fn the_choice_is_apts_for_packages_of_all_kinds_on_machines_of_all_kinds() {
                     a.iter().filter(|one| !b.contains(one)).cloned().collect()
                 };
                 (ours != theirs).then(|| {
-                    format!("apt alone {:?}, landfall alone {:?}", only(theirs, ours), only(ours, theirs))
+                    format!(
+                        "apt alone {:?}, landfall alone {:?}",
+                        only(theirs, ours),
+                        only(ours, theirs)
+                    )
                 })
             }
             (Err(why), Ok(_)) => Some(format!("landfall refuses: {why}")),
@@ -285,5 +389,9 @@ fn the_choice_is_apts_for_packages_of_all_kinds_on_machines_of_all_kinds() {
         differ.extend(difference.map(|difference| format!("{machine}: {asked}: {difference}")));
     }
     let (all, bad) = (chosen_by_apt.len(), differ.len());
-    assert!(differ.is_empty(), "{bad} of {all} differ:\n{}", differ.join("\n"));
+    assert!(
+        differ.is_empty(),
+        "{bad} of {all} differ:\n{}",
+        differ.join("\n")
+    );
 }

@@ -40,17 +40,30 @@ fn a_machine_installs_from_the_bundle_alone_under_the_stock_keyring() {
     let status = fs::read_to_string(STATUS).unwrap();
     let offered = Offered::by(suites).own;
     let is_there = |name: &str| status.contains(&format!("Package: {name}\n"));
-    let wanted: Vec<&str> =
-        SMALL.into_iter().filter(|name| offered.contains_key(name) && !is_there(name)).take(12).collect();
+    let wanted: Vec<&str> = SMALL
+        .into_iter()
+        .filter(|name| offered.contains_key(name) && !is_there(name))
+        .take(12)
+        .collect();
     if wanted.len() < 4 {
-        return skip(&test_name(), "the machine has nearly all of the packages already");
+        return skip(
+            &test_name(),
+            "the machine has nearly all of the packages already",
+        );
     }
-    let Some(network) = Network::new() else { return };
+    let Some(network) = Network::new() else {
+        return;
+    };
     let place = Place::new();
     let sources: Vec<String> = suites
         .iter()
         .map(|suite| {
-            let Suite { url, name, component, .. } = suite;
+            let Suite {
+                url,
+                name,
+                component,
+                ..
+            } = suite;
             format!("{{url: '{url}', suite: {name}, components: [{component}], key: {KEYRING}}}")
         })
         .collect();
@@ -66,14 +79,28 @@ fn a_machine_installs_from_the_bundle_alone_under_the_stock_keyring() {
     // to the archive as apt itself goes there
     let proxied = |arguments: &[&str]| {
         let mut command = place.command();
-        for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY"] {
+        for name in [
+            "http_proxy",
+            "https_proxy",
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "no_proxy",
+            "NO_PROXY",
+        ] {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
-        command.args(arguments).args(["--progress", "none"]).output().unwrap()
+        command
+            .args(arguments)
+            .args(["--progress", "none"])
+            .output()
+            .unwrap()
     };
     let locked = proxied(&["lock", "-f", "m.yaml"]);
     let told = String::from_utf8_lossy(&[locked.stdout, locked.stderr].concat()).into_owned();
-    if told.contains("was not reached") || told.contains("cannot connect") || told.contains("is not known") {
+    if told.contains("was not reached")
+        || told.contains("cannot connect")
+        || told.contains("is not known")
+    {
         return skip(&test_name(), "the machine's archive is not reached");
     }
     assert!(locked.status.success(), "{told}");
@@ -109,8 +136,8 @@ fn a_machine_installs_from_the_bundle_alone_under_the_stock_keyring() {
     let mut serve = place.command();
     serve.args(["serve", "b", "--listen", REGISTRY]);
     let server = network.serve("registry", &serve, REGISTRY);
-    // a copy of this machine that is gone with the shell: writes go to memory. Manual pages are not indexed again, no
-    // questions are looked for, and no lists compressed
+    // a copy of this machine that is gone with the shell: writes go to memory. Manual pages are not
+    // indexed again, no questions are looked for, and no lists compressed
     let script = format!(
         "set -e\nmount -t tmpfs none {root}\nmkdir {root}/upper {root}/work {root}/all\n\
          mount -t overlay overlay -o lowerdir=/,upperdir={root}/upper,workdir={root}/work {root}/all\n\
@@ -135,8 +162,15 @@ fn a_machine_installs_from_the_bundle_alone_under_the_stock_keyring() {
     let output = network.on("node", &machine).output().unwrap();
     let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     if told.contains("mount: ") {
-        return skip(&test_name(), "this machine allows no overlay in a namespace");
+        return skip(
+            &test_name(),
+            "this machine allows no overlay in a namespace",
+        );
     }
     assert!(output.status.success(), "{told}\n{}", server.log());
-    assert_eq!(told.matches("installed:installed ").count(), wanted.len(), "{told}");
+    assert_eq!(
+        told.matches("installed:installed ").count(),
+        wanted.len(),
+        "{told}"
+    );
 }

@@ -25,8 +25,8 @@ struct Suite {
     text: String,
 }
 
-/// The suites that are at the host of the machine's first one, read once for all tests; none where the machine has no
-/// indexes of them, or lacks what these tests need.
+/// The suites that are at the host of the machine's first one, read once for all tests; none where
+/// the machine has no indexes of them, or lacks what these tests need.
 fn suites() -> Option<&'static [Suite]> {
     static SUITES: OnceLock<Vec<Suite>> = OnceLock::new();
     if !need(&PROGRAMS) {
@@ -35,7 +35,10 @@ fn suites() -> Option<&'static [Suite]> {
     let is_known = Path::new(KEYRING).exists() && Path::new(STATUS).exists();
     let suites = SUITES.get_or_init(|| if is_known { read_suites() } else { Vec::new() });
     if suites.is_empty() {
-        skip(&test_name(), "the machine's apt has no indexes of a suite that the archive's keyring signs");
+        skip(
+            &test_name(),
+            "the machine's apt has no indexes of a suite that the archive's keyring signs",
+        );
     }
     Some(suites.as_slice()).filter(|suites| !suites.is_empty())
 }
@@ -44,16 +47,32 @@ fn read_suites() -> Vec<Suite> {
     let format = "$(CREATED_BY) $(REPO_URI) $(RELEASE) $(COMPONENT) $(FILENAME)";
     let targets = run(Command::new("apt-get").args(["indextargets", "--format", format]));
     let targets = String::from_utf8_lossy(&targets);
-    let lines = targets.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    let all: Vec<Vec<&str>> = lines.filter(|words| words.len() == 5 && words[0] == "Packages").collect();
+    let lines = targets
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>());
+    let all: Vec<Vec<&str>> = lines
+        .filter(|words| words.len() == 5 && words[0] == "Packages")
+        .collect();
     let host = |words: &Vec<&str>| words[1].split('/').nth(2).map(str::to_owned);
     let first = all.first().and_then(host);
-    let own = all.iter().filter(|words| host(words) == first && words[1].starts_with("http"));
+    let own = all
+        .iter()
+        .filter(|words| host(words) == first && words[1].starts_with("http"));
     let read = own.map(|words| {
-        let bytes = Command::new("/usr/lib/apt/apt-helper").args(["cat-file", words[4]]).output().ok()?;
-        let text = String::from_utf8(bytes.stdout).ok().filter(|_| bytes.status.success())?;
+        let bytes = Command::new("/usr/lib/apt/apt-helper")
+            .args(["cat-file", words[4]])
+            .output()
+            .ok()?;
+        let text = String::from_utf8(bytes.stdout)
+            .ok()
+            .filter(|_| bytes.status.success())?;
         let [url, name, component] = [words[1], words[2], words[3]].map(str::to_owned);
-        Some(Suite { url, name, component, text })
+        Some(Suite {
+            url,
+            name,
+            component,
+            text,
+        })
     });
     read.collect::<Option<Vec<Suite>>>().unwrap_or_default()
 }
@@ -76,7 +95,10 @@ struct Offered<'t> {
 
 impl<'t> Offered<'t> {
     fn by(suites: &'t [Suite]) -> Offered<'t> {
-        let mut offered = Offered { own: HashMap::new(), provided: HashMap::new() };
+        let mut offered = Offered {
+            own: HashMap::new(),
+            provided: HashMap::new(),
+        };
         for (name, paragraph) in suites.iter().flat_map(|suite| paragraphs(&suite.text)) {
             for other in names(field(paragraph, "Provides")) {
                 offered.provided.entry(other).or_default().push(name);
@@ -89,12 +111,19 @@ impl<'t> Offered<'t> {
 
 /// The value of a field that is not the first; empty where there is none.
 fn field<'t>(paragraph: &'t str, name: &str) -> &'t str {
-    let Some(at) = memmem::find(paragraph.as_bytes(), format!("\n{name}: ").as_bytes()) else { return "" };
-    paragraph[at + name.len() + 3..].lines().next().unwrap_or_default()
+    let Some(at) = memmem::find(paragraph.as_bytes(), format!("\n{name}: ").as_bytes()) else {
+        return "";
+    };
+    paragraph[at + name.len() + 3..]
+        .lines()
+        .next()
+        .unwrap_or_default()
 }
 
 /// The names in a relation.
 fn names(relation: &str) -> impl Iterator<Item = &str> {
-    let all = relation.split([',', '|']).filter_map(|one| one.trim().split([' ', ':', '(']).next());
+    let all = relation
+        .split([',', '|'])
+        .filter_map(|one| one.trim().split([' ', ':', '(']).next());
     all.filter(|name| !name.is_empty())
 }

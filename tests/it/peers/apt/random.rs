@@ -1,7 +1,9 @@
-//! landfall's choice beside that of the machine's own apt over repositories that follow from a seed: versions in several
-//! suites, alternatives, virtual packages, conflicts, and machines that have some of it.
+//! landfall's choice beside that of the machine's own apt over repositories that follow from a
+//! seed: versions in several suites, alternatives, virtual packages, conflicts, and machines that
+//! have some of it.
 //!
-//! All cases stand in one repository, the names of each with a prefix of its own, so that they do not touch each other.
+//! All cases stand in one repository, the names of each with a prefix of its own, so that they do
+//! not touch each other.
 
 use crate::support::apt::{Apt, AptUpstream};
 use crate::support::dice::Dice;
@@ -12,7 +14,14 @@ use std::fmt::Write as _;
 
 /// The suites: a release, its updates, and backports that apt takes only when asked for.
 const SUITES: [(&str, &str); 3] = [("old", ""), ("new", ""), ("back", "NotAutomatic: yes\n")];
-const PRIORITIES: [&str; 6] = ["required", "important", "standard", "optional", "optional", "extra"];
+const PRIORITIES: [&str; 6] = [
+    "required",
+    "important",
+    "standard",
+    "optional",
+    "optional",
+    "extra",
+];
 
 /// A version of a package.
 #[derive(Clone, Default)]
@@ -83,7 +92,10 @@ fn chance(dice: &mut Dice, percent: usize) -> bool {
 
 fn target(dice: &mut Dice, prefix: &str, own: usize, count: usize) -> Target {
     if chance(dice, 1) {
-        return Target { name: format!("{prefix}-gone"), bound: None };
+        return Target {
+            name: format!("{prefix}-gone"),
+            bound: None,
+        };
     }
     let name = match chance(dice, 18) {
         true => format!("{prefix}-v{}", dice.roll(3)),
@@ -94,28 +106,50 @@ fn target(dice: &mut Dice, prefix: &str, own: usize, count: usize) -> Target {
         false => format!("{prefix}-p{}", dice.roll(count)),
     };
     // most bounds are met by something
-    let bound = dice.pick(&[(">=", 1), (">=", 1), (">=", 2), ("<<", 2), ("<<", 3), ("<=", 2), ("=", 1)]);
+    let bound = dice.pick(&[
+        (">=", 1),
+        (">=", 1),
+        (">=", 2),
+        ("<<", 2),
+        ("<<", 3),
+        ("<=", 2),
+        ("=", 1),
+    ]);
     let bound = chance(dice, 14).then_some(bound);
     Target { name, bound }
 }
 
 fn package(dice: &mut Dice, prefix: &str, own: usize, count: usize, suite: usize) -> MadePackage {
     let (name, version) = (format!("{prefix}-p{own}"), suite + 1);
-    let mut text = format!("Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: nobody\n");
+    let mut text =
+        format!("Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: nobody\n");
     writeln!(text, "Priority: {}", dice.pick(&PRIORITIES)).unwrap();
     if chance(dice, 3) {
         text += "Essential: yes\n";
     }
     if chance(dice, 10) {
-        writeln!(text, "Multi-Arch: {}", dice.pick(&["foreign", "allowed", "same"])).unwrap();
+        writeln!(
+            text,
+            "Multi-Arch: {}",
+            dice.pick(&["foreign", "allowed", "same"])
+        )
+        .unwrap();
     }
     if chance(dice, 20) {
         writeln!(text, "Source: {prefix}-s{}", dice.roll(3)).unwrap();
     }
-    let mut made = MadePackage { name, version, suite, ..MadePackage::default() };
-    for (field, most, percent) in
-        [("Pre-Depends", 1, 8), ("Depends", 3, 60), ("Recommends", 2, 30), ("Suggests", 1, 15)]
-    {
+    let mut made = MadePackage {
+        name,
+        version,
+        suite,
+        ..MadePackage::default()
+    };
+    for (field, most, percent) in [
+        ("Pre-Depends", 1, 8),
+        ("Depends", 3, 60),
+        ("Recommends", 2, 30),
+        ("Suggests", 1, 15),
+    ] {
         if !chance(dice, percent) {
             continue;
         }
@@ -123,11 +157,18 @@ fn package(dice: &mut Dice, prefix: &str, own: usize, count: usize, suite: usize
         let mut groups = Vec::new();
         for _ in 0..count_of_groups {
             let alternatives = dice.pick(&[1, 1, 1, 2, 2, 3]);
-            let group: Vec<Target> = (0..alternatives).map(|_| target(dice, prefix, own, count)).collect();
+            let group: Vec<Target> = (0..alternatives)
+                .map(|_| target(dice, prefix, own, count))
+                .collect();
             groups.push(group);
         }
-        let written =
-            groups.iter().map(|group| group.iter().map(Target::written).collect::<Vec<_>>().join(" | "));
+        let written = groups.iter().map(|group| {
+            group
+                .iter()
+                .map(Target::written)
+                .collect::<Vec<_>>()
+                .join(" | ")
+        });
         writeln!(text, "{field}: {}", written.collect::<Vec<_>>().join(", ")).unwrap();
         if field.ends_with("Depends") {
             made.needs.extend(groups);
@@ -141,18 +182,27 @@ fn package(dice: &mut Dice, prefix: &str, own: usize, count: usize, suite: usize
         // as servers of mail do it: one of them at a time
         if chance(dice, 25) {
             writeln!(text, "Conflicts: {provided}\nReplaces: {provided}").unwrap();
-            made.conflicts.push(Target { name: provided.clone(), bound: None });
+            made.conflicts.push(Target {
+                name: provided.clone(),
+                bound: None,
+            });
         }
         made.provides = Some((provided, version));
     }
     if made.conflicts.is_empty() && chance(dice, 8) {
-        let against = Target { bound: None, ..target(dice, prefix, own, count) };
+        let against = Target {
+            bound: None,
+            ..target(dice, prefix, own, count)
+        };
         writeln!(text, "Conflicts: {}", against.written()).unwrap();
         made.conflicts.push(against);
     }
     if chance(dice, 10) {
         let other = target(dice, prefix, own, count);
-        let against = Target { bound: Some(("<<", 2)), ..other };
+        let against = Target {
+            bound: Some(("<<", 2)),
+            ..other
+        };
         writeln!(text, "Breaks: {0}\nReplaces: {0}", against.written()).unwrap();
         made.conflicts.push(against);
     }
@@ -166,9 +216,14 @@ fn installed(dice: &mut Dice, packages: &[MadePackage]) -> Vec<MadePackage> {
     let mut left: Vec<&MadePackage> = packages.iter().filter(|one| one.suite == 0).collect();
     for _ in 0..4 {
         left.retain(|one| {
-            let has =
-                |group: &Vec<Target>| group.iter().any(|target| all.iter().any(|other| target.fits(other)));
-            let is_free = !all.iter().any(|other| one.excludes(other) || other.excludes(one));
+            let has = |group: &Vec<Target>| {
+                group
+                    .iter()
+                    .any(|target| all.iter().any(|other| target.fits(other)))
+            };
+            let is_free = !all
+                .iter()
+                .any(|other| one.excludes(other) || other.excludes(one));
             let is_taken = one.needs.iter().all(has) && is_free && chance(dice, 55);
             if is_taken {
                 all.push(one);
@@ -190,11 +245,18 @@ fn made_case(seed: u64, number: usize) -> MadeCase {
             }
         }
     }
-    let installed = if number.is_multiple_of(3) { Vec::new() } else { installed(&mut dice, &packages) };
+    let installed = if number.is_multiple_of(3) {
+        Vec::new()
+    } else {
+        installed(&mut dice, &packages)
+    };
     let mut asked: Vec<String> = Vec::new();
     for _ in 0..=dice.roll(3) {
         let one = dice.pick(&packages);
-        if asked.iter().any(|text| text.split(['=', '/']).next() == Some(&one.name)) {
+        if asked
+            .iter()
+            .any(|text| text.split(['=', '/']).next() == Some(&one.name))
+        {
             continue;
         }
         asked.push(match dice.roll(10) {
@@ -203,7 +265,12 @@ fn made_case(seed: u64, number: usize) -> MadeCase {
             _ => one.name,
         });
     }
-    MadeCase { packages, installed, asked, recommends: chance(&mut dice, 50) }
+    MadeCase {
+        packages,
+        installed,
+        asked,
+        recommends: chance(&mut dice, 50),
+    }
 }
 
 /// What apt does in a case.
@@ -212,44 +279,75 @@ struct AptsChoice {
     installs: Result<Vec<String>, String>,
     /// Whether something was broken after the marking, so that its problem resolver had work.
     is_resolved: bool,
-    /// Whether it chose, and then found no order in which dpkg could install that: circles of `Pre-Depends`.
+    /// Whether it chose, and then found no order in which dpkg could install that: circles of
+    /// `Pre-Depends`.
     has_no_order: bool,
 }
 
 fn apts_choice(apt: &Apt, place: &Place, case: &MadeCase) -> AptsChoice {
-    let recommends = if case.recommends { "--install-recommends" } else { "--no-install-recommends" };
+    let recommends = if case.recommends {
+        "--install-recommends"
+    } else {
+        "--no-install-recommends"
+    };
     let mut get = apt.get(place, &["install", "--simulate", recommends]);
-    let output = get.args(["-o", "Debug::pkgProblemResolver=1"]).args(&case.asked).output().unwrap();
+    let output = get
+        .args(["-o", "Debug::pkgProblemResolver=1"])
+        .args(&case.asked)
+        .output()
+        .unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     let count = err.split_once("Starting pkgProblemResolver with broken count: ");
     let is_resolved = count.is_some_and(|(_, rest)| !rest.starts_with("0\n"));
     if !output.status.success() {
         let has_no_order = err.contains("E: Internal error");
-        return AptsChoice { installs: Err(err), is_resolved, has_no_order };
+        return AptsChoice {
+            installs: Err(err),
+            is_resolved,
+            has_no_order,
+        };
     }
     // Inst NAME [OLD] (VERSION SOURCE [ARCH])
     let text = String::from_utf8(output.stdout).unwrap();
     let lines = text.lines().filter_map(|line| line.strip_prefix("Inst "));
     let installs = lines.map(|line| {
         let name = line.split(' ').next().unwrap();
-        format!("{name} {}", line.split_once('(').unwrap().1.split(' ').next().unwrap())
+        format!(
+            "{name} {}",
+            line.split_once('(').unwrap().1.split(' ').next().unwrap()
+        )
     });
-    AptsChoice { installs: Ok(sorted(installs)), is_resolved, has_no_order: false }
+    AptsChoice {
+        installs: Ok(sorted(installs)),
+        is_resolved,
+        has_no_order: false,
+    }
 }
 
-/// What does not hold on the machine of `case` after `chosen`, names with versions, came to it. What is installed there and
-/// excludes one of them, or needs what goes, is removed, as apt does it.
+/// What does not hold on the machine of `case` after `chosen`, names with versions, came to it.
+/// What is installed there and excludes one of them, or needs what goes, is removed, as apt does
+/// it.
 fn violations(case: &MadeCase, chosen: &[String]) -> Vec<String> {
     let is_chosen = |one: &&MadePackage| chosen.contains(&format!("{} {}", one.name, one.version));
     let new: Vec<&MadePackage> = case.packages.iter().filter(is_chosen).collect();
     let stays = |one: &&MadePackage| {
-        !new.iter().any(|other| other.name == one.name || one.excludes(other) || other.excludes(one))
+        !new.iter()
+            .any(|other| other.name == one.name || one.excludes(other) || other.excludes(one))
     };
-    let mut all: Vec<&MadePackage> = new.iter().copied().chain(case.installed.iter().filter(stays)).collect();
+    let mut all: Vec<&MadePackage> = new
+        .iter()
+        .copied()
+        .chain(case.installed.iter().filter(stays))
+        .collect();
     loop {
-        let has = |group: &Vec<Target>| group.iter().any(|target| all.iter().any(|one| target.fits(one)));
-        let is_sound =
-            |one: &&MadePackage| new.iter().any(|new| new.name == one.name) || one.needs.iter().all(has);
+        let has = |group: &Vec<Target>| {
+            group
+                .iter()
+                .any(|target| all.iter().any(|one| target.fits(one)))
+        };
+        let is_sound = |one: &&MadePackage| {
+            new.iter().any(|new| new.name == one.name) || one.needs.iter().all(has)
+        };
         let kept: Vec<&MadePackage> = all.iter().copied().filter(is_sound).collect();
         if kept.len() == all.len() {
             break;
@@ -259,7 +357,10 @@ fn violations(case: &MadeCase, chosen: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for one in &all {
         for group in &one.needs {
-            if !group.iter().any(|target| all.iter().any(|other| target.fits(other))) {
+            if !group
+                .iter()
+                .any(|target| all.iter().any(|other| target.fits(other)))
+            {
                 let written: Vec<String> = group.iter().map(Target::written).collect();
                 found.push(format!("{} needs {}", one.name, written.join(" | ")));
             }
@@ -268,40 +369,71 @@ fn violations(case: &MadeCase, chosen: &[String]) -> Vec<String> {
         found.extend(excluded.map(|other| format!("{} excludes {}", one.name, other.name)));
     }
     let is_there = |name: &str| all.iter().any(|one| one.name == name);
-    let asked = case.asked.iter().map(|text| text.split(['=', '/']).next().unwrap());
-    found.extend(asked.filter(|name| !is_there(name)).map(|name| format!("{name} is asked for")));
+    let asked = case
+        .asked
+        .iter()
+        .map(|text| text.split(['=', '/']).next().unwrap());
+    found.extend(
+        asked
+            .filter(|name| !is_there(name))
+            .map(|name| format!("{name} is asked for")),
+    );
     found
 }
 
 /// The seed of this run; `scripts/test` names one.
 fn seed() -> u64 {
-    std::env::var("PROPTEST_RNG_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_261_120)
+    std::env::var("PROPTEST_RNG_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(20_261_120)
 }
 
 #[test]
 fn the_choice_is_apts_over_made_repositories() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
-    let cases: Vec<MadeCase> = (0..rounds(60)).map(|number| made_case(seed(), number)).collect();
+    let cases: Vec<MadeCase> = (0..rounds(60))
+        .map(|number| made_case(seed(), number))
+        .collect();
     let (mut sources, mut entries) = (String::new(), Vec::new());
     for (suite, (name, more)) in SUITES.iter().enumerate() {
-        let packages = cases.iter().flat_map(|case| &case.packages).filter(|one| one.suite == suite);
+        let packages = cases
+            .iter()
+            .flat_map(|case| &case.packages)
+            .filter(|one| one.suite == suite);
         let text: String = packages
             .map(|one| {
-                let MadePackage { name, version, text, .. } = one;
+                let MadePackage {
+                    name,
+                    version,
+                    text,
+                    ..
+                } = one;
                 let sum = crate::support::images::sha256(text.as_bytes()).replace("sha256:", "");
                 format!("{text}Filename: pool/{name}_{version}.deb\nSize: 1\nSHA256: {sum}\n\n")
             })
             .collect();
-        place.write(&format!("up/r/dists/{name}/main/binary-amd64/Packages"), text);
+        place.write(
+            &format!("up/r/dists/{name}/main/binary-amd64/Packages"),
+            text,
+        );
         let head = format!("Suite: {name}\nComponents: main\nArchitectures: amd64\n{more}");
         up.release(&format!("dists/{name}"), &head);
-        sources += &format!("deb [signed-by={}] {} {name} main\n", place.path("key.asc").display(), up.url());
-        entries.push(format!("{{url: '{}', suite: {name}, components: [main], key: key.asc}}", up.url()));
+        sources += &format!(
+            "deb [signed-by={}] {} {name} main\n",
+            place.path("key.asc").display(),
+            up.url()
+        );
+        entries.push(format!(
+            "{{url: '{}', suite: {name}, components: [main], key: key.asc}}",
+            up.url()
+        ));
     }
     let installed = cases.iter().flat_map(|case| &case.installed);
-    let status: String =
-        installed.map(|one| format!("{}Status: install ok installed\n\n", one.text)).collect();
+    let status: String = installed
+        .map(|one| format!("{}Status: install ok installed\n\n", one.text))
+        .collect();
     place.write("status", &status);
     let apt = Apt::new(place, "apt", &sources, &status);
     run(&mut apt.get(place, &["update"]));
@@ -318,13 +450,22 @@ fn the_choice_is_apts_over_made_repositories() {
         .unwrap();
     }
     place.write("m.yaml", manifest);
-    let theirs: Vec<AptsChoice> = cases.iter().map(|case| apts_choice(&apt, place, case)).collect();
+    let theirs: Vec<AptsChoice> = cases
+        .iter()
+        .map(|case| apts_choice(&apt, place, case))
+        .collect();
     let sets = PackageSets::lock_what_can_be(place);
 
     let (mut told, mut equal, mut all, mut invalid) = (String::new(), [0; 3], [0; 3], 0);
-    let compared = cases.iter().zip(&theirs).enumerate().filter(|(_, (_, theirs))| !theirs.has_no_order);
+    let compared = cases
+        .iter()
+        .zip(&theirs)
+        .enumerate()
+        .filter(|(_, (_, theirs))| !theirs.has_no_order);
     for (number, (case, theirs)) in compared {
-        let ours = sets.chosen(&format!("apt:c{number}"), |[name, version, _]| format!("{name} {version}"));
+        let ours = sets.chosen(&format!("apt:c{number}"), |[name, version, _]| {
+            format!("{name} {version}")
+        });
         let kind = match &theirs.installs {
             Err(_) => 2,
             Ok(_) => usize::from(theirs.is_resolved),
@@ -340,16 +481,32 @@ fn the_choice_is_apts_over_made_repositories() {
             continue;
         }
         let kind = ["marked", "resolved", "refused"][kind];
-        writeln!(told, "c{number} ({kind}, recommends {}): {:?}", case.recommends, case.asked).unwrap();
+        writeln!(
+            told,
+            "c{number} ({kind}, recommends {}): {:?}",
+            case.recommends, case.asked
+        )
+        .unwrap();
         match (&ours, &theirs.installs) {
             (Ok(ours), Ok(theirs)) => {
-                let [a, b]: [BTreeSet<&String>; 2] = [theirs.iter().collect(), ours.iter().collect()];
-                writeln!(told, "  apt alone {:?}, landfall alone {:?}", &a - &b, &b - &a).unwrap();
+                let [a, b]: [BTreeSet<&String>; 2] =
+                    [theirs.iter().collect(), ours.iter().collect()];
+                writeln!(
+                    told,
+                    "  apt alone {:?}, landfall alone {:?}",
+                    &a - &b,
+                    &b - &a
+                )
+                .unwrap();
             }
             (Err(why), _) => writeln!(told, "  landfall refuses: {why}").unwrap(),
             (Ok(ours), Err(why)) => {
                 let wrong = violations(case, ours);
-                writeln!(told, "  apt refuses: {why}\n  landfall takes {ours:?}; wrong: {wrong:?}").unwrap();
+                writeln!(
+                    told,
+                    "  apt refuses: {why}\n  landfall takes {ours:?}; wrong: {wrong:?}"
+                )
+                .unwrap();
                 invalid += usize::from(!wrong.is_empty());
             }
         }
@@ -359,9 +516,13 @@ fn the_choice_is_apts_over_made_repositories() {
         equal[0], all[0], equal[1], all[1], equal[2], all[2]
     );
     println!("{told}");
-    // apt's rules of thumb may miss a set that can be installed, but no set may lack or exclude something
+    // apt's rules of thumb may miss a set that can be installed, but no set may lack or exclude
+    // something
     assert_eq!(invalid, 0, "{told}");
-    assert!((all[0] + all[1]) * 3 > cases.len() && all[1] > 0, "the cases are one-sided: {all:?}");
+    assert!(
+        (all[0] + all[1]) * 3 > cases.len() && all[1] > 0,
+        "the cases are one-sided: {all:?}"
+    );
     let share = |equal: usize, all: usize, percent: usize| equal * 100 >= all * percent;
     assert!(share(equal[0], all[0], 99), "{told}");
     assert!(share(equal[0] + equal[1], all[0] + all[1], 97), "{told}");

@@ -17,13 +17,26 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
         let chart = Chart::new(&file(all.len()), "1.0.0", "", &[]);
         let sums = format!("\n...\nfiles:\n  {}: {}\n", chart.file(), chart.digest());
         let provenance = signed(&sums);
-        let case = Case { content: Vec::new(), stricter, ..Case::new(name, good, keys, &provenance) };
-        all.push((Chart { provenance: Some(provenance), ..chart }, case));
+        let case = Case {
+            content: Vec::new(),
+            stricter,
+            ..Case::new(name, good, keys, &provenance)
+        };
+        all.push((
+            Chart {
+                provenance: Some(provenance),
+                ..chart
+            },
+            case,
+        ));
     };
     // texts
     for (name, head) in [
         ("plain", "name: x\n"),
-        ("dashes", "- a\n-b\n--- c\n-----BEGIN PGP SIGNED MESSAGE-----\n- - d\n"),
+        (
+            "dashes",
+            "- a\n-b\n--- c\n-----BEGIN PGP SIGNED MESSAGE-----\n- - d\n",
+        ),
         ("blanks at the ends of lines", "a  \nb\t \n \t\n"),
         ("empty lines", "\n\n\na\n\n"),
         ("other letters", "größe: ✓\n"),
@@ -33,40 +46,99 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
         ("From at the start of a line", "From here\n"),
     ] {
         let head = head.replace("LONG", &"x".repeat(15000));
-        add(name, true, None, &|sums| key.clear(5, format!("{head}{sums}").as_bytes(), &[]), &public);
+        add(
+            name,
+            true,
+            None,
+            &|sums| key.clear(5, format!("{head}{sums}").as_bytes(), &[]),
+            &public,
+        );
     }
     // changes of what is around and in a text
     let changes: [(&str, bool, Option<&str>, Change); 19] = [
-        ("changed", false, None, |text| text.replace("name: x", "name: y")),
-        ("a line more", false, None, |text| text.replace("name: x", "name: x\nmore: y")),
-        ("blanks more at an end", true, None, |text| text.replace("name: x", "name: x \t")),
-        ("blanks more at a start", false, None, |text| text.replace("name: x", " name: x")),
-        ("all line ends of Windows", true, None, |text| text.replace('\n', "\r\n")),
-        ("a dash escaped without need", true, None, |text| text.replace("name: x", "- name: x")),
-        ("a dash not escaped", true, None, |text| text.replace("- -dash", "-dash")),
-        ("no header of the hash", false, None, |text| text.replacen("Hash: SHA256\n", "", 1)),
-        ("a header of another hash", false, None, |text| text.replacen("SHA256", "SHA512", 1)),
-        ("a header of two hashes", true, None, |text| text.replacen("SHA256", "SHA512,SHA256", 1)),
-        ("an unknown header", false, None, |text| text.replacen("Hash:", "Comment: x\nHash:", 1)),
+        ("changed", false, None, |text| {
+            text.replace("name: x", "name: y")
+        }),
+        ("a line more", false, None, |text| {
+            text.replace("name: x", "name: x\nmore: y")
+        }),
+        ("blanks more at an end", true, None, |text| {
+            text.replace("name: x", "name: x \t")
+        }),
+        ("blanks more at a start", false, None, |text| {
+            text.replace("name: x", " name: x")
+        }),
+        ("all line ends of Windows", true, None, |text| {
+            text.replace('\n', "\r\n")
+        }),
+        ("a dash escaped without need", true, None, |text| {
+            text.replace("name: x", "- name: x")
+        }),
+        ("a dash not escaped", true, None, |text| {
+            text.replace("- -dash", "-dash")
+        }),
+        ("no header of the hash", false, None, |text| {
+            text.replacen("Hash: SHA256\n", "", 1)
+        }),
+        ("a header of another hash", false, None, |text| {
+            text.replacen("SHA256", "SHA512", 1)
+        }),
+        ("a header of two hashes", true, None, |text| {
+            text.replacen("SHA256", "SHA512,SHA256", 1)
+        }),
+        ("an unknown header", false, None, |text| {
+            text.replacen("Hash:", "Comment: x\nHash:", 1)
+        }),
         ("no dashes are escaped", false, None, |text| {
             text.replacen("Hash:", "NotDashEscaped: You need GnuPG\nHash:", 1)
         }),
-        ("text before", true, Some("nothing stands beside the text"), |text| format!("hello\n{text}")),
-        ("text behind", true, Some("nothing stands beside the text"), |text| format!("{text}hello\n")),
-        ("blanks around", true, Some("nothing stands beside the text"), |text| format!("\n \n{text}\n \n")),
-        ("twice", true, Some("nothing stands beside the text"), |text| format!("{text}{text}")),
+        (
+            "text before",
+            true,
+            Some("nothing stands beside the text"),
+            |text| format!("hello\n{text}"),
+        ),
+        (
+            "text behind",
+            true,
+            Some("nothing stands beside the text"),
+            |text| format!("{text}hello\n"),
+        ),
+        (
+            "blanks around",
+            true,
+            Some("nothing stands beside the text"),
+            |text| format!("\n \n{text}\n \n"),
+        ),
+        (
+            "twice",
+            true,
+            Some("nothing stands beside the text"),
+            |text| format!("{text}{text}"),
+        ),
         ("no signature", false, None, |text| {
-            text.split("-----BEGIN PGP SIGNATURE").next().unwrap_or_default().to_owned()
+            text.split("-----BEGIN PGP SIGNATURE")
+                .next()
+                .unwrap_or_default()
+                .to_owned()
         }),
-        ("cut short", false, None, |text| text[..text.len() - 60].to_owned()),
+        ("cut short", false, None, |text| {
+            text[..text.len() - 60].to_owned()
+        }),
         ("a comment at the signature", true, None, |text| {
-            text.replace("PGP SIGNATURE-----\n\n", "PGP SIGNATURE-----\nComment: x\n\n")
+            text.replace(
+                "PGP SIGNATURE-----\n\n",
+                "PGP SIGNATURE-----\nComment: x\n\n",
+            )
         }),
     ];
     for (name, good, stricter, change) in changes {
         let text = |sums: &str| {
-            let signed =
-                key.clear(5, format!("name: x\n-dash\n{sums}").as_bytes(), &["--digest-algo", "SHA256"]);
+            let signed = key.clear(
+                5,
+                format!("name: x\n-dash\n{sums}").as_bytes(),
+                &["--digest-algo", "SHA256"],
+            );
             change(&String::from_utf8(signed).unwrap()).into_bytes()
         };
         add(name, good, stricter, &text, &public);
@@ -74,13 +146,24 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
     // signatures
     let hundred: &[(&str, bool, i64, &[&str])] = &[
         ("expired", false, 10, &["--default-sig-expire", "1d"]),
-        ("a critical notation", false, 5, &["--sig-notation", "!policy@example.com=strict"]),
+        (
+            "a critical notation",
+            false,
+            5,
+            &["--sig-notation", "!policy@example.com=strict"],
+        ),
         ("SHA-1", false, 5, &["--digest-algo", "SHA1"]),
         ("SHA-512", true, 5, &["--digest-algo", "SHA512"]),
         ("made tomorrow", true, -1, &[]),
     ];
     for (name, good, ago, more) in hundred {
-        add(name, *good, None, &|sums| key.clear(*ago, sums.as_bytes(), more), &public);
+        add(
+            name,
+            *good,
+            None,
+            &|sums| key.clear(*ago, sums.as_bytes(), more),
+            &public,
+        );
     }
     let ended = Key::new(place, "ended", "ed25519", "sign", "20d");
     add(
@@ -92,7 +175,13 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
     );
     let subkey = Key::new(place, "sub", "ed25519", "cert", "never");
     subkey.subkey(90, "ed25519", "sign", "never");
-    add("by a subkey", true, None, &|sums| subkey.clear(5, sums.as_bytes(), &[]), &subkey.public());
+    add(
+        "by a subkey",
+        true,
+        None,
+        &|sums| subkey.clear(5, sums.as_bytes(), &[]),
+        &subkey.public(),
+    );
     let ended = Key::new(place, "sub-ended", "ed25519", "cert", "never");
     ended.subkey(90, "ed25519", "sign", "10d");
     let keys = ended.public();

@@ -44,7 +44,11 @@ fn bytes(signature: &Signature) -> Vec<u8> {
 
 /// Signs the content as `config` says.
 fn sign(config: SignatureConfig, key: &dyn SigningKey) -> Vec<u8> {
-    bytes(&config.sign(&Box::new(key), &Password::empty(), CONTENT).unwrap())
+    bytes(
+        &config
+            .sign(&Box::new(key), &Password::empty(), CONTENT)
+            .unwrap(),
+    )
 }
 
 pub fn cases(place: &Place, plain: &Key) -> Vec<Case> {
@@ -67,26 +71,38 @@ fn of_parts(plain: &Key) -> Vec<Case> {
     };
     let notation = || {
         let (name, value) = ("policy@example.com".into(), "strict".into());
-        SubpacketData::Notation(Notation { readable: true, name, value })
+        SubpacketData::Notation(Notation {
+            readable: true,
+            name,
+            value,
+        })
     };
     let unknown = || SubpacketData::Experimental(101, "unknown".into());
     vec![
         made("crafted", true, &|_| {}),
         made("an unknown part", true, &|one| {
-            one.hashed_subpackets.push(Subpacket::regular(unknown()).unwrap());
+            one.hashed_subpackets
+                .push(Subpacket::regular(unknown()).unwrap());
         }),
         made("an unknown critical part", false, &|one| {
-            one.hashed_subpackets.push(Subpacket::critical(unknown()).unwrap());
+            one.hashed_subpackets
+                .push(Subpacket::critical(unknown()).unwrap());
         }),
         made("a critical notation that is not signed", false, &|one| {
-            one.unhashed_subpackets.push(Subpacket::critical(notation()).unwrap());
+            one.unhashed_subpackets
+                .push(Subpacket::critical(notation()).unwrap());
         }),
         made("a critical user name of the signer", false, &|one| {
             let name = SubpacketData::SignersUserID("plain@example.com".into());
-            one.hashed_subpackets.push(Subpacket::critical(name).unwrap());
+            one.hashed_subpackets
+                .push(Subpacket::critical(name).unwrap());
         }),
-        made("without its maker", false, &|one| one.unhashed_subpackets.clear()),
-        made("without its time", false, &|one| one.hashed_subpackets.clear()),
+        made("without its maker", false, &|one| {
+            one.unhashed_subpackets.clear()
+        }),
+        made("without its time", false, &|one| {
+            one.hashed_subpackets.clear()
+        }),
     ]
 }
 
@@ -108,9 +124,21 @@ fn of_version_3(place: &Place) -> Vec<Case> {
     let case = |name, good, signature: &[u8]| Case::new(name, good, &key.public(), signature);
     vec![
         case("of version 3", true, &of(SignatureType::Binary, CONTENT, 5)),
-        case("of version 3, of a text", true, &of(SignatureType::Text, text.as_bytes(), 5)),
-        case("of version 3, of other content", false, &of(SignatureType::Binary, b"other", 5)),
-        case("of version 3, older than its key", false, &of(SignatureType::Binary, CONTENT, 200)),
+        case(
+            "of version 3, of a text",
+            true,
+            &of(SignatureType::Text, text.as_bytes(), 5),
+        ),
+        case(
+            "of version 3, of other content",
+            false,
+            &of(SignatureType::Binary, b"other", 5),
+        ),
+        case(
+            "of version 3, older than its key",
+            false,
+            &of(SignatureType::Binary, CONTENT, 200),
+        ),
     ]
 }
 
@@ -126,8 +154,18 @@ fn of_uses(place: &Place) -> Vec<Case> {
     let subkey: &dyn SigningKey = &secret_other.secret_subkeys[0].key;
     let by_subkey = sign(config(SignatureType::Binary, subkey), subkey);
     vec![
-        Case::new("by a key that certifies alone", false, &certify.public(), &by_primary),
-        Case::new("by a subkey that authenticates", false, &other.public(), &by_subkey),
+        Case::new(
+            "by a key that certifies alone",
+            false,
+            &certify.public(),
+            &by_primary,
+        ),
+        Case::new(
+            "by a subkey that authenticates",
+            false,
+            &other.public(),
+            &by_subkey,
+        ),
     ]
 }
 
@@ -139,8 +177,9 @@ fn of_bindings(place: &Place, plain: &Key) -> Vec<Case> {
     let mut without = public(&key);
     for binding in &mut without.public_subkeys[0].signatures {
         let parts = binding.config().unwrap().unhashed_subpackets();
-        let back =
-            parts.enumerate().find(|(_, part)| matches!(part.data, SubpacketData::EmbeddedSignature(_)));
+        let back = parts
+            .enumerate()
+            .find(|(_, part)| matches!(part.data, SubpacketData::EmbeddedSignature(_)));
         let at = back.map(|(at, _)| at).unwrap();
         binding.unhashed_subpacket_remove(at).unwrap();
     }
@@ -148,8 +187,18 @@ fn of_bindings(place: &Place, plain: &Key) -> Vec<Case> {
     grafted.public_subkeys.extend(public(&key).public_subkeys);
     vec![
         Case::new("by a subkey, again", true, &key.public(), &signed),
-        Case::new("by a subkey that does not confirm its key", false, &without.to_bytes().unwrap(), &signed),
-        Case::new("by a subkey of another key", false, &grafted.to_bytes().unwrap(), &signed),
+        Case::new(
+            "by a subkey that does not confirm its key",
+            false,
+            &without.to_bytes().unwrap(),
+            &signed,
+        ),
+        Case::new(
+            "by a subkey of another key",
+            false,
+            &grafted.to_bytes().unwrap(),
+            &signed,
+        ),
     ]
 }
 
@@ -161,7 +210,9 @@ fn of_statements(place: &Place, plain: &Key) -> Vec<Case> {
         let mut config = config(kind, &secret.primary_key);
         config.hashed_subpackets.extend(more);
         let own = secret.primary_key.public_key();
-        config.sign_key(&secret.primary_key, &Password::empty(), own).unwrap()
+        config
+            .sign_key(&secret.primary_key, &Password::empty(), own)
+            .unwrap()
     };
     let life = |days: u32| {
         let life = SubpacketData::KeyExpirationTime(Duration::from_secs(days * 86400));
@@ -177,7 +228,12 @@ fn of_statements(place: &Place, plain: &Key) -> Vec<Case> {
     };
     let critical = || {
         let (name, value) = ("policy@example.com".into(), "strict".into());
-        Subpacket::critical(SubpacketData::Notation(Notation { readable: true, name, value })).unwrap()
+        Subpacket::critical(SubpacketData::Notation(Notation {
+            readable: true,
+            name,
+            value,
+        }))
+        .unwrap()
     };
     let brief = {
         let life = SubpacketData::SignatureExpirationTime(Duration::from_secs(3600));
@@ -197,9 +253,24 @@ fn of_statements(place: &Place, plain: &Key) -> Vec<Case> {
             &with(state(vec![life(10)], direct)),
             &signed,
         ),
-        Case::new("the same, later", true, &with(state(vec![life(300)], direct)), &signed),
-        Case::new("the same, of no effect", true, &with(state(vec![life(10), critical()], direct)), &signed),
-        Case::new("the same, expired itself", true, &with(state(vec![life(10), brief], direct)), &signed),
+        Case::new(
+            "the same, later",
+            true,
+            &with(state(vec![life(300)], direct)),
+            &signed,
+        ),
+        Case::new(
+            "the same, of no effect",
+            true,
+            &with(state(vec![life(10), critical()], direct)),
+            &signed,
+        ),
+        Case::new(
+            "the same, expired itself",
+            true,
+            &with(state(vec![life(10), brief], direct)),
+            &signed,
+        ),
         Case::new(
             "a key that revokes itself",
             false,
@@ -207,6 +278,11 @@ fn of_statements(place: &Place, plain: &Key) -> Vec<Case> {
             &signed,
         ),
         Case::new("a revocation of another key", true, &with(foreign), &signed),
-        Case::new("a key without a user name", false, &nameless.to_bytes().unwrap(), &signed),
+        Case::new(
+            "a key without a user name",
+            false,
+            &nameless.to_bytes().unwrap(),
+            &signed,
+        ),
     ]
 }

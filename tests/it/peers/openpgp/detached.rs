@@ -25,14 +25,21 @@ pub fn cases(place: &Place) -> Vec<Case> {
 /// Signatures by a good key.
 fn of_one_key(key: &Key) -> Vec<Case> {
     let public = key.public();
-    let case = |name, good, ago, more: &[&str]| Case::new(name, good, &public, &key.sign(ago, CONTENT, more));
-    let of_other = Case { content: b"other".to_vec(), ..case("of other content", false, 5, &[]) };
+    let case = |name, good, ago, more: &[&str]| {
+        Case::new(name, good, &public, &key.sign(ago, CONTENT, more))
+    };
+    let of_other = Case {
+        content: b"other".to_vec(),
+        ..case("of other content", false, 5, &[])
+    };
     let crlf = Case {
         content: b"the content\r\nof a file\r\n".to_vec(),
         ..case("a text with other line ends", true, 5, &["--textmode"])
     };
-    let binary_crlf =
-        Case { content: crlf.content.clone(), ..case("a file with other line ends", false, 5, &[]) };
+    let binary_crlf = Case {
+        content: crlf.content.clone(),
+        ..case("a file with other line ends", false, 5, &[])
+    };
     vec![
         case("good", true, 5, &[]),
         case("good, of a text", true, 5, &["--textmode"]),
@@ -40,17 +47,43 @@ fn of_one_key(key: &Key) -> Vec<Case> {
         crlf,
         binary_crlf,
         case("SHA-512", true, 5, &["--digest-algo", "SHA512"]),
-        case("SHA-224", true, 5, &["--digest-algo", "SHA224"]).stricter("Ed25519 signs 256 bits or more"),
+        case("SHA-224", true, 5, &["--digest-algo", "SHA224"])
+            .stricter("Ed25519 signs 256 bits or more"),
         case("SHA-1", false, 5, &["--digest-algo", "SHA1"]),
         case("RIPEMD-160", false, 5, &["--digest-algo", "RIPEMD160"]),
         case("expired", false, 10, &["--default-sig-expire", "1d"]),
         case("will expire", true, 10, &["--default-sig-expire", "90d"]),
-        case("a critical notation", false, 5, &["--sig-notation", "!policy@example.com=strict"]),
-        case("a notation", true, 5, &["--sig-notation", "policy@example.com=strict"]),
-        case("a critical policy", true, 5, &["--sig-policy-url", "!https://example.com/policy"]),
-        case("a critical key server", true, 5, &["--sig-keyserver-url", "!https://example.com/"]),
+        case(
+            "a critical notation",
+            false,
+            5,
+            &["--sig-notation", "!policy@example.com=strict"],
+        ),
+        case(
+            "a notation",
+            true,
+            5,
+            &["--sig-notation", "policy@example.com=strict"],
+        ),
+        case(
+            "a critical policy",
+            true,
+            5,
+            &["--sig-policy-url", "!https://example.com/policy"],
+        ),
+        case(
+            "a critical key server",
+            true,
+            5,
+            &["--sig-keyserver-url", "!https://example.com/"],
+        ),
         case("made tomorrow", true, -1, &[]),
-        case("older than its key", false, 200, &["--ignore-time-conflict", "--ignore-valid-from"]),
+        case(
+            "older than its key",
+            false,
+            200,
+            &["--ignore-time-conflict", "--ignore-valid-from"],
+        ),
     ]
 }
 
@@ -75,26 +108,53 @@ fn of_forms(key: &Key) -> Vec<Case> {
     let garbage = [binary.as_slice(), b"garbage"].concat();
     vec![
         case("armored", true, text.clone()),
-        case("armored, with headers", true, with(1, "Comment: hello\nVersion: 1")),
-        case("armored, line ends of Windows", true, text.replace('\n', "\r\n")),
-        case("armored, without a checksum", true, without_crc.join("\n") + "\n"),
-        case("armored, with a wrong checksum", false, wrong_crc.join("\n") + "\n"),
+        case(
+            "armored, with headers",
+            true,
+            with(1, "Comment: hello\nVersion: 1"),
+        ),
+        case(
+            "armored, line ends of Windows",
+            true,
+            text.replace('\n', "\r\n"),
+        ),
+        case(
+            "armored, without a checksum",
+            true,
+            without_crc.join("\n") + "\n",
+        ),
+        case(
+            "armored, with a wrong checksum",
+            false,
+            wrong_crc.join("\n") + "\n",
+        ),
         case("armored, text before", true, format!("hello\n\n{text}"))
             .stricter("a signature begins with its armor"),
         case("armored, text behind", true, format!("{text}\nhello\n")),
-        case("armored, as a message", true, text.replace("PGP SIGNATURE", "PGP MESSAGE"))
-            .stricter("a signature has the armor of one"),
+        case(
+            "armored, as a message",
+            true,
+            text.replace("PGP SIGNATURE", "PGP MESSAGE"),
+        )
+        .stricter("a signature has the armor of one"),
         Case::new("cut short", false, &public, &cut),
-        Case::new("garbage behind", true, &public, &garbage).stricter("nothing stands behind a signature"),
+        Case::new("garbage behind", true, &public, &garbage)
+            .stricter("nothing stands behind a signature"),
         Case::new("nothing", false, &public, b""),
-        Case::new("with content", false, &public, &key.gpg(5, &["--output", "-", "--sign", "/etc/hostname"])),
+        Case::new(
+            "with content",
+            false,
+            &public,
+            &key.gpg(5, &["--output", "-", "--sign", "/etc/hostname"]),
+        ),
     ]
 }
 
 /// Keys that end.
 fn of_ends(place: &Place) -> Vec<Case> {
-    let case =
-        |name, good, key: &Key, ago| Case::new(name, good, &key.public(), &key.sign(ago, CONTENT, &[]));
+    let case = |name, good, key: &Key, ago| {
+        Case::new(name, good, &key.public(), &key.sign(ago, CONTENT, &[]))
+    };
     let ended = Key::new(place, "ended", "ed25519", "sign", "20d");
     let mut all = vec![case("by a key that has expired since", false, &ended, 90)];
     let extended = Key::new(place, "extended", "ed25519", "sign", "20d");
@@ -105,11 +165,19 @@ fn of_ends(place: &Place) -> Vec<Case> {
         &extended.sign(90, CONTENT, &[]),
     );
     extended.gpg(85, &["--quick-set-expire", &extended.fingerprint, "0"]);
-    all.extend([before, case("by a key that was extended", true, &extended, 5)]);
+    all.extend([
+        before,
+        case("by a key that was extended", true, &extended, 5),
+    ]);
     let shortened = Key::new(place, "shortened", "ed25519", "sign", "never");
     let late = shortened.sign(5, CONTENT, &[]);
     shortened.gpg(90, &["--quick-set-expire", &shortened.fingerprint, "10d"]);
-    all.push(Case::new("by a key after its end", false, &shortened.public(), &late));
+    all.push(Case::new(
+        "by a key after its end",
+        false,
+        &shortened.public(),
+        &late,
+    ));
     let future = Key::made(place, "future", "ed25519", "sign", "never", -5);
     all.push(case("by a key of next week", false, &future, -6));
     all
@@ -117,26 +185,52 @@ fn of_ends(place: &Place) -> Vec<Case> {
 
 /// Keys that sign by a subkey.
 fn of_subkeys(place: &Place) -> Vec<Case> {
-    let case =
-        |name, good, key: &Key, ago| Case::new(name, good, &key.public(), &key.sign(ago, CONTENT, &[]));
+    let case = |name, good, key: &Key, ago| {
+        Case::new(name, good, &key.public(), &key.sign(ago, CONTENT, &[]))
+    };
     let key = Key::new(place, "sub", "ed25519", "cert", "never");
     let first = key.subkey(90, "ed25519", "sign", "never");
     let mut all = vec![case("by a subkey", true, &key, 80)];
     let late = key.sign(5, CONTENT, &["-u", &format!("{first}!")]);
     key.gpg(70, &["--quick-set-expire", &key.fingerprint, "10d", &first]);
-    all.push(Case::new("by a subkey after its end", false, &key.public(), &late));
+    all.push(Case::new(
+        "by a subkey after its end",
+        false,
+        &key.public(),
+        &late,
+    ));
     let ended = Key::new(place, "sub-ended", "ed25519", "cert", "never");
     let sub = ended.subkey(90, "ed25519", "sign", "10d");
     let early = ended.sign(85, CONTENT, &[]);
-    all.push(Case::new("by a subkey that has expired since", false, &ended.public(), &early));
+    all.push(Case::new(
+        "by a subkey that has expired since",
+        false,
+        &ended.public(),
+        &early,
+    ));
     ended.gpg(82, &["--quick-set-expire", &ended.fingerprint, "0", &sub]);
-    all.push(Case::new("by a subkey that was extended", true, &ended.public(), &early));
+    all.push(Case::new(
+        "by a subkey that was extended",
+        true,
+        &ended.public(),
+        &early,
+    ));
     let second = ended.subkey(50, "ed25519", "sign", "never");
     let new = ended.sign(5, CONTENT, &["-u", &format!("{second}!")]);
-    all.push(Case::new("by the second subkey", true, &ended.public(), &new));
+    all.push(Case::new(
+        "by the second subkey",
+        true,
+        &ended.public(),
+        &new,
+    ));
     let primary = Key::new(place, "sub-primary", "ed25519", "cert", "20d");
     primary.subkey(90, "ed25519", "sign", "never");
-    all.push(case("by a subkey whose primary key has expired", false, &primary, 85));
+    all.push(case(
+        "by a subkey whose primary key has expired",
+        false,
+        &primary,
+        85,
+    ));
     all
 }
 
@@ -145,7 +239,12 @@ fn of_revocations(place: &Place) -> Vec<Case> {
     let revoked = Key::new(place, "revoked", "ed25519", "sign", "never");
     let signed = revoked.sign(90, CONTENT, &[]);
     revoked.revoke();
-    let mut all = vec![Case::new("by a key that was revoked", false, &revoked.public(), &signed)];
+    let mut all = vec![Case::new(
+        "by a key that was revoked",
+        false,
+        &revoked.public(),
+        &signed,
+    )];
     let key = Key::new(place, "revoked-sub", "ed25519", "sign", "never");
     let sub = key.subkey(90, "ed25519", "sign", "never");
     let (by_sub, by_primary) = (
@@ -153,13 +252,38 @@ fn of_revocations(place: &Place) -> Vec<Case> {
         key.sign(80, CONTENT, &["-u", &format!("{}!", key.fingerprint)]),
     );
     key.edit(10, &["key 1", "revkey", "y", "0", "", "y"]);
-    all.push(Case::new("by a subkey that was revoked", false, &key.public(), &by_sub));
-    all.push(Case::new("beside a subkey that was revoked", true, &key.public(), &by_primary));
+    all.push(Case::new(
+        "by a subkey that was revoked",
+        false,
+        &key.public(),
+        &by_sub,
+    ));
+    all.push(Case::new(
+        "beside a subkey that was revoked",
+        true,
+        &key.public(),
+        &by_primary,
+    ));
     let user = Key::new(place, "revoked-user", "ed25519", "sign", "never");
     let signed = user.sign(80, CONTENT, &[]);
-    user.gpg(70, &["--quick-add-uid", &user.fingerprint, "other@example.com"]);
-    user.gpg(60, &["--quick-revoke-uid", &user.fingerprint, "revoked-user@example.com"]);
-    all.push(Case::new("with a user name that was revoked", true, &user.public(), &signed));
+    user.gpg(
+        70,
+        &["--quick-add-uid", &user.fingerprint, "other@example.com"],
+    );
+    user.gpg(
+        60,
+        &[
+            "--quick-revoke-uid",
+            &user.fingerprint,
+            "revoked-user@example.com",
+        ],
+    );
+    all.push(Case::new(
+        "with a user name that was revoked",
+        true,
+        &user.public(),
+        &signed,
+    ));
     all
 }
 
@@ -172,16 +296,32 @@ fn of_several(place: &Place, key: &Key) -> Vec<Case> {
     let bad = key.sign(5, b"something else", &[]);
     let expired = key.sign(10, CONTENT, &["--default-sig-expire", "1d"]);
     let weak = key.sign(5, CONTENT, &["--digest-algo", "SHA1"]);
-    let critical = key.sign(5, CONTENT, &["--sig-notation", "!policy@example.com=strict"]);
+    let critical = key.sign(
+        5,
+        CONTENT,
+        &["--sig-notation", "!policy@example.com=strict"],
+    );
     let foreign = other.sign(5, CONTENT, &[]);
     let foreign_bad = other.sign(5, b"something else", &[]);
     let case = |name, verdict, parts: &[&[u8]]| Case::new(name, verdict, &public, &parts.concat());
     vec![
         Case::new("by a key that is not named", false, &public, &foreign),
         Case::new("by the second key", true, &both, &foreign),
-        case("good, and by a key that is not named", true, &[&good, &foreign]),
-        case("by a key that is not named, and good", true, &[&foreign, &good]),
-        case("good, and a wrong one by another key", true, &[&good, &foreign_bad]),
+        case(
+            "good, and by a key that is not named",
+            true,
+            &[&good, &foreign],
+        ),
+        case(
+            "by a key that is not named, and good",
+            true,
+            &[&foreign, &good],
+        ),
+        case(
+            "good, and a wrong one by another key",
+            true,
+            &[&good, &foreign_bad],
+        ),
         Case::new(
             "good, and a wrong one by the second key",
             false,
@@ -195,7 +335,8 @@ fn of_several(place: &Place, key: &Key) -> Vec<Case> {
         case("SHA-1, and good", true, &[&weak, &good]),
         case("critical, and good", false, &[&critical, &good]),
         case("the same twice", true, &[&good, &good]),
-        case("33 good ones", true, &[good.as_slice(); 33]).stricter("at most 32 signatures are checked"),
+        case("33 good ones", true, &[good.as_slice(); 33])
+            .stricter("at most 32 signatures are checked"),
     ]
 }
 
@@ -204,10 +345,19 @@ fn of_algorithms(place: &Place) -> Vec<Case> {
     let kinds = ["rsa2048", "rsa1024", "nistp256", "dsa2048"];
     let of = |kind: &&'static str| {
         let key = Key::new(place, kind, kind, "sign", "never");
-        Case::new(kind, true, &key.public(), &key.sign(5, CONTENT, &["--digest-algo", "SHA256"]))
+        Case::new(
+            kind,
+            true,
+            &key.public(),
+            &key.sign(5, CONTENT, &["--digest-algo", "SHA256"]),
+        )
     };
     let key = Key::new(place, "md5", "rsa2048", "sign", "never");
-    let md5 = key.sign(5, CONTENT, &["--digest-algo", "MD5", "--allow-weak-digest-algos"]);
+    let md5 = key.sign(
+        5,
+        CONTENT,
+        &["--digest-algo", "MD5", "--allow-weak-digest-algos"],
+    );
     let md5 = Case::new("MD5", false, &key.public(), &md5);
     kinds.iter().map(of).chain([md5]).collect()
 }

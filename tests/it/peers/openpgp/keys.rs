@@ -14,7 +14,11 @@ pub struct Key {
 
 /// Seconds since 1970, so many days before now.
 pub fn seconds(days_ago: i64) -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64 - days_ago * 86400
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs() as i64
+        - days_ago * 86400
 }
 
 impl Key {
@@ -24,11 +28,21 @@ impl Key {
     }
 
     /// As [`Key::new`], made so many days ago.
-    pub fn made(place: &Place, name: &str, algorithm: &str, usage: &str, life: &str, ago: i64) -> Key {
+    pub fn made(
+        place: &Place,
+        name: &str,
+        algorithm: &str,
+        usage: &str,
+        life: &str,
+        ago: i64,
+    ) -> Key {
         let home = place.path(format!("gpg-{name}"));
         std::fs::create_dir_all(&home).unwrap();
         run(Command::new("chmod").arg("700").arg(&home));
-        let mut key = Key { home, fingerprint: String::new() };
+        let mut key = Key {
+            home,
+            fingerprint: String::new(),
+        };
         let who = format!("{name}@example.com");
         key.gpg(ago, &["--quick-gen-key", &who, algorithm, usage, life]);
         let list = key.gpg(ago, &["--with-colons", "--list-keys"]);
@@ -38,8 +52,19 @@ impl Key {
 
     fn command(&self, ago: i64, args: &[&str]) -> Command {
         let mut gpg = Command::new("gpg");
-        gpg.arg("--homedir").arg(&self.home).args(["--quiet", "--no-tty", "--pinentry-mode", "loopback"]);
-        gpg.args(["--passphrase", "", "--faked-system-time", &seconds(ago).to_string()]).args(args);
+        gpg.arg("--homedir").arg(&self.home).args([
+            "--quiet",
+            "--no-tty",
+            "--pinentry-mode",
+            "loopback",
+        ]);
+        gpg.args([
+            "--passphrase",
+            "",
+            "--faked-system-time",
+            &seconds(ago).to_string(),
+        ])
+        .args(args);
         gpg
     }
 
@@ -50,24 +75,47 @@ impl Key {
 
     /// Edits the key by gpg's own commands, one after the other.
     pub fn edit(&self, ago: i64, commands: &[&str]) {
-        self.answer(ago, &["--expert", "--edit-key", &self.fingerprint], &[commands, &["save"]].concat());
+        self.answer(
+            ago,
+            &["--expert", "--edit-key", &self.fingerprint],
+            &[commands, &["save"]].concat(),
+        );
     }
 
     /// Runs gpg with `args` so many days ago, and answers its questions.
     fn answer(&self, ago: i64, args: &[&str], answers: &[&str]) -> Vec<u8> {
-        let mut gpg = self.command(ago, &[&["--command-fd", "0", "--status-fd", "2"], args].concat());
-        gpg.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut gpg = self.command(
+            ago,
+            &[&["--command-fd", "0", "--status-fd", "2"], args].concat(),
+        );
+        gpg.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = gpg.spawn().unwrap();
-        child.stdin.take().unwrap().write_all((answers.join("\n") + "\n").as_bytes()).unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all((answers.join("\n") + "\n").as_bytes())
+            .unwrap();
         let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         output.stdout
     }
 
     /// Adds a subkey so many days ago, and returns its fingerprint.
     pub fn subkey(&self, ago: i64, algorithm: &str, usage: &str, life: &str) -> String {
-        self.gpg(ago, &["--quick-add-key", &self.fingerprint, algorithm, usage, life]);
-        fingerprints(&self.gpg(ago, &["--with-colons", "--list-keys"])).pop().unwrap()
+        self.gpg(
+            ago,
+            &["--quick-add-key", &self.fingerprint, algorithm, usage, life],
+        );
+        fingerprints(&self.gpg(ago, &["--with-colons", "--list-keys"]))
+            .pop()
+            .unwrap()
     }
 
     pub fn public(&self) -> Vec<u8> {
@@ -91,13 +139,20 @@ impl Key {
     fn signed(&self, how: &str, ago: i64, content: &[u8], more: &[&str]) -> Vec<u8> {
         let input = self.home.join("content");
         std::fs::write(&input, content).unwrap();
-        self.gpg(ago, &[more, &["--output", "-", how, input.to_str().unwrap()]].concat())
+        self.gpg(
+            ago,
+            &[more, &["--output", "-", how, input.to_str().unwrap()]].concat(),
+        )
     }
 
     /// Imports the revocation that gpg made beside the key.
     pub fn revoke(&self) {
-        let path = self.home.join(format!("openpgp-revocs.d/{}.rev", self.fingerprint));
-        let text = std::fs::read_to_string(path).unwrap().replace(":-----BEGIN", "-----BEGIN");
+        let path = self
+            .home
+            .join(format!("openpgp-revocs.d/{}.rev", self.fingerprint));
+        let text = std::fs::read_to_string(path)
+            .unwrap()
+            .replace(":-----BEGIN", "-----BEGIN");
         self.import("revocation", text.as_bytes());
     }
 
@@ -126,12 +181,18 @@ impl Key {
 impl Drop for Key {
     fn drop(&mut self) {
         let mut end = Command::new("gpgconf");
-        let _ = end.arg("--homedir").arg(&self.home).args(["--kill", "gpg-agent"]).status();
+        let _ = end
+            .arg("--homedir")
+            .arg(&self.home)
+            .args(["--kill", "gpg-agent"])
+            .status();
     }
 }
 
 fn fingerprints(list: &[u8]) -> Vec<String> {
     let list = String::from_utf8_lossy(list).into_owned();
     let lines = list.lines().filter(|line| line.starts_with("fpr:"));
-    lines.map(|line| line.split(':').nth(9).unwrap().to_owned()).collect()
+    lines
+        .map(|line| line.split(':').nth(9).unwrap().to_owned())
+        .collect()
 }

@@ -29,12 +29,22 @@ pub struct Case {
 impl Case {
     pub fn new(name: &'static str, good: bool, keys: &[u8], signature: &[u8]) -> Case {
         let (keys, signature) = (keys.to_vec(), signature.to_vec());
-        Case { name, keys, signature, content: detached::CONTENT.to_vec(), good, stricter: None }
+        Case {
+            name,
+            keys,
+            signature,
+            content: detached::CONTENT.to_vec(),
+            good,
+            stricter: None,
+        }
     }
 
     /// The same, which landfall refuses for `why`.
     pub fn stricter(self, why: &'static str) -> Case {
-        Case { stricter: Some(why), ..self }
+        Case {
+            stricter: Some(why),
+            ..self
+        }
     }
 }
 
@@ -50,15 +60,30 @@ fn gpgv(place: &Place, case: &Case, at: usize) -> bool {
     let keys = place.write(&format!("gpgv/{name}.gpg"), dearmored(place, &case.keys));
     let signature = place.write(&format!("gpgv/{name}.sig"), &case.signature);
     let mut gpgv = Command::new("gpgv");
-    gpgv.args(["--status-fd", "1", "--weak-digest", "SHA1", "--weak-digest", "RIPEMD160", "--keyring"]);
+    gpgv.args([
+        "--status-fd",
+        "1",
+        "--weak-digest",
+        "SHA1",
+        "--weak-digest",
+        "RIPEMD160",
+        "--keyring",
+    ]);
     gpgv.arg(keys).arg(signature);
     if !case.content.is_empty() {
         gpgv.arg(place.write(&format!("gpgv/{name}"), &case.content));
     }
     let output = gpgv.output().unwrap();
     let status = String::from_utf8_lossy(&output.stdout).into_owned();
-    println!("{name} {}: {}", case.name, status.replace("[GNUPG:] ", "").replace('\n', " | "));
-    println!("    {}", String::from_utf8_lossy(&output.stderr).replace('\n', " | "));
+    println!(
+        "{name} {}: {}",
+        case.name,
+        status.replace("[GNUPG:] ", "").replace('\n', " | ")
+    );
+    println!(
+        "    {}",
+        String::from_utf8_lossy(&output.stderr).replace('\n', " | ")
+    );
     status.contains("] GOODSIG ") && !status.contains("] BADSIG ")
 }
 
@@ -67,16 +92,29 @@ fn dearmored(place: &Place, keys: &[u8]) -> Vec<u8> {
         return keys.to_vec();
     }
     let armored = place.write("gpgv/armored", keys);
-    crate::support::run(Command::new("gpg").args(["--output", "-", "--dearmor"]).arg(armored))
+    crate::support::run(
+        Command::new("gpg")
+            .args(["--output", "-", "--dearmor"])
+            .arg(armored),
+    )
 }
 
-/// What is said of texts that are well signed, and describe no chart: here only their signatures are compared.
-const WELL_SIGNED: [&str; 2] =
-    ["its provenance is signed for another chart", "the Chart.yaml in its provenance cannot be read"];
+/// What is said of texts that are well signed, and describe no chart: here only their signatures
+/// are compared.
+const WELL_SIGNED: [&str; 2] = [
+    "its provenance is signed for another chart",
+    "the Chart.yaml in its provenance cannot be read",
+];
 
-/// Compares the verdicts over `cases`. `manifest` writes what asks for them, below the URL of their server; `exit` is the
-/// code with which that is locked.
-fn compare(place: &Place, server: &Server, cases: &[Case], exit: i32, manifest: impl Fn(&str) -> String) {
+/// Compares the verdicts over `cases`. `manifest` writes what asks for them, below the URL of their
+/// server; `exit` is the code with which that is locked.
+fn compare(
+    place: &Place,
+    server: &Server,
+    cases: &[Case],
+    exit: i32,
+    manifest: impl Fn(&str) -> String,
+) {
     for (at, case) in cases.iter().enumerate() {
         place.write(&format!("keys/{}", file(at)), &case.keys);
     }
@@ -85,14 +123,24 @@ fn compare(place: &Place, server: &Server, cases: &[Case], exit: i32, manifest: 
     let items = told["items"].as_array().unwrap();
     let mut wrong = Vec::new();
     for (at, case) in cases.iter().enumerate() {
-        let is_own = |item: &&Value| item["name"].as_str().is_some_and(|name| name.contains(&file(at)));
-        let item = items.iter().find(is_own).unwrap_or_else(|| panic!("{}: {told}", case.name));
+        let is_own = |item: &&Value| {
+            item["name"]
+                .as_str()
+                .is_some_and(|name| name.contains(&file(at)))
+        };
+        let item = items
+            .iter()
+            .find(is_own)
+            .unwrap_or_else(|| panic!("{}: {told}", case.name));
         let reason = item["reason"].as_str().unwrap_or_default();
         let is_well_signed = WELL_SIGNED.iter().any(|words| reason.starts_with(words));
         let by_gpgv = gpgv(place, case, at);
         let by_landfall = item["status"] == "done" || is_well_signed;
         let expected = case.good && case.stricter.is_none();
-        println!("    landfall: {}", item["reason"].as_str().unwrap_or("accepts"));
+        println!(
+            "    landfall: {}",
+            item["reason"].as_str().unwrap_or("accepts")
+        );
         if by_gpgv != case.good || by_landfall != expected {
             wrong.push(format!(
                 "{}: gpgv {by_gpgv} (expected {}), landfall {by_landfall} (expected {expected}): {}",
@@ -100,7 +148,13 @@ fn compare(place: &Place, server: &Server, cases: &[Case], exit: i32, manifest: 
             ));
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -118,7 +172,9 @@ fn signatures_beside_files_count_as_gpgv_counts_them() {
     compare(&place, &server, &cases, 3, |url| {
         let entry = |at: usize| {
             let name = file(at);
-            format!("- {{url: \"{url}/{name}\", signatures: [\"{url}/{name}.sig\"], key: keys/{name}}}\n")
+            format!(
+                "- {{url: \"{url}/{name}\", signatures: [\"{url}/{name}.sig\"], key: keys/{name}}}\n"
+            )
         };
         let entries: String = (0..cases.len()).map(entry).collect();
         format!("apiVersion: landfall/v1\nkind: Manifest\nfiles:\n{entries}")

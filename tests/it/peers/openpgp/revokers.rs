@@ -29,11 +29,33 @@ fn by_gpg(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
     let revoked = revoker.revoke_for(10, &key);
     let case = |name, good, keys: &[&[u8]]| Case::new(name, good, &keys.concat(), &signed);
     vec![
-        case("by a key that names a revoker", true, &[&whole, &revoker.public()]),
-        case("revoked by its revoker", false, &[&revoked, &revoker.public()]),
-        case("revoked by its revoker, who comes first", false, &[&revoker.public(), &revoked]),
-        case("revoked by its revoker, whose key is absent", true, &[&revoked]).stricter(UNCHECKED),
-        case("the same, beside another key", true, &[&revoked, &stranger.public()]).stricter(UNCHECKED),
+        case(
+            "by a key that names a revoker",
+            true,
+            &[&whole, &revoker.public()],
+        ),
+        case(
+            "revoked by its revoker",
+            false,
+            &[&revoked, &revoker.public()],
+        ),
+        case(
+            "revoked by its revoker, who comes first",
+            false,
+            &[&revoker.public(), &revoked],
+        ),
+        case(
+            "revoked by its revoker, whose key is absent",
+            true,
+            &[&revoked],
+        )
+        .stricter(UNCHECKED),
+        case(
+            "the same, beside another key",
+            true,
+            &[&revoked, &stranger.public()],
+        )
+        .stricter(UNCHECKED),
     ]
 }
 
@@ -55,17 +77,23 @@ fn crafted(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
     };
     let direct = |parts| {
         let config = state(SignatureType::Key, parts);
-        config.sign_key(&owner, &Password::empty(), owner.public_key()).unwrap()
+        config
+            .sign_key(&owner, &Password::empty(), owner.public_key())
+            .unwrap()
     };
     // with the maker's key ID alone, as older releases of gpg wrote signatures
     let revocation = |maker: &Key, of: &Key| {
         let maker = secret(maker).primary_key;
         let config = config(SignatureType::KeyRevocation, &maker);
-        config.sign_key(&maker, &Password::empty(), &public(of).primary_key).unwrap()
+        config
+            .sign_key(&maker, &Password::empty(), &public(of).primary_key)
+            .unwrap()
     };
     let case = |name, good, directs: &[Signature], revocation: Signature, more: &Key| {
         let mut key = public(&key);
-        key.details.direct_signatures.extend(directs.iter().cloned());
+        key.details
+            .direct_signatures
+            .extend(directs.iter().cloned());
         key.details.revocation_signatures.push(revocation);
         let keys = [key.to_bytes().unwrap(), more.public()].concat();
         Case::new(name, good, &keys, &signed)
@@ -74,13 +102,20 @@ fn crafted(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
         let life = SubpacketData::SignatureExpirationTime(Duration::from_secs(3600));
         Subpacket::regular(life).unwrap()
     };
-    let unknown = || Subpacket::critical(SubpacketData::Experimental(101, "unknown".into())).unwrap();
+    let unknown =
+        || Subpacket::critical(SubpacketData::Experimental(101, "unknown".into())).unwrap();
     let by_revoker = || revocation(revoker, &key);
     // in the statement of a user name
     let mut in_name = public(&key);
     let user = in_name.details.users.remove(0);
     let statement = state(SignatureType::CertPositive, vec![named(revoker)])
-        .sign_certification(&owner, owner.public_key(), &Password::empty(), Tag::UserId, &user.id)
+        .sign_certification(
+            &owner,
+            owner.public_key(),
+            &Password::empty(),
+            Tag::UserId,
+            &user.id,
+        )
         .unwrap();
     in_name.details.users.push(user.id.into_signed(statement));
     in_name.details.revocation_signatures.push(by_revoker());
@@ -128,8 +163,19 @@ fn crafted(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
             by_revoker(),
             revoker,
         ),
-        Case::new("revoked by the revoker that a user name's statement names", true, &in_name, &signed),
-        case("revoked by a key that it does not name", true, &[], by_revoker(), revoker),
+        Case::new(
+            "revoked by the revoker that a user name's statement names",
+            true,
+            &in_name,
+            &signed,
+        ),
+        case(
+            "revoked by a key that it does not name",
+            true,
+            &[],
+            by_revoker(),
+            revoker,
+        ),
         case(
             "revoked by another key than its revoker",
             true,

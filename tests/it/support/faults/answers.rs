@@ -9,12 +9,24 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl Faults {
-    pub(super) fn manifest(&self, repository: &str, reference: &str, fault: Option<&What>) -> Answer {
+    pub(super) fn manifest(
+        &self,
+        repository: &str,
+        reference: &str,
+        fault: Option<&What>,
+    ) -> Answer {
         let mut state = self.state();
         let key = |name: &str| (repository.to_owned(), name.to_owned());
-        let mut digest = state.content.tags.get(&key(reference)).cloned().unwrap_or(reference.to_owned());
+        let mut digest = state
+            .content
+            .tags
+            .get(&key(reference))
+            .cloned()
+            .unwrap_or(reference.to_owned());
         let other = state.content.tags.get(&key("other")).cloned();
-        if let (Some(What::Moving), Some(other), false) = (fault, other, reference.starts_with("sha256:")) {
+        if let (Some(What::Moving), Some(other), false) =
+            (fault, other, reference.starts_with("sha256:"))
+        {
             // it stands there, and somewhere else from now on
             state.content.tags.insert(key("other"), digest.clone());
             state.content.tags.insert(key(reference), other.clone());
@@ -38,12 +50,21 @@ impl Faults {
 
     pub(super) fn tags(&self, request: &Request, repository: &str, fault: Option<&What>) -> Answer {
         let state = self.state();
-        let all = state.content.tags.keys().filter(|(own, _)| own == repository);
+        let all = state
+            .content
+            .tags
+            .keys()
+            .filter(|(own, _)| own == repository);
         let all: Vec<&String> = all.map(|(_, tag)| tag).collect();
         let (page, link) = page(request, &all, fault);
-        let tags = if fault == Some(&What::NullTags) { json!(null) } else { json!(page) };
+        let tags = if fault == Some(&What::NullTags) {
+            json!(null)
+        } else {
+            json!(page)
+        };
         let answer = Answer::new(200, json!({"name": repository, "tags": tags}).to_string());
-        link.into_iter().fold(answer, |answer, link| answer.header("Link", link))
+        link.into_iter()
+            .fold(answer, |answer, link| answer.header("Link", link))
     }
 
     pub(super) fn referrers(
@@ -57,7 +78,11 @@ impl Faults {
         if state.settings.no_referrers {
             return Answer::error(404, "UNSUPPORTED");
         }
-        let own = state.content.manifests.iter().filter(|((own, _), _)| own == repository);
+        let own = state
+            .content
+            .manifests
+            .iter()
+            .filter(|((own, _), _)| own == repository);
         let about = |bytes: &[u8]| {
             let document: Value = serde_json::from_slice(bytes).unwrap_or_default();
             document["subject"]["digest"] == subject
@@ -69,7 +94,8 @@ impl Faults {
         let (page, link) = page(request, &all, fault);
         let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": page});
         let answer = Answer::new(200, index.to_string()).header("Content-Type", OCI_INDEX);
-        link.into_iter().fold(answer, |answer, link| answer.header("Link", link))
+        link.into_iter()
+            .fold(answer, |answer, link| answer.header("Link", link))
     }
 
     pub(super) fn second(
@@ -98,11 +124,20 @@ impl Faults {
         }
     }
 
-    pub(super) fn begin(&self, request: &Request, repository: &str, fault: Option<&What>) -> Answer {
+    pub(super) fn begin(
+        &self,
+        request: &Request,
+        repository: &str,
+        fault: Option<&What>,
+    ) -> Answer {
         let mut state = self.state();
         if let Some(digest) = request.query("mount") {
             let from = request.query("from").unwrap_or_default();
-            let there = state.content.blobs.get(&(from.to_owned(), digest.to_owned())).cloned();
+            let there = state
+                .content
+                .blobs
+                .get(&(from.to_owned(), digest.to_owned()))
+                .cloned();
             match (fault, there) {
                 (Some(What::Mount(401)), _) => {
                     drop(state);
@@ -111,14 +146,20 @@ impl Faults {
                 (Some(What::Mount(202)), _) | (_, None) => {}
                 (Some(What::Mount(status)), _) => return Answer::error(*status, "NAME_UNKNOWN"),
                 (_, Some(bytes)) => {
-                    state.content.blobs.insert((repository.to_owned(), digest.to_owned()), bytes);
+                    state
+                        .content
+                        .blobs
+                        .insert((repository.to_owned(), digest.to_owned()), bytes);
                     let location = format!("/v2/{repository}/blobs/{digest}");
                     return Answer::new(201, "").header("Location", location);
                 }
             }
         }
         state.uploads.push(Some(Vec::new()));
-        let path = format!("/v2/{repository}/blobs/uploads/{}?_state=a%2Fb", state.uploads.len() - 1);
+        let path = format!(
+            "/v2/{repository}/blobs/uploads/{}?_state=a%2Fb",
+            state.uploads.len() - 1
+        );
         let host = self.address.split(':').next().unwrap();
         let location = match fault {
             Some(What::Location(Location::Relative)) => path,
@@ -129,18 +170,41 @@ impl Faults {
             }
             _ => format!("http://{}{path}", self.address),
         };
-        Answer::new(202, "").header("Location", location).header("Range", "0-0")
+        Answer::new(202, "")
+            .header("Location", location)
+            .header("Range", "0-0")
     }
 
-    pub(super) fn patch(&self, request: &Request, last: &str, body: Vec<u8>, fault: Option<&What>) -> Answer {
+    pub(super) fn patch(
+        &self,
+        request: &Request,
+        last: &str,
+        body: Vec<u8>,
+        fault: Option<&What>,
+    ) -> Answer {
         let mut state = self.state();
-        let upload = last.parse::<usize>().ok().and_then(|at| state.uploads.get_mut(at)?.as_mut());
-        let Some(upload) = upload else { return Answer::error(404, "BLOB_UPLOAD_UNKNOWN") };
+        let upload = last
+            .parse::<usize>()
+            .ok()
+            .and_then(|at| state.uploads.get_mut(at)?.as_mut());
+        let Some(upload) = upload else {
+            return Answer::error(404, "BLOB_UPLOAD_UNKNOWN");
+        };
         upload.extend(body);
-        let end = if fault == Some(&What::StaleRange) { 0 } else { upload.len().saturating_sub(1) };
-        let status = if let Some(What::PatchStatus(status)) = fault { *status } else { 202 };
+        let end = if fault == Some(&What::StaleRange) {
+            0
+        } else {
+            upload.len().saturating_sub(1)
+        };
+        let status = if let Some(What::PatchStatus(status)) = fault {
+            *status
+        } else {
+            202
+        };
         let location = format!("{}?_state=next", request.path);
-        Answer::new(status, "").header("Location", location).header("Range", format!("0-{end}"))
+        Answer::new(status, "")
+            .header("Location", location)
+            .header("Range", format!("0-{end}"))
     }
 
     pub(super) fn finish(
@@ -152,14 +216,22 @@ impl Faults {
         fault: Option<&What>,
     ) -> Answer {
         let mut state = self.state();
-        let upload = last.parse::<usize>().ok().and_then(|at| state.uploads.get_mut(at)?.take());
-        let Some(mut bytes) = upload else { return Answer::error(404, "BLOB_UPLOAD_UNKNOWN") };
+        let upload = last
+            .parse::<usize>()
+            .ok()
+            .and_then(|at| state.uploads.get_mut(at)?.take());
+        let Some(mut bytes) = upload else {
+            return Answer::error(404, "BLOB_UPLOAD_UNKNOWN");
+        };
         bytes.extend(body);
         let digest = request.query("digest").unwrap_or_default().to_owned();
         if sha256(&bytes) != digest {
             return Answer::error(400, "DIGEST_INVALID");
         }
-        state.content.blobs.insert((repository.to_owned(), digest.clone()), Arc::new(bytes));
+        state
+            .content
+            .blobs
+            .insert((repository.to_owned(), digest.clone()), Arc::new(bytes));
         let answer = Answer::new(201, "");
         match fault {
             Some(What::NoLocation) => answer,
@@ -185,16 +257,24 @@ impl Faults {
         }
         let document: Value = serde_json::from_slice(&body).unwrap_or_default();
         let subject = document["subject"]["digest"].as_str().map(str::to_owned);
-        let kind = request.header("content-type").unwrap_or_default().to_owned();
+        let kind = request
+            .header("content-type")
+            .unwrap_or_default()
+            .to_owned();
         let key = (repository.to_owned(), digest.clone());
         state.content.manifests.insert(key, (kind, Arc::new(body)));
         if !last.starts_with("sha256:") {
-            state.content.tags.insert((repository.to_owned(), last.to_owned()), digest.clone());
+            state
+                .content
+                .tags
+                .insert((repository.to_owned(), last.to_owned()), digest.clone());
         }
         let mut answer = Answer::new(201, "").header("Docker-Content-Digest", digest.clone());
-        if let (Some(subject), false, false) =
-            (subject, state.settings.no_referrers, fault == Some(&What::NoSubject))
-        {
+        if let (Some(subject), false, false) = (
+            subject,
+            state.settings.no_referrers,
+            fault == Some(&What::NoSubject),
+        ) {
             answer = answer.header("OCI-Subject", subject);
         }
         match fault {
@@ -206,7 +286,11 @@ impl Faults {
 
 /// The entries of a list that this request gets, and the `Link` to those after them.
 fn page<T: Clone>(request: &Request, all: &[T], fault: Option<&What>) -> (Vec<T>, Option<String>) {
-    let start = request.query("from").and_then(|from| from.parse().ok()).unwrap_or(0).min(all.len());
+    let start = request
+        .query("from")
+        .and_then(|from| from.parse().ok())
+        .unwrap_or(0)
+        .min(all.len());
     let size = match fault {
         Some(What::Pages(size)) => *size,
         _ => all.len(),
@@ -218,8 +302,9 @@ fn page<T: Clone>(request: &Request, all: &[T], fault: Option<&What>) -> (Vec<T>
 
 /// The content, or the part of it that was asked for, as the fault wants it.
 pub(super) fn ranged(request: &Request, bytes: &[u8], fault: Option<&What>) -> Answer {
-    let octets =
-        |status, body: &[u8]| Answer::new(status, body).header("Content-Type", "application/octet-stream");
+    let octets = |status, body: &[u8]| {
+        Answer::new(status, body).header("Content-Type", "application/octet-stream")
+    };
     let size = bytes.len();
     let part = |named: usize, start: usize| {
         let range = format!("bytes {named}-{}/{size}", size.saturating_sub(1));
@@ -229,7 +314,10 @@ pub(super) fn ranged(request: &Request, bytes: &[u8], fault: Option<&What>) -> A
         (None, _) | (_, Some(What::RangeDropped)) => octets(200, bytes),
         (Some(_), Some(What::RangeRefused(status))) => {
             // docker-registry's 416: the length of the blob, and a short body
-            Answer { length: Some(size), ..octets(*status, b"requested range not satisfiable\n") }
+            Answer {
+                length: Some(size),
+                ..octets(*status, b"requested range not satisfiable\n")
+            }
         }
         (Some(start), Some(What::RangeShifted)) => part(start / 2, start / 2),
         (Some(start), Some(What::RangeLies)) => {
@@ -237,7 +325,10 @@ pub(super) fn ranged(request: &Request, bytes: &[u8], fault: Option<&What>) -> A
             answer.body.reverse();
             answer
         }
-        (Some(start), _) if start >= size => Answer { length: Some(size), ..octets(416, b"no") },
+        (Some(start), _) if start >= size => Answer {
+            length: Some(size),
+            ..octets(416, b"no")
+        },
         (Some(start), _) => part(start, start),
     }
 }

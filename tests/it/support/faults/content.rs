@@ -29,14 +29,18 @@ impl Content {
     pub fn blob(&mut self, repository: &str, media_type: &str, bytes: Vec<u8>) -> Value {
         let digest = sha256(&bytes);
         let size = bytes.len();
-        self.blobs.insert((repository.into(), digest.clone()), Arc::new(bytes));
+        self.blobs
+            .insert((repository.into(), digest.clone()), Arc::new(bytes));
         json!({"mediaType": media_type, "digest": digest, "size": size})
     }
 
     pub fn manifest(&mut self, repository: &str, media_type: &str, document: &Value) -> Value {
         let bytes = serde_json::to_vec_pretty(document).unwrap();
         let (digest, size) = (sha256(&bytes), bytes.len());
-        self.manifests.insert((repository.into(), digest.clone()), (media_type.to_owned(), Arc::new(bytes)));
+        self.manifests.insert(
+            (repository.into(), digest.clone()),
+            (media_type.to_owned(), Arc::new(bytes)),
+        );
         json!({"mediaType": media_type, "digest": digest, "size": size})
     }
 
@@ -47,8 +51,10 @@ impl Content {
 
     /// A one-platform image whose layers are noise of these seeds and sizes.
     pub fn image(&mut self, repository: &str, platform: &str, layers: &[(u64, usize)]) -> Value {
-        let layers: Vec<Value> =
-            layers.iter().map(|(seed, size)| self.blob(repository, OCI_GZIP, noise(*seed, *size))).collect();
+        let layers: Vec<Value> = layers
+            .iter()
+            .map(|(seed, size)| self.blob(repository, OCI_GZIP, noise(*seed, *size)))
+            .collect();
         let (os, architecture) = platform.split_once('/').unwrap();
         let config = json!({
             "os": os, "architecture": architecture, "config": {},
@@ -90,22 +96,36 @@ impl Content {
 
     /// Removes a manifest, and the tags that stand at it.
     pub fn forget(&mut self, repository: &str, digest: &str) {
-        self.manifests.remove(&(repository.to_owned(), digest.to_owned()));
-        self.tags.retain(|(own, _), at| own != repository || at != digest);
+        self.manifests
+            .remove(&(repository.to_owned(), digest.to_owned()));
+        self.tags
+            .retain(|(own, _), at| own != repository || at != digest);
     }
 
     /// The bytes of a blob, wherever it stands.
     pub fn any_blob(&self, digest: &str) -> Option<Bytes> {
-        self.blobs.iter().find(|((_, own), _)| own == digest).map(|(_, bytes)| bytes.clone())
+        self.blobs
+            .iter()
+            .find(|((_, own), _)| own == digest)
+            .map(|(_, bytes)| bytes.clone())
     }
 
     /// What a manifest names that its repository has not.
     pub fn lacking(&self, repository: &str, manifest: &[u8]) -> Vec<String> {
         let document: Value = serde_json::from_slice(manifest).unwrap_or_default();
         let list = |key: &str| document[key].as_array().cloned().unwrap_or_default();
-        let key = |value: &Value| (repository.to_owned(), value["digest"].as_str().unwrap_or("").to_owned());
-        let blobs = list("layers").into_iter().chain(document.get("config").cloned());
-        let blobs = blobs.map(|blob| key(&blob)).filter(|key| !self.blobs.contains_key(key));
+        let key = |value: &Value| {
+            (
+                repository.to_owned(),
+                value["digest"].as_str().unwrap_or("").to_owned(),
+            )
+        };
+        let blobs = list("layers")
+            .into_iter()
+            .chain(document.get("config").cloned());
+        let blobs = blobs
+            .map(|blob| key(&blob))
+            .filter(|key| !self.blobs.contains_key(key));
         let children = list("manifests").into_iter().map(|child| key(&child));
         let children = children.filter(|key| !self.manifests.contains_key(key));
         blobs.chain(children).map(|(_, digest)| digest).collect()

@@ -1,5 +1,5 @@
-//! Two fault registries and the library between them, in this process: a run is a transport of its own,
-//! as a process would be.
+//! Two fault registries and the library between them, in this process: a run is a transport of its
+//! own, as a process would be.
 
 use super::content::Content;
 use super::server::Faults;
@@ -7,9 +7,9 @@ use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
 use crate::support::library::{
-    BundleOptions, Client, ClientBuilder, Digest, Item, Keep, Limits, Lock, Locked, Mapping, Omitted,
-    PackOptions, PackPlan, Packaging, Pins, Progress, PushError, PushOptions, Pushed, Status, Store,
-    load_manifests, pack, today,
+    BundleOptions, Client, ClientBuilder, Digest, Item, Keep, Limits, Lock, Locked, Mapping,
+    Omitted, PackOptions, PackPlan, Packaging, Pins, Progress, PushError, PushOptions, Pushed,
+    Status, Store, load_manifests, pack, today,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -31,10 +31,15 @@ pub fn quick() -> Limits {
     }
 }
 
-/// The same, with blobs of a few KB fetched over several connections and sent in chunks where a body is too
-/// large.
+/// The same, with blobs of a few KB fetched over several connections and sent in chunks where a
+/// body is too large.
 pub fn quick_and_wide() -> Limits {
-    Limits { parallel_from: 11_000, parallel_share: 2000, journal_step: 1000, ..quick() }
+    Limits {
+        parallel_from: 11_000,
+        parallel_share: 2000,
+        journal_step: 1000,
+        ..quick()
+    }
 }
 
 /// Two registries, `up` with content and `down` without.
@@ -69,7 +74,9 @@ impl Progress for Notes {
     }
     fn bytes(&self, count: u64) {
         let mut phase = self.1.lock().unwrap();
-        let Some((done, total)) = phase.as_mut() else { return };
+        let Some((done, total)) = phase.as_mut() else {
+            return;
+        };
         *done += count;
         if *done > *total {
             // a worker may not panic: its panic is a failed item
@@ -130,8 +137,12 @@ fn content(scale: usize) -> Content {
     }
     let file = noise(5, 30_000 * scale);
     let sum = sha256(&file).replace("sha256:", "") + "  tool.bin\n";
-    content.files.insert("/files/tool.bin".into(), Arc::new(file));
-    content.files.insert("/files/tool.bin.sha256".into(), Arc::new(sum.into_bytes()));
+    content
+        .files
+        .insert("/files/tool.bin".into(), Arc::new(file));
+    content
+        .files
+        .insert("/files/tool.bin.sha256".into(), Arc::new(sum.into_bytes()));
     content
 }
 
@@ -152,21 +163,29 @@ impl Rig {
         let (mut content, mut manifest) = (Content::default(), "images:\n".to_owned());
         for at in 0..images {
             let (repository, seed) = (format!("team/app{at}"), 2 * at as u64);
-            let image = content.image(&repository, "linux/amd64", &[(seed, 20_000), (seed + 1, 5000)]);
+            let image = content.image(
+                &repository,
+                "linux/amd64",
+                &[(seed, 20_000), (seed + 1, 5000)],
+            );
             content.tag(&repository, "v1", &image);
             manifest += &format!("- HOST/{repository}:v1\n");
         }
         Rig::holding(content, &manifest)
     }
 
-    /// With this upstream, and a manifest with these sections, `HOST` standing for the upstream's address.
+    /// With this upstream, and a manifest with these sections, `HOST` standing for the upstream's
+    /// address.
     fn holding(content: Content, sections: &str) -> Rig {
         let (up, down) = (Faults::new(content), Faults::new(Content::default()));
         let place = Place::new();
         let sections = sections.replace("HOST", &up.address);
         let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\n";
         place.write("m.yaml", format!("{head}{sections}"));
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build();
         let mut rig = Rig {
             up,
             down,
@@ -181,7 +200,10 @@ impl Rig {
         rig.lock = rig.resolve("first").lock;
         assert!(rig.lock.unresolved.is_empty(), "{:?}", rig.lock.unresolved);
         let items = rig.pull("first");
-        assert!(items.iter().all(|item| item.status == Status::Done), "{items:?}");
+        assert!(
+            items.iter().all(|item| item.status == Status::Done),
+            "{items:?}"
+        );
         rig.bundle = rig.pack("first");
         rig.place.write("landfall.lock", rig.lock.to_text());
         rig
@@ -202,7 +224,9 @@ impl Rig {
     }
 
     fn client(&self) -> Client {
-        let builder = ClientBuilder::default().without_environment().limits(self.limits);
+        let builder = ClientBuilder::default()
+            .without_environment()
+            .limits(self.limits);
         let builder = builder.plain_http([&self.up.address, &self.down.address]);
         builder.progress(self.notes.clone()).build().unwrap()
     }
@@ -210,21 +234,34 @@ impl Rig {
     /// `landfall lock` into a store.
     pub fn resolve(&self, store: &str) -> Locked {
         let wanted = load_manifests(&[self.place.path("m.yaml")]).unwrap();
-        self.runtime.block_on(self.client().lock(&wanted, None, Pins::Keep, &self.open(store)))
+        self.runtime.block_on(
+            self.client()
+                .lock(&wanted, None, Pins::Keep, &self.open(store)),
+        )
     }
 
     /// `landfall pull` into a store.
     pub fn pull(&self, store: &str) -> Vec<Item> {
-        self.runtime.block_on(self.client().pull(&self.lock, &self.open(store), false)).unwrap()
+        self.runtime
+            .block_on(self.client().pull(&self.lock, &self.open(store), false))
+            .unwrap()
     }
 
     /// `landfall pull --bundle` from nothing; the bundle is there where nothing failed.
     pub fn pull_bundle(&self, out: &Path) -> Vec<Item> {
         let plan = Arc::new(PackPlan::wanted(&self.lock, jiff::civil::Date::MIN));
-        let options = BundleOptions { pack: PackOptions { level: 1 }, ..BundleOptions::default() };
-        let pulled =
-            self.runtime.block_on(self.client().pull_bundle(&self.lock, plan, out, options)).unwrap();
-        let failed = pulled.items.iter().any(|item| item.status == Status::Failed);
+        let options = BundleOptions {
+            pack: PackOptions { level: 1 },
+            ..BundleOptions::default()
+        };
+        let pulled = self
+            .runtime
+            .block_on(self.client().pull_bundle(&self.lock, plan, out, options))
+            .unwrap();
+        let failed = pulled
+            .items
+            .iter()
+            .any(|item| item.status == Status::Failed);
         assert_eq!(pulled.packed.is_none(), failed, "{:?}", pulled.items);
         pulled.items
     }
@@ -234,7 +271,16 @@ impl Rig {
         let (store, out) = (self.open(store), self.place.path(format!("{store}.bundle")));
         let plan = PackPlan::new(&self.lock, &store, today()).unwrap();
         let options = PackOptions { level: 1 };
-        pack(&plan, &store, &out, options, &Packaging::default(), &*self.notes).unwrap().digest
+        pack(
+            &plan,
+            &store,
+            &out,
+            options,
+            &Packaging::default(),
+            &*self.notes,
+        )
+        .unwrap()
+        .digest
     }
 
     /// `landfall push` of a store to the far side.
@@ -259,7 +305,12 @@ impl Rig {
 
     fn mirror_by(&self, store: &Store, keep: Keep) -> Result<Pushed, PushError> {
         let client = self.client();
-        self.runtime.block_on(client.mirror(&self.lock, (store, keep), &self.far_side(), self.delivery))
+        self.runtime.block_on(client.mirror(
+            &self.lock,
+            (store, keep),
+            &self.far_side(),
+            self.delivery,
+        ))
     }
 
     fn far_side(&self) -> Mapping {
@@ -271,34 +322,57 @@ impl Rig {
         self.down.content(|content| *content = Content::default());
     }
 
-    /// Demands that a store is as it would be without any fault, and that nothing is left beside it.
+    /// Demands that a store is as it would be without any fault, and that nothing is left beside
+    /// it.
     pub fn assert_same(&self, store: &str, what: &str) {
         assert_eq!(self.pack(store), self.bundle, "{what}");
-        assert_eq!(leftovers(&self.store(store)), Vec::<String>::new(), "{what}");
+        assert_eq!(
+            leftovers(&self.store(store)),
+            Vec::<String>::new(),
+            "{what}"
+        );
     }
 
     /// Demands that the far side has everything, byte for byte.
     pub fn assert_arrived(&self, what: &str) {
-        let (here, there) = (self.up.content(|c| c.clone()), self.down.content(|c| c.clone()));
-        let repositories: BTreeSet<&String> = here.tags.keys().map(|(repository, _)| repository).collect();
+        let (here, there) = (
+            self.up.content(|c| c.clone()),
+            self.down.content(|c| c.clone()),
+        );
+        let repositories: BTreeSet<&String> =
+            here.tags.keys().map(|(repository, _)| repository).collect();
         for repository in repositories {
             for (tag, digest) in here.tags.iter().filter(|((own, _), _)| own == repository) {
                 assert_eq!(Some(digest), there.tags.get(tag), "{what}: {tag:?}");
             }
             let mine = |content: &Content| -> BTreeSet<(String, Vec<u8>)> {
-                let blobs = content.blobs.iter().filter(|((own, _), _)| own == repository);
+                let blobs = content
+                    .blobs
+                    .iter()
+                    .filter(|((own, _), _)| own == repository);
                 let blobs = blobs.map(|((_, digest), bytes)| (digest.clone(), bytes.to_vec()));
-                let manifests = content.manifests.iter().filter(|((own, _), _)| own == repository);
-                let manifests = manifests.map(|((_, digest), (_, bytes))| (digest.clone(), bytes.to_vec()));
+                let manifests = content
+                    .manifests
+                    .iter()
+                    .filter(|((own, _), _)| own == repository);
+                let manifests =
+                    manifests.map(|((_, digest), (_, bytes))| (digest.clone(), bytes.to_vec()));
                 blobs.chain(manifests).collect()
             };
             // there may be a list of referrers more
-            let lacking: Vec<_> =
-                mine(&here).difference(&mine(&there)).map(|(digest, _)| digest.clone()).collect();
+            let lacking: Vec<_> = mine(&here)
+                .difference(&mine(&there))
+                .map(|(digest, _)| digest.clone())
+                .collect();
             assert_eq!(lacking, Vec::<String>::new(), "{what}: {repository}");
         }
-        let Some(file) = here.files.get("/files/tool.bin") else { return };
-        assert!(there.any_blob(&sha256(file)).as_ref() == Some(file), "{what}: the file differs");
+        let Some(file) = here.files.get("/files/tool.bin") else {
+            return;
+        };
+        assert!(
+            there.any_blob(&sha256(file)).as_ref() == Some(file),
+            "{what}: the file differs"
+        );
     }
 }
 
@@ -306,11 +380,27 @@ impl Rig {
 pub fn leftovers(store: &std::path::Path) -> Vec<String> {
     let mut found = Vec::new();
     for folder in ["partial", "temporary"] {
-        let Ok(files) = std::fs::read_dir(store.join(".landfall").join(folder)) else { continue };
-        found.extend(files.flatten().map(|file| format!("{folder}/{}", file.file_name().to_string_lossy())));
+        let Ok(files) = std::fs::read_dir(store.join(".landfall").join(folder)) else {
+            continue;
+        };
+        found.extend(
+            files
+                .flatten()
+                .map(|file| format!("{folder}/{}", file.file_name().to_string_lossy())),
+        );
     }
-    let known = ["partial", "temporary", "verified", "lock", "in-use", "egress", "repositories"];
-    let own = std::fs::read_dir(store.join(".landfall")).unwrap().flatten();
+    let known = [
+        "partial",
+        "temporary",
+        "verified",
+        "lock",
+        "in-use",
+        "egress",
+        "repositories",
+    ];
+    let own = std::fs::read_dir(store.join(".landfall"))
+        .unwrap()
+        .flatten();
     let own = own.map(|file| file.file_name().to_string_lossy().into_owned());
     found.extend(own.filter(|name| !known.contains(&name.as_str())));
     found

@@ -1,4 +1,5 @@
-//! The server: the distribution API, a token realm, plain files and a second host, over [`Content`].
+//! The server: the distribution API, a token realm, plain files and a second host, over
+//! [`Content`].
 
 use super::answers::ranged;
 use super::content::Content;
@@ -82,7 +83,10 @@ impl Drop for End {
             let _ = TcpStream::connect(address);
             let _ = thread.join();
         }
-        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self
+            .state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         state.content = Content::default();
         state.uploads.clear();
     }
@@ -110,7 +114,10 @@ impl Faults {
         let mut faults = Faults {
             address: address(&first),
             second: address(&second),
-            state: Arc::new(Mutex::new(State { content, ..State::default() })),
+            state: Arc::new(Mutex::new(State {
+                content,
+                ..State::default()
+            })),
             moved: Arc::default(),
             connections: Arc::default(),
             end: None,
@@ -134,7 +141,11 @@ impl Faults {
             });
             listeners.push((address, thread));
         }
-        faults.end = Some(End { over, listeners, state: faults.state.clone() });
+        faults.end = Some(End {
+            over,
+            listeners,
+            state: faults.state.clone(),
+        });
         faults
     }
 
@@ -151,7 +162,9 @@ impl Faults {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Takes back all faults and what was seen, and arms these.
@@ -186,8 +199,14 @@ impl Faults {
     /// What was seen, a line a request.
     pub fn shown(&self) -> String {
         let line = |seen: &Seen| {
-            let range = seen.range.map(|start| format!(" from {start}")).unwrap_or_default();
-            format!("{} {}{range}: {}, {} bytes sent\n", seen.method, seen.path, seen.status, seen.sent)
+            let range = seen
+                .range
+                .map(|start| format!(" from {start}"))
+                .unwrap_or_default();
+            format!(
+                "{} {}{range}: {}, {} bytes sent\n",
+                seen.method, seen.path, seen.status, seen.sent
+            )
         };
         self.seen().iter().map(line).collect()
     }
@@ -195,7 +214,13 @@ impl Faults {
     /// The same as docker-registry logs it.
     pub fn access_log(&self) -> String {
         let line = |seen: &Seen| {
-            let Seen { method, target, status, length, .. } = seen;
+            let Seen {
+                method,
+                target,
+                status,
+                length,
+                ..
+            } = seen;
             format!("127.0.0.1 - - \"{method} {target} HTTP/1.1\" {status} {length}\n")
         };
         self.seen().iter().map(line).collect()
@@ -210,7 +235,11 @@ impl Faults {
     pub fn wait_for_closed_connections(&self) {
         let began = Instant::now();
         while self.connections.load(Ordering::SeqCst) > 0 {
-            assert!(began.elapsed() < Duration::from_mins(1), "a connection stays open\n{}", self.shown());
+            assert!(
+                began.elapsed() < Duration::from_mins(1),
+                "a connection stays open\n{}",
+                self.shown()
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -303,11 +332,17 @@ impl Faults {
             Some(What::Status(status)) => return Some(Answer::error(*status, "UNKNOWN")),
             Some(What::Refusal(status, code)) => return Some(Answer::error(*status, code)),
             Some(What::Page(title)) => {
-                let page = format!("<!DOCTYPE html>\n<html><head><title>{title}</title></head></html>\n");
-                return Some(Answer::new(200, page).header("Content-Type", "text/html; charset=utf-8"));
+                let page =
+                    format!("<!DOCTYPE html>\n<html><head><title>{title}</title></head></html>\n");
+                return Some(
+                    Answer::new(200, page).header("Content-Type", "text/html; charset=utf-8"),
+                );
             }
             Some(What::TooLarge(most)) if request.length > *most => {
-                return Some(Answer::new(413, "<html><title>413 Request Entity Too Large</title></html>"));
+                return Some(Answer::new(
+                    413,
+                    "<html><title>413 Request Entity Too Large</title></html>",
+                ));
             }
             Some(What::Busy(status, later)) => return Some(busy(*status, *later)),
             Some(What::Unauthorized) => {
@@ -336,7 +371,9 @@ impl Faults {
 
     fn token(&self, fault: Option<&What>) -> Answer {
         let mut state = self.state();
-        let Some(auth) = state.settings.auth.clone() else { return Answer::error(404, "UNSUPPORTED") };
+        let Some(auth) = state.settings.auth.clone() else {
+            return Answer::error(404, "UNSUPPORTED");
+        };
         state.tokens.push(auth.uses);
         let answer = match fault {
             Some(What::TokenAnswer(answer)) => (*answer).to_owned(),
@@ -352,7 +389,9 @@ impl Faults {
         if state.settings.auth.is_none() {
             return true;
         }
-        let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer ~opaque/"));
+        let token = request
+            .header("authorization")
+            .and_then(|value| value.strip_prefix("Bearer ~opaque/"));
         let number = token.and_then(|token| token.strip_suffix("+==")?.parse::<usize>().ok());
         match number.and_then(|number| state.tokens.get_mut(number)) {
             Some(left) if *left > 0 => {
@@ -372,9 +411,20 @@ impl Faults {
         Answer::error(401, "UNAUTHORIZED").header("WWW-Authenticate", challenge)
     }
 
-    fn act(&self, on: Option<On>, request: &Request, body: Vec<u8>, fault: Option<&What>) -> Answer {
+    fn act(
+        &self,
+        on: Option<On>,
+        request: &Request,
+        body: Vec<u8>,
+        fault: Option<&What>,
+    ) -> Answer {
         let repository = repository(&request.path).unwrap_or_default();
-        let last = request.path.rsplit('/').next().unwrap_or_default().to_owned();
+        let last = request
+            .path
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         match on {
             Some(On::Manifest | On::ManifestHead) => self.manifest(&repository, &last, fault),
             Some(On::Blob) if matches!(fault, Some(What::Redirect { .. })) => {
@@ -384,9 +434,16 @@ impl Faults {
                 Answer::new(307, "").header("Location", target)
             }
             Some(On::Blob | On::BlobHead) => {
-                let found = self.state().content.blobs.get(&(repository, last.clone())).cloned();
+                let found = self
+                    .state()
+                    .content
+                    .blobs
+                    .get(&(repository, last.clone()))
+                    .cloned();
                 match found {
-                    Some(bytes) => ranged(request, &bytes, fault).header("Docker-Content-Digest", last),
+                    Some(bytes) => {
+                        ranged(request, &bytes, fault).header("Docker-Content-Digest", last)
+                    }
                     None => Answer::error(404, "BLOB_UNKNOWN"),
                 }
             }
@@ -394,9 +451,12 @@ impl Faults {
             Some(On::File) => {
                 let state = self.state();
                 let found = state.content.files.get(&request.path).cloned();
-                let found = found.or_else(|| state.content.in_folder(&request.path).map(Into::into));
+                let found =
+                    found.or_else(|| state.content.in_folder(&request.path).map(Into::into));
                 drop(state);
-                found.map_or(Answer::error(404, "NAME_UNKNOWN"), |bytes| ranged(request, &bytes, fault))
+                found.map_or(Answer::error(404, "NAME_UNKNOWN"), |bytes| {
+                    ranged(request, &bytes, fault)
+                })
             }
             Some(On::Tags) => self.tags(request, &repository, fault),
             Some(On::Referrers) => self.referrers(request, &repository, &last, fault),
@@ -442,7 +502,9 @@ fn kind(request: &Request, second: bool) -> Option<On> {
 
 fn repository(path: &str) -> Option<String> {
     let rest = path.strip_prefix("/v2/")?;
-    let end = ["/manifests/", "/blobs/", "/tags/", "/referrers/"].iter().find_map(|word| rest.find(word))?;
+    let end = ["/manifests/", "/blobs/", "/tags/", "/referrers/"]
+        .iter()
+        .find_map(|word| rest.find(word))?;
     Some(rest[..end].to_owned())
 }
 
@@ -479,9 +541,13 @@ fn spoil(answer: &mut Answer, fault: &What, request: &Request) {
         What::Gzip if answer.status == 200 => {
             answer.body = gzip(&answer.body);
             answer.length = Some(answer.body.len());
-            answer.headers.push(("Content-Encoding".into(), "gzip".into()));
+            answer
+                .headers
+                .push(("Content-Encoding".into(), "gzip".into()));
         }
-        What::NoDigest => answer.headers.retain(|(name, _)| name != "Docker-Content-Digest"),
+        What::NoDigest => answer
+            .headers
+            .retain(|(name, _)| name != "Docker-Content-Digest"),
         What::NoLength if request.method == "HEAD" => answer.length = None,
         _ => {}
     }

@@ -119,7 +119,10 @@ pub enum Location {
 impl What {
     /// It is about requests with `Range` alone.
     pub(super) fn is_of_ranges(&self) -> bool {
-        matches!(self, What::RangeDropped | What::RangeShifted | What::RangeLies | What::RangeRefused(_))
+        matches!(
+            self,
+            What::RangeDropped | What::RangeShifted | What::RangeLies | What::RangeRefused(_)
+        )
     }
 }
 
@@ -142,16 +145,31 @@ pub const ALWAYS: usize = usize::MAX;
 impl Fault {
     /// Once, at the first request of the kind.
     pub fn once(on: On, what: What) -> Fault {
-        Fault { on, what, at: String::new(), skip: 0, times: 1 }
+        Fault {
+            on,
+            what,
+            at: String::new(),
+            skip: 0,
+            times: 1,
+        }
     }
 
     /// At every request of the kind.
     pub fn always(on: On, what: What) -> Fault {
-        Fault { on, what, at: String::new(), skip: 0, times: ALWAYS }
+        Fault {
+            on,
+            what,
+            at: String::new(),
+            skip: 0,
+            times: ALWAYS,
+        }
     }
 
     pub fn at(self, part: &str) -> Fault {
-        Fault { at: part.into(), ..self }
+        Fault {
+            at: part.into(),
+            ..self
+        }
     }
 
     pub fn skip(self, skip: usize) -> Fault {

@@ -20,16 +20,27 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(own, _)| own == name)
+            .map(|(_, value)| value.as_str())
     }
 
     pub(super) fn query(&self, name: &str) -> Option<&str> {
-        self.query.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+        self.query
+            .iter()
+            .find(|(own, _)| own == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The start of `bytes=START-`.
     pub(super) fn range(&self) -> Option<usize> {
-        self.header("range")?.strip_prefix("bytes=")?.split('-').next()?.parse().ok()
+        self.header("range")?
+            .strip_prefix("bytes=")?
+            .split('-')
+            .next()?
+            .parse()
+            .ok()
     }
 }
 
@@ -71,8 +82,9 @@ impl Answer {
 
     /// An error of the distribution API.
     pub(super) fn error(status: u16, code: &str) -> Answer {
-        let body =
-            format!(r#"{{"errors":[{{"code":"{code}","message":"as the fault registry was told"}}]}}"#);
+        let body = format!(
+            r#"{{"errors":[{{"code":"{code}","message":"as the fault registry was told"}}]}}"#
+        );
         Answer::new(status, body).header("Content-Type", "application/json")
     }
 }
@@ -88,7 +100,11 @@ pub(super) struct Wire {
 impl Wire {
     pub(super) fn new(stream: TcpStream, moved: Arc<AtomicUsize>) -> Wire {
         let _ = stream.set_nodelay(true);
-        Wire { reader: BufReader::new(stream.try_clone().unwrap()), stream, moved }
+        Wire {
+            reader: BufReader::new(stream.try_clone().unwrap()),
+            stream,
+            moved,
+        }
     }
 
     /// The next request's head; `None` at the end, and for what is no HTTP.
@@ -96,34 +112,55 @@ impl Wire {
         const HANDSHAKE: u8 = 0x16;
         let mut first = Vec::new();
         if self.reader.fill_buf().ok()?.first() == Some(&HANDSHAKE) {
-            let _ = self.stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+            let _ = self
+                .stream
+                .write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
             return None;
         }
-        self.reader.by_ref().take(8192).read_until(b'\n', &mut first).ok()?;
+        self.reader
+            .by_ref()
+            .take(8192)
+            .read_until(b'\n', &mut first)
+            .ok()?;
         let first = String::from_utf8(first).ok()?;
         let mut words = first.split_whitespace();
         let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
         if words.next() != Some("HTTP/1.1") {
-            let _ = self.stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+            let _ = self
+                .stream
+                .write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
             return None;
         }
         let mut headers = Vec::new();
         loop {
             let mut line = String::new();
             self.reader.read_line(&mut line).ok()?;
-            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            let Some((name, value)) = line.trim_end().split_once(':') else {
+                break;
+            };
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
         let length = headers.iter().find(|(name, _)| name == "content-length");
-        let length = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
+        let length = length
+            .and_then(|(_, value)| value.parse().ok())
+            .unwrap_or(0);
         let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-        let query = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        let query = url::form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect();
         let path = path.to_owned();
-        Some(Request { method, target, path, query, headers, length })
+        Some(Request {
+            method,
+            target,
+            path,
+            query,
+            headers,
+            length,
+        })
     }
 
-    /// So many bytes of the request's body, in pieces with a pause after each; fewer where the other side
-    /// ends first.
+    /// So many bytes of the request's body, in pieces with a pause after each; fewer where the
+    /// other side ends first.
     pub(super) fn body(&mut self, length: usize, pace: Option<(usize, Duration)>) -> Vec<u8> {
         let (piece, pause) = pace.unwrap_or((usize::MAX, Duration::ZERO));
         let mut body = Vec::new();
@@ -140,7 +177,8 @@ impl Wire {
         body
     }
 
-    /// Sends the answer. Returns how many bytes of the body went out, and whether the connection goes on.
+    /// Sends the answer. Returns how many bytes of the body went out, and whether the connection
+    /// goes on.
     pub(super) fn answer(&mut self, answer: &Answer, head_only: bool) -> (usize, bool) {
         std::thread::sleep(answer.hold);
         if answer.hang_up {
@@ -155,13 +193,21 @@ impl Wire {
             Some(length) => head += &format!("Content-Length: {length}\r\n"),
             None => head += "Connection: close\r\n",
         }
-        if self.stream.write_all(format!("{head}\r\n").as_bytes()).is_err() {
+        if self
+            .stream
+            .write_all(format!("{head}\r\n").as_bytes())
+            .is_err()
+        {
             return (0, false);
         }
         if head_only {
             return (0, answer.length.is_some());
         }
-        let end = answer.cut.or(answer.stall).unwrap_or(usize::MAX).min(answer.body.len());
+        let end = answer
+            .cut
+            .or(answer.stall)
+            .unwrap_or(usize::MAX)
+            .min(answer.body.len());
         let (piece, pause) = answer.drip.unwrap_or((64 << 10, Duration::ZERO));
         let mut sent = 0;
         for piece in answer.body[..end].chunks(piece.max(1)) {

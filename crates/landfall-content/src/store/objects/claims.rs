@@ -1,12 +1,13 @@
 //! How a run and a `gc` that deletes learn of each other, without a lock.
 //!
-//! A run writes its claim, and reads the markers after that. A `gc` writes a marker that names what it is about to delete,
-//! and reads the claims after that. Listings of object stores have all that was written before them, so one of the two sees
-//! the other: either `gc` keeps what the run wants, or the run waits until the marker is gone, and looks only then for what
-//! is there.
+//! A run writes its claim, and reads the markers after that. A `gc` writes a marker that names what
+//! it is about to delete, and reads the claims after that. Listings of object stores have all that
+//! was written before them, so one of the two sees the other: either `gc` keeps what the run wants,
+//! or the run waits until the marker is gone, and looks only then for what is there.
 //!
-//! A marker stays when its `gc` cannot say that the deletion is over. It counts for [`OVER`]: a deletion is sent within
-//! [`SEND`] of its marker or not at all, and S3 refuses one whose signature is older than 15 minutes.
+//! A marker stays when its `gc` cannot say that the deletion is over. It counts for [`OVER`]: a
+//! deletion is sent within [`SEND`] of its marker or not at all, and S3 refuses one whose signature
+//! is older than 15 minutes.
 
 use super::keys;
 use super::list::{self, Contents, List};
@@ -25,11 +26,12 @@ const OVER: Duration = Duration::from_mins(30);
 /// The first pause before markers are looked for again, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// Claims `wanted`, which the lock with this fingerprint and text names. After that no `gc` deletes it for as long as the
-/// claim counts, and what was being deleted is gone.
+/// Claims `wanted`, which the lock with this fingerprint and text names. After that no `gc` deletes
+/// it for as long as the claim counts, and what was being deleted is gone.
 ///
 /// # Errors
-/// When the object store does not answer, or refuses; and when a `gc` deletes some of it for longer than `patience`.
+/// When the object store does not answer, or refuses; and when a `gc` deletes some of it for longer
+/// than `patience`.
 pub(super) async fn claim(
     bucket: &Bucket,
     (fingerprint, lock): (&Digest, Bytes),
@@ -42,11 +44,19 @@ pub(super) async fn claim(
     loop {
         let markers = list::read_all(bucket, keys::DELETING).await?;
         let is_wanted = |list: &&List| list.contents.keys().any(|digest| wanted.contains(digest));
-        let Some(last) = markers.iter().filter(is_wanted).map(|marker| marker.written).max() else {
+        let Some(last) = markers
+            .iter()
+            .filter(is_wanted)
+            .map(|marker| marker.written)
+            .max()
+        else {
             return Ok(());
         };
         // the object store's clock, for both
-        let written = bucket.look(&key).await?.map_or(last, |claim| claim.modified);
+        let written = bucket
+            .look(&key)
+            .await?
+            .map_or(last, |claim| claim.modified);
         let waited = claimed.elapsed();
         if is_over(last, written + waited) {
             return Ok(());
@@ -75,20 +85,29 @@ pub(super) struct Marker<'a> {
 
 impl<'a> Marker<'a> {
     /// Tells runs that begin from now on.
-    pub(super) async fn write(bucket: &'a Bucket, contents: &Contents) -> Result<Marker<'a>, Error> {
+    pub(super) async fn write(
+        bucket: &'a Bucket,
+        contents: &Contents,
+    ) -> Result<Marker<'a>, Error> {
         let since = Instant::now();
-        let (key, packed) = list::packed(contents, |digest| keys::named_apart(keys::DELETING, digest))?;
+        let (key, packed) =
+            list::packed(contents, |digest| keys::named_apart(keys::DELETING, digest))?;
         bucket.put(&key, packed, &Condition::Always).await?;
         Ok(Marker { bucket, key, since })
     }
 
     /// Deletes, and removes the marker. It stays where the deletion may still be under way.
-    pub(super) async fn end(self, deletion: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    pub(super) async fn end(
+        self,
+        deletion: impl Future<Output = Result<(), Error>>,
+    ) -> Result<(), Error> {
         let late = |_| {
             let words = "the object store takes too long to delete; run gc again";
             Error::new(ErrorKind::GivenUp, words).about(self.bucket.shown("blobs"))
         };
-        tokio::time::timeout_at((self.since + SEND).into(), deletion).await.map_err(late)??;
+        tokio::time::timeout_at((self.since + SEND).into(), deletion)
+            .await
+            .map_err(late)??;
         self.remove().await
     }
 

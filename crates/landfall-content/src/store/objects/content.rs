@@ -14,14 +14,16 @@ impl BlobRead for Objects {
         wait(async move { this.look(&wanted).await }).map_err(|error| unreadable(digest, error))
     }
 
-    /// From its beginning the content is hashed, and its last bytes are held back if it is wrong. From elsewhere the object
-    /// store's own checks stand for that.
+    /// From its beginning the content is hashed, and its last bytes are held back if it is wrong.
+    /// From elsewhere the object store's own checks stand for that.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let (bucket, key) = (self.bucket().clone(), keys::blob(digest));
         let reader = Reader::open(async move { bucket.stream(&key, offset, None).await });
         let reader = match reader {
             // a list has it: the next run must not believe that
-            Err(error) if error.kind == ErrorKind::NotFound && self.known_size(digest).is_some() => {
+            Err(error)
+                if error.kind == ErrorKind::NotFound && self.known_size(digest).is_some() =>
+            {
                 let (this, missing) = (self.clone(), digest.clone());
                 wait(async move { this.condemn([missing]).await })
                     .map_err(|error| unreadable(digest, error))?;
@@ -36,8 +38,8 @@ impl BlobRead for Objects {
     }
 }
 
-/// Content that is hashed while it is read. A piece is handed out when the next one is there, so that the last comes only
-/// after all have the digest.
+/// Content that is hashed while it is read. A piece is handed out when the next one is there, so
+/// that the last comes only after all have the digest.
 struct Checked {
     store: Objects,
     reader: Reader,
@@ -56,7 +58,15 @@ impl Checked {
     fn new(store: &Objects, reader: Reader, digest: &Digest) -> Checked {
         let hasher = Some(Hasher::new(digest.algorithm()));
         let (store, digest) = (store.clone(), digest.clone());
-        Checked { store, reader, digest, hasher, piece: Vec::new(), at: 0, next: Vec::new() }
+        Checked {
+            store,
+            reader,
+            digest,
+            hasher,
+            piece: Vec::new(),
+            at: 0,
+            next: Vec::new(),
+        }
     }
 
     /// Hands out the piece that waits, and receives the one after it.
@@ -82,8 +92,10 @@ impl Checked {
                 Ok(()) => "`landfall pull` writes it anew",
                 Err(_) => "`landfall pull --rehash` writes it anew",
             };
-            let words =
-                format!("{}: the object store has other bytes under this digest; {hint}", self.digest);
+            let words = format!(
+                "{}: the object store has other bytes under this digest; {hint}",
+                self.digest
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidData, words));
         }
         Ok(())

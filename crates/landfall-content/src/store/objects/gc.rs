@@ -1,9 +1,10 @@
 //! Removes from a store in an object store what no lock needs any more, while others may use it.
 //!
-//! No lock of a file system helps here, so content goes in two steps, a grace period apart that is longer than any run.
-//! The first `gc` **condemns** what is unused: a list of it is written. A run that reads this list takes such content for
-//! absent, and writes it anew. A later `gc` **deletes** what was condemned before the grace period, unless a lock or a
-//! claim names it by then, or it was written since. What is deleted at once is marked first: see [`super::claims`].
+//! No lock of a file system helps here, so content goes in two steps, a grace period apart that is
+//! longer than any run. The first `gc` **condemns** what is unused: a list of it is written. A run
+//! that reads this list takes such content for absent, and writes it anew. A later `gc` **deletes**
+//! what was condemned before the grace period, unless a lock or a claim names it by then, or it was
+//! written since. What is deleted at once is marked first: see [`super::claims`].
 
 use super::claims::{self, Marker};
 use super::keys;
@@ -70,7 +71,8 @@ impl Sweep<'_> {
     /// Sweeps.
     ///
     /// # Errors
-    /// When the object store does not answer, or refuses. Nothing that is needed is gone then; another sweep goes on.
+    /// When the object store does not answer, or refuses. Nothing that is needed is gone then;
+    /// another sweep goes on.
     pub async fn run(mut self) -> Result<Collected, Error> {
         let mut collected = Collected::default();
         let old_lists = list::read_all(self.bucket, keys::INDEX).await?;
@@ -79,20 +81,25 @@ impl Sweep<'_> {
         collected.claims = claimed.len();
         let blobs: Vec<(Digest, Object)> = self.blobs().await?;
         let condemned = list::read_all(self.bucket, keys::CONDEMNED).await?;
-        let (due, waiting): (Vec<_>, Vec<_>) =
-            condemned.into_iter().partition(|list| self.is_old(list.written));
+        let (due, waiting): (Vec<_>, Vec<_>) = condemned
+            .into_iter()
+            .partition(|list| self.is_old(list.written));
         // by the lists whose time has come, and not written anew since
         let (mut doomed, mut listed, mut condemns) = (Vec::new(), Contents::new(), Contents::new());
         for (digest, object) in blobs {
-            let is_due =
-                |list: &list::List| list.contents.contains_key(&digest) && object.modified < list.written;
+            let is_due = |list: &list::List| {
+                list.contents.contains_key(&digest) && object.modified < list.written
+            };
             if self.keep.contains(&digest) {
                 listed.insert(digest, object.size);
                 collected.kept += 1;
                 collected.kept_bytes += object.size;
             } else if due.iter().any(is_due) {
                 doomed.push((digest, object));
-            } else if waiting.iter().any(|list| list.contents.contains_key(&digest)) {
+            } else if waiting
+                .iter()
+                .any(|list| list.contents.contains_key(&digest))
+            {
                 collected.waiting += 1;
             } else if self.is_old(object.modified) {
                 condemns.insert(digest, object.size);
@@ -107,23 +114,31 @@ impl Sweep<'_> {
             // runs that begin now know of it before anything is deleted
             list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
             if !condemns.is_empty() {
-                // a run that began before may have been told that some of it is there: a younger list tells everybody
+                // a run that began before may have been told that some of it is there: a younger
+                // list tells everybody
                 self.take_claims(&mut claimed).await?;
                 for digest in &self.keep {
                     listed.extend(condemns.remove_entry(digest));
                 }
             }
             let kept_list = list::write(self.bucket, keys::INDEX, &listed).await?;
-            let replaced =
-                old_lists.into_iter().map(|list| list.key).filter(|key| Some(key) != kept_list.as_ref());
+            let replaced = old_lists
+                .into_iter()
+                .map(|list| list.key)
+                .filter(|key| Some(key) != kept_list.as_ref());
             self.delete(replaced.collect()).await?;
             let deleted = self.delete_doomed(doomed, &mut claimed).await?;
-            self.delete(due.into_iter().map(|list| list.key).collect()).await?;
+            self.delete(due.into_iter().map(|list| list.key).collect())
+                .await?;
             self.delete_old_markers().await?;
             deleted
         };
-        let shown =
-            |contents: Contents| contents.into_iter().map(|(digest, bytes)| Blob { digest, bytes }).collect();
+        let shown = |contents: Contents| {
+            contents
+                .into_iter()
+                .map(|(digest, bytes)| Blob { digest, bytes })
+                .collect()
+        };
         (collected.deleted, collected.condemned) = (shown(deleted), shown(condemns));
         Ok(collected)
     }
@@ -141,9 +156,12 @@ impl Sweep<'_> {
                 marker.remove().await?;
                 return Err(error);
             }
-            let unclaimed = batch.iter().filter(|(digest, _)| !self.keep.contains(digest));
-            let (batch, objects): (Vec<_>, Vec<_>) =
-                unclaimed.map(|(digest, object)| ((digest.clone(), object.size), object.clone())).unzip();
+            let unclaimed = batch
+                .iter()
+                .filter(|(digest, _)| !self.keep.contains(digest));
+            let (batch, objects): (Vec<_>, Vec<_>) = unclaimed
+                .map(|(digest, object)| ((digest.clone(), object.size), object.clone()))
+                .unzip();
             marker.end(self.bucket.delete_listed(&objects)).await?;
             deleted.extend(batch);
         }
@@ -152,11 +170,13 @@ impl Sweep<'_> {
 
     /// Whether the grace period after this moment is over.
     fn is_old(&self, moment: SystemTime) -> bool {
-        self.now.duration_since(moment).is_ok_and(|age| age > self.grace)
+        self.now
+            .duration_since(moment)
+            .is_ok_and(|age| age > self.grace)
     }
 
-    /// Keeps what runs claim, and adds their locks to `claimed`, of which none is read again. Claims whose grace period is
-    /// over are deleted.
+    /// Keeps what runs claim, and adds their locks to `claimed`, of which none is read again.
+    /// Claims whose grace period is over are deleted.
     async fn take_claims(&mut self, claimed: &mut BTreeSet<String>) -> Result<(), Error> {
         let mut over = Vec::new();
         let objects: Vec<Object> = self.bucket.list(keys::CLAIMS).try_collect().await?;
@@ -170,7 +190,9 @@ impl Sweep<'_> {
             if claimed.contains(&fingerprint) {
                 continue;
             }
-            let Some((bytes, _)) = self.bucket.get(&object.key, CLAIM).await? else { continue };
+            let Some((bytes, _)) = self.bucket.get(&object.key, CLAIM).await? else {
+                continue;
+            };
             let unread = || {
                 let words = "it is no lock that this release reads: what its run needs is not known, and nothing is removed; use \
                              the newest landfall, or delete it when its run has ended";
@@ -192,7 +214,11 @@ impl Sweep<'_> {
             let content = keys::content_of("blobs", &object.key);
             std::future::ready(Ok(content.map(|digest| (digest, object))))
         };
-        self.bucket.list("blobs").try_filter_map(known).try_collect().await
+        self.bucket
+            .list("blobs")
+            .try_filter_map(known)
+            .try_collect()
+            .await
     }
 
     /// Gives up the uploads that nobody resumed. Returns how many.
@@ -201,7 +227,12 @@ impl Sweep<'_> {
             let is_record = keys::content_of(keys::UPLOADS, &object.key).is_some();
             std::future::ready(is_record && self.is_old(object.modified))
         };
-        let old: Vec<Object> = self.bucket.list(keys::UPLOADS).try_filter(is_old).try_collect().await?;
+        let old: Vec<Object> = self
+            .bucket
+            .list(keys::UPLOADS)
+            .try_filter(is_old)
+            .try_collect()
+            .await?;
         if !self.dry_run {
             for object in &old {
                 Record::end(self.bucket, &object.key).await?;
@@ -213,7 +244,9 @@ impl Sweep<'_> {
     /// Deletes markers that no run waits for any more.
     async fn delete_old_markers(&self) -> Result<(), Error> {
         let markers = list::list_all(self.bucket, keys::DELETING).await?;
-        let old = markers.into_iter().filter(|marker| claims::is_over(marker.modified, self.now));
+        let old = markers
+            .into_iter()
+            .filter(|marker| claims::is_over(marker.modified, self.now));
         self.delete(old.map(|marker| marker.key).collect()).await
     }
 
@@ -226,7 +259,10 @@ impl Sweep<'_> {
 }
 
 fn contents(blobs: &[(Digest, Object)]) -> Contents {
-    blobs.iter().map(|(digest, object)| (digest.clone(), object.size)).collect()
+    blobs
+        .iter()
+        .map(|(digest, object)| (digest.clone(), object.size))
+        .collect()
 }
 
 #[cfg(test)]
@@ -248,7 +284,12 @@ mod tests {
     }
 
     /// Sweeps when so many hours have passed.
-    async fn sweep(bucket: &Bucket, keep: &[&str], hours: u32, dry_run: bool) -> (Vec<u64>, Vec<u64>) {
+    async fn sweep(
+        bucket: &Bucket,
+        keep: &[&str],
+        hours: u32,
+        dry_run: bool,
+    ) -> (Vec<u64>, Vec<u64>) {
         let sweep = Sweep {
             bucket,
             keep: keep.iter().map(|text| blob(text).digest).collect(),
@@ -257,13 +298,17 @@ mod tests {
             now: SystemTime::now() + hours * HOUR,
             dry_run,
         };
-        let Collected { deleted, condemned, .. } = sweep.run().await.unwrap();
+        let Collected {
+            deleted, condemned, ..
+        } = sweep.run().await.unwrap();
         let sizes = |blobs: Vec<Blob>| blobs.iter().map(|blob| blob.bytes).collect();
         (sizes(deleted), sizes(condemned))
     }
 
     async fn store(bucket: &Bucket, texts: &[&'static str]) -> Objects {
-        let store = Objects::open(bucket.clone(), Patience::new(HOUR)).await.unwrap();
+        let store = Objects::open(bucket.clone(), Patience::new(HOUR))
+            .await
+            .unwrap();
         for text in texts {
             store.put(&blob(text), Bytes::from(*text)).await.unwrap();
         }
@@ -279,24 +324,45 @@ mod tests {
     async fn content_goes_in_two_steps_and_never_what_is_kept_claimed_or_written_since() {
         let bucket = Bucket::in_memory();
         store(&bucket, &["a", "bb", "ccc", "dddd"]).await;
-        assert_eq!(sweep(&bucket, &["a"], 1, false).await, (vec![], vec![]), "what is young stays");
+        assert_eq!(
+            sweep(&bucket, &["a"], 1, false).await,
+            (vec![], vec![]),
+            "what is young stays"
+        );
         assert_eq!(sweep(&bucket, &["a"], 11, true).await.1.len(), 3);
         let (deleted, condemned) = sweep(&bucket, &["a"], 11, false).await;
         assert_eq!((deleted.len(), condemned.len()), (0, 3));
         // the clock of the store in memory stands still: the lists were written now
         let late = store(&bucket, &[]).await;
-        assert!(has(&late, "a") && !has(&late, "bb"), "what is condemned counts as absent");
-        assert_eq!(sweep(&bucket, &["a"], 2, false).await, (vec![], vec![]), "its time has not come");
+        assert!(
+            has(&late, "a") && !has(&late, "bb"),
+            "what is condemned counts as absent"
+        );
+        assert_eq!(
+            sweep(&bucket, &["a"], 2, false).await,
+            (vec![], vec![]),
+            "its time has not come"
+        );
         // one was written anew, one is kept by now, and one is neither
         store(&bucket, &["bb"]).await;
-        assert_eq!(sweep(&bucket, &["a", "ccc"], 11, true).await, (vec![4], vec![2]));
-        assert_eq!(sweep(&bucket, &["a", "ccc"], 11, false).await, (vec![4], vec![2]));
+        assert_eq!(
+            sweep(&bucket, &["a", "ccc"], 11, true).await,
+            (vec![4], vec![2])
+        );
+        assert_eq!(
+            sweep(&bucket, &["a", "ccc"], 11, false).await,
+            (vec![4], vec![2])
+        );
         let keys = ["bb", "dddd"].map(|text| keys::blob(&blob(text).digest));
         assert!(
-            bucket.look(&keys[0]).await.unwrap().is_some() && bucket.look(&keys[1]).await.unwrap().is_none()
+            bucket.look(&keys[0]).await.unwrap().is_some()
+                && bucket.look(&keys[1]).await.unwrap().is_none()
         );
         let after = store(&bucket, &[]).await;
-        assert_eq!(["a", "bb", "ccc"].map(|text| has(&after, text)), [true, false, true]);
+        assert_eq!(
+            ["a", "bb", "ccc"].map(|text| has(&after, text)),
+            [true, false, true]
+        );
     }
 
     #[tokio::test]
@@ -312,7 +378,14 @@ mod tests {
             now: SystemTime::now(),
             dry_run: true,
         };
-        assert!(refused.run().await.unwrap_err().to_string().contains("claims/"));
+        assert!(
+            refused
+                .run()
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("claims/")
+        );
         let kept = Sweep {
             bucket: &bucket,
             keep: BTreeSet::new(),
@@ -322,6 +395,9 @@ mod tests {
             dry_run: true,
         };
         let collected = kept.run().await.unwrap();
-        assert_eq!((collected.kept, collected.kept_bytes, collected.claims), (1, 2, 1));
+        assert_eq!(
+            (collected.kept, collected.kept_bytes, collected.claims),
+            (1, 2, 1)
+        );
     }
 }

@@ -35,14 +35,16 @@ pub(super) fn named_apart(folder: &str, digest: &Digest) -> String {
     format!("{}-{}", named(folder, digest), unique())
 }
 
-/// The claim of the runs of an hour that want the lock with this fingerprint. One of an hour that is over is never written
-/// again, so that a `gc` which deletes it cannot delete that of a run which begins meanwhile.
+/// The claim of the runs of an hour that want the lock with this fingerprint. One of an hour that
+/// is over is never written again, so that a `gc` which deletes it cannot delete that of a run
+/// which begins meanwhile.
 pub(super) fn claim(fingerprint: &Digest, now: SystemTime) -> String {
     let hour = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / 3600;
     format!("{}-{hour}", named(CLAIMS, fingerprint))
 }
 
-/// The digest in hex by which an object of a folder is called; `None` where its key is none that landfall writes.
+/// The digest in hex by which an object of a folder is called; `None` where its key is none that
+/// landfall writes.
 pub(super) fn hex_of(key: &str) -> Option<&str> {
     let (_, name) = key.split_once('/')?;
     let hex = name.split_once('-').map_or(name, |(hex, _)| hex);
@@ -51,7 +53,10 @@ pub(super) fn hex_of(key: &str) -> Option<&str> {
 
 /// The content whose blob, or record of an upload, has this key in `folder`.
 pub(super) fn content_of(folder: &str, key: &str) -> Option<Digest> {
-    let (algorithm, hex) = key.strip_prefix(folder)?.strip_prefix('/')?.split_once('/')?;
+    let (algorithm, hex) = key
+        .strip_prefix(folder)?
+        .strip_prefix('/')?
+        .split_once('/')?;
     format!("{algorithm}:{hex}").parse().ok()
 }
 

@@ -1,4 +1,5 @@
-//! A list of content as an object: a line each of digest and size, compressed, called by its own digest.
+//! A list of content as an object: a line each of digest and size, compressed, called by its own
+//! digest.
 
 use super::keys;
 use crate::bucket::{Bucket, Condition, Object};
@@ -44,7 +45,10 @@ pub(super) async fn write(
 }
 
 /// A list as an object, and the key that `key` gives one with its digest.
-pub(super) fn packed(contents: &Contents, key: impl Fn(&Digest) -> String) -> Result<(String, Bytes), Error> {
+pub(super) fn packed(
+    contents: &Contents,
+    key: impl Fn(&Digest) -> String,
+) -> Result<(String, Bytes), Error> {
     let mut text = String::new();
     for (digest, size) in contents {
         let _ = writeln!(text, "{digest} {size}");
@@ -59,8 +63,12 @@ pub(super) fn packed(contents: &Contents, key: impl Fn(&Digest) -> String) -> Re
 /// # Errors
 /// When it cannot be compressed.
 #[cfg(any(test, feature = "testkit"))]
-pub fn index_list(contents: impl IntoIterator<Item = (Digest, u64)>) -> Result<(String, Bytes), Error> {
-    packed(&contents.into_iter().collect(), |digest| keys::named(keys::INDEX, digest))
+pub fn index_list(
+    contents: impl IntoIterator<Item = (Digest, u64)>,
+) -> Result<(String, Bytes), Error> {
+    packed(&contents.into_iter().collect(), |digest| {
+        keys::named(keys::INDEX, digest)
+    })
 }
 
 /// All lists of `folder`. One that is deleted meanwhile is left out.
@@ -80,19 +88,26 @@ pub(super) async fn list_all(bucket: &Bucket, folder: &'static str) -> Result<Ve
 /// As [`read_all`], of lists that were listed.
 pub(super) async fn read_each(bucket: &Bucket, objects: Vec<Object>) -> Result<Vec<List>, Error> {
     let objects = futures_util::stream::iter(objects.into_iter().map(Ok));
-    let lists = objects.map_ok(|object| read(bucket, object)).try_buffer_unordered(AT_ONCE);
-    lists.try_filter_map(|list| std::future::ready(Ok(list))).try_collect().await
+    let lists = objects
+        .map_ok(|object| read(bucket, object))
+        .try_buffer_unordered(AT_ONCE);
+    lists
+        .try_filter_map(|list| std::future::ready(Ok(list)))
+        .try_collect()
+        .await
 }
 
 async fn read(bucket: &Bucket, object: Object) -> Result<Option<List>, Error> {
-    let Some((packed, _)) = bucket.get(&object.key, MOST.0).await? else { return Ok(None) };
+    let Some((packed, _)) = bucket.get(&object.key, MOST.0).await? else {
+        return Ok(None);
+    };
     let wrong = || {
         let words = "it is no list of landfall's, or a damaged one; delete it: what it lists is looked for one by one then";
         Error::new(ErrorKind::Invalid, words).about(bucket.shown(&object.key))
     };
     let mut text = String::new();
-    let unpacked =
-        zstd::Decoder::new(&packed[..]).and_then(|read| read.take(MOST.1).read_to_string(&mut text));
+    let unpacked = zstd::Decoder::new(&packed[..])
+        .and_then(|read| read.take(MOST.1).read_to_string(&mut text));
     unpacked.map_err(|_| wrong())?;
     if keys::hex_of(&object.key) != Some(&Digest::sha256(text.as_bytes()).hex()) {
         return Err(wrong());
@@ -103,5 +118,9 @@ async fn read(bucket: &Bucket, object: Object) -> Result<Option<List>, Error> {
     };
     let contents: Option<Contents> = text.lines().map(line).collect();
     let contents = contents.ok_or_else(wrong)?;
-    Ok(Some(List { key: object.key, contents, written: object.modified }))
+    Ok(Some(List {
+        key: object.key,
+        contents,
+        written: object.modified,
+    }))
 }

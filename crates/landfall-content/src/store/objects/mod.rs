@@ -1,5 +1,5 @@
-//! The store in an object store. Any number of processes, on any machines, may use one at once: content by digest needs
-//! no coordinator, as two writers of one digest write the same bytes.
+//! The store in an object store. Any number of processes, on any machines, may use one at once:
+//! content by digest needs no coordinator, as two writers of one digest write the same bytes.
 //!
 //! | key | what |
 //! |---|---|

@@ -16,6 +16,10 @@ pub struct Patience {
 impl Patience {
     /// The usual one, with the longest wait for a `gc`.
     pub fn new(deletions: Duration) -> Patience {
-        Patience { beat: Duration::from_secs(4), lease: Duration::from_secs(16), deletions }
+        Patience {
+            beat: Duration::from_secs(4),
+            lease: Duration::from_secs(16),
+            deletions,
+        }
     }
 }

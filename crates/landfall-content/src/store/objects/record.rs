@@ -1,8 +1,10 @@
-//! The record of an upload under way: what any process, on any machine, needs to resume it at its last part.
+//! The record of an upload under way: what any process, on any machine, needs to resume it at its
+//! last part.
 //!
-//! One run at a time goes on with an upload, the owner that its record names: a part that two runs sent has the name that
-//! only one of them knows. The owner writes the record again and again; another run takes the upload over when it saw the
-//! same record for as long as [`Patience::lease`]. Owners write it only where it is the one that they wrote before.
+//! One run at a time goes on with an upload, the owner that its record names: a part that two runs
+//! sent has the name that only one of them knows. The owner writes the record again and again;
+//! another run takes the upload over when it saw the same record for as long as
+//! [`Patience::lease`]. Owners write it only where it is the one that they wrote before.
 
 use super::keys;
 use super::patience::Patience;
@@ -51,8 +53,9 @@ pub(super) struct OwnRecord {
 }
 
 impl OwnRecord {
-    /// The upload of `blob`, which is begun where there is none, or taken over from a run that has ended. While another run
-    /// goes on with it, this waits. `None` when that has completed it: then another object than `before` stands there.
+    /// The upload of `blob`, which is begun where there is none, or taken over from a run that has
+    /// ended. While another run goes on with it, this waits. `None` when that has completed it:
+    /// then another object than `before` stands there.
     pub(super) async fn open(
         bucket: &Bucket,
         blob: &Descriptor,
@@ -93,7 +96,8 @@ impl OwnRecord {
         self.record.hasher(blob)
     }
 
-    /// Writes it again. Fails with [`ErrorKind::NotFound`] where another run has taken the upload over.
+    /// Writes it again. Fails with [`ErrorKind::NotFound`] where another run has taken the upload
+    /// over.
     pub(super) async fn save(&mut self, bucket: &Bucket, blob: &Descriptor) -> Result<(), Error> {
         let key = keys::upload(&blob.digest);
         self.record.beats += 1;
@@ -128,7 +132,9 @@ impl OwnRecord {
         let key = keys::upload(&blob.digest);
         if self.record.stands(bucket, &key).await?.is_some() {
             bucket.delete(vec![key]).await?;
-            bucket.abort_parts(&keys::blob(&blob.digest), &self.record.upload).await?;
+            bucket
+                .abort_parts(&keys::blob(&blob.digest), &self.record.upload)
+                .await?;
         }
         Ok(())
     }
@@ -148,13 +154,15 @@ async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnRecord>, 
     let upload = record.upload.clone();
     let own = write(bucket, blob, record, &Condition::IfAbsent).await?;
     if own.is_none() {
-        bucket.abort_parts(&keys::blob(&blob.digest), &upload).await?;
+        bucket
+            .abort_parts(&keys::blob(&blob.digest), &upload)
+            .await?;
     }
     Ok(own)
 }
 
-/// Goes on with the upload of a run that has ended; one that cannot be resumed is given up. `None` where there is nothing to
-/// go on with, or another run was first.
+/// Goes on with the upload of a run that has ended; one that cannot be resumed is given up. `None`
+/// where there is nothing to go on with, or another run was first.
 async fn take_over(
     bucket: &Bucket,
     blob: &Descriptor,
@@ -163,7 +171,11 @@ async fn take_over(
     let record: Option<Record> = serde_json::from_slice(bytes).ok();
     match record.filter(|record| record.fits(blob)) {
         Some(record) => {
-            let record = Record { owner: keys::unique(), beats: record.beats + 1, ..record };
+            let record = Record {
+                owner: keys::unique(),
+                beats: record.beats + 1,
+                ..record
+            };
             write(bucket, blob, record, &Condition::IfSame(version)).await
         }
         None => {
@@ -192,9 +204,13 @@ async fn write(
 impl Record {
     /// The version that stands there, where it is this owner's.
     async fn stands(&self, bucket: &Bucket, key: &str) -> Result<Option<Version>, Error> {
-        let Some((bytes, object)) = bucket.get(key, MOST).await? else { return Ok(None) };
+        let Some((bytes, object)) = bucket.get(key, MOST).await? else {
+            return Ok(None);
+        };
         let found = serde_json::from_slice::<Record>(&bytes);
-        Ok(found.is_ok_and(|found| found.owner == self.owner).then(|| object.version()))
+        Ok(found
+            .is_ok_and(|found| found.owner == self.owner)
+            .then(|| object.version()))
     }
 
     /// Gives up the upload whose record stands at `key`.
@@ -221,7 +237,9 @@ impl Record {
 
     fn to_bytes(&self) -> Result<bytes::Bytes, Error> {
         let bytes = serde_json::to_vec(self);
-        Ok(bytes.map_err(|error| Error::new(ErrorKind::Local, error.to_string()))?.into())
+        Ok(bytes
+            .map_err(|error| Error::new(ErrorKind::Local, error.to_string()))?
+            .into())
     }
 }
 

@@ -1,5 +1,5 @@
-//! The store as a sink. Small content is one object, written when it is whole; big content is uploaded in parts, and
-//! becomes an object when its digest was checked.
+//! The store as a sink. Small content is one object, written when it is whole; big content is
+//! uploaded in parts, and becomes an object when its digest was checked.
 
 use super::keys;
 use super::patience::Patience;
@@ -46,7 +46,12 @@ impl Sink for ObjectSink {
             let Some((own, before)) = opened.await.map_err(TransferError::destination)? else {
                 return Ok(None);
             };
-            Ok(Some(Box::new(Big { store, blob, own, before }) as Box<dyn BlobWrite>))
+            Ok(Some(Box::new(Big {
+                store,
+                blob,
+                own,
+                before,
+            }) as Box<dyn BlobWrite>))
         })
     }
 }
@@ -76,7 +81,11 @@ impl BlobWrite for Small {
 }
 
 fn too_long(blob: &Descriptor, found: usize) -> WriteError {
-    WriteError::Size { wanted: blob.digest.clone(), size: blob.size, found: found as u64 }
+    WriteError::Size {
+        wanted: blob.digest.clone(),
+        size: blob.size,
+        found: found as u64,
+    }
 }
 
 /// Content that is uploaded in parts.
@@ -91,10 +100,23 @@ struct Big {
 impl BlobWrite for Big {
     fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
         Box::pin(async move {
-            let Big { store, blob, own, before } = *self;
+            let Big {
+                store,
+                blob,
+                own,
+                before,
+            } = *self;
             let patience = store.patience();
-            let came = Mutex::new(Came { own, later: BTreeMap::new() });
-            let upload = Arc::new(Upload { store, blob, before, came });
+            let came = Mutex::new(Came {
+                own,
+                later: BTreeMap::new(),
+            });
+            let upload = Arc::new(Upload {
+                store,
+                blob,
+                before,
+                came,
+            });
             let filled = tokio::select! {
                 filled = upload.fill(opener) => filled,
                 lost = upload.beat(patience) => Err(lost),
@@ -126,7 +148,9 @@ impl Upload {
     async fn fill(self: &Arc<Self>, opener: &Arc<Opener>) -> Result<(), Failed> {
         let own = self.came.lock().await.own.clone();
         let (part_size, first) = (own.record.part_size, own.record.parts.len());
-        let mut hasher = own.hasher(&self.blob).unwrap_or_else(|| Hasher::new(self.blob.digest.algorithm()));
+        let mut hasher = own
+            .hasher(&self.blob)
+            .unwrap_or_else(|| Hasher::new(self.blob.digest.algorithm()));
         let mut at = first as u64 * part_size;
         let mut under_way = JoinSet::new();
         if at < self.blob.size {
@@ -143,14 +167,19 @@ impl Upload {
                     let fits = piece.len().min(part_size as usize - part.len());
                     part.extend_from_slice(&piece.split_to(fits));
                     if part.len() as u64 == part_size {
-                        let full = std::mem::replace(&mut part, BytesMut::with_capacity(part_size as usize));
-                        self.send(&mut under_way, index, full.freeze(), &mut hasher).await?;
+                        let full = std::mem::replace(
+                            &mut part,
+                            BytesMut::with_capacity(part_size as usize),
+                        );
+                        self.send(&mut under_way, index, full.freeze(), &mut hasher)
+                            .await?;
                         index += 1;
                     }
                 }
             }
             if !part.is_empty() {
-                self.send(&mut under_way, index, part.freeze(), &mut hasher).await?;
+                self.send(&mut under_way, index, part.freeze(), &mut hasher)
+                    .await?;
             }
         }
         while let Some(done) = under_way.join_next().await {
@@ -158,12 +187,20 @@ impl Upload {
         }
         let found = hasher.finish();
         if found != self.blob.digest {
-            return Err(WriteError::Digest { wanted: self.blob.digest.clone(), found }.into());
+            return Err(WriteError::Digest {
+                wanted: self.blob.digest.clone(),
+                found,
+            }
+            .into());
         }
-        let (key, own) = (keys::blob(&self.blob.digest), self.came.lock().await.own.clone());
+        let (key, own) = (
+            keys::blob(&self.blob.digest),
+            self.came.lock().await.own.clone(),
+        );
         let bucket = self.store.bucket();
         let (upload, parts) = (&own.record.upload, own.record.parts.clone());
-        let completed = bucket.complete_parts(&key, upload, parts, self.blob.size, self.before.as_ref());
+        let completed =
+            bucket.complete_parts(&key, upload, parts, self.blob.size, self.before.as_ref());
         completed.await.map_err(failed)?;
         // a record that stays is that of an upload that is gone: it does no harm
         let _ = own.remove(bucket, &self.blob).await;
@@ -207,11 +244,16 @@ impl Upload {
     async fn put(&self, index: usize, bytes: Bytes, state: String) -> Result<(), Failed> {
         let upload = self.came.lock().await.own.record.upload.clone();
         let bucket = self.store.bucket();
-        let name =
-            bucket.put_part(&keys::blob(&self.blob.digest), &upload, index, bytes).await.map_err(failed)?;
+        let name = bucket
+            .put_part(&keys::blob(&self.blob.digest), &upload, index, bytes)
+            .await
+            .map_err(failed)?;
         let mut came = self.came.lock().await;
         came.later.insert(index, (name, state));
-        let Came { own: OwnRecord { record, .. }, later } = &mut *came;
+        let Came {
+            own: OwnRecord { record, .. },
+            later,
+        } = &mut *came;
         let before = record.parts.len();
         while let Some((name, state)) = later.remove(&record.parts.len()) {
             record.parts.push(name);
@@ -241,10 +283,14 @@ async fn read_for_upload(opener: &Arc<Opener>, at: u64) -> Result<ByteStream, Fa
     Ok(feeding_stream(feeding(opener.unchecked_stream(at)).await?))
 }
 
-/// A failure of the object store. An upload that is not there any more, or cannot be completed, is begun anew; one that
-/// another run goes on with is waited for.
+/// A failure of the object store. An upload that is not there any more, or cannot be completed, is
+/// begun anew; one that another run goes on with is waited for.
 fn failed(error: Error) -> Failed {
-    let cause = if error.kind == ErrorKind::NotFound { Cause::Sink } else { Cause::Final };
+    let cause = if error.kind == ErrorKind::NotFound {
+        Cause::Sink
+    } else {
+        Cause::Final
+    };
     Failed::new(TransferError::destination(error), cause)
 }
 

@@ -44,8 +44,8 @@ struct Known {
 impl Known {
     /// What the lists say, unless they are those that `before` says it by.
     ///
-    /// A `gc` deletes lists of what is there before the content, and lists of what it deletes after it: in this order, what
-    /// was deleted meanwhile is not taken for present.
+    /// A `gc` deletes lists of what is there before the content, and lists of what it deletes after
+    /// it: in this order, what was deleted meanwhile is not taken for present.
     async fn read(bucket: &Bucket, before: &[Object]) -> Result<Option<Known>, Error> {
         let condemned = list::list_all(bucket, keys::CONDEMNED).await?;
         let condemned_lists = list::read_each(bucket, condemned.clone()).await?;
@@ -64,11 +64,27 @@ impl Known {
         let mut here = Contents::new();
         for list in list::read_each(bucket, index).await? {
             // who listed it after that has written it anew, or gc found it needed
-            let holds = |digest: &Digest| condemned_at.get(digest).is_none_or(|at| *at <= list.written);
-            here.extend(list.contents.into_iter().filter(|(digest, _)| holds(digest)));
+            let holds = |digest: &Digest| {
+                condemned_at
+                    .get(digest)
+                    .is_none_or(|at| *at <= list.written)
+            };
+            here.extend(
+                list.contents
+                    .into_iter()
+                    .filter(|(digest, _)| holds(digest)),
+            );
         }
-        let condemned = condemned_at.into_keys().filter(|digest| !here.contains_key(digest)).collect();
-        Ok(Some(Known { here, condemned, lists, ..Known::default() }))
+        let condemned = condemned_at
+            .into_keys()
+            .filter(|digest| !here.contains_key(digest))
+            .collect();
+        Ok(Some(Known {
+            here,
+            condemned,
+            lists,
+            ..Known::default()
+        }))
     }
 }
 
@@ -79,11 +95,20 @@ impl Objects {
     /// When the object store does not answer, or refuses.
     pub async fn open(bucket: Bucket, patience: Patience) -> Result<Objects, Error> {
         let known = Mutex::new(Known::read(&bucket, &[]).await?.unwrap_or_default());
-        Ok(Objects(Arc::new(Inner { bucket, patience, known })))
+        Ok(Objects(Arc::new(Inner {
+            bucket,
+            patience,
+            known,
+        })))
     }
 
-    /// Claims content, and reads the lists again where they have changed: what is there then, and is not condemned, stays.
-    pub(super) async fn claim(&self, lock: (&Digest, Bytes), wanted: &BTreeSet<Digest>) -> Result<(), Error> {
+    /// Claims content, and reads the lists again where they have changed: what is there then, and
+    /// is not condemned, stays.
+    pub(super) async fn claim(
+        &self,
+        lock: (&Digest, Bytes),
+        wanted: &BTreeSet<Digest>,
+    ) -> Result<(), Error> {
         claims::claim(self.bucket(), lock, wanted, self.patience().deletions).await?;
         let before = self.known().lists.clone();
         if let Some(known) = Known::read(self.bucket(), &before).await? {
@@ -132,7 +157,11 @@ impl Objects {
         if self.is_condemned(digest) {
             return Ok(None);
         }
-        let found = self.bucket().look(&keys::blob(digest)).await?.map(|object| object.size);
+        let found = self
+            .bucket()
+            .look(&keys::blob(digest))
+            .await?
+            .map(|object| object.size);
         if let Some(size) = found {
             self.note(digest, size);
         }
@@ -169,8 +198,8 @@ impl Objects {
         self.known().here.remove(digest);
     }
 
-    /// It turned out damaged: it counts as absent, and is written anew over what stands there. Returns its size, where that
-    /// is known.
+    /// It turned out damaged: it counts as absent, and is written anew over what stands there.
+    /// Returns its size, where that is known.
     pub(super) fn distrust(&self, digest: &Digest) -> Option<u64> {
         let mut known = self.known();
         known.unlisted.remove(digest);
@@ -183,11 +212,19 @@ impl Objects {
         self.known().unlisted.len()
     }
 
-    /// Lists content that turned out damaged or missing, so that every run takes it for absent and writes it anew.
-    pub(super) async fn condemn(&self, damaged: impl IntoIterator<Item = Digest>) -> Result<(), Error> {
-        let sized = damaged.into_iter().map(|digest| (self.distrust(&digest).unwrap_or_default(), digest));
+    /// Lists content that turned out damaged or missing, so that every run takes it for absent and
+    /// writes it anew.
+    pub(super) async fn condemn(
+        &self,
+        damaged: impl IntoIterator<Item = Digest>,
+    ) -> Result<(), Error> {
+        let sized = damaged
+            .into_iter()
+            .map(|digest| (self.distrust(&digest).unwrap_or_default(), digest));
         let damaged: Contents = sized.map(|(size, digest)| (digest, size)).collect();
-        list::write(self.bucket(), keys::CONDEMNED, &damaged).await.map(drop)
+        list::write(self.bucket(), keys::CONDEMNED, &damaged)
+            .await
+            .map(drop)
     }
 
     /// What lists say does not count from now on: each is looked for.
@@ -197,20 +234,34 @@ impl Objects {
     }
 
     /// Keeps a small piece of content, which is checked.
-    pub(super) async fn put(&self, descriptor: &Descriptor, bytes: Bytes) -> Result<(), WriteError> {
+    pub(super) async fn put(
+        &self,
+        descriptor: &Descriptor,
+        bytes: Bytes,
+    ) -> Result<(), WriteError> {
         let Descriptor { digest, size, .. } = descriptor;
         if bytes.len() as u64 != *size {
-            return Err(WriteError::Size { wanted: digest.clone(), size: *size, found: bytes.len() as u64 });
+            return Err(WriteError::Size {
+                wanted: digest.clone(),
+                size: *size,
+                found: bytes.len() as u64,
+            });
         }
         if !digest.matches(&bytes) {
             let found = Digest::of(digest.algorithm(), &bytes);
-            return Err(WriteError::Digest { wanted: digest.clone(), found });
+            return Err(WriteError::Digest {
+                wanted: digest.clone(),
+                found,
+            });
         }
         let (bucket, key) = (self.bucket(), keys::blob(digest));
         let put = async {
             // what is condemned is written again: its age is what saves it
             if self.is_condemned(digest)
-                || bucket.put(&key, bytes.clone(), &Condition::IfAbsent).await? == Put::Refused
+                || bucket
+                    .put(&key, bytes.clone(), &Condition::IfAbsent)
+                    .await?
+                    == Put::Refused
                     && bucket.look(&key).await?.map(|object| object.size) != Some(*size)
             {
                 bucket.put(&key, bytes, &Condition::Always).await?;
@@ -222,13 +273,23 @@ impl Objects {
         Ok(())
     }
 
-    /// Which of `wanted` are there, by lists, and else by looking for each. What a list has and is not there is condemned.
+    /// Which of `wanted` are there, by lists, and else by looking for each. What a list has and is
+    /// not there is condemned.
     pub(super) async fn find(&self, wanted: Vec<Descriptor>) -> Result<HashSet<Digest>, Error> {
-        let (known, unknown): (Vec<_>, Vec<_>) =
-            wanted.into_iter().partition(|blob| self.known_size(&blob.digest) == Some(blob.size));
+        let (known, unknown): (Vec<_>, Vec<_>) = wanted
+            .into_iter()
+            .partition(|blob| self.known_size(&blob.digest) == Some(blob.size));
         let mut here: HashSet<Digest> = known.into_iter().map(|blob| blob.digest).collect();
         // a new store is not asked for each
-        if unknown.is_empty() || self.bucket().list("blobs").next().await.transpose()?.is_none() {
+        if unknown.is_empty()
+            || self
+                .bucket()
+                .list("blobs")
+                .next()
+                .await
+                .transpose()?
+                .is_none()
+        {
             self.condemn(self.doubted(&unknown)).await?;
             return Ok(here);
         }
@@ -250,7 +311,10 @@ impl Objects {
     fn doubted(&self, blobs: &[Descriptor]) -> Vec<Digest> {
         let known = self.known();
         let digests = blobs.iter().map(|blob| &blob.digest);
-        digests.filter(|digest| known.doubted.contains_key(digest)).cloned().collect()
+        digests
+            .filter(|digest| known.doubted.contains_key(digest))
+            .cloned()
+            .collect()
     }
 }
 
@@ -262,7 +326,12 @@ pub(super) fn refused(error: Error) -> WriteError {
 /// An error of reading, for content by digest.
 pub(super) fn unreadable(digest: &Digest, error: Error) -> ContentError {
     match error.kind {
-        ErrorKind::NotFound => ContentError::Missing { digest: digest.clone() },
-        _ => ContentError::Read { digest: digest.clone(), source: std::io::Error::other(error) },
+        ErrorKind::NotFound => ContentError::Missing {
+            digest: digest.clone(),
+        },
+        _ => ContentError::Read {
+            digest: digest.clone(),
+            source: std::io::Error::other(error),
+        },
     }
 }

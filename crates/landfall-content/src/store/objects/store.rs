@@ -45,12 +45,18 @@ impl Store for Objects {
     }
 
     fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
-        let (this, descriptor, bytes) = (self.clone(), descriptor.clone(), Bytes::copy_from_slice(bytes));
+        let (this, descriptor, bytes) = (
+            self.clone(),
+            descriptor.clone(),
+            Bytes::copy_from_slice(bytes),
+        );
         let taking = async move {
-            Ok(match this.look(&descriptor.digest).await? == Some(descriptor.size) {
-                true => Ok(()),
-                false => this.put(&descriptor, bytes).await,
-            })
+            Ok(
+                match this.look(&descriptor.digest).await? == Some(descriptor.size) {
+                    true => Ok(()),
+                    false => this.put(&descriptor, bytes).await,
+                },
+            )
         };
         wait(taking).map_err(refused)?
     }
@@ -76,7 +82,12 @@ impl Store for Objects {
         Objects::doubt_lists(self);
     }
 
-    fn claim(&self, fingerprint: &Digest, lock: &str, wanted: BTreeSet<Digest>) -> Result<(), WriteError> {
+    fn claim(
+        &self,
+        fingerprint: &Digest,
+        lock: &str,
+        wanted: BTreeSet<Digest>,
+    ) -> Result<(), WriteError> {
         let (this, fingerprint) = (self.clone(), fingerprint.clone());
         let lock = Bytes::copy_from_slice(lock.as_bytes());
         wait(async move { this.claim((&fingerprint, lock), &wanted).await }).map_err(refused)

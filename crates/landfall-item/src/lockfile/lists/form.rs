@@ -39,21 +39,36 @@ impl Asked<'_> {
     /// The reference of an image: with its digest where that is asked for or the manifest has it.
     pub(super) fn reference(&self, image: &Image) -> ImageRef {
         match self.digests || image.pin.is_some() {
-            true => ImageRef { digest: Some(image.digest.clone()), ..image.name.clone() },
+            true => ImageRef {
+                digest: Some(image.digest.clone()),
+                ..image.name.clone()
+            },
             false => image.name.clone(),
         }
     }
 
-    /// The items that are no images and no files, what is missing, and the files too where the form `has_files` not.
+    /// The items that are no images and no files, what is missing, and the files too where the form
+    /// `has_files` not.
     pub(super) fn left(&self, has_files: bool) -> Vec<String> {
-        let images: Vec<String> = self.lock.images.iter().map(|image| image.name.to_string()).collect();
+        let images: Vec<String> = self
+            .lock
+            .images
+            .iter()
+            .map(|image| image.name.to_string())
+            .collect();
         let files: Vec<&String> = self.lock.files.iter().map(|file| &file.name).collect();
         let is_told = |name: &String| images.contains(name) || has_files && files.contains(&name);
-        let items = self.lock.items().map(|item| (item.kind(), item.name().into_owned()));
+        let items = self
+            .lock
+            .items()
+            .map(|item| (item.kind(), item.name().into_owned()));
         let items = items.filter(|(_, name)| !is_told(name));
         let mut left: Vec<String> = items.map(|(kind, name)| format!("{kind} {name}")).collect();
         left.extend(
-            self.lock.unresolved.iter().map(|one| format!("{} {}: it is not locked", one.kind, one.name)),
+            self.lock
+                .unresolved
+                .iter()
+                .map(|one| format!("{} {}: it is not locked", one.kind, one.name)),
         );
         left
     }
@@ -71,5 +86,6 @@ pub(super) fn one_platform(lock: &Lock) -> Option<String> {
         _ => None,
     });
     let first = all.next()??;
-    all.all(|other| other.as_ref() == Some(&first)).then_some(first)
+    all.all(|other| other.as_ref() == Some(&first))
+        .then_some(first)
 }

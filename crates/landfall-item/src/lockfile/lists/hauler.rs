@@ -6,13 +6,19 @@ use std::fmt::Write as _;
 pub(super) fn write(asked: &Asked<'_>) -> Listed {
     let (mut text, mut left) = (String::new(), asked.left(true));
     let begin = |kind: &str, name: &str| {
-        format!("apiVersion: content.hauler.cattle.io/v1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec:\n")
+        format!(
+            "apiVersion: content.hauler.cattle.io/v1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec:\n"
+        )
     };
     if !asked.lock.images.is_empty() {
         text += &(begin("Images", "images") + "  images:\n");
     }
     for image in &asked.lock.images {
-        let _ = writeln!(text, "    - name: {}", quoted(&asked.reference(image).to_string()));
+        let _ = writeln!(
+            text,
+            "    - name: {}",
+            quoted(&asked.reference(image).to_string())
+        );
         match &image.platforms[..] {
             [] => {}
             [one] => {
@@ -20,7 +26,11 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
             }
             more => {
                 let more: Vec<String> = more.iter().map(ToString::to_string).collect();
-                left.push(format!("platforms {} of {}: all of it is listed", more.join(", "), image.name));
+                left.push(format!(
+                    "platforms {} of {}: all of it is listed",
+                    more.join(", "),
+                    image.name
+                ));
             }
         }
     }

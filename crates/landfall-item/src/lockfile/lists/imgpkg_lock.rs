@@ -6,11 +6,18 @@ use std::fmt::Write as _;
 pub(super) fn write(asked: &Asked<'_>) -> Listed {
     let mut text = "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\nimages:\n".to_owned();
     for image in &asked.lock.images {
-        let _ = writeln!(text, "- image: {}", quoted(&image.name.at_digest(&image.digest).to_string()));
+        let _ = writeln!(
+            text,
+            "- image: {}",
+            quoted(&image.name.at_digest(&image.digest).to_string())
+        );
         if image.name.tag.is_some() {
             let name = quoted(&image.name.to_string());
             let _ = writeln!(text, "  annotations:\n    kbld.carvel.dev/id: {name}");
         }
     }
-    Listed { text, left: asked.left(false) }
+    Listed {
+        text,
+        left: asked.left(false),
+    }
 }

@@ -9,7 +9,10 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
     for image in &asked.lock.images {
         let from = asked.reference(image);
         let tag = image.destination_tag();
-        let places = asked.mapping.map(|mapping| mapping.image(&image.name)).unwrap_or_default();
+        let places = asked
+            .mapping
+            .map(|mapping| mapping.image(&image.name))
+            .unwrap_or_default();
         for place in places {
             let to = ImageRef {
                 registry: place.registry,
@@ -18,7 +21,11 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
                 digest: None,
             };
             let _ = writeln!(text, "  - source: {}", quoted(&from.to_string()));
-            let _ = writeln!(text, "    target: {}\n    type: image", quoted(&to.to_string()));
+            let _ = writeln!(
+                text,
+                "    target: {}\n    type: image",
+                quoted(&to.to_string())
+            );
             if let [one] = &image.platforms[..] {
                 let _ = writeln!(text, "    platform: {one}");
             } else if !image.platforms.is_empty() {
@@ -27,5 +34,8 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
             }
         }
     }
-    Listed { text, left: asked.left(false) }
+    Listed {
+        text,
+        left: asked.left(false),
+    }
 }

@@ -9,7 +9,11 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
     for image in &asked.lock.images {
         let reference = asked.reference(image);
         // by a digest or by a tag, never by both
-        let what = reference.digest.map(|digest| digest.to_string()).or(reference.tag).unwrap_or_default();
+        let what = reference
+            .digest
+            .map(|digest| digest.to_string())
+            .or(reference.tag)
+            .unwrap_or_default();
         let host = hosts.entry(reference.registry).or_default();
         host.entry(reference.repository).or_default().push(what);
     }
@@ -21,5 +25,8 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
             let _ = writeln!(text, "    {}: [{}]", quoted(&repository), tags.join(", "));
         }
     }
-    Listed { text, left: asked.left(false) }
+    Listed {
+        text,
+        left: asked.left(false),
+    }
 }

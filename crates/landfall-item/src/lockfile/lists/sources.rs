@@ -1,5 +1,5 @@
-//! `sources`: a table for those who sign off: kind, name, digest, bytes, origin, licence where it is known. One item a line,
-//! tabs between.
+//! `sources`: a table for those who sign off: kind, name, digest, bytes, origin, licence where it
+//! is known. One item a line, tabs between.
 
 use super::form::{Asked, Listed};
 use std::fmt::Write as _;
@@ -9,12 +9,22 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
     for item in asked.lock.items() {
         let (entry, name) = (item.entry(), item.name().into_owned());
         let bytes: u64 = entry.parts.iter().map(|part| part.descriptor.size).sum();
-        let place = name.split_once("://").map_or(name.as_str(), |(_, rest)| rest);
+        let place = name
+            .split_once("://")
+            .map_or(name.as_str(), |(_, rest)| rest);
         let origin = place.split('/').next().unwrap_or_default();
         // a licence is text from outside, and must not make cells of its own
-        let licence = asked.licences.get(&name).map(|text| text.replace(['\t', '\n', '\r'], " "));
+        let licence = asked
+            .licences
+            .get(&name)
+            .map(|text| text.replace(['\t', '\n', '\r'], " "));
         let licence = licence.unwrap_or_default();
-        let _ = writeln!(text, "{}\t{name}\t{}\t{bytes}\t{origin}\t{licence}", item.kind(), item.digest());
+        let _ = writeln!(
+            text,
+            "{}\t{name}\t{}\t{bytes}\t{origin}\t{licence}",
+            item.kind(),
+            item.digest()
+        );
     }
     for lost in &asked.lock.missing {
         let _ = writeln!(
@@ -23,6 +33,13 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
             lost.kind, lost.name, lost.until, lost.reason
         );
     }
-    let left = asked.lock.unresolved.iter().map(|one| format!("{} {}: it is not locked", one.kind, one.name));
-    Listed { text, left: left.collect() }
+    let left = asked
+        .lock
+        .unresolved
+        .iter()
+        .map(|one| format!("{} {}: it is not locked", one.kind, one.name));
+    Listed {
+        text,
+        left: left.collect(),
+    }
 }

@@ -33,7 +33,12 @@ fn lock() -> Lock {
 fn listed(name: &str, digests: bool) -> Listed {
     let mapping = Mapping::to("172.20.0.2:5000/p".parse().unwrap());
     let form = FORMS.iter().find(|form| form.name == name).unwrap();
-    (form.write)(&Asked { lock: &lock(), mapping: Some(&mapping), digests, licences: BTreeMap::new() })
+    (form.write)(&Asked {
+        lock: &lock(),
+        mapping: Some(&mapping),
+        digests,
+        licences: BTreeMap::new(),
+    })
 }
 
 #[test]
@@ -92,18 +97,36 @@ fn a_lock_as_the_lists_of_others() {
     ] {
         assert_eq!(listed(name, false).text, text, "{name}");
     }
-    assert!(listed("images-txt", true).text.contains(&format!("quay.io/x/y:v1@{a}\n")));
-    assert!(listed("skopeo-sync", true).text.contains(&format!("\"x/y\": [\"{a}\"]")));
+    assert!(
+        listed("images-txt", true)
+            .text
+            .contains(&format!("quay.io/x/y:v1@{a}\n"))
+    );
+    assert!(
+        listed("skopeo-sync", true)
+            .text
+            .contains(&format!("\"x/y\": [\"{a}\"]"))
+    );
 }
 
 #[test]
 fn what_a_form_cannot_hold_is_told() {
     for name in ["images-txt", "skopeo-sync", "regsync", "imgpkg-lock"] {
-        assert_eq!(listed(name, false).left, ["file https://dl.k8s.io/v1/kubelet"], "{name}");
+        assert_eq!(
+            listed(name, false).left,
+            ["file https://dl.k8s.io/v1/kubelet"],
+            "{name}"
+        );
     }
     assert_eq!(listed("sources", false).left, [""; 0]);
     let hauler = listed("hauler", false).left.join("\n");
-    assert!(hauler.contains("platforms linux/amd64, linux/arm64 of quay.io/x/y:v1"), "{hauler}");
-    assert!(hauler.contains("checksum of https://dl.k8s.io/v1/kubelet"), "{hauler}");
+    assert!(
+        hauler.contains("platforms linux/amd64, linux/arm64 of quay.io/x/y:v1"),
+        "{hauler}"
+    );
+    assert!(
+        hauler.contains("checksum of https://dl.k8s.io/v1/kubelet"),
+        "{hauler}"
+    );
     assert!(listed("zarf", false).left[0].starts_with("platforms: Zarf carries one architecture"));
 }

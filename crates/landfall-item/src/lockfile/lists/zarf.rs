@@ -5,15 +5,26 @@ use std::fmt::Write as _;
 
 pub(super) fn write(asked: &Asked<'_>) -> Listed {
     let mut left = asked.left(true);
-    let name = asked.lock.name.as_deref().unwrap_or("landfall").to_ascii_lowercase().replace(['_', '.'], "-");
+    let name = asked
+        .lock
+        .name
+        .as_deref()
+        .unwrap_or("landfall")
+        .to_ascii_lowercase()
+        .replace(['_', '.'], "-");
     let mut text = format!("kind: ZarfPackageConfig\nmetadata:\n  name: {name}\n");
     let platform = one_platform(asked.lock);
-    match platform.as_deref().and_then(|platform| platform.strip_prefix("linux/")) {
+    match platform
+        .as_deref()
+        .and_then(|platform| platform.strip_prefix("linux/"))
+    {
         Some(architecture) => {
             let _ = writeln!(text, "  architecture: {architecture}");
         }
         None => {
-            left.push("platforms: Zarf carries one architecture; name it in metadata.architecture".into());
+            left.push(
+                "platforms: Zarf carries one architecture; name it in metadata.architecture".into(),
+            );
         }
     }
     let _ = writeln!(text, "components:\n  - name: {name}\n    required: true");
@@ -21,17 +32,28 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
         text += "    images:\n";
     }
     for image in &asked.lock.images {
-        let _ = writeln!(text, "      - {}", quoted(&asked.reference(image).to_string()));
+        let _ = writeln!(
+            text,
+            "      - {}",
+            quoted(&asked.reference(image).to_string())
+        );
     }
     if !asked.lock.files.is_empty() {
         text += "    files:\n";
     }
     for file in &asked.lock.files {
-        let target = file.name.split_once("://").map_or(file.name.as_str(), |(_, path)| path);
+        let target = file
+            .name
+            .split_once("://")
+            .map_or(file.name.as_str(), |(_, path)| path);
         let target = target.split(['?', '#']).next().unwrap_or_default();
         let hex = file.digest.to_string();
         let hex = hex.strip_prefix("sha256:").unwrap_or(&hex);
-        let _ = writeln!(text, "      - source: {}\n        shasum: {hex}", quoted(&file.name));
+        let _ = writeln!(
+            text,
+            "      - source: {}\n        shasum: {hex}",
+            quoted(&file.name)
+        );
         let _ = writeln!(text, "        target: {}", quoted(target));
         if file.mode.as_deref().is_some_and(|mode| mode.contains('7')) {
             text += "        executable: true\n";

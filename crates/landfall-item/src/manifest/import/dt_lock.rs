@@ -6,18 +6,29 @@ use landfall_model::document::Diagnostic;
 
 pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
     for lock in documents(source)? {
-        let is_imgpkg = text(&lock, "apiVersion").is_some_and(|version| version.contains("carvel.dev/"));
+        let is_imgpkg =
+            text(&lock, "apiVersion").is_some_and(|version| version.contains("carvel.dev/"));
         if text(&lock, "kind").as_deref() != Some("ImagesLock") || is_imgpkg {
             return Err(source.is_no("Images.lock of dt", "that of imgpkg is `imgpkg-lock`"));
         }
         for (index, image) in list(&lock, "images").iter().enumerate() {
             let at = format!("images[{index}]");
-            let Some(image) = image.as_mapping() else { continue };
-            let digests = list(image, "digests").iter().filter_map(|one| one.as_mapping());
+            let Some(image) = image.as_mapping() else {
+                continue;
+            };
+            let digests = list(image, "digests")
+                .iter()
+                .filter_map(|one| one.as_mapping());
             let platforms: Vec<String> = digests.filter_map(|one| text(one, "arch")).collect();
-            imported.image(source, &at, &text(image, "image").unwrap_or_default(), &platforms);
+            imported.image(
+                source,
+                &at,
+                &text(image, "image").unwrap_or_default(),
+                &platforms,
+            );
             if !platforms.is_empty() {
-                let what = "digests of single platforms: `landfall lock` pins the index that has them";
+                let what =
+                    "digests of single platforms: `landfall lock` pins the index that has them";
                 imported.note(source, &at, what);
             }
         }
@@ -37,7 +48,10 @@ mod tests {
                     'sha256:1'}]\n";
         let imported = import("dt-lock", text).unwrap();
         let made = manifest_of(&imported, "n", "t");
-        assert!(made.contains("{ref: \"h.test/a:1\", platforms: [linux/amd64, linux/arm64]}"), "{made}");
+        assert!(
+            made.contains("{ref: \"h.test/a:1\", platforms: [linux/amd64, linux/arm64]}"),
+            "{made}"
+        );
         assert_eq!(imported.notes.len(), 1);
     }
 }

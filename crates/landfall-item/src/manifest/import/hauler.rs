@@ -1,5 +1,5 @@
-//! `hauler`: Images, Files and Charts, content.hauler.cattle.io. Their shape is read from hauler-dev/hauler,
-//! pkg/apis/hauler.cattle.io/v1.
+//! `hauler`: Images, Files and Charts, content.hauler.cattle.io. Their shape is read from
+//! hauler-dev/hauler, pkg/apis/hauler.cattle.io/v1.
 
 use super::imported::{Imported, Source, at_host};
 use super::yaml::{documents, list, map, others, text};
@@ -21,7 +21,12 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<D
             "Images" => images(document, spec, source, imported, &at),
             "Files" => files(spec, source, imported, &at),
             "Charts" => charts(spec, source, imported, &at),
-            _ => imported.leave(source, &at, &kind, "landfall knows Images, Files and Charts"),
+            _ => imported.leave(
+                source,
+                &at,
+                &kind,
+                "landfall knows Images, Files and Charts",
+            ),
         }
     }
     Ok(())
@@ -32,13 +37,24 @@ fn images(document: &Mapping, spec: &Mapping, source: &Source, imported: &mut Im
     let of_all = |key: &str| annotations.and_then(|map| text(map, &format!("hauler.dev/{key}")));
     let (platform, host) = (of_all("platform"), of_all("registry").unwrap_or_default());
     if let Some(annotations) = annotations {
-        others(imported, source, at, annotations, &["hauler.dev/platform", "hauler.dev/registry"]);
+        others(
+            imported,
+            source,
+            at,
+            annotations,
+            &["hauler.dev/platform", "hauler.dev/registry"],
+        );
     }
     for (index, image) in list(spec, "images").iter().enumerate() {
         let at = format!("{at}, images[{index}]");
-        let Some(image) = image.as_mapping() else { continue };
+        let Some(image) = image.as_mapping() else {
+            continue;
+        };
         let name = at_host(&host, &text(image, "name").unwrap_or_default());
-        let platforms: Vec<String> = text(image, "platform").or(platform.clone()).into_iter().collect();
+        let platforms: Vec<String> = text(image, "platform")
+            .or(platform.clone())
+            .into_iter()
+            .collect();
         if text(image, "local").as_deref() == Some("true") {
             imported.leave(source, &at, &name, "it is in a local docker");
             continue;
@@ -51,8 +67,16 @@ fn images(document: &Mapping, spec: &Mapping, source: &Source, imported: &mut Im
 fn files(spec: &Mapping, source: &Source, imported: &mut Imported, at: &str) {
     for (index, file) in list(spec, "files").iter().enumerate() {
         let at = format!("{at}, files[{index}]");
-        let Some(file) = file.as_mapping() else { continue };
-        imported.file(source, &at, &text(file, "path").unwrap_or_default(), None, false);
+        let Some(file) = file.as_mapping() else {
+            continue;
+        };
+        imported.file(
+            source,
+            &at,
+            &text(file, "path").unwrap_or_default(),
+            None,
+            false,
+        );
         others(imported, source, &at, file, &["path"]);
     }
 }
@@ -60,10 +84,18 @@ fn files(spec: &Mapping, source: &Source, imported: &mut Imported, at: &str) {
 fn charts(spec: &Mapping, source: &Source, imported: &mut Imported, at: &str) {
     for (index, chart) in list(spec, "charts").iter().enumerate() {
         let at = format!("{at}, charts[{index}]");
-        let Some(chart) = chart.as_mapping() else { continue };
+        let Some(chart) = chart.as_mapping() else {
+            continue;
+        };
         let of = |key| text(chart, key).unwrap_or_default();
         imported.chart(source, &at, &of("repoURL"), &of("name"), &of("version"));
-        others(imported, source, &at, chart, &["repoURL", "name", "version"]);
+        others(
+            imported,
+            source,
+            &at,
+            chart,
+            &["repoURL", "name", "version"],
+        );
     }
 }
 
@@ -97,10 +129,16 @@ spec:
     #[test]
     fn what_is_wanted_is_carried_or_told() {
         let imported = import("hauler", FILE).unwrap();
-        assert_eq!(imported.images(), ["ghcr.io/x/y:v1", "h.test/library/busybox:latest"]);
+        assert_eq!(
+            imported.images(),
+            ["ghcr.io/x/y:v1", "h.test/library/busybox:latest"]
+        );
         assert_eq!(imported.entries(), 4);
         let made = super::super::manifest_of(&imported, "n", "t");
-        assert!(made.ends_with("\ncharts:\n  - \"oci://h.test/charts/c:1.2.3\"\n"), "{made}");
+        assert!(
+            made.ends_with("\ncharts:\n  - \"oci://h.test/charts/c:1.2.3\"\n"),
+            "{made}"
+        );
         let left = imported.left.join("\n");
         for words in [
             "images[2]: h.test/in a box: ",
@@ -120,6 +158,10 @@ spec:
         ] {
             assert!(notes.contains(words), "{words}: {notes}");
         }
-        assert!(import("hauler", "kind: Images\n").unwrap_err().contains("this is no file of Hauler"));
+        assert!(
+            import("hauler", "kind: Images\n")
+                .unwrap_err()
+                .contains("this is no file of Hauler")
+        );
     }
 }

@@ -10,13 +10,17 @@ const BEFORE: &str = "kbld.carvel.dev/id";
 
 pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
     for lock in documents(source)? {
-        if !text(&lock, "apiVersion").is_some_and(|version| version.starts_with("imgpkg.carvel.dev/")) {
+        if !text(&lock, "apiVersion")
+            .is_some_and(|version| version.starts_with("imgpkg.carvel.dev/"))
+        {
             let help = "it has `apiVersion: imgpkg.carvel.dev/v1alpha1`; the Images.lock of dt is `dt-lock`";
             return Err(source.is_no("ImagesLock of imgpkg", help));
         }
         for (index, image) in list(&lock, "images").iter().enumerate() {
             let at = format!("images[{index}]");
-            let Some(image) = image.as_mapping() else { continue };
+            let Some(image) = image.as_mapping() else {
+                continue;
+            };
             let locked = text(image, "image").unwrap_or_default();
             let before = map(image, "annotations").and_then(|map| text(map, BEFORE));
             let tag = before.and_then(|before| tag_of(&before, &locked));
@@ -31,7 +35,13 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<D
 fn tag_of(before: &str, locked: &str) -> Option<String> {
     let (before, locked): (ImageRef, ImageRef) = (before.parse().ok()?, locked.parse().ok()?);
     let is_same = before.name() == locked.name() && before.tag.is_some();
-    is_same.then(|| ImageRef { tag: before.tag, ..locked }.to_string())
+    is_same.then(|| {
+        ImageRef {
+            tag: before.tag,
+            ..locked
+        }
+        .to_string()
+    })
 }
 
 #[cfg(test)]
@@ -46,7 +56,10 @@ mod tests {
              annotations: {{kbld.carvel.dev/id: 'nginx:1.27'}}\n- image: h.test/x@{digest}\n"
         );
         let imported = import("imgpkg-lock", &text).unwrap();
-        let names = [format!("docker.io/library/nginx:1.27@{digest}"), format!("h.test/x@{digest}")];
+        let names = [
+            format!("docker.io/library/nginx:1.27@{digest}"),
+            format!("h.test/x@{digest}"),
+        ];
         assert_eq!(imported.images(), names);
         let refused = import("imgpkg-lock", "apiVersion: v0\nkind: ImagesLock\n").unwrap_err();
         assert!(refused.contains("`dt-lock`"), "{refused}");

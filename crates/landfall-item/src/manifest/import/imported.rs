@@ -65,15 +65,19 @@ impl Imported {
         let written = written.trim();
         let parsed = written.parse::<ImageRef>();
         let Ok(mut image) = parsed else {
-            let why = parsed.err().map(|error| error.to_string()).unwrap_or_default();
+            let why = parsed
+                .err()
+                .map(|error| error.to_string())
+                .unwrap_or_default();
             return self.leave(source, at, written, &why);
         };
         if !image.is_pinned() {
             image.tag = Some("latest".into());
             self.note(source, at, &format!("{written}: no tag, so latest"));
         }
-        let (known, unknown): (Vec<&String>, Vec<&String>) =
-            platforms.iter().partition(|platform| platform.parse::<Platform>().is_ok());
+        let (known, unknown): (Vec<&String>, Vec<&String>) = platforms
+            .iter()
+            .partition(|platform| platform.parse::<Platform>().is_ok());
         for platform in &unknown {
             self.note(
                 source,
@@ -81,8 +85,11 @@ impl Imported {
                 &format!("{written}: platform {platform}, which is none that landfall knows"),
             );
         }
-        let wanted: Platforms =
-            if known.is_empty() { None } else { Some(known.into_iter().cloned().collect()) };
+        let wanted: Platforms = if known.is_empty() {
+            None
+        } else {
+            Some(known.into_iter().cloned().collect())
+        };
         let digest = image.digest.take();
         let name = image.to_string();
         self.images
@@ -110,30 +117,55 @@ impl Imported {
         if !url.starts_with("http://") && !url.starts_with("https://") {
             return self.leave(source, at, url, "only http and https are carried");
         }
-        let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map(|(_, path)| path);
+        let path = url
+            .split_once("://")
+            .and_then(|(_, rest)| rest.split_once('/'))
+            .map(|(_, path)| path);
         if path.is_none_or(|path| path.is_empty() || path.ends_with('/')) {
             return self.leave(source, at, url, "this URL names a folder, and no file");
         }
         let checksum = sha256.map(|hex| format!("sha256:{hex}"));
-        if let Some(bad) = checksum.as_ref().filter(|text| text.parse::<Digest>().is_err()) {
+        if let Some(bad) = checksum
+            .as_ref()
+            .filter(|text| text.parse::<Digest>().is_err())
+        {
             return self.leave(source, at, url, &format!("{bad} is no checksum"));
         }
-        let entry = FileEntry { checksum, mode: executable.then_some("0755") };
+        let entry = FileEntry {
+            checksum,
+            mode: executable.then_some("0755"),
+        };
         if self.files.get(url).is_some_and(|before| *before != entry) {
-            return self.leave(source, at, url, "it stands there twice, with another checksum or mode");
+            return self.leave(
+                source,
+                at,
+                url,
+                "it stands there twice, with another checksum or mode",
+            );
         }
         self.files.insert(url.to_owned(), entry);
     }
 
     /// The chart `name` in a repository: `oci://registry/path`, with or without the name, or a URL.
-    pub(super) fn chart(&mut self, source: &Source, at: &str, repository: &str, name: &str, version: &str) {
+    pub(super) fn chart(
+        &mut self,
+        source: &Source,
+        at: &str,
+        repository: &str,
+        name: &str,
+        version: &str,
+    ) {
         let is_oci = repository.starts_with("oci://");
         let folder = repository.trim_end_matches('/');
         let chart = match is_oci && !name.is_empty() && !folder.ends_with(&format!("/{name}")) {
             true => format!("{folder}/{name}"),
             false => folder.to_owned(),
         };
-        let shown = if is_oci { chart.clone() } else { format!("{folder} {name}").trim().to_owned() };
+        let shown = if is_oci {
+            chart.clone()
+        } else {
+            format!("{folder} {name}").trim().to_owned()
+        };
         if version.is_empty() {
             return self.leave(source, at, &format!("chart {shown}"), "it has no version");
         }
@@ -144,29 +176,41 @@ impl Imported {
         let text = |value: &str| serde_json::Value::from(value).to_string();
         self.charts.insert(match is_oci {
             true => text(&format!("{chart}:{version}")),
-            false => format!("{{repo: {}, name: {}, version: {}}}", text(folder), text(name), text(version)),
+            false => format!(
+                "{{repo: {}, name: {}, version: {}}}",
+                text(folder),
+                text(name),
+                text(version)
+            ),
         });
     }
 
     /// An item that is wanted and has no place, and why.
     pub(super) fn leave(&mut self, source: &Source, at: &str, what: &str, why: &str) {
-        self.left.push(format!("{}: {}: {what}: {why}", source.file, place(at)));
+        self.left
+            .push(format!("{}: {}: {what}: {why}", source.file, place(at)));
     }
 
     /// A setting that has no place.
     pub(super) fn note(&mut self, source: &Source, at: &str, what: &str) {
-        self.notes.push(format!("{}: {}: {what}", source.file, place(at)));
+        self.notes
+            .push(format!("{}: {}: {what}", source.file, place(at)));
     }
 
     /// How many entries the manifest has.
     pub fn entries(&self) -> usize {
-        self.images.values().map(BTreeMap::len).sum::<usize>() + self.files.len() + self.charts.len()
+        self.images.values().map(BTreeMap::len).sum::<usize>()
+            + self.files.len()
+            + self.charts.len()
     }
 
     /// The names of the images, as they stand in the manifest.
     #[cfg(test)]
     pub(super) fn images(&self) -> Vec<String> {
-        self.lines().into_iter().map(|(reference, _)| reference).collect()
+        self.lines()
+            .into_iter()
+            .map(|(reference, _)| reference)
+            .collect()
     }
 
     /// The references with their platforms. A name with several digests is written by each digest.
@@ -178,7 +222,9 @@ impl Imported {
                     None => name.clone(),
                     Some(digest) if digests.len() == 1 => format!("{name}@{digest}"),
                     Some(digest) => {
-                        let bare = name.parse::<ImageRef>().map(|image| image.at_digest(digest).to_string());
+                        let bare = name
+                            .parse::<ImageRef>()
+                            .map(|image| image.at_digest(digest).to_string());
                         bare.unwrap_or_else(|_| format!("{name}@{digest}"))
                     }
                 };
@@ -198,7 +244,11 @@ fn place(at: &str) -> &str {
 
 /// The reference `written` with `host` before it, if it names none.
 pub(super) fn at_host(host: &str, written: &str) -> String {
-    if host.is_empty() || names_host(written) { written.to_owned() } else { format!("{host}/{written}") }
+    if host.is_empty() || names_host(written) {
+        written.to_owned()
+    } else {
+        format!("{host}/{written}")
+    }
 }
 
 /// The manifest called `name` of what was `imported`; `title` is its first comment.
@@ -213,7 +263,11 @@ pub fn manifest_of(imported: &Imported, name: &str, title: &str) -> String {
         }
     };
     told(&mut text, "Not carried over:", &imported.left);
-    told(&mut text, "Settings that have no place here:", &imported.notes);
+    told(
+        &mut text,
+        "Settings that have no place here:",
+        &imported.notes,
+    );
     let lines = imported.lines();
     if !lines.is_empty() {
         text += "\nimages:\n";
@@ -224,7 +278,11 @@ pub fn manifest_of(imported: &Imported, name: &str, title: &str) -> String {
             None => writeln!(text, "  - {reference}"),
             Some(platforms) => {
                 let platforms: Vec<&str> = platforms.iter().map(String::as_str).collect();
-                writeln!(text, "  - {{ref: \"{reference}\", platforms: [{}]}}", platforms.join(", "))
+                writeln!(
+                    text,
+                    "  - {{ref: \"{reference}\", platforms: [{}]}}",
+                    platforms.join(", ")
+                )
             }
         };
     }
@@ -232,13 +290,26 @@ pub fn manifest_of(imported: &Imported, name: &str, title: &str) -> String {
         text += "\nfiles:\n";
     }
     for (url, entry) in &imported.files {
-        let _ = writeln!(text, "  - url: {}", serde_json::Value::from(url.replace("${", "$%7B")));
-        let _ = entry.checksum.iter().try_for_each(|checksum| writeln!(text, "    checksum: {checksum}"));
-        let _ = entry.mode.iter().try_for_each(|mode| writeln!(text, "    mode: \"{mode}\""));
+        let _ = writeln!(
+            text,
+            "  - url: {}",
+            serde_json::Value::from(url.replace("${", "$%7B"))
+        );
+        let _ = entry
+            .checksum
+            .iter()
+            .try_for_each(|checksum| writeln!(text, "    checksum: {checksum}"));
+        let _ = entry
+            .mode
+            .iter()
+            .try_for_each(|mode| writeln!(text, "    mode: \"{mode}\""));
     }
     if !imported.charts.is_empty() {
         text += "\ncharts:\n";
     }
-    imported.charts.iter().for_each(|chart| text += &format!("  - {chart}\n"));
+    imported
+        .charts
+        .iter()
+        .for_each(|chart| text += &format!("  - {chart}\n"));
     text
 }

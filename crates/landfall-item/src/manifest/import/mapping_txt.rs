@@ -12,15 +12,21 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<D
         }
         let at = format!("line {}", index + 1);
         let Some((from, _)) = line.split_once('=') else {
-            return Err(
-                source.is_no("mapping.txt", &format!("{at} has no `=`; each line is SOURCE=DESTINATION"))
-            );
+            return Err(source.is_no(
+                "mapping.txt",
+                &format!("{at} has no `=`; each line is SOURCE=DESTINATION"),
+            ));
         };
         lines += 1;
         let (scheme, from) = from.split_once("://").unwrap_or(("docker", from));
         match scheme {
             "docker" => imported.image(source, &at, from, &[]),
-            _ => imported.leave(source, &at, from, "it is on the disk of oc-mirror, not in a registry"),
+            _ => imported.leave(
+                source,
+                &at,
+                from,
+                "it is on the disk of oc-mirror, not in a registry",
+            ),
         }
     }
     if lines > 0 {
@@ -45,8 +51,21 @@ mod tests {
              oci://catalog/e=docker://m.test:5000/e\n"
         );
         let imported = import("oc-mirror-mapping", &text).unwrap();
-        assert_eq!(imported.images(), [format!("quay.io/a/b@{digest}"), "registry.redhat.io/c/d:v2".into()]);
-        assert!(imported.left.len() == 1 && imported.notes[0].contains("3 destinations"), "{imported:?}");
-        assert!(import("oc-mirror-mapping", "quay.io/a:1\n").unwrap_err().contains("line 1 has no `=`"));
+        assert_eq!(
+            imported.images(),
+            [
+                format!("quay.io/a/b@{digest}"),
+                "registry.redhat.io/c/d:v2".into()
+            ]
+        );
+        assert!(
+            imported.left.len() == 1 && imported.notes[0].contains("3 destinations"),
+            "{imported:?}"
+        );
+        assert!(
+            import("oc-mirror-mapping", "quay.io/a:1\n")
+                .unwrap_err()
+                .contains("line 1 has no `=`")
+        );
     }
 }

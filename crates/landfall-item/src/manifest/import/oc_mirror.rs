@@ -1,4 +1,5 @@
-//! `oc-mirror`: an ImageSetConfiguration. Its shape is read from openshift/oc-mirror, internal/pkg/api/v2alpha1.
+//! `oc-mirror`: an ImageSetConfiguration. Its shape is read from openshift/oc-mirror,
+//! internal/pkg/api/v2alpha1.
 
 use super::imported::{Imported, Source};
 use super::yaml::{documents, list, map, others, scalar, text};
@@ -9,14 +10,25 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<D
     for config in documents(source)? {
         let config = spelled(config);
         if text(&config, "kind").as_deref() != Some("ImageSetConfiguration") {
-            return Err(source.is_no("ImageSetConfiguration", "it has `kind: ImageSetConfiguration`"));
+            return Err(source.is_no(
+                "ImageSetConfiguration",
+                "it has `kind: ImageSetConfiguration`",
+            ));
         }
-        others(imported, source, "", &config, &["apiVersion", "kind", "mirror", "metadata"]);
+        others(
+            imported,
+            source,
+            "",
+            &config,
+            &["apiVersion", "kind", "mirror", "metadata"],
+        );
         let empty = Mapping::new();
         let mirror = map(&config, "mirror").unwrap_or(&empty);
         for (index, image) in list(mirror, "additionalImages").iter().enumerate() {
             let at = format!("mirror.additionalImages[{index}]");
-            let Some(image) = image.as_mapping() else { continue };
+            let Some(image) = image.as_mapping() else {
+                continue;
+            };
             imported.image(source, &at, &text(image, "name").unwrap_or_default(), &[]);
             others(imported, source, &at, image, &["name"]);
         }
@@ -55,7 +67,11 @@ fn spelled(map: Mapping) -> Mapping {
             Value::Mapping(map) => Value::Mapping(spelled(map)),
             Value::Sequence(list) => {
                 let one = |value: Value| {
-                    if let Value::Mapping(map) = value { Value::Mapping(spelled(map)) } else { value }
+                    if let Value::Mapping(map) = value {
+                        Value::Mapping(spelled(map))
+                    } else {
+                        value
+                    }
                 };
                 Value::Sequence(list.into_iter().map(one).collect())
             }
@@ -69,45 +85,92 @@ fn spelled(map: Mapping) -> Mapping {
         Some(known) => Value::String((*known).to_owned()),
         None => key,
     };
-    map.into_iter().map(|(name, inner)| (key(name), value(inner))).collect()
+    map.into_iter()
+        .map(|(name, inner)| (key(name), value(inner)))
+        .collect()
 }
 
 /// What oc-mirror resolves by catalogs and graphs: only its mapping.txt has the images.
 fn unresolved(mirror: &Mapping, source: &Source, imported: &mut Imported) {
     let why = "only oc-mirror resolves it: take the mapping.txt of `oc-mirror --dry-run`";
     for (index, operator) in list(mirror, "operators").iter().enumerate() {
-        let Some(operator) = operator.as_mapping() else { continue };
+        let Some(operator) = operator.as_mapping() else {
+            continue;
+        };
         let packages: Vec<String> = list(operator, "packages")
             .iter()
             .filter_map(|package| text(package.as_mapping()?, "name"))
             .collect();
         let catalog = text(operator, "catalog").unwrap_or_default();
-        let what = if packages.is_empty() { catalog } else { format!("{catalog} ({})", packages.join(", ")) };
+        let what = if packages.is_empty() {
+            catalog
+        } else {
+            format!("{catalog} ({})", packages.join(", "))
+        };
         imported.leave(source, &format!("mirror.operators[{index}]"), &what, why);
     }
-    let Some(platform) = map(mirror, "platform") else { return };
+    let Some(platform) = map(mirror, "platform") else {
+        return;
+    };
     for (index, channel) in list(platform, "channels").iter().enumerate() {
-        let name = channel.as_mapping().and_then(|channel| text(channel, "name")).unwrap_or_default();
-        imported.leave(source, &format!("mirror.platform.channels[{index}]"), &name, why);
+        let name = channel
+            .as_mapping()
+            .and_then(|channel| text(channel, "name"))
+            .unwrap_or_default();
+        imported.leave(
+            source,
+            &format!("mirror.platform.channels[{index}]"),
+            &name,
+            why,
+        );
     }
     if let Some(release) = text(platform, "release") {
         imported.leave(source, "mirror.platform.release", &release, why);
     }
-    others(imported, source, "mirror.platform", platform, &["channels", "release"]);
+    others(
+        imported,
+        source,
+        "mirror.platform",
+        platform,
+        &["channels", "release"],
+    );
 }
 
 fn helm(mirror: &Mapping, source: &Source, imported: &mut Imported) {
-    let Some(helm) = map(mirror, "helm") else { return };
-    for repository in list(helm, "repositories").iter().filter_map(|one| one.as_mapping()) {
+    let Some(helm) = map(mirror, "helm") else {
+        return;
+    };
+    for repository in list(helm, "repositories")
+        .iter()
+        .filter_map(|one| one.as_mapping())
+    {
         let url = text(repository, "url").unwrap_or_default();
-        for chart in list(repository, "charts").iter().filter_map(|one| one.as_mapping()) {
+        for chart in list(repository, "charts")
+            .iter()
+            .filter_map(|one| one.as_mapping())
+        {
             let of = |key| text(chart, key).unwrap_or_default();
-            imported.chart(source, "mirror.helm.repositories", &url, &of("name"), &of("version"));
+            imported.chart(
+                source,
+                "mirror.helm.repositories",
+                &url,
+                &of("name"),
+                &of("version"),
+            );
         }
     }
     for (index, local) in list(helm, "local").iter().enumerate() {
-        let path = local.as_mapping().and_then(|local| text(local, "path")).or(scalar(local));
-        imported.chart(source, &format!("mirror.helm.local[{index}]"), &path.unwrap_or_default(), "", "");
+        let path = local
+            .as_mapping()
+            .and_then(|local| text(local, "path"))
+            .or(scalar(local));
+        imported.chart(
+            source,
+            &format!("mirror.helm.local[{index}]"),
+            &path.unwrap_or_default(),
+            "",
+            "",
+        );
     }
 }
 
@@ -135,8 +198,12 @@ mod tests {
 
     #[test]
     fn keys_count_in_any_case_as_for_oc_mirror() {
-        let text = "kind: ImageSetConfiguration\nmirror:\n  additionalimages: [{Name: 'h.test/x:1'}]\n";
+        let text =
+            "kind: ImageSetConfiguration\nmirror:\n  additionalimages: [{Name: 'h.test/x:1'}]\n";
         let imported = import("oc-mirror", text).unwrap();
-        assert_eq!((imported.images(), imported.notes.len()), (vec!["h.test/x:1".to_owned()], 0));
+        assert_eq!(
+            (imported.images(), imported.notes.len()),
+            (vec!["h.test/x:1".to_owned()], 0)
+        );
     }
 }

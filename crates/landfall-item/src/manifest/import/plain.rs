@@ -17,21 +17,38 @@ pub(super) fn kkp(source: &Source, imported: &mut Imported) -> Result<(), Box<Di
 
 /// kubeadm's list, which may be JSON: `{"kind": "Images", "images": […]}`.
 pub(super) fn kubeadm(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
-    let Ok(json) = serde_json::from_str::<Value>(&source.text) else { return images_txt(source, imported) };
+    let Ok(json) = serde_json::from_str::<Value>(&source.text) else {
+        return images_txt(source, imported);
+    };
     let Some(images) = json["images"].as_array() else {
-        return Err(source.is_no("list of kubeadm", "write it with `kubeadm config images list -o json`"));
+        return Err(source.is_no(
+            "list of kubeadm",
+            "write it with `kubeadm config images list -o json`",
+        ));
     };
     for (index, image) in images.iter().enumerate() {
-        imported.image(source, &format!("images[{index}]"), image.as_str().unwrap_or_default(), &[]);
+        imported.image(
+            source,
+            &format!("images[{index}]"),
+            image.as_str().unwrap_or_default(),
+            &[],
+        );
     }
     Ok(())
 }
 
 /// The references of a list that manifests can name too.
 fn listed(name: &str, source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
-    let Some(format) = format_named(name) else { return Ok(()) };
+    let Some(format) = format_named(name) else {
+        return Ok(());
+    };
     for (reference, span) in Format::read(format, &source.plain())? {
-        imported.image(source, &format!("line {}", span.location().line), &reference, &[]);
+        imported.image(
+            source,
+            &format!("line {}", span.location().line),
+            &reference,
+            &[],
+        );
     }
     Ok(())
 }

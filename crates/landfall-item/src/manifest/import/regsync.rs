@@ -8,14 +8,27 @@ use serde_yaml::Mapping;
 pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
     for config in documents(source)? {
         if !config.contains_key("sync") {
-            return Err(source.is_no("configuration of regsync", "it has `version: 1` and `sync:`"));
+            return Err(source.is_no(
+                "configuration of regsync",
+                "it has `version: 1` and `sync:`",
+            ));
         }
         others(imported, source, "", &config, &["version", "sync"]);
         for (index, step) in list(&config, "sync").iter().enumerate() {
             let at = format!("sync[{index}]");
-            let Some(step) = step.as_mapping() else { continue };
+            let Some(step) = step.as_mapping() else {
+                continue;
+            };
             read_step(step, &at, source, imported);
-            let known = ["source", "target", "type", "tags", "tagSets", "platform", "platforms"];
+            let known = [
+                "source",
+                "target",
+                "type",
+                "tags",
+                "tagSets",
+                "platform",
+                "platforms",
+            ];
             others(imported, source, &at, step, &known);
         }
     }
@@ -23,20 +36,35 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<D
 }
 
 fn read_step(step: &Mapping, at: &str, source: &Source, imported: &mut Imported) {
-    let (from, kind) = (text(step, "source").unwrap_or_default(), text(step, "type").unwrap_or_default());
-    let platforms: Vec<String> = text(step, "platform").into_iter().chain(texts(step, "platforms")).collect();
+    let (from, kind) = (
+        text(step, "source").unwrap_or_default(),
+        text(step, "type").unwrap_or_default(),
+    );
+    let platforms: Vec<String> = text(step, "platform")
+        .into_iter()
+        .chain(texts(step, "platforms"))
+        .collect();
     if kind == "image" {
         return imported.image(source, at, &from, &platforms);
     }
     let tags = map(step, "tags");
     let allowed = tags.map(|tags| texts(tags, "allow")).unwrap_or_default();
-    let more = tags.is_some_and(|tags| tags.contains_key("deny") || tags.contains_key("semverRange"));
+    let more =
+        tags.is_some_and(|tags| tags.contains_key("deny") || tags.contains_key("semverRange"));
     if kind != "repository" || allowed.is_empty() || more || step.contains_key("tagSets") {
-        return imported.leave(source, at, &from, &format!("type {kind}: list the tags that you want"));
+        return imported.leave(
+            source,
+            at,
+            &from,
+            &format!("type {kind}: list the tags that you want"),
+        );
     }
     for tag in allowed {
         // an entry is an expression: only one without any sign of it is a tag
-        match tag.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
+        match tag
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+        {
             true => imported.image(source, at, &format!("{from}:{tag}"), &platforms),
             false => imported.leave(source, at, &from, &format!("tags by the expression {tag}")),
         }
@@ -53,8 +81,11 @@ mod tests {
                     image, platform: linux/amd64}\n- {source: alpine, target: m.test/alpine, type: repository, tags: {allow: \
                     ['3', '3\\.\\d+', edge]}}\n- {source: h.test, target: m.test, type: registry}\n";
         let imported = import("regsync", text).unwrap();
-        let names =
-            ["docker.io/library/alpine:3", "docker.io/library/alpine:edge", "docker.io/library/busybox:1.37"];
+        let names = [
+            "docker.io/library/alpine:3",
+            "docker.io/library/alpine:edge",
+            "docker.io/library/busybox:1.37",
+        ];
         assert_eq!(imported.images(), names);
         assert_eq!(imported.left.len(), 2, "{imported:?}");
         assert!(imported.notes[0].contains("`creds`"), "{imported:?}");

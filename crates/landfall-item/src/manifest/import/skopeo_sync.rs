@@ -8,24 +8,42 @@ use serde_yaml::Value;
 pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
     for document in documents(source)? {
         if document.contains_key("apiVersion") || document.contains_key("kind") {
-            return Err(source.is_no("file of skopeo sync", "its keys are the hosts of registries"));
+            return Err(source.is_no(
+                "file of skopeo sync",
+                "its keys are the hosts of registries",
+            ));
         }
         for (host, registry) in &document {
             let host = scalar(host).unwrap_or_default();
-            let Some(registry) = registry.as_mapping() else { continue };
+            let Some(registry) = registry.as_mapping() else {
+                continue;
+            };
             for (repository, tags) in map(registry, "images").into_iter().flatten() {
                 let name = format!("{host}/{}", scalar(repository).unwrap_or_default());
                 let tags = tags.as_sequence().map_or(&[][..], Vec::as_slice);
                 if tags.is_empty() {
-                    imported.leave(source, &host, &name, "all its tags: list those that you want");
+                    imported.leave(
+                        source,
+                        &host,
+                        &name,
+                        "all its tags: list those that you want",
+                    );
                 }
                 for tag in tags.iter().filter_map(scalar) {
-                    let by = if tag.starts_with("sha256:") || tag.starts_with("sha512:") { '@' } else { ':' };
+                    let by = if tag.starts_with("sha256:") || tag.starts_with("sha512:") {
+                        '@'
+                    } else {
+                        ':'
+                    };
                     imported.image(source, &host, &format!("{name}{by}{tag}"), &[]);
                 }
             }
             for key in ["images-by-tag-regex", "images-by-semver"] {
-                for (repository, rule) in registry.get(key).and_then(Value::as_mapping).into_iter().flatten()
+                for (repository, rule) in registry
+                    .get(key)
+                    .and_then(Value::as_mapping)
+                    .into_iter()
+                    .flatten()
                 {
                     let what = format!("{host}/{}", scalar(repository).unwrap_or_default());
                     let rule = scalar(rule).unwrap_or_default();
@@ -60,7 +78,10 @@ mod tests {
         assert_eq!(names[0], "docker.io/library/busybox:1.37");
         assert_eq!(
             names[1..],
-            [format!("docker.io/library/busybox@{digest}"), "quay.io/coreos/etcd:v3.6.6".into()]
+            [
+                format!("docker.io/library/busybox@{digest}"),
+                "quay.io/coreos/etcd:v3.6.6".into()
+            ]
         );
         assert!(
             imported.left.len() == 2 && imported.left[1].contains("tags by the rule >= 3.12.0"),

@@ -1,4 +1,5 @@
-//! `tkg-bom`: a bill of materials of TKG. Its shape is read from vmware-tanzu/tanzu-framework, `tkg/tkgconfigbom/bom_types.go`.
+//! `tkg-bom`: a bill of materials of TKG. Its shape is read from vmware-tanzu/tanzu-framework,
+//! `tkg/tkgconfigbom/bom_types.go`.
 
 use super::imported::{Imported, Source};
 use super::yaml::{documents, list, map, scalar, text};
@@ -6,12 +7,13 @@ use landfall_model::document::Diagnostic;
 
 pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
     for bom in documents(source)? {
-        let (Some(components), Some(release)) = (map(&bom, "components"), map(&bom, "release")) else {
-            let help =
-                "it has `release` and `components`; the tanzu CLI keeps them in ~/.config/tanzu/tkg/bom";
+        let (Some(components), Some(release)) = (map(&bom, "components"), map(&bom, "release"))
+        else {
+            let help = "it has `release` and `components`; the tanzu CLI keeps them in ~/.config/tanzu/tkg/bom";
             return Err(source.is_no("bill of materials", help));
         };
-        let repository = map(&bom, "imageConfig").and_then(|config| text(config, "imageRepository"));
+        let repository =
+            map(&bom, "imageConfig").and_then(|config| text(config, "imageRepository"));
         let repository = repository.unwrap_or_default();
         if repository.contains("-stg.") {
             let release = text(release, "version").unwrap_or_default();
@@ -26,9 +28,13 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<D
             for (index, version) in versions.as_sequence().into_iter().flatten().enumerate() {
                 let images = version.get("images").and_then(|images| images.as_mapping());
                 for (key, image) in images.into_iter().flatten() {
-                    let at =
-                        format!("components.{component}[{index}].images.{}", scalar(key).unwrap_or_default());
-                    let Some(image) = image.as_mapping() else { continue };
+                    let at = format!(
+                        "components.{component}[{index}].images.{}",
+                        scalar(key).unwrap_or_default()
+                    );
+                    let Some(image) = image.as_mapping() else {
+                        continue;
+                    };
                     let own = text(image, "imageRepository").unwrap_or_else(|| repository.clone());
                     let (path, tag) = (text(image, "imagePath"), text(image, "tag"));
                     let (path, tag) = (path.unwrap_or_default(), tag.unwrap_or_default());
@@ -74,9 +80,19 @@ mod tests {
         let imported = import("tkg-bom", BOM).unwrap();
         assert_eq!(
             imported.images(),
-            ["h.test/x/y:v1", "projects.registry.vmware.com/tkg/etcd:v3.4.13_vmware.15"]
+            [
+                "h.test/x/y:v1",
+                "projects.registry.vmware.com/tkg/etcd:v3.4.13_vmware.15"
+            ]
         );
-        assert_eq!(imported.left, ["f: ami: 1 machine images: they come from the provider"]);
-        assert!(import("tkg-bom", "kind: Pod\n").unwrap_err().contains("this is no bill of materials"));
+        assert_eq!(
+            imported.left,
+            ["f: ami: 1 machine images: they come from the provider"]
+        );
+        assert!(
+            import("tkg-bom", "kind: Pod\n")
+                .unwrap_err()
+                .contains("this is no bill of materials")
+        );
     }
 }

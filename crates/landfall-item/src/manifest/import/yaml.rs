@@ -12,17 +12,23 @@ pub(super) fn documents(source: &Source) -> Result<Vec<Mapping>, Box<Diagnostic>
     let text = source.text.trim_start_matches('\u{feff}');
     // one document is read as landfall's own are, with places in its messages
     if !text.lines().skip(1).any(|line| line.starts_with("---")) {
-        return document::read::<Option<Mapping>>(&source.file, text).map(|read| read.into_iter().collect());
+        return document::read::<Option<Mapping>>(&source.file, text)
+            .map(|read| read.into_iter().collect());
     }
     let mut all = Vec::new();
     for document in yaml::documents(text) {
         match document {
             Ok(Value::Mapping(mapping)) => all.push(mapping),
             Ok(Value::Null) => {}
-            Ok(_) => return Err(source.is_no("list of mappings", "each document must be a mapping")),
+            Ok(_) => {
+                return Err(source.is_no("list of mappings", "each document must be a mapping"));
+            }
             Err(error) => {
                 let message = format!("YAML file ({error})");
-                return Err(source.is_no(&message, "mend it; the line counts from the start of the file"));
+                return Err(source.is_no(
+                    &message,
+                    "mend it; the line counts from the start of the file",
+                ));
             }
         }
     }
@@ -51,7 +57,10 @@ pub(super) fn map<'m>(outer: &'m Mapping, key: &str) -> Option<&'m Mapping> {
 
 /// The elements of the list at `key`; none where there is no list.
 pub(super) fn list<'m>(outer: &'m Mapping, key: &str) -> &'m [Value] {
-    outer.get(key).and_then(Value::as_sequence).map_or(&[], Vec::as_slice)
+    outer
+        .get(key)
+        .and_then(Value::as_sequence)
+        .map_or(&[], Vec::as_slice)
 }
 
 /// The texts of the list, or the one text, at `key`.
@@ -64,8 +73,18 @@ pub(super) fn texts(outer: &Mapping, key: &str) -> Vec<String> {
 }
 
 /// Tells each key of `map` that is not among `known` as a setting without a place.
-pub(super) fn others(imported: &mut Imported, source: &Source, at: &str, map: &Mapping, known: &[&str]) {
-    for key in map.keys().filter_map(scalar).filter(|key| !known.contains(&key.as_str())) {
+pub(super) fn others(
+    imported: &mut Imported,
+    source: &Source,
+    at: &str,
+    map: &Mapping,
+    known: &[&str],
+) {
+    for key in map
+        .keys()
+        .filter_map(scalar)
+        .filter(|key| !known.contains(&key.as_str()))
+    {
         imported.note(source, at, &format!("`{key}` is not carried over"));
     }
 }

@@ -10,12 +10,31 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<D
         if !text(&package, "kind").is_some_and(|kind| kind.starts_with("Zarf")) {
             return Err(source.is_no("package of Zarf", "it has `kind: ZarfPackageConfig`"));
         }
-        let architecture = map(&package, "metadata").and_then(|metadata| text(metadata, "architecture"));
-        let platforms: Vec<String> = architecture.iter().map(|name| format!("linux/{name}")).collect();
-        others(imported, source, "", &package, &["apiVersion", "kind", "metadata", "components", "build"]);
-        for component in list(&package, "components").iter().filter_map(|one| one.as_mapping()) {
+        let architecture =
+            map(&package, "metadata").and_then(|metadata| text(metadata, "architecture"));
+        let platforms: Vec<String> = architecture
+            .iter()
+            .map(|name| format!("linux/{name}"))
+            .collect();
+        others(
+            imported,
+            source,
+            "",
+            &package,
+            &["apiVersion", "kind", "metadata", "components", "build"],
+        );
+        for component in list(&package, "components")
+            .iter()
+            .filter_map(|one| one.as_mapping())
+        {
             let name = text(component, "name").unwrap_or_default();
-            read_component(component, &format!("component {name}"), &platforms, source, imported);
+            read_component(
+                component,
+                &format!("component {name}"),
+                &platforms,
+                source,
+                imported,
+            );
         }
     }
     Ok(())
@@ -38,30 +57,56 @@ fn read_component(
     }
     for (index, file) in list(component, "files").iter().enumerate() {
         let at = format!("{at}, files[{index}]");
-        let Some(file) = file.as_mapping() else { continue };
+        let Some(file) = file.as_mapping() else {
+            continue;
+        };
         let of = |key| text(file, key);
         let executable = of("executable").as_deref() == Some("true");
         let url = of("source").unwrap_or_default();
         imported.file(source, &at, &url, of("shasum").as_deref(), executable);
-        others(imported, source, &at, file, &["source", "shasum", "executable"]);
+        others(
+            imported,
+            source,
+            &at,
+            file,
+            &["source", "shasum", "executable"],
+        );
     }
     for (index, chart) in list(component, "charts").iter().enumerate() {
         let at = format!("{at}, charts[{index}]");
-        let Some(chart) = chart.as_mapping() else { continue };
+        let Some(chart) = chart.as_mapping() else {
+            continue;
+        };
         let of = |key| text(chart, key).unwrap_or_default();
-        let where_ = [of("url"), of("localPath")].into_iter().find(|text| !text.is_empty());
-        imported.chart(source, &at, &where_.unwrap_or_default(), &of("name"), &of("version"));
+        let where_ = [of("url"), of("localPath")]
+            .into_iter()
+            .find(|text| !text.is_empty());
+        imported.chart(
+            source,
+            &at,
+            &where_.unwrap_or_default(),
+            &of("name"),
+            &of("version"),
+        );
     }
     for (key, why) in [
         ("repos", "landfall carries no git repositories"),
         ("imageArchives", "the images must be listed under `images`"),
         ("dataInjections", "landfall carries no data into pods"),
-        ("manifests", "`landfall discover` and `landfall rewrite` read them; list their images"),
+        (
+            "manifests",
+            "`landfall discover` and `landfall rewrite` read them; list their images",
+        ),
     ] {
         for (index, one) in list(component, key).iter().enumerate() {
-            let what =
-                scalar(one).or_else(|| text(one.as_mapping()?, "name").or(text(one.as_mapping()?, "path")));
-            imported.leave(source, &format!("{at}, {key}[{index}]"), &what.unwrap_or_default(), why);
+            let what = scalar(one)
+                .or_else(|| text(one.as_mapping()?, "name").or(text(one.as_mapping()?, "path")));
+            imported.leave(
+                source,
+                &format!("{at}, {key}[{index}]"),
+                &what.unwrap_or_default(),
+                why,
+            );
         }
     }
     let known = [
@@ -97,7 +142,9 @@ mod tests {
         let text = super::super::manifest_of(&imported, "p", "t");
         for words in [
             "  - {ref: \"ghcr.io/x/y:v1\", platforms: [linux/arm64]}\n",
-            &format!("  - url: \"https://a.test/f\"\n    checksum: sha256:{sum}\n    mode: \"0755\"\n"),
+            &format!(
+                "  - url: \"https://a.test/f\"\n    checksum: sha256:{sum}\n    mode: \"0755\"\n"
+            ),
             "#   f: component c, images[1]: ###ZARF_X###: ",
             "charts:\n  - \"oci://ghcr.io/c/podinfo:6.4.0\"\n",
             "repos[0]: https://github.com/a/b.git: landfall carries no git repositories",

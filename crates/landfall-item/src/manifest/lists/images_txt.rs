@@ -11,30 +11,44 @@ pub(super) const FORMAT: Format = Format {
     about: "One reference a line; `#` begins a comment.",
     is,
     references: |text| Ok(references(text)),
-    if_empty: ("there is no image in this list", "write one reference a line"),
+    if_empty: (
+        "there is no image in this list",
+        "write one reference a line",
+    ),
 };
 
-/// The lines without comments and blank ones. A `#` at the start of a line or after a blank begins a comment.
+/// The lines without comments and blank ones. A `#` at the start of a line or after a blank begins
+/// a comment.
 fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let bare = lines(text).map(|(start, line)| {
         let comment = line.match_indices('#').map(|(at, _)| at);
-        let mut comment = comment.filter(|&at| at == 0 || line[..at].ends_with(char::is_whitespace));
-        (start, line[..comment.next().unwrap_or(line.len())].trim_end())
+        let mut comment =
+            comment.filter(|&at| at == 0 || line[..at].ends_with(char::is_whitespace));
+        (
+            start,
+            line[..comment.next().unwrap_or(line.len())].trim_end(),
+        )
     });
     bare.filter(|(_, line)| !line.is_empty())
 }
 
-/// Whether most lines are references with a path or a tag, so that one with a mistake is shown as such.
+/// Whether most lines are references with a path or a tag, so that one with a mistake is shown as
+/// such.
 fn is(text: &str) -> bool {
     let is_reference = |line: &str| line.contains(['/', ':']) && line.parse::<ImageRef>().is_ok();
-    let (good, all) = entries(text)
-        .fold((0, 0), |(good, all), (_, line)| (good + usize::from(is_reference(line)), all + 1));
+    let (good, all) = entries(text).fold((0, 0), |(good, all), (_, line)| {
+        (good + usize::from(is_reference(line)), all + 1)
+    });
     good > 0 && 2 * good >= all
 }
 
 fn references(text: &Rc<SourceText>) -> Listed {
-    let reference =
-        |(start, line): (usize, &str)| (line.to_owned(), SourceSpan::new(text, start..start + line.len()));
+    let reference = |(start, line): (usize, &str)| {
+        (
+            line.to_owned(),
+            SourceSpan::new(text, start..start + line.len()),
+        )
+    };
     entries(&text.text).map(reference).collect()
 }
 
@@ -45,7 +59,8 @@ mod tests {
 
     #[test]
     fn one_reference_a_line() {
-        let text = "\u{feff}# RKE2\r\n\r\n  docker.io/rancher/a:v1\r\nb:1 # why\n#c:1\nd@sha256:00#x";
+        let text =
+            "\u{feff}# RKE2\r\n\r\n  docker.io/rancher/a:v1\r\nb:1 # why\n#c:1\nd@sha256:00#x";
         assert_eq!(
             read_text(&FORMAT, text).unwrap(),
             [
@@ -55,6 +70,9 @@ mod tests {
             ]
         );
         let empty = read_text(&FORMAT, "# nothing\n").unwrap_err();
-        assert!(empty.starts_with("list:1:1: error: there is no image in this list"), "{empty}");
+        assert!(
+            empty.starts_with("list:1:1: error: there is no image in this list"),
+            "{empty}"
+        );
     }
 }

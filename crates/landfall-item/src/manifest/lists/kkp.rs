@@ -9,7 +9,9 @@ use std::rc::Rc;
 pub(super) const FORMAT: Format = Format {
     name: "kkp",
     about: "The stderr of `kubermatic-installer mirror-images --dry-run -o json REGISTRY`.",
-    is: |text| lines(text).any(|(_, line)| entry(line).is_some_and(|entry| entry["msg"].is_string())),
+    is: |text| {
+        lines(text).any(|(_, line)| entry(line).is_some_and(|entry| entry["msg"].is_string()))
+    },
     references,
     if_empty: (
         "there is no `Image found` line in this log",
@@ -21,10 +23,11 @@ pub(super) const FORMAT: Format = Format {
 /// What to do about a log that is not whole.
 const AGAIN: &str = "write the log again, to its end; other output of the installer does no harm";
 
-/// logrus writes one JSON object a line. `RewriteImage` in kubermatic's pkg/install/images/images.go writes each
-/// image as `{"msg": "Image found", "source-image": …, "target-image": …}`; the last line says how many there are
-/// (`all-image-count`, "Finished"). A log without that line, with fewer images, with an error, or with a line that
-/// breaks off is a part of a list at best.
+/// logrus writes one JSON object a line. `RewriteImage` in kubermatic's
+/// pkg/install/images/images.go writes each image as `{"msg": "Image found", "source-image": …,
+/// "target-image": …}`; the last line says how many there are (`all-image-count`, "Finished"). A
+/// log without that line, with fewer images, with an error, or with a line that breaks off is a
+/// part of a list at best.
 fn references(text: &Rc<SourceText>) -> Result<Listed, Box<Diagnostic>> {
     let (mut found, mut closing) = (Listed::new(), None);
     for (start, line) in lines(&text.text) {
@@ -38,7 +41,10 @@ fn references(text: &Rc<SourceText>) -> Result<Listed, Box<Diagnostic>> {
         let message = entry["msg"].as_str().unwrap_or_default();
         if matches!(entry["level"].as_str(), Some("error" | "fatal" | "panic")) {
             let help = Some("fix what it complains of, and write the log again".into());
-            return Err(span.fault("kubermatic-installer failed, so this list may be incomplete", help));
+            return Err(span.fault(
+                "kubermatic-installer failed, so this list may be incomplete",
+                help,
+            ));
         }
         if message == "Image found" {
             let source = entry["source-image"].as_str();
@@ -59,8 +65,10 @@ fn references(text: &Rc<SourceText>) -> Result<Listed, Box<Diagnostic>> {
         None if !found.is_empty() => {
             let end = text.text.trim_end().len();
             let end = SourceSpan::new(text, end..end);
-            Err(end
-                .fault("the log ends without the installer's last line (\"Finished\")", Some(AGAIN.into())))
+            Err(end.fault(
+                "the log ends without the installer's last line (\"Finished\")",
+                Some(AGAIN.into()),
+            ))
         }
         _ => Ok(found),
     }
@@ -85,13 +93,25 @@ mod tests {
 
     #[test]
     fn the_installers_log() {
-        assert_eq!(read_text(&FORMAT, LOG).unwrap(), ["3:53 quay.io/a/b:v1 [quay.io/a/b:v1]"]);
+        assert_eq!(
+            read_text(&FORMAT, LOG).unwrap(),
+            ["3:53 quay.io/a/b:v1 [quay.io/a/b:v1]"]
+        );
         let console = "INFO[09:00:01] Image found  source-image=\"quay.io/a/b:v1\"\n";
         assert!(read_text(&FORMAT, console).unwrap_err().contains("-o json"));
-        let failed = format!("{LOG}{{\"level\":\"error\",\"msg\":\"❌ Operation failed: no helm.\"}}\n");
-        assert!(read_text(&FORMAT, &failed).unwrap_err().starts_with("list:5:1: error: kubermatic"));
+        let failed =
+            format!("{LOG}{{\"level\":\"error\",\"msg\":\"❌ Operation failed: no helm.\"}}\n");
+        assert!(
+            read_text(&FORMAT, &failed)
+                .unwrap_err()
+                .starts_with("list:5:1: error: kubermatic")
+        );
         let strange = "{\"msg\":\"Image found\",\"image\":\"a:1\"}";
-        assert!(read_text(&FORMAT, strange).unwrap_err().contains("no `source-image`"));
+        assert!(
+            read_text(&FORMAT, strange)
+                .unwrap_err()
+                .contains("no `source-image`")
+        );
     }
 
     #[test]
@@ -99,11 +119,23 @@ mod tests {
         let whole = LOG.trim_end().len();
         // every cut behind the first image, within the last line and before it
         for at in LOG.find("b:v1").unwrap()..whole {
-            assert!(!LOG.is_char_boundary(at) || read_text(&FORMAT, &LOG[..at]).is_err(), "{}", &LOG[..at]);
+            assert!(
+                !LOG.is_char_boundary(at) || read_text(&FORMAT, &LOG[..at]).is_err(),
+                "{}",
+                &LOG[..at]
+            );
         }
         let fewer = LOG.replace("\"all-image-count\":1", "\"all-image-count\":2");
-        assert!(read_text(&FORMAT, &fewer).unwrap_err().contains("it found 2 images, this log has 1"));
+        assert!(
+            read_text(&FORMAT, &fewer)
+                .unwrap_err()
+                .contains("it found 2 images, this log has 1")
+        );
         let error = LOG.replacen("info", "error", 1);
-        assert!(read_text(&FORMAT, &error).unwrap_err().contains("kubermatic-installer failed"));
+        assert!(
+            read_text(&FORMAT, &error)
+                .unwrap_err()
+                .contains("kubermatic-installer failed")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The table of list formats. A new format is a file beside this one, its `mod` line, and a row here.
+//! The table of list formats. A new format is a file beside this one, its `mod` line, and a row
+//! here.
 
 use super::format::Format;
 use super::{images_txt, kkp};

@@ -10,5 +10,8 @@ pub(super) fn read_text(format: &Format, text: &str) -> Result<Vec<String>, Stri
         let at = span.location();
         format!("{}:{} {reference} [{}]", at.line, at.column, span.written())
     };
-    format.read(&text).map(|found| found.into_iter().map(show).collect()).map_err(|e| e.to_string())
+    format
+        .read(&text)
+        .map(|found| found.into_iter().map(show).collect())
+        .map_err(|e| e.to_string())
 }

@@ -5,19 +5,31 @@ use super::*;
 #[test]
 fn places_are_counted_in_linear_time() {
     landfall_model::document::growth::assert_linear(500, |count| {
-        let images: String = (0..count).map(|n| format!("- quay.io/team/app{n}:v1\n")).collect();
+        let images: String = (0..count)
+            .map(|n| format!("- quay.io/team/app{n}:v1\n"))
+            .collect();
         assert_eq!(wanted(&format!("images:\n{images}")).images.len(), count);
     });
 }
 
 #[test]
 fn what_editors_and_file_managers_leave_is_no_manifest() {
-    let folder = folder(&[("m.yaml", "images: [a:1]"), ("._m.yaml", "apiVersion: \0\u{5}")]);
+    let folder = folder(&[
+        ("m.yaml", "images: [a:1]"),
+        ("._m.yaml", "apiVersion: \0\u{5}"),
+    ]);
     std::os::unix::fs::symlink("me@host.1234", folder.path().join(".#m.yaml")).unwrap();
-    assert_eq!(names(&load_files(folder.path(), &[""]).unwrap()), ["docker.io/library/a:1"]);
+    assert_eq!(
+        names(&load_files(folder.path(), &[""]).unwrap()),
+        ["docker.io/library/a:1"]
+    );
     // a link that leads nowhere is told
     std::os::unix::fs::symlink("gone.yaml", folder.path().join("n.yaml")).unwrap();
-    assert!(load_files(folder.path(), &[""]).unwrap_err().contains("n.yaml"));
+    assert!(
+        load_files(folder.path(), &[""])
+            .unwrap_err()
+            .contains("n.yaml")
+    );
 }
 
 #[test]
@@ -26,7 +38,11 @@ fn a_pipe_that_nobody_writes_to_is_refused() {
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("p.yaml"), mode).unwrap();
     for named in ["p.yaml", ""] {
-        assert!(load_files(folder.path(), &[named]).unwrap_err().contains("not a regular file"));
+        assert!(
+            load_files(folder.path(), &[named])
+                .unwrap_err()
+                .contains("not a regular file")
+        );
     }
 }
 
@@ -41,8 +57,10 @@ fn the_last_day_of_a_loss_may_be_a_variable() {
 
 #[test]
 fn the_designs_example_is_expanded() {
-    let (pin, list) =
-        (digest("node-exporter"), "docker.io/rancher/rke2-runtime:v1\nquay.io/example/unused:v3\n");
+    let (pin, list) = (
+        digest("node-exporter"),
+        "docker.io/rancher/rke2-runtime:v1\nquay.io/example/unused:v3\n",
+    );
     let body = format!(
         r#"metadata: {{name: kubermatic-worker-node}}
 vars: {{kubernetes: v1.33.4, cni: v1.9.1, arch: [amd64, arm64]}}
@@ -79,19 +97,33 @@ endpoints:
             format!("{base}/arm64/kubelet"),
         ]
     );
-    let platforms =
-        |index: usize| wanted.images[index].platforms.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let platforms = |index: usize| {
+        wanted.images[index]
+            .platforms
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(platforms(0), ["linux/amd64", "linux/arm64"]);
     assert_eq!(platforms(1), ["linux/amd64"]);
     let exporter = &wanted.images[1];
-    assert_eq!((exporter.pin.as_ref(), exporter.update.as_deref()), (Some(&pin), Some("~1.9")));
+    assert_eq!(
+        (exporter.pin.as_ref(), exporter.update.as_deref()),
+        (Some(&pin), Some("~1.9"))
+    );
     let listed = &wanted.images[0].at;
     assert!(listed.file.ends_with("lists/rke2.txt"));
     assert_eq!((listed.line, listed.column), (1, 1));
     assert_eq!((exporter.at.line, exporter.at.column), (12, 10));
     let file = &wanted.files[1];
-    assert_eq!(file.checksum.as_ref().unwrap().to_string(), format!("{base}/arm64/kubelet.sha256"));
-    assert_eq!(file.also, ["https://dl.k8s.io/v1.33.4/bin/linux/arm64/kubelet"]);
+    assert_eq!(
+        file.checksum.as_ref().unwrap().to_string(),
+        format!("{base}/arm64/kubelet.sha256")
+    );
+    assert_eq!(
+        file.also,
+        ["https://dl.k8s.io/v1.33.4/bin/linux/arm64/kubelet"]
+    );
     assert_eq!(file.mode.as_deref(), Some("0755"));
     assert_eq!(wanted.missing[0].name, "quay.io/gone/app:v1");
     assert_eq!(wanted.endpoints[0].port, 443);
@@ -102,8 +134,20 @@ fn each_combination_of_the_variables_used_is_an_item() {
     let body = "vars: {a: [x, y], b: ['1', '2'], unused: [p, q]}\nimages: ['${a}/${a}:${b}']\n\
                 endpoints: [{host: '${a}.example.com', port: 1, why: w}]\n";
     let wanted = wanted(body);
-    assert_eq!(names(&wanted), ["docker.io/x/x:1", "docker.io/x/x:2", "docker.io/y/y:1", "docker.io/y/y:2"]);
-    let hosts: Vec<_> = wanted.endpoints.iter().map(|end| end.host.as_str()).collect();
+    assert_eq!(
+        names(&wanted),
+        [
+            "docker.io/x/x:1",
+            "docker.io/x/x:2",
+            "docker.io/y/y:1",
+            "docker.io/y/y:2"
+        ]
+    );
+    let hosts: Vec<_> = wanted
+        .endpoints
+        .iter()
+        .map(|end| end.host.as_str())
+        .collect();
     assert_eq!(hosts, ["x.example.com", "y.example.com"]);
 }
 
@@ -112,8 +156,19 @@ fn tag_and_digest_are_name_and_pin() {
     let (a, b) = (digest("a"), digest("b"));
     let body = format!("images: ['q.io/a:1@{a}', 'q.io/b@{b}', {{ref: q.io/c, digest: '{b}'}}]");
     let wanted = wanted(&body);
-    assert_eq!(names(&wanted), ["q.io/a:1".to_owned(), format!("q.io/b@{b}"), format!("q.io/c@{b}")]);
-    let pins: Vec<_> = wanted.images.iter().map(|image| image.pin.clone()).collect();
+    assert_eq!(
+        names(&wanted),
+        [
+            "q.io/a:1".to_owned(),
+            format!("q.io/b@{b}"),
+            format!("q.io/c@{b}")
+        ]
+    );
+    let pins: Vec<_> = wanted
+        .images
+        .iter()
+        .map(|image| image.pin.clone())
+        .collect();
     assert_eq!(pins, [Some(a.clone()), None, None]);
     let wrong = brief(&format!("images: [{{ref: 'q.io/a:1@{a}', digest: '{b}'}}]"));
     assert!(wrong.contains("not the one in `ref`"), "{wrong}");
@@ -131,7 +186,10 @@ fn empty_sections_are_nothing() {
 fn exclusions_take_out_repositories_references_and_urls() {
     let body = "images: [a/b:1, a/b:2, a/bc:1, d:1]\nfiles: [{url: 'https://e.org/x'}]\n\
                 exclude: ['a/b:2', d, 'https://e.org/x']\n";
-    assert_eq!(names(&wanted(body)), ["docker.io/a/b:1", "docker.io/a/bc:1"]);
+    assert_eq!(
+        names(&wanted(body)),
+        ["docker.io/a/b:1", "docker.io/a/bc:1"]
+    );
 }
 
 #[test]
@@ -148,15 +206,29 @@ fn equal_items_of_several_files_and_lists_merge() {
             "a.yaml",
             "images: [a:1, b:1]\nfiles: [{url: 'https://e.org/x', also: ['https://f.org/x']}]\nendpoints: [{host: E.org, port: 443, why: one, from: [a]}, {host: r.org, port: 22, why: w, from: [c]}]",
         ),
-        ("c.yaml", "files: [{url: 'https://e.org/x', also: ['https://d.org/x'], mode: '755'}]"),
+        (
+            "c.yaml",
+            "files: [{url: 'https://e.org/x', also: ['https://d.org/x'], mode: '755'}]",
+        ),
         ("l.txt", "a:1\nb:1\na:1\n"),
     ]);
     let wanted = load_files(folder.path(), &["b.yaml", "a.yaml", "c.yaml"]).unwrap();
-    assert_eq!(names(&wanted), ["docker.io/library/a:1", "docker.io/library/b:1", "https://e.org/x"]);
+    assert_eq!(
+        names(&wanted),
+        [
+            "docker.io/library/a:1",
+            "docker.io/library/b:1",
+            "https://e.org/x"
+        ]
+    );
     assert_eq!(wanted.images[0].pin, Some(pin));
     assert_eq!(wanted.files[0].also, ["https://d.org/x", "https://f.org/x"]);
     assert_eq!(wanted.files[0].mode.as_deref(), Some("0755"));
-    let endpoints: Vec<_> = wanted.endpoints.iter().map(|end| (&*end.why, end.from.join(","))).collect();
+    let endpoints: Vec<_> = wanted
+        .endpoints
+        .iter()
+        .map(|end| (&*end.why, end.from.join(",")))
+        .collect();
     assert_eq!(
         endpoints,
         [("one; two", String::new()), ("w", "a,b,c".into())],
@@ -167,22 +239,40 @@ fn equal_items_of_several_files_and_lists_merge() {
     assert_eq!(names(&other_order), names(&wanted));
     assert_eq!(other_order.images[0].pin, wanted.images[0].pin);
     assert_eq!(other_order.endpoints, wanted.endpoints);
-    assert_eq!(load_files(folder.path(), &[""]).unwrap().files[0].also, wanted.files[0].also);
+    assert_eq!(
+        load_files(folder.path(), &[""]).unwrap().files[0].also,
+        wanted.files[0].also
+    );
 }
 
 #[test]
 fn referrers_are_wanted_unless_file_or_image_says_otherwise() {
-    let of = |body: &str| -> Vec<bool> { wanted(body).images.iter().map(|image| image.referrers).collect() };
+    let of = |body: &str| -> Vec<bool> {
+        wanted(body)
+            .images
+            .iter()
+            .map(|image| image.referrers)
+            .collect()
+    };
     let images = "images: [\"q.io/a:1\", {ref: \"q.io/b:1\", referrers: false}, {ref: \"q.io/c:1\", referrers: true}]\n";
     assert_eq!(of(images), [true, false, true]);
-    assert_eq!(of(&format!("referrers: false\n{images}")), [false, false, true]);
+    assert_eq!(
+        of(&format!("referrers: false\n{images}")),
+        [false, false, true]
+    );
     let folder = folder(&[
         ("a.yaml", "images: [\"q.io/a:1\"]\n"),
-        ("b.yaml", "referrers: false\nlists: [{format: images-txt, file: l.txt}]\n"),
+        (
+            "b.yaml",
+            "referrers: false\nlists: [{format: images-txt, file: l.txt}]\n",
+        ),
         ("l.txt", "q.io/a:1\n"),
     ]);
     let error = load_files(folder.path(), &["a.yaml", "b.yaml"]).unwrap_err();
-    assert!(error.contains("the `referrers` of q.io/a:1 is false here, but true at a.yaml:3:"), "{error}");
+    assert!(
+        error.contains("the `referrers` of q.io/a:1 is false here, but true at a.yaml:3:"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -201,12 +291,43 @@ fn a_folder_gives_its_manifests_and_passes_over_a_site() {
         ("values.yaml", "apiVersion:\nimage: x\n"),
     ]);
     let load = |name: &str| load_files(folder.path(), &[name]);
-    assert_eq!(names(&load("all").unwrap()), ["docker.io/library/a:1", "docker.io/library/b:1"]);
-    assert!(load("none").unwrap_err().contains("there is no manifest in"));
-    assert!(load("none/site.yaml").unwrap_err().contains("2:7: error: this is a Site, not a Manifest"));
-    assert!(load("typo").unwrap_err().contains("did you mean `Manifest`?"));
-    assert!(load("pod.yaml").unwrap_err().contains("1:13: error: this is no manifest of landfall"));
-    assert!(load("newer.yaml").unwrap_err().contains("reads landfall/v1, not landfall/v2"));
-    assert!(load("values.yaml").unwrap_err().contains("it has no `apiVersion`"));
-    assert!(load("gone.yaml").unwrap_err().starts_with("cannot read gone.yaml: No such file"));
+    assert_eq!(
+        names(&load("all").unwrap()),
+        ["docker.io/library/a:1", "docker.io/library/b:1"]
+    );
+    assert!(
+        load("none")
+            .unwrap_err()
+            .contains("there is no manifest in")
+    );
+    assert!(
+        load("none/site.yaml")
+            .unwrap_err()
+            .contains("2:7: error: this is a Site, not a Manifest")
+    );
+    assert!(
+        load("typo")
+            .unwrap_err()
+            .contains("did you mean `Manifest`?")
+    );
+    assert!(
+        load("pod.yaml")
+            .unwrap_err()
+            .contains("1:13: error: this is no manifest of landfall")
+    );
+    assert!(
+        load("newer.yaml")
+            .unwrap_err()
+            .contains("reads landfall/v1, not landfall/v2")
+    );
+    assert!(
+        load("values.yaml")
+            .unwrap_err()
+            .contains("it has no `apiVersion`")
+    );
+    assert!(
+        load("gone.yaml")
+            .unwrap_err()
+            .starts_with("cannot read gone.yaml: No such file")
+    );
 }

@@ -5,7 +5,9 @@ use super::*;
 #[test]
 fn a_fault_shows_place_line_and_mend() {
     assert_eq!(
-        fault("platforms: [linux/amd64]\nimages:\n  - registry.k8s.io/pause:3.10.1\n  - quay.io/a/b\n"),
+        fault(
+            "platforms: [linux/amd64]\nimages:\n  - registry.k8s.io/pause:3.10.1\n  - quay.io/a/b\n"
+        ),
         "\
 m.yaml:6:5: error: `quay.io/a/b` names no version
   |
@@ -42,7 +44,9 @@ fn faults_of_variables() {
         brief("vars: {a: 1.30}"),
         "m.yaml:3:11: error: YAML reads `1.30` as a number, and so may change it | quote it: \"1.30\""
     );
-    assert!(brief("vars: {a: [x, true]}").contains("3:15: error: YAML reads `true` as a truth value"));
+    assert!(
+        brief("vars: {a: [x, true]}").contains("3:15: error: YAML reads `true` as a truth value")
+    );
     assert!(brief("vars: {a: []}").contains("3:11: error: the variable `a` has no value"));
     assert!(brief("vars: {a: }").contains("error: the variable `a` has no value"));
     assert!(brief("vars: {a: [x, x]}").contains("3:15: error: `x` stands in `a` twice"));
@@ -56,10 +60,15 @@ fn faults_of_variables() {
     assert!(brief("images: ['a:${x}']").contains("set it in this file, as in `vars: {x: …}`"));
     let many = format!(
         "vars: {{{}}}",
-        ["a", "b", "c", "d", "e"].map(|v| format!("{v}: [p,q,r,s,t,u,v]")).join(", ")
+        ["a", "b", "c", "d", "e"]
+            .map(|v| format!("{v}: [p,q,r,s,t,u,v]"))
+            .join(", ")
     );
     assert!(
-        brief(&format!("{many}\nimages: ['x:${{a}}${{b}}${{c}}${{d}}${{e}}']")).contains("too many items")
+        brief(&format!(
+            "{many}\nimages: ['x:${{a}}${{b}}${{c}}${{d}}${{e}}']"
+        ))
+        .contains("too many items")
     );
 }
 
@@ -70,10 +79,19 @@ fn faults_of_images() {
         brief("images: [a:1]\nplatforms: [linux/x86_64]")
             .contains("4:13: error: 'linux/x86_64' is no platform")
     );
-    assert!(brief("images: [{ref: a:1, platforms: [linus/amd64]}]").contains("3:33: error: 'linus/amd64'"));
-    assert!(brief("images: [{ref: a:1, digest: sha256:00}]").contains("3:29: error: digest 'sha256:00'"));
+    assert!(
+        brief("images: [{ref: a:1, platforms: [linus/amd64]}]")
+            .contains("3:33: error: 'linus/amd64'")
+    );
+    assert!(
+        brief("images: [{ref: a:1, digest: sha256:00}]")
+            .contains("3:29: error: digest 'sha256:00'")
+    );
     assert!(brief("images: [{digest: sha256:00}]").contains("the key `ref` is missing here"));
-    assert!(brief("images: [[a]]").contains("this should be an image reference, or a mapping with `ref`"));
+    assert!(
+        brief("images: [[a]]")
+            .contains("this should be an image reference, or a mapping with `ref`")
+    );
     assert_eq!(
         brief("images:\n- a:1\n- docker.io/library/a:1\n"),
         "m.yaml:5:3: error: docker.io/library/a:1 stands in this file twice; first at m.yaml:4:3 | take one of the two out"
@@ -94,15 +112,19 @@ fn faults_of_files() {
     assert!(brief("files: [{url: 'https://e.org/x y'}]").contains("white space"));
     assert!(file(", checksum: 'md5:00'").contains("algorithm that is not supported"));
     assert!(
-        file(&format!(", checksum: '{}'", digest("x").hex())).contains(&format!("write {}", digest("x")))
+        file(&format!(", checksum: '{}'", digest("x").hex()))
+            .contains(&format!("write {}", digest("x")))
     );
     assert!(file(", checksum: x").contains("is no checksum"));
     assert!(file(", mode: '0799'").contains("3:40: error: `0799` is no mode"));
     assert!(file(", also: ['https://E.org/x']").contains("answers to https://e.org/x already"));
-    let twice =
-        brief("files: [{url: 'https://e.org/x', also: ['https://e.org/z']}, {url: 'https://e.org/z'}]");
+    let twice = brief(
+        "files: [{url: 'https://e.org/x', also: ['https://e.org/z']}, {url: 'https://e.org/z'}]",
+    );
     assert!(
-        twice.contains("https://e.org/z stands for this file and for https://e.org/x at m.yaml:3:15"),
+        twice.contains(
+            "https://e.org/z stands for this file and for https://e.org/x at m.yaml:3:15"
+        ),
         "{twice}"
     );
 }
@@ -110,28 +132,57 @@ fn faults_of_files() {
 #[test]
 fn a_password_in_a_url_is_refused_and_not_shown() {
     let fault = fault("vars: {t: s3cret}\nfiles: [{url: 'https://joe:s3cr3t@e.org/x'}]\n");
-    assert!(fault.contains("m.yaml:4:15: error: a URL must not hold a user name or password"), "{fault}");
-    assert!(fault.contains("https://***@e.org/x") && !fault.contains("s3cr3t"), "{fault}");
+    assert!(
+        fault.contains("m.yaml:4:15: error: a URL must not hold a user name or password"),
+        "{fault}"
+    );
+    assert!(
+        fault.contains("https://***@e.org/x") && !fault.contains("s3cr3t"),
+        "{fault}"
+    );
 }
 
 #[test]
 fn faults_of_the_other_sections() {
-    let lost = |until: &str| brief(&format!("missing: [{{ref: a:1, reason: r, until: {until}}}]"));
-    for until in ["2027-02-30", "31.01.2027", "2027-1-31", "20270131", "2027-01-31T00:00"] {
-        assert!(lost(until).contains("is no date | write the last day"), "{}", lost(until));
+    let lost = |until: &str| {
+        brief(&format!(
+            "missing: [{{ref: a:1, reason: r, until: {until}}}]"
+        ))
+    };
+    for until in [
+        "2027-02-30",
+        "31.01.2027",
+        "2027-1-31",
+        "20270131",
+        "2027-01-31T00:00",
+    ] {
+        assert!(
+            lost(until).contains("is no date | write the last day"),
+            "{}",
+            lost(until)
+        );
     }
-    assert!(brief("missing: [{ref: a, reason: r, until: 2027-01-31}]").contains("names no version"));
     assert!(
-        brief("missing: [{ref: a:1, reason: ' ', until: 2027-01-31}]").contains("3:30: error: this is empty")
+        brief("missing: [{ref: a, reason: r, until: 2027-01-31}]").contains("names no version")
     );
-    let end =
-        |host: &str, port: &str| brief(&format!("endpoints: [{{host: '{host}', port: {port}, why: w}}]"));
+    assert!(
+        brief("missing: [{ref: a:1, reason: ' ', until: 2027-01-31}]")
+            .contains("3:30: error: this is empty")
+    );
+    let end = |host: &str, port: &str| {
+        brief(&format!(
+            "endpoints: [{{host: '{host}', port: {port}, why: w}}]"
+        ))
+    };
     assert!(end("https://e.org", "443").contains("write the host alone"));
     assert!(end("e.org:443", "443").contains("no host name"));
     assert!(end("e.org", "0").contains("0 is no port"));
     assert!(end("e.org", "70000").contains("this should be a whole number"));
     let role = brief("endpoints: [{host: e.org, port: 443, why: w, from: [seed, KKP User]}]");
-    assert!(role.contains("`KKP User` is no role | write a word of small letters and dashes"), "{role}");
+    assert!(
+        role.contains("`KKP User` is no role | write a word of small letters and dashes"),
+        "{role}"
+    );
     assert_eq!(
         brief("images: [quay.io/example/app:1]\nexclude: [quay.io/example/ap]"),
         "m.yaml:4:11: error: nothing here is named quay.io/example/ap, so this leaves nothing out \
@@ -142,8 +193,13 @@ fn faults_of_the_other_sections() {
             .contains("a prefix is not enough")
     );
     let yum = brief("packages: [{yum: {url: 'https://h/x', install: [a]}}]");
-    assert!(yum.contains("3:18: error: a source has `url` and `key`"), "{yum}");
-    assert!(brief("image: []").contains("3:1: error: unknown key `image` | did you mean `images`?"));
+    assert!(
+        yum.contains("3:18: error: a source has `url` and `key`"),
+        "{yum}"
+    );
+    assert!(
+        brief("image: []").contains("3:1: error: unknown key `image` | did you mean `images`?")
+    );
     assert!(brief("lists: [{format: images.txt, file: x}]").contains("did you mean `images-txt`?"));
     assert!(
         brief("lists: [{format: kkp, file: gone.log}]")
@@ -158,7 +214,10 @@ fn faults_in_a_list_have_its_own_lines() {
         ("lists/a.txt", "# list\r\n\r\nquay.io/a/b\r\n"),
     ]);
     let fault = load_files(folder.path(), &["m.yaml"]).unwrap_err();
-    assert!(fault.starts_with("lists/a.txt:3:1: error: `quay.io/a/b` names no version"), "{fault}");
+    assert!(
+        fault.starts_with("lists/a.txt:3:1: error: `quay.io/a/b` names no version"),
+        "{fault}"
+    );
 }
 
 #[test]
@@ -166,10 +225,18 @@ fn contradictions_name_both_places() {
     let (a, b) = (digest("a"), digest("b"));
     let clash = |first: &str, second: &str| {
         let folder = folder(&[("a.yaml", first), ("b.yaml", second)]);
-        load_files(folder.path(), &["a.yaml", "b.yaml"]).unwrap_err().lines().next().unwrap().to_owned()
+        load_files(folder.path(), &["a.yaml", "b.yaml"])
+            .unwrap_err()
+            .lines()
+            .next()
+            .unwrap()
+            .to_owned()
     };
     assert_eq!(
-        clash(&format!("images: ['x:1@{a}']"), &format!("images: ['x:1@{b}']")),
+        clash(
+            &format!("images: ['x:1@{a}']"),
+            &format!("images: ['x:1@{b}']")
+        ),
         format!(
             "b.yaml:3:10: error: the digest of docker.io/library/x:1 is {b} here, but {a} at a.yaml:3:10"
         )
@@ -179,17 +246,31 @@ fn contradictions_name_both_places() {
         "b.yaml:4:10: error: the list of platforms of docker.io/library/x:1 is linux/amd64 here, but all at a.yaml:3:10"
     );
     let file = |more: &str| format!("files: [{{url: 'https://e.org/x', {more}}}]");
-    assert!(clash(&file(&format!("checksum: '{a}'")), &file("checksum: '${url}.sha256'")).contains(
-        &format!("the checksum of https://e.org/x is https://e.org/x.sha256 here, but {a} at a.yaml:3:15")
-    ));
-    assert!(clash(&file("mode: '0755'"), &file("mode: '0644'")).contains("is 0644 here, but 0755 at"));
+    assert!(
+        clash(
+            &file(&format!("checksum: '{a}'")),
+            &file("checksum: '${url}.sha256'")
+        )
+        .contains(&format!(
+            "the checksum of https://e.org/x is https://e.org/x.sha256 here, but {a} at a.yaml:3:15"
+        ))
+    );
+    assert!(
+        clash(&file("mode: '0755'"), &file("mode: '0644'")).contains("is 0644 here, but 0755 at")
+    );
     let lost = |until: &str| format!("missing: [{{ref: x:1, reason: r, until: {until}}}]");
-    assert!(clash(&lost("2027-01-31"), &lost("2028-01-31")).contains("is 2028-01-31 here, but 2027-01-31"));
+    assert!(
+        clash(&lost("2027-01-31"), &lost("2028-01-31"))
+            .contains("is 2028-01-31 here, but 2027-01-31")
+    );
 }
 
 #[test]
 fn an_item_twice_in_one_file_is_found_behind_another_file() {
-    let folder = folder(&[("a.yaml", "images: [x:1]"), ("b.yaml", "images: [x:1, x:1]")]);
+    let folder = folder(&[
+        ("a.yaml", "images: [x:1]"),
+        ("b.yaml", "images: [x:1, x:1]"),
+    ]);
     let fault = load_files(folder.path(), &["a.yaml", "b.yaml"]).unwrap_err();
     assert!(
         fault.starts_with(
@@ -197,5 +278,8 @@ fn an_item_twice_in_one_file_is_found_behind_another_file() {
         ),
         "{fault}"
     );
-    assert_eq!(names(&load_files(folder.path(), &["a.yaml", "a.yaml"]).unwrap()).len(), 1);
+    assert_eq!(
+        names(&load_files(folder.path(), &["a.yaml", "a.yaml"]).unwrap()).len(),
+        1
+    );
 }

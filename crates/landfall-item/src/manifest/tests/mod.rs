@@ -16,7 +16,15 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
         let path = folder.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let bare = name.ends_with(".yaml") && !text.contains("apiVersion");
-        std::fs::write(path, if bare { format!("{HEAD}{text}") } else { (*text).into() }).unwrap();
+        std::fs::write(
+            path,
+            if bare {
+                format!("{HEAD}{text}")
+            } else {
+                (*text).into()
+            },
+        )
+        .unwrap();
     }
     folder
 }
@@ -42,13 +50,21 @@ fn fault(body: &str) -> String {
 /// The first line of the message, and the fix.
 fn brief(body: &str) -> String {
     let fault = fault(body);
-    let help = fault.split_once("= help: ").map(|(_, help)| format!(" | {help}"));
-    format!("{}{}", fault.lines().next().unwrap(), help.unwrap_or_default())
+    let help = fault
+        .split_once("= help: ")
+        .map(|(_, help)| format!(" | {help}"));
+    format!(
+        "{}{}",
+        fault.lines().next().unwrap(),
+        help.unwrap_or_default()
+    )
 }
 
 fn names(wanted: &Wanted) -> Vec<String> {
     let images = wanted.images.iter().map(|image| image.name.to_string());
-    images.chain(wanted.files.iter().map(|file| file.url.clone())).collect()
+    images
+        .chain(wanted.files.iter().map(|file| file.url.clone()))
+        .collect()
 }
 
 fn digest(text: &str) -> landfall_model::Digest {

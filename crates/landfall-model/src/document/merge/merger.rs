@@ -1,8 +1,9 @@
 //! Mappings and lists.
 //!
-//! Keys that are there get the new values, missing ones are added behind the others of their mapping. An item of a list
-//! that has a `name` or a `path` stands for the item with the same one; any other is added unless it is there. What comes
-//! out is read again: if it is not what was meant, nothing is returned.
+//! Keys that are there get the new values, missing ones are added behind the others of their
+//! mapping. An item of a list that has a `name` or a `path` stands for the item with the same one;
+//! any other is added unless it is there. What comes out is read again: if it is not what was
+//! meant, nothing is returned.
 
 use super::edits::{Edits, block_text, flow_text};
 use super::error::MergeError;
@@ -66,9 +67,14 @@ pub fn documents(text: &str) -> Result<Vec<Value>, MergeError> {
 /// `text` with `values` set in its document number `document`, counted from 0.
 ///
 /// # Errors
-/// When it is no YAML, where kinds of values differ, where its form is not understood, where content would be removed
-/// and `rules` do not allow it, or where a list has another order.
-pub fn merge(text: &str, document: usize, values: &Mapping, rules: MergeRules) -> Result<Merged, MergeError> {
+/// When it is no YAML, where kinds of values differ, where its form is not understood, where
+/// content would be removed and `rules` do not allow it, or where a list has another order.
+pub fn merge(
+    text: &str,
+    document: usize,
+    values: &Mapping,
+    rules: MergeRules,
+) -> Result<Merged, MergeError> {
     let old = documents(text)?;
     let roots = trees(text).ok_or_else(|| MergeError::NotYaml("it does not parse".into()))?;
     let (Some(root), Some(value)) = (roots.get(document), old.get(document)) else {
@@ -76,7 +82,13 @@ pub fn merge(text: &str, document: usize, values: &Mapping, rules: MergeRules) -
     };
     let edits = Edits::of(text);
     let (path, merged, lost) = (Vec::new(), Merged::default(), Vec::new());
-    let mut merger = Merger { rules, edits, path, merged, lost };
+    let mut merger = Merger {
+        rules,
+        edits,
+        path,
+        merged,
+        lost,
+    };
     let wanted = merger.mapping(root, value, values)?;
     if !merger.lost.is_empty() {
         return Err(MergeError::Lost(merger.lost));
@@ -89,7 +101,13 @@ pub fn merge(text: &str, document: usize, values: &Mapping, rules: MergeRules) -
             merged.text = text;
             Ok(merged)
         }
-        _ => Err(MergeError::Form(merged.paths.first().cloned().unwrap_or_else(|| "its top".into()))),
+        _ => Err(MergeError::Form(
+            merged
+                .paths
+                .first()
+                .cloned()
+                .unwrap_or_else(|| "its top".into()),
+        )),
     }
 }
 
@@ -115,7 +133,10 @@ impl Merger<'_> {
         for (key, value) in values {
             let name = key.as_str().unwrap_or_default().to_owned();
             self.path.push(name.clone());
-            match (members.iter().find(|member| member.key == name), old.get(key)) {
+            match (
+                members.iter().find(|member| member.key == name),
+                old.get(key),
+            ) {
                 (Some(member), Some(there)) => {
                     let in_base64 = self.is_base64(old);
                     let value = self.value(tree, member, there, value, in_base64)?;
@@ -135,12 +156,15 @@ impl Merger<'_> {
         }
         self.without_others(tree, old, values, &mut new);
         if *flow {
-            let pairs =
-                missing.iter().map(|(key, value)| format!("{}: {}", flow_text(key), flow_text(value)));
+            let pairs = missing
+                .iter()
+                .map(|(key, value)| format!("{}: {}", flow_text(key), flow_text(value)));
             let last = members.last().map(|last| last.value.end());
             self.edits.add_flow(tree, last, &pairs.collect::<Vec<_>>());
         } else if !missing.is_empty() {
-            let first = members.first().ok_or_else(|| MergeError::Form(self.path.join(".")))?;
+            let first = members
+                .first()
+                .ok_or_else(|| MergeError::Form(self.path.join(".")))?;
             let lines = block_text(&missing, self.edits.column(first.at.start))?;
             self.edits.add_lines(tree.end(), &lines);
         }
@@ -149,7 +173,9 @@ impl Merger<'_> {
 
     /// Removes from `new` what a mapping cannot have beside one of `values`.
     fn without_others(&mut self, tree: &Tree, old: &Mapping, values: &Mapping, new: &mut Mapping) {
-        let Kind::Mapping { flow, members } = &tree.kind else { return };
+        let Kind::Mapping { flow, members } = &tree.kind else {
+            return;
+        };
         let mut removed = Vec::new();
         for (other, key) in EXCLUSIVE {
             let is_there = old.contains_key(other) && !values.contains_key(other);
@@ -163,7 +189,9 @@ impl Merger<'_> {
                     new.shift_remove(other);
                     self.merged.paths.push(path);
                 }
-                _ => self.lost.push(format!("{path}: it cannot stand beside {key}, which is new")),
+                _ => self.lost.push(format!(
+                    "{path}: it cannot stand beside {key}, which is new"
+                )),
             }
         }
         removed.sort_unstable();
@@ -172,7 +200,8 @@ impl Merger<'_> {
 
     /// Whether the text at the path is in base64; `parent` is the mapping that it belongs to.
     fn is_base64(&self, parent: &Mapping) -> bool {
-        let is_in = |encoding: &str| parent.get("encoding").and_then(Value::as_str) == Some(encoding);
+        let is_in =
+            |encoding: &str| parent.get("encoding").and_then(Value::as_str) == Some(encoding);
         match &self.path[..] {
             [top, _] if Some(top.as_str()) == self.rules.base64 => true,
             [.., key] => key == "content" && is_in("base64"),
@@ -203,8 +232,12 @@ impl Merger<'_> {
             return Err(self.mismatch(at, old, kind_of(new)));
         }
         match (old, new) {
-            (Value::Mapping(_), Value::Mapping(new)) if !is_empty => return self.mapping(at, old, new),
-            (Value::Sequence(old), Value::Sequence(new)) if !is_empty => return self.list(at, old, new),
+            (Value::Mapping(_), Value::Mapping(new)) if !is_empty => {
+                return self.mapping(at, old, new);
+            }
+            (Value::Sequence(old), Value::Sequence(new)) if !is_empty => {
+                return self.list(at, old, new);
+            }
             (Value::Mapping(_) | Value::Sequence(_), _) if !is_empty => {
                 return Err(self.mismatch(at, old, kind_of(new)));
             }
@@ -224,7 +257,12 @@ impl Merger<'_> {
         }
         // what was set in YAML in the text has paths of its own
         let path = self.path.join(".");
-        if !self.merged.paths.last().is_some_and(|last| last.starts_with(&format!("{path}: "))) {
+        if !self
+            .merged
+            .paths
+            .last()
+            .is_some_and(|last| last.starts_with(&format!("{path}: ")))
+        {
             self.merged.paths.push(path);
         }
         let in_flow = matches!(parent.kind, Kind::Mapping { flow: true, .. });
@@ -254,8 +292,11 @@ impl Merger<'_> {
             };
             match (old.iter().position(same), item) {
                 (Some(at), Value::Mapping(values)) if old[at] != *item => {
-                    self.path.push(identity(item).unwrap_or_default().to_owned());
-                    let tree = items.get(at).ok_or_else(|| MergeError::Form(self.path.join(".")))?;
+                    self.path
+                        .push(identity(item).unwrap_or_default().to_owned());
+                    let tree = items
+                        .get(at)
+                        .ok_or_else(|| MergeError::Form(self.path.join(".")))?;
                     all[at] = self.mapping(tree, &old[at], values)?;
                     self.path.pop();
                 }
@@ -277,25 +318,42 @@ impl Merger<'_> {
         let Kind::List { flow, items } = &tree.kind else {
             return Err(MergeError::Form(self.path.join(".")));
         };
-        let texts = |list: &[Value]| list.iter().filter_map(|item| Some(item.as_str()?.to_owned())).collect();
+        let texts = |list: &[Value]| {
+            list.iter()
+                .filter_map(|item| Some(item.as_str()?.to_owned()))
+                .collect()
+        };
         let (old_texts, new_texts): (Vec<String>, Vec<String>) = (texts(old), texts(new));
-        let [old_texts, new_texts] =
-            [&old_texts, &new_texts].map(|list| list.iter().map(String::as_str).collect::<Vec<_>>());
+        let [old_texts, new_texts] = [&old_texts, &new_texts]
+            .map(|list| list.iter().map(String::as_str).collect::<Vec<_>>());
         let Some(merge) = ordered(&old_texts, &new_texts) else {
-            return Err(MergeError::Order { path: self.path.join("."), items: shown(&new_texts) });
+            return Err(MergeError::Order {
+                path: self.path.join("."),
+                items: shown(&new_texts),
+            });
         };
         let mut all = old.to_vec();
         for (at, text) in merge.changed {
             all[at] = text.into();
-            let tree = items.get(at).ok_or_else(|| MergeError::Form(self.path.join(".")))?;
+            let tree = items
+                .get(at)
+                .ok_or_else(|| MergeError::Form(self.path.join(".")))?;
             self.edits.set_item(tree, *flow, &all[at])?;
-            self.merged.paths.push(format!("{}[{at}]", self.path.join(".")));
+            self.merged
+                .paths
+                .push(format!("{}[{at}]", self.path.join(".")));
         }
         if !merge.inserted.is_empty() {
             self.merged.paths.push(self.path.join("."));
         }
-        for run in merge.inserted.chunk_by(|(_, one), (_, other)| one == other).rev() {
-            let Some((_, place)) = run.first() else { continue };
+        for run in merge
+            .inserted
+            .chunk_by(|(_, one), (_, other)| one == other)
+            .rev()
+        {
+            let Some((_, place)) = run.first() else {
+                continue;
+            };
             let run: Vec<Value> = run.iter().map(|(at, _)| new[*at].clone()).collect();
             self.edits.add_items(tree, *place, &run)?;
             all.splice(place..place, run);
@@ -304,15 +362,29 @@ impl Merger<'_> {
     }
 
     fn mismatch(&self, at: &Tree, old: &Value, wanted: &'static str) -> MergeError {
-        let there = if at.kind == Kind::Alias { "an alias" } else { kind_of(old) };
-        let path = if self.path.is_empty() { "its top".to_owned() } else { self.path.join(".") };
-        MergeError::Kind { path, there, wanted }
+        let there = if at.kind == Kind::Alias {
+            "an alias"
+        } else {
+            kind_of(old)
+        };
+        let path = if self.path.is_empty() {
+            "its top".to_owned()
+        } else {
+            self.path.join(".")
+        };
+        MergeError::Kind {
+            path,
+            there,
+            wanted,
+        }
     }
 }
 
 /// What an item of a list is told apart by.
 fn identity(item: &Value) -> Option<&str> {
-    ["mountPath", "name", "path", "source"].iter().find_map(|key| item.get(key)?.as_str())
+    ["mountPath", "name", "path", "source"]
+        .iter()
+        .find_map(|key| item.get(key)?.as_str())
 }
 
 fn kind_of(value: &Value) -> &'static str {

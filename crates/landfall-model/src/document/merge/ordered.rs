@@ -1,4 +1,5 @@
-//! Lists whose order matters: what is new goes to its position relative to the items that both lists have.
+//! Lists whose order matters: what is new goes to its position relative to the items that both
+//! lists have.
 
 use super::texts::{is_no_proxy, with_entries};
 
@@ -11,20 +12,25 @@ pub(super) struct OrderedMerge {
     pub(super) changed: Vec<(usize, String)>,
 }
 
-/// Whether the order of the list `key` matters: commands run, and mirrors are asked, one after the other.
+/// Whether the order of the list `key` matters: commands run, and mirrors are asked, one after the
+/// other.
 pub(super) fn is_ordered(key: &str) -> bool {
     key.ends_with("Commands") || ["runcmd", "bootcmd", "mirrors", "endpoint"].contains(&key)
 }
 
-/// How `new` goes into `old`; `None` if an item that both have stands in another order, or an item cannot be changed.
+/// How `new` goes into `old`; `None` if an item that both have stands in another order, or an item
+/// cannot be changed.
 ///
-/// An item that is new goes directly before the common item that follows it, as late as possible: what a command prepares
-/// for must still be prepared when that command runs.
+/// An item that is new goes directly before the common item that follows it, as late as possible:
+/// what a command prepares for must still be prepared when that command runs.
 pub(super) fn ordered(old: &[&str], new: &[&str]) -> Option<OrderedMerge> {
     let keys = |list: &[&str]| list.iter().map(|item| identity(item)).collect::<Vec<_>>();
     let (old_keys, new_keys) = (keys(old), keys(new));
     let pairs = common(&old_keys, &new_keys);
-    let mut merge = OrderedMerge { inserted: Vec::new(), changed: Vec::new() };
+    let mut merge = OrderedMerge {
+        inserted: Vec::new(),
+        changed: Vec::new(),
+    };
     for (at, item) in new.iter().enumerate() {
         if let Some((place, _)) = pairs.iter().find(|(_, other)| *other == at) {
             let text = changed(old[*place], item)?;
@@ -34,11 +40,16 @@ pub(super) fn ordered(old: &[&str], new: &[&str]) -> Option<OrderedMerge> {
             continue;
         }
         let is_free = |place: &usize| !pairs.iter().any(|(taken, _)| taken == place);
-        let is_elsewhere = (0..old.len()).filter(is_free).any(|place| old_keys[place] == new_keys[at]);
+        let is_elsewhere = (0..old.len())
+            .filter(is_free)
+            .any(|place| old_keys[place] == new_keys[at]);
         if is_elsewhere && !is_repeatable(item) {
             return None;
         }
-        let next = pairs.iter().find(|(_, other)| *other > at).map_or(old.len(), |(place, _)| *place);
+        let next = pairs
+            .iter()
+            .find(|(_, other)| *other > at)
+            .map_or(old.len(), |(place, _)| *place);
         merge.inserted.push((at, next));
     }
     Some(merge)
@@ -49,22 +60,33 @@ fn is_repeatable(command: &str) -> bool {
     command.starts_with("systemctl ")
 }
 
-/// Pairs of the positions of a longest common subsequence, as late in `old` as possible. Items that may be repeated count
-/// less than all others together.
+/// Pairs of the positions of a longest common subsequence, as late in `old` as possible. Items that
+/// may be repeated count less than all others together.
 fn common(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
-    let weight = |key: &str| if is_repeatable(key) { 1 } else { old.len() + new.len() + 1 };
+    let weight = |key: &str| {
+        if is_repeatable(key) {
+            1
+        } else {
+            old.len() + new.len() + 1
+        }
+    };
     // best[i][j] is the weight of the best common subsequence of the first i and the first j items
     let mut best = vec![vec![0; new.len() + 1]; old.len() + 1];
     for (i, of_old) in old.iter().enumerate() {
         for (j, of_new) in new.iter().enumerate() {
             let without = best[i][j + 1].max(best[i + 1][j]);
-            let with = if of_old == of_new { best[i][j] + weight(of_old) } else { 0 };
+            let with = if of_old == of_new {
+                best[i][j] + weight(of_old)
+            } else {
+                0
+            };
             best[i + 1][j + 1] = without.max(with);
         }
     }
     let (mut i, mut j, mut pairs) = (old.len(), new.len(), Vec::new());
     while i > 0 && j > 0 {
-        let is_pair = old[i - 1] == new[j - 1] && best[i][j] == best[i - 1][j - 1] + weight(&old[i - 1]);
+        let is_pair =
+            old[i - 1] == new[j - 1] && best[i][j] == best[i - 1][j - 1] + weight(&old[i - 1]);
         if is_pair {
             pairs.push((i - 1, j - 1));
             (i, j) = (i - 1, j - 1);
@@ -85,13 +107,18 @@ fn identity(item: &str) -> String {
         return format!("export {name}");
     }
     // sed -i 's|PATTERN|TEXT|' FILE: whatever the text is
-    if let Some((before, rest)) = plain.split_once("'s|").filter(|_| plain.starts_with("sed "))
+    if let Some((before, rest)) = plain
+        .split_once("'s|")
+        .filter(|_| plain.starts_with("sed "))
         && let [pattern, _, after] = rest.splitn(3, '|').collect::<Vec<_>>()[..]
     {
         return format!("{before}'s|{pattern}|{after}");
     }
     // grep -q TEXT FILE || COMMAND: whatever the command is
-    match plain.split_once(" || ").filter(|_| plain.starts_with("grep ")) {
+    match plain
+        .split_once(" || ")
+        .filter(|_| plain.starts_with("grep "))
+    {
         Some((test, _)) => test.to_owned(),
         None => plain,
     }
@@ -99,7 +126,11 @@ fn identity(item: &str) -> String {
 
 /// The old item as the new one wants it; `None` if its value cannot be read.
 fn changed(old: &str, new: &str) -> Option<String> {
-    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let words = |text: &str| {
+        text.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     if words(old) == words(new) {
         return Some(old.to_owned());
     }
@@ -107,7 +138,11 @@ fn changed(old: &str, new: &str) -> Option<String> {
         (Some((name, there)), Some((_, value))) if is_no_proxy(name) => {
             let (there, value) = (unquoted(there)?, unquoted(value)?);
             let list = with_entries(there, value);
-            Some(if list == there { old.to_owned() } else { format!("export {name}='{list}'") })
+            Some(if list == there {
+                old.to_owned()
+            } else {
+                format!("export {name}='{list}'")
+            })
         }
         _ => Some(new.to_owned()),
     }
@@ -115,14 +150,21 @@ fn changed(old: &str, new: &str) -> Option<String> {
 
 /// The variable that a command exports, and its value as written.
 fn exported(command: &str) -> Option<(&str, &str)> {
-    let (name, value) = command.trim().strip_prefix("export ")?.trim_start().split_once('=')?;
+    let (name, value) = command
+        .trim()
+        .strip_prefix("export ")?
+        .trim_start()
+        .split_once('=')?;
     let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     (is_name && !name.is_empty()).then_some((name, value))
 }
 
 /// The value of a word of a shell, if the shell leaves it as it is.
 fn unquoted(word: &str) -> Option<&str> {
-    let within = |quote| word.strip_prefix(quote).and_then(|rest: &str| rest.strip_suffix(quote));
+    let within = |quote| {
+        word.strip_prefix(quote)
+            .and_then(|rest: &str| rest.strip_suffix(quote))
+    };
     let plain = within('\'').or_else(|| within('"')).unwrap_or(word);
     (!plain.contains(['\'', '"', '$', '`', '\\', ';', '&', '|'])).then_some(plain)
 }
@@ -175,12 +217,31 @@ mod tests {
 
     #[test]
     fn new_commands_stand_before_the_common_one_that_follows_them() {
-        let old =
-            ["hostname  x", "systemctl start containerd", "mine", "systemctl restart containerd", "after"];
-        let expected =
-            ["hostname  x", NEW[1], NEW[2], NEW[3], "mine", NEW[4], NEW[5], NEW[6], NEW[7], "after"];
+        let old = [
+            "hostname  x",
+            "systemctl start containerd",
+            "mine",
+            "systemctl restart containerd",
+            "after",
+        ];
+        let expected = [
+            "hostname  x",
+            NEW[1],
+            NEW[2],
+            NEW[3],
+            "mine",
+            NEW[4],
+            NEW[5],
+            NEW[6],
+            NEW[7],
+            "after",
+        ];
         assert_eq!(result(&old, &NEW).unwrap(), expected);
-        assert_eq!(result(&expected, &NEW).unwrap(), expected, "once more, nothing is new");
+        assert_eq!(
+            result(&expected, &NEW).unwrap(),
+            expected,
+            "once more, nothing is new"
+        );
     }
 
     #[test]
@@ -206,7 +267,10 @@ mod tests {
 
     #[test]
     fn a_message_has_no_account() {
-        let items = ["export HTTP_PROXY='http://me:p%40ss@10.0.0.1:3128'", "a 'b' https://x.test/@y"];
+        let items = [
+            "export HTTP_PROXY='http://me:p%40ss@10.0.0.1:3128'",
+            "a 'b' https://x.test/@y",
+        ];
         assert_eq!(
             shown(&items),
             "- \"export HTTP_PROXY='http://***@10.0.0.1:3128'\"\n- \"a 'b' https://x.test/@y\""

@@ -19,13 +19,24 @@ impl Merger<'_> {
             return Ok(old.into());
         }
         let encoded = STANDARD.encode(&text);
-        self.merged.decoded.push(DecodedText { path: self.path.join("."), old: plain, new: text });
+        self.merged.decoded.push(DecodedText {
+            path: self.path.join("."),
+            old: plain,
+            new: text,
+        });
         Ok(encoded.into())
     }
 
     /// The text `old` with what `new` adds or changes.
     pub(super) fn text(&mut self, old: &str, new: &str) -> Result<String, MergeError> {
-        if self.path.iter().rev().take(2).any(|key| texts::is_no_proxy(key)) && !new.contains('\n') {
+        if self
+            .path
+            .iter()
+            .rev()
+            .take(2)
+            .any(|key| texts::is_no_proxy(key))
+            && !new.contains('\n')
+        {
             return Ok(texts::with_entries(old, new));
         }
         let mut why = "it has lines that the new text lacks";
@@ -46,18 +57,32 @@ impl Merger<'_> {
     fn yaml(&mut self, old: &str, values: &Mapping) -> Result<String, MergeError> {
         let path = self.path.join(".");
         let below = |inner: &str| format!("{path}: {inner}");
-        let rules = MergeRules { base64: None, ..self.rules };
+        let rules = MergeRules {
+            base64: None,
+            ..self.rules
+        };
         let inner = match merge(old, 0, values, rules) {
             Ok(inner) => inner,
             Err(MergeError::Lost(lost)) => {
                 self.lost.extend(lost.iter().map(|one| below(one)));
                 return Ok(old.to_owned());
             }
-            Err(MergeError::Kind { path, there, wanted }) => {
-                return Err(MergeError::Kind { path: below(&path), there, wanted });
+            Err(MergeError::Kind {
+                path,
+                there,
+                wanted,
+            }) => {
+                return Err(MergeError::Kind {
+                    path: below(&path),
+                    there,
+                    wanted,
+                });
             }
             Err(MergeError::Order { path, items }) => {
-                return Err(MergeError::Order { path: below(&path), items });
+                return Err(MergeError::Order {
+                    path: below(&path),
+                    items,
+                });
             }
             Err(MergeError::Form(path)) => return Err(MergeError::Form(below(&path))),
             Err(error @ MergeError::NotYaml(_)) => return Err(error),
@@ -66,7 +91,9 @@ impl Merger<'_> {
         if is_json(old) && !is_json(&inner.text) {
             return Err(MergeError::Form(path));
         }
-        self.merged.paths.extend(inner.paths.iter().map(|one| below(one)));
+        self.merged
+            .paths
+            .extend(inner.paths.iter().map(|one| below(one)));
         Ok(match old.ends_with('\n') {
             true => inner.text,
             false => inner.text.trim_end_matches('\n').to_owned(),

@@ -7,11 +7,18 @@ use base64::engine::general_purpose::STANDARD;
 use serde_yaml::Mapping;
 
 fn merged(text: &str, values: &str) -> Result<Merged, MergeError> {
-    merge(text, 0, &serde_yaml::from_str(values).unwrap(), MergeRules::default())
+    merge(
+        text,
+        0,
+        &serde_yaml::from_str(values).unwrap(),
+        MergeRules::default(),
+    )
 }
 
 fn text(text: &str, values: &str) -> String {
-    merged(text, values).unwrap_or_else(|error| panic!("{error}\n{text}")).text
+    merged(text, values)
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+        .text
 }
 
 const FILE: &str = "\
@@ -72,43 +79,97 @@ last: 1
 ";
     let merged = merged(FILE, values).unwrap();
     assert_eq!(merged.text, expected);
-    assert!(merged.paths.contains(&"spec.files./a.mode".to_owned()), "{:?}", merged.paths);
+    assert!(
+        merged.paths.contains(&"spec.files./a.mode".to_owned()),
+        "{:?}",
+        merged.paths
+    );
     // once more, there is nothing to do
     assert_eq!(
-        merge(&merged.text, 0, &serde_yaml::from_str(values).unwrap(), MergeRules::default())
-            .unwrap()
-            .paths
-            .len(),
+        merge(
+            &merged.text,
+            0,
+            &serde_yaml::from_str(values).unwrap(),
+            MergeRules::default()
+        )
+        .unwrap()
+        .paths
+        .len(),
         0
     );
 }
 
 #[test]
 fn the_other_documents_line_ends_and_a_missing_last_newline_are_kept() {
-    assert_eq!(text("a: 1\r\nb: 2", "{c: {d: 3}}"), "a: 1\r\nb: 2\r\nc:\r\n  d: 3\r\n");
+    assert_eq!(
+        text("a: 1\r\nb: 2", "{c: {d: 3}}"),
+        "a: 1\r\nb: 2\r\nc:\r\n  d: 3\r\n"
+    );
     let two = "a: 1\n---\n# two\nb: 1\n...\n";
-    let second =
-        merge(two, 1, &serde_yaml::from_str("{b: 2, c: 3}").unwrap(), MergeRules::default()).unwrap();
+    let second = merge(
+        two,
+        1,
+        &serde_yaml::from_str("{b: 2, c: 3}").unwrap(),
+        MergeRules::default(),
+    )
+    .unwrap();
     assert_eq!(second.text, "a: 1\n---\n# two\nb: 2\nc: 3\n...\n");
     assert_eq!(text("a: |\n  x\nb: 1\n", "{a: y}"), "a: y\nb: 1\n");
 }
 
-/// Shapes of real files: a comment at the end of a mapping, an empty value at its end, texts in texts, lists of lists.
+/// Shapes of real files: a comment at the end of a mapping, an empty value at its end, texts in
+/// texts, lists of lists.
 #[test]
 fn odd_shapes_keep_their_bytes() {
     for (before, values, after) in [
-        ("a:\n  b: 1\n  # b's\nc: 2\n", "{a: {d: 1}}", "a:\n  b: 1\n  d: 1\n  # b's\nc: 2\n"),
-        ("a:\n  b:\nc: 2\n", "{a: {b: {x: 1}, d: 1}}", "a:\n  b:\n    x: 1\n  d: 1\nc: 2\n"),
-        ("a:\n  b:   # none\n", "{a: {b: x}}", "a:\n  b: x   # none\n"),
+        (
+            "a:\n  b: 1\n  # b's\nc: 2\n",
+            "{a: {d: 1}}",
+            "a:\n  b: 1\n  d: 1\n  # b's\nc: 2\n",
+        ),
+        (
+            "a:\n  b:\nc: 2\n",
+            "{a: {b: {x: 1}, d: 1}}",
+            "a:\n  b:\n    x: 1\n  d: 1\nc: 2\n",
+        ),
+        (
+            "a:\n  b:   # none\n",
+            "{a: {b: x}}",
+            "a:\n  b: x   # none\n",
+        ),
         ("a: >-\n  x\n  y\n\nb: 1\n", "{a: z}", "a: z\n\nb: 1\n"),
         ("a: x\n", "{a: \"x\\ny\\n\"}", "a: |\n  x\n  y\n"),
-        ("a: 'it''s'   # c\n", "{a: 'no: way'}", "a: 'no: way'   # c\n"),
+        (
+            "a: 'it''s'   # c\n",
+            "{a: 'no: way'}",
+            "a: 'no: way'   # c\n",
+        ),
         ("a: one\n  two   # c\n", "{a: x}", "a: x   # c\n"),
-        ("a:\n  - - 1\n    - 2\n  - x: 1\n", "{a: [[3]]}", "a:\n  - - 1\n    - 2\n  - x: 1\n  - - 3\n"),
-        ("a:\n- |\n  x\n# end\n", "{a: [b]}", "a:\n- |\n  x\n- b\n# end\n"),
-        ("#@data/values\n---\na: {}\n", "{a: {b: 1}}", "#@data/values\n---\na:\n  b: 1\n"),
-        ("a: {b: {c: 1,},}\n", "{a: {b: {d: x}}}", "a: {b: {c: 1, \"d\": \"x\",},}\n"),
-        ("a: [\n  x,   # c\n]\n", "{a: [y]}", "a: [\n  x, \"y\",   # c\n]\n"),
+        (
+            "a:\n  - - 1\n    - 2\n  - x: 1\n",
+            "{a: [[3]]}",
+            "a:\n  - - 1\n    - 2\n  - x: 1\n  - - 3\n",
+        ),
+        (
+            "a:\n- |\n  x\n# end\n",
+            "{a: [b]}",
+            "a:\n- |\n  x\n- b\n# end\n",
+        ),
+        (
+            "#@data/values\n---\na: {}\n",
+            "{a: {b: 1}}",
+            "#@data/values\n---\na:\n  b: 1\n",
+        ),
+        (
+            "a: {b: {c: 1,},}\n",
+            "{a: {b: {d: x}}}",
+            "a: {b: {c: 1, \"d\": \"x\",},}\n",
+        ),
+        (
+            "a: [\n  x,   # c\n]\n",
+            "{a: [y]}",
+            "a: [\n  x, \"y\",   # c\n]\n",
+        ),
         ("\u{feff}a: 1\n", "{b: 1}", "\u{feff}a: 1\nb: 1\n"),
         ("é: {ü: 1}   # ö\n", "{é: {ü: 2}}", "é: {ü: 2}   # ö\n"),
         ("a: 1\n...\n", "{b: 1}", "a: 1\nb: 1\n...\n"),
@@ -120,11 +181,27 @@ fn odd_shapes_keep_their_bytes() {
 #[test]
 fn what_cannot_be_merged_is_refused_with_its_place() {
     for (file, values, words) in [
-        ("a: [1]\n", "{a: {b: 1}}", "a is a list in it, and would become a mapping"),
-        ("a: 1\n", "{a: [1]}", "a is a single value in it, and would become a list"),
-        ("x: &x {b: 1}\na: *x\n", "{a: {c: 1}}", "a is an alias in it"),
+        (
+            "a: [1]\n",
+            "{a: {b: 1}}",
+            "a is a list in it, and would become a mapping",
+        ),
+        (
+            "a: 1\n",
+            "{a: [1]}",
+            "a is a single value in it, and would become a list",
+        ),
+        (
+            "x: &x {b: 1}\na: *x\n",
+            "{a: {c: 1}}",
+            "a is an alias in it",
+        ),
         ("- 1\n", "{a: 1}", "its top is a list"),
-        ("? a\n: 1\n", "{b: 1}", "its form at b is one that cannot be edited"),
+        (
+            "? a\n: 1\n",
+            "{b: 1}",
+            "its form at b is one that cannot be edited",
+        ),
         ("a: [\n", "{a: 1}", "it is no YAML"),
         ("a: 1\na: 2\n", "{b: 1}", "it is no YAML"),
     ] {
@@ -133,18 +210,24 @@ fn what_cannot_be_merged_is_refused_with_its_place() {
     }
 }
 
-/// A Secret whose texts people wrote: vCenter's account in YAML, ytt's comments, and a text in base64.
+/// A Secret whose texts people wrote: vCenter's account in YAML, ytt's comments, and a text in
+/// base64.
 #[test]
 fn yaml_in_a_scalar_is_merged_like_yaml_outside() {
     let inner = "#@data/values\n---\nvsphereCPI:\n  server: vc.test   # ours\n  no_proxy: 10.0.0.0/8\n  password: 'x: y'\n";
     let values = "{stringData: {values.yaml: \"#@data/values\\n---\\nvsphereCPI:\\n  http_proxy: http://p\\n  no_proxy: svc\\n\"}}";
     let expected = inner.replace("10.0.0.0/8", "10.0.0.0/8,svc") + "  http_proxy: http://p\n";
     let indented = |text: &str, width: usize| -> String {
-        text.lines().map(|line| format!("{:width$}{line}\n", "")).collect()
+        text.lines()
+            .map(|line| format!("{:width$}{line}\n", ""))
+            .collect()
     };
     for (header, width) in [("|", 4), ("|   # kept", 7)] {
         let text_of = |inner: &str| {
-            format!("stringData:\n  values.yaml: {header}\n{}  other: 1\n", indented(inner, width))
+            format!(
+                "stringData:\n  values.yaml: {header}\n{}  other: 1\n",
+                indented(inner, width)
+            )
         };
         assert_eq!(text(&text_of(inner), values), text_of(&expected));
     }
@@ -152,24 +235,46 @@ fn yaml_in_a_scalar_is_merged_like_yaml_outside() {
     let strip = |inner: &str| format!("stringData:\n  values.yaml: |-\n{}", indented(inner, 4));
     assert_eq!(text(&strip(inner), values), strip(&expected));
     let quoted = |inner: &str| {
-        format!("{{\"stringData\": {{\"values.yaml\": {}}}}}\n", serde_json::Value::from(inner))
+        format!(
+            "{{\"stringData\": {{\"values.yaml\": {}}}}}\n",
+            serde_json::Value::from(inner)
+        )
     };
     assert_eq!(text(&quoted(inner), values), quoted(&expected));
-    let rules = MergeRules { base64: Some("data"), ..MergeRules::default() };
-    let encoded = |inner: &str| format!("data:\n  values.yaml: {}   # kept\n", STANDARD.encode(inner));
+    let rules = MergeRules {
+        base64: Some("data"),
+        ..MergeRules::default()
+    };
+    let encoded = |inner: &str| {
+        format!(
+            "data:\n  values.yaml: {}   # kept\n",
+            STANDARD.encode(inner)
+        )
+    };
     let plain: Mapping = serde_yaml::from_str(&values.replace("stringData", "data")).unwrap();
     let merged = merge(&encoded(inner), 0, &plain, rules).unwrap();
     assert_eq!(merged.text, encoded(&expected));
     assert_eq!(
         merged.paths,
-        ["data.values.yaml: vsphereCPI.http_proxy", "data.values.yaml: vsphereCPI.no_proxy"]
+        [
+            "data.values.yaml: vsphereCPI.http_proxy",
+            "data.values.yaml: vsphereCPI.no_proxy"
+        ]
     );
-    let [decoded] = &merged.decoded[..] else { panic!("{merged:?}") };
+    let [decoded] = &merged.decoded[..] else {
+        panic!("{merged:?}")
+    };
     assert_eq!((&*decoded.old, &*decoded.new), (inner, &*expected));
-    assert_eq!(merge(&merged.text, 0, &plain, rules).unwrap().text, merged.text);
+    assert_eq!(
+        merge(&merged.text, 0, &plain, rules).unwrap().text,
+        merged.text
+    );
     // a text whose own form says that it is in base64
     let file = |content: &str| {
-        format!("files:\n- path: /a\n  encoding: base64\n  content: {}\n", STANDARD.encode(content))
+        format!(
+            "files:\n- path: /a\n  encoding: base64\n  content: {}\n",
+            STANDARD.encode(content)
+        )
     };
     let values = "{files: [{path: /a, content: \"a: 1\\nb: 2\\n\"}]}";
     assert_eq!(text(&file("c: 3\n"), values), file("c: 3\na: 1\nb: 2\n"));
@@ -177,16 +282,23 @@ fn yaml_in_a_scalar_is_merged_like_yaml_outside() {
     let json = "{data: {auth: '{\"auths\":{\"a.test\":{\"auth\":\"eA==\"}}}'}}\n";
     let values = "{data: {auth: '{\"auths\": {\"b.test\": {\"auth\": \"eQ==\"}}}'}}";
     let merged = documents(&text(json, values)).unwrap().remove(0);
-    let auths: serde_json::Value = serde_json::from_str(merged["data"]["auth"].as_str().unwrap()).unwrap();
+    let auths: serde_json::Value =
+        serde_json::from_str(merged["data"]["auth"].as_str().unwrap()).unwrap();
     assert_eq!(
-        (&auths["auths"]["a.test"]["auth"], &auths["auths"]["b.test"]["auth"]),
+        (
+            &auths["auths"]["a.test"]["auth"],
+            &auths["auths"]["b.test"]["auth"]
+        ),
         (&"eA==".into(), &"eQ==".into())
     );
 }
 
 #[test]
 fn what_would_be_removed_is_refused_and_replaced_where_that_is_asked_for() {
-    let rules = MergeRules { replace: true, base64: None };
+    let rules = MergeRules {
+        replace: true,
+        base64: None,
+    };
     for (file, values, lost, replaced) in [
         (
             "a: |\n  {{ mine }}\n  x\n",
@@ -244,12 +356,19 @@ fn what_would_be_removed_is_refused_and_replaced_where_that_is_asked_for() {
         ),
     ] {
         let error = merged(file, values).unwrap_err().to_string();
-        assert!(error.contains(lost) && error.contains("--replace"), "{error}");
+        assert!(
+            error.contains(lost) && error.contains("--replace"),
+            "{error}"
+        );
         let values: Mapping = serde_yaml::from_str(values).unwrap();
         assert_eq!(merge(file, 0, &values, rules).unwrap().text, replaced);
     }
     // all of them are named
-    let error = merged("a: |\n  x\n  y\nb: |\n  x\n  y\n", "{a: \"1\\n2\\n\", b: \"1\\n2\\n\"}").unwrap_err();
+    let error = merged(
+        "a: |\n  x\n  y\nb: |\n  x\n  y\n",
+        "{a: \"1\\n2\\n\", b: \"1\\n2\\n\"}",
+    )
+    .unwrap_err();
     assert!(matches!(error, MergeError::Lost(lost) if lost.len() == 2));
 }
 
@@ -261,8 +380,13 @@ fn commands_are_merged_in_their_order() {
     assert_eq!(text(file, values), expected);
     assert_eq!(text(expected, values), expected);
     let flow = "{mirrors: [\"b\", 'c']}\n";
-    assert_eq!(text(flow, "{mirrors: [a, b, d]}"), "{mirrors: [\"a\", \"b\", 'c', \"d\"]}\n");
-    let error = merged(flow, "{mirrors: [c, b, x]}").unwrap_err().to_string();
+    assert_eq!(
+        text(flow, "{mirrors: [a, b, d]}"),
+        "{mirrors: [\"a\", \"b\", 'c', \"d\"]}\n"
+    );
+    let error = merged(flow, "{mirrors: [c, b, x]}")
+        .unwrap_err()
+        .to_string();
     assert!(
         error.contains("mirrors has some of these items in another order")
             && error.ends_with("- \"c\"\n- \"b\"\n- \"x\""),
@@ -277,9 +401,15 @@ fn commands_are_merged_in_their_order() {
 
 #[test]
 fn a_list_of_what_bypasses_the_proxy_keeps_its_entries() {
-    assert_eq!(text("noProxy: 'a,b'\n", "{noProxy: 'b,c'}"), "noProxy: 'a,b,c'\n".replace('\'', ""));
     assert_eq!(
-        text("env:\n- name: NO_PROXY\n  value: a\n", "{env: [{name: NO_PROXY, value: 'b'}]}"),
+        text("noProxy: 'a,b'\n", "{noProxy: 'b,c'}"),
+        "noProxy: 'a,b,c'\n".replace('\'', "")
+    );
+    assert_eq!(
+        text(
+            "env:\n- name: NO_PROXY\n  value: a\n",
+            "{env: [{name: NO_PROXY, value: 'b'}]}"
+        ),
         "env:\n- name: NO_PROXY\n  value: a,b\n"
     );
 }

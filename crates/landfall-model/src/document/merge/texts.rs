@@ -22,8 +22,9 @@ pub(super) fn merged(old: &str, new: &str) -> Option<String> {
         return Some(unit);
     }
     let is_line = |text: &str| !text.trim_end().contains('\n');
-    let is_kept =
-        |line: &str| line.trim().is_empty() || new.lines().any(|other| other.trim_end() == line.trim_end());
+    let is_kept = |line: &str| {
+        line.trim().is_empty() || new.lines().any(|other| other.trim_end() == line.trim_end())
+    };
     ((is_line(old) && is_line(new)) || old.lines().all(is_kept)).then(|| new.to_owned())
 }
 
@@ -44,7 +45,9 @@ fn with_certificates(old: &str, new: &str) -> String {
     let there = bare(old);
     let mut text = old.to_owned();
     for part in new.split_inclusive(END) {
-        let Some(certificate) = part.find(BEGIN).map(|start| &part[start..]) else { continue };
+        let Some(certificate) = part.find(BEGIN).map(|start| &part[start..]) else {
+            continue;
+        };
         if certificate.ends_with(END) && !there.contains(&bare(certificate)) {
             if !text.ends_with('\n') {
                 text.push('\n');
@@ -56,7 +59,8 @@ fn with_certificates(old: &str, new: &str) -> String {
     text
 }
 
-/// The drop-in `old` with the variables of the drop-in `new`; `None` if `new` has more than variables, or `old` is no unit.
+/// The drop-in `old` with the variables of the drop-in `new`; `None` if `new` has more than
+/// variables, or `old` is no unit.
 fn with_variables(old: &str, new: &str) -> Option<String> {
     let content = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', ';']);
     let mut lines: Vec<String> = old.lines().map(str::to_owned).collect();
@@ -75,10 +79,20 @@ fn with_variables(old: &str, new: &str) -> Option<String> {
         let (name, value) = variable(line)?;
         let is_same = |other: &String| variable(other).is_some_and(|(other, _)| other == name);
         // the last assignment of a variable is the one that counts
-        match lines[section..end].iter().rposition(is_same).map(|at| section + at) {
+        match lines[section..end]
+            .iter()
+            .rposition(is_same)
+            .map(|at| section + at)
+        {
             Some(at) => {
-                let there = variable(&lines[at]).map(|(_, value)| value.to_owned()).unwrap_or_default();
-                let value = if is_no_proxy(name) { with_entries(&there, value) } else { value.to_owned() };
+                let there = variable(&lines[at])
+                    .map(|(_, value)| value.to_owned())
+                    .unwrap_or_default();
+                let value = if is_no_proxy(name) {
+                    with_entries(&there, value)
+                } else {
+                    value.to_owned()
+                };
                 if value != there {
                     lines[at] = format!("Environment=\"{name}={value}\"");
                 }
@@ -99,7 +113,9 @@ fn with_variables(old: &str, new: &str) -> Option<String> {
 /// The variable of a line with one assignment, and its value.
 fn variable(line: &str) -> Option<(&str, &str)> {
     let assignment = line.trim().strip_prefix("Environment=")?;
-    let quoted = assignment.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let quoted = assignment
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
     let (name, value) = quoted.unwrap_or(assignment).split_once('=')?;
     (!value.contains('"')).then_some((name, value))
 }
@@ -113,10 +129,16 @@ pub(super) fn is_no_proxy(name: &str) -> bool {
 /// The entries of the list `old`, and then those of `new` that it lacks.
 pub(super) fn with_entries(old: &str, new: &str) -> String {
     let split = |list: &'_ str| -> Vec<String> {
-        list.split(',').map(|entry| entry.trim().to_owned()).filter(|entry| !entry.is_empty()).collect()
+        list.split(',')
+            .map(|entry| entry.trim().to_owned())
+            .filter(|entry| !entry.is_empty())
+            .collect()
     };
     let there = split(old);
-    let missing: Vec<String> = split(new).into_iter().filter(|entry| !there.contains(entry)).collect();
+    let missing: Vec<String> = split(new)
+        .into_iter()
+        .filter(|entry| !there.contains(entry))
+        .collect();
     match (old.trim().is_empty(), missing.is_empty()) {
         (true, _) => new.to_owned(),
         (false, true) => old.to_owned(),

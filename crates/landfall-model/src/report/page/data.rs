@@ -86,7 +86,11 @@ impl<'a> Sharing<'a> {
         let mut blobs: HashMap<&Digest, (u64, Vec<usize>)> = HashMap::new();
         for (at, one) in carried.iter().enumerate() {
             for (digest, size) in &one.blobs {
-                blobs.entry(digest).or_insert((*size, Vec::new())).1.push(at);
+                blobs
+                    .entry(digest)
+                    .or_insert((*size, Vec::new()))
+                    .1
+                    .push(at);
             }
         }
         Sharing { blobs }
@@ -99,21 +103,31 @@ impl<'a> Sharing<'a> {
 
     /// Whether only one item has it.
     pub(super) fn is_own(&self, digest: &Digest) -> bool {
-        self.blobs.get(digest).is_some_and(|(_, users)| users.len() == 1)
+        self.blobs
+            .get(digest)
+            .is_some_and(|(_, users)| users.len() == 1)
     }
 
     /// The bytes that only this item has.
     pub(super) fn own_bytes(&self, one: &Carried) -> u64 {
-        one.blobs.iter().filter(|(digest, _)| self.is_own(digest)).map(|(_, size)| size).sum()
+        one.blobs
+            .iter()
+            .filter(|(digest, _)| self.is_own(digest))
+            .map(|(_, size)| size)
+            .sum()
     }
 
     /// What several items have: digest, size, users; those that save most first.
     pub(super) fn shared(&self) -> Vec<(&'a Digest, u64, &[usize])> {
         let shared = self.blobs.iter().filter(|(_, (_, users))| users.len() > 1);
-        let mut shared: Vec<_> =
-            shared.map(|(digest, (size, users))| (*digest, *size, users.as_slice())).collect();
+        let mut shared: Vec<_> = shared
+            .map(|(digest, (size, users))| (*digest, *size, users.as_slice()))
+            .collect();
         shared.sort_by_key(|(digest, size, users)| {
-            (std::cmp::Reverse(size.saturating_mul(users.len() as u64 - 1)), *digest)
+            (
+                std::cmp::Reverse(size.saturating_mul(users.len() as u64 - 1)),
+                *digest,
+            )
         });
         shared
     }

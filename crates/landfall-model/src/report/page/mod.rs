@@ -1,5 +1,6 @@
-//! A report as one self-contained HTML page. It opens from a file, prints, and works without scripts; a script only zooms
-//! into the picture. Whatever comes from elsewhere is escaped, and the page may load nothing.
+//! A report as one self-contained HTML page. It opens from a file, prints, and works without
+//! scripts; a script only zooms into the picture. Whatever comes from elsewhere is escaped, and the
+//! page may load nothing.
 //!
 //! - `data.rs`: what a page is made of.
 //! - `treemap.rs`: rectangles in proportion to sizes; `picture.rs` draws content with them.

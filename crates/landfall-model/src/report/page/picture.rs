@@ -1,4 +1,5 @@
-//! The picture of the content: a treemap by place, item and blob; what several items share stands by itself.
+//! The picture of the content: a treemap by place, item and blob; what several items share stands
+//! by itself.
 
 use super::data::{Carried, Sharing};
 use super::treemap::{Rect, squarify};
@@ -8,7 +9,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-const AREA: Rect = Rect { x: 0.0, y: 0.0, w: 1200.0, h: 640.0 };
+const AREA: Rect = Rect {
+    x: 0.0,
+    y: 0.0,
+    w: 1200.0,
+    h: 640.0,
+};
 /// What is smaller than this, in square units, is drawn together with its like.
 const SMALLEST: f64 = 6.0;
 /// The height of a group's name.
@@ -56,23 +62,40 @@ const SHARED: &str = "shared by several";
 fn groups(carried: &[Carried], sharing: &Sharing<'_>) -> Vec<Node> {
     let mut groups: BTreeMap<&str, Vec<Node>> = BTreeMap::new();
     for one in carried {
-        let own = one.blobs.iter().filter(|(digest, _)| sharing.is_own(digest));
+        let own = one
+            .blobs
+            .iter()
+            .filter(|(digest, _)| sharing.is_own(digest));
         let parts = own.map(|(digest, size)| Node {
             label: String::new(),
             title: format!("{}\n{}, {}", one.name, digest.short(12), human_size(*size)),
             size: *size,
             parts: Vec::new(),
         });
-        groups.entry(&one.group).or_default().push(node(short(&one.name), &one.name, parts.collect()));
+        groups.entry(&one.group).or_default().push(node(
+            short(&one.name),
+            &one.name,
+            parts.collect(),
+        ));
     }
-    let shared = sharing.shared().into_iter().map(|(digest, size, users)| Node {
-        label: format!("{} × {}", users.len(), digest.short(12)),
-        title: format!("{}, {}, in {} items", digest.short(12), human_size(size), users.len()),
-        size,
-        parts: Vec::new(),
-    });
-    let mut nodes: Vec<Node> =
-        groups.into_iter().map(|(name, items)| node(name.into(), name, items)).collect();
+    let shared = sharing
+        .shared()
+        .into_iter()
+        .map(|(digest, size, users)| Node {
+            label: format!("{} × {}", users.len(), digest.short(12)),
+            title: format!(
+                "{}, {}, in {} items",
+                digest.short(12),
+                human_size(size),
+                users.len()
+            ),
+            size,
+            parts: Vec::new(),
+        });
+    let mut nodes: Vec<Node> = groups
+        .into_iter()
+        .map(|(name, items)| node(name.into(), name, items))
+        .collect();
     nodes.push(node(SHARED.into(), SHARED, shared.collect()));
     nodes.sort_by_key(|node| Reverse(node.size));
     nodes.retain(|node| node.size > 0);
@@ -83,13 +106,21 @@ fn groups(carried: &[Carried], sharing: &Sharing<'_>) -> Vec<Node> {
 fn node(label: String, name: &str, mut parts: Vec<Node>) -> Node {
     parts.sort_by_key(|part| Reverse(part.size));
     let size = parts.iter().map(|part| part.size).sum();
-    Node { label, title: format!("{name}\n{}", human_size(size)), size, parts }
+    Node {
+        label,
+        title: format!("{name}\n{}", human_size(size)),
+        size,
+        parts,
+    }
 }
 
 fn draw_group(svg: &mut String, group: &Node, rect: Rect, class: &str) {
     let Rect { x, y, w, h } = rect;
-    let _ =
-        writeln!(svg, "<g class=\"group {class}\" data-box=\"{x:.1} {y:.1} {w:.1} {h:.1}\">{}", title(group));
+    let _ = writeln!(
+        svg,
+        "<g class=\"group {class}\" data-box=\"{x:.1} {y:.1} {w:.1} {h:.1}\">{}",
+        title(group)
+    );
     draw_rect(svg, rect, "back");
     // a group too small for a name gives all its room to what is in it
     let inner = if h > 3.0 * STRIP && w > 60.0 {
@@ -106,7 +137,11 @@ fn draw_group(svg: &mut String, group: &Node, rect: Rect, class: &str) {
 /// The parts of a group, and their blobs where they have room; the smallest together.
 fn draw_parts(svg: &mut String, of: &Node, rect: Rect) {
     let scale = rect.w * rect.h / of.size.max(1) as f64;
-    let seen = of.parts.iter().take_while(|part| part.size as f64 * scale >= SMALLEST).count();
+    let seen = of
+        .parts
+        .iter()
+        .take_while(|part| part.size as f64 * scale >= SMALLEST)
+        .count();
     let (seen, rest) = of.parts.split_at(seen);
     let mut sizes: Vec<u64> = seen.iter().map(|part| part.size).collect();
     let rest_size: u64 = rest.iter().map(|part| part.size).sum();
@@ -122,7 +157,10 @@ fn draw_parts(svg: &mut String, of: &Node, rect: Rect) {
         draw_text(svg, &part.label, *rect, "label");
         svg.push_str("</g>\n");
     }
-    if let (false, Some(rect)) = (rest.is_empty(), rects.last().filter(|rect| rect.w * rect.h > 0.5)) {
+    if let (false, Some(rect)) = (
+        rest.is_empty(),
+        rects.last().filter(|rect| rect.w * rect.h > 0.5),
+    ) {
         let words = format!("{} smaller, {}", rest.len(), human_size(rest_size));
         let _ = write!(svg, "<g><title>{words}</title>");
         draw_rect(svg, *rect, "item");
@@ -146,8 +184,10 @@ fn draw_blobs(svg: &mut String, item: &Node, rect: Rect) {
 }
 
 fn draw_rect(svg: &mut String, Rect { x, y, w, h }: Rect, class: &str) {
-    let _ =
-        write!(svg, "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"/>");
+    let _ = write!(
+        svg,
+        "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"/>"
+    );
 }
 
 /// A text that fits into `rect`: in a smaller type before it is cut, as one may zoom.
@@ -155,13 +195,19 @@ fn draw_text(svg: &mut String, text: &str, rect: Rect, class: &str) {
     const WIDE: f64 = 0.58;
     let (most, least) = (12.0, 3.0);
     let length = text.chars().count() as f64;
-    let size = (rect.w / (WIDE * (length + 1.0))).clamp(least, most).min(rect.h * 0.8);
+    let size = (rect.w / (WIDE * (length + 1.0)))
+        .clamp(least, most)
+        .min(rect.h * 0.8);
     let room = (rect.w / (WIDE * size)) as usize;
     if size < least || room < 4 {
         return;
     }
     let shown = match length as usize + 1 > room {
-        true => text.chars().take(room.saturating_sub(2)).chain(['…']).collect(),
+        true => text
+            .chars()
+            .take(room.saturating_sub(2))
+            .chain(['…'])
+            .collect(),
         false => text.to_owned(),
     };
     let (x, y) = (rect.x + size * 0.3, rect.y + size * 1.05);
@@ -178,5 +224,9 @@ fn title(node: &Node) -> String {
 
 /// The last component of a name, with its tag.
 fn short(name: &str) -> String {
-    name.trim_end_matches('/').rsplit('/').next().unwrap_or(name).to_owned()
+    name.trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or(name)
+        .to_owned()
 }

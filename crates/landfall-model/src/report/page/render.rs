@@ -41,22 +41,42 @@ pub fn render(page: &Page) -> String {
     );
     out += &sums(page, &sharing);
     if let Some(error) = &page.error {
-        let item = error.item.as_ref().map(|item| format!("{item}: ")).unwrap_or_default();
-        let _ = writeln!(out, "<pre>{}</pre>", escape_html(&format!("{item}{}", error.message)));
+        let item = error
+            .item
+            .as_ref()
+            .map(|item| format!("{item}: "))
+            .unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "<pre>{}</pre>",
+            escape_html(&format!("{item}{}", error.message))
+        );
     }
     if !page.facts.is_empty() {
         out += "<dl>\n";
         for (name, value) in &page.facts {
-            let _ =
-                writeln!(out, "<dt>{}</dt><dd><code>{}</code></dd>", escape_html(name), escape_html(value));
+            let _ = writeln!(
+                out,
+                "<dt>{}</dt><dd><code>{}</code></dd>",
+                escape_html(name),
+                escape_html(value)
+            );
         }
         out += "</dl>\n";
     }
     let sections = sections(page, &sharing);
     out += "<nav>";
     for (at, section) in sections.iter().enumerate() {
-        let rows = if section.rows > 0 { format!(" {}", section.rows) } else { String::new() };
-        let _ = write!(out, "<a href=\"#part-{at}\">{}</a>{rows} ", escape_html(&section.heading));
+        let rows = if section.rows > 0 {
+            format!(" {}", section.rows)
+        } else {
+            String::new()
+        };
+        let _ = write!(
+            out,
+            "<a href=\"#part-{at}\">{}</a>{rows} ",
+            escape_html(&section.heading)
+        );
     }
     out += "</nav>\n";
     if sections.iter().map(|section| section.rows).sum::<usize>() >= SEARCHED {
@@ -64,7 +84,12 @@ pub fn render(page: &Page) -> String {
         out += "<label class=\"find\" hidden>Search <input id=\"find\" type=\"search\" autocomplete=\"off\"> <span id=\"found\" class=\"soft\"></span></label>\n";
     }
     for (at, section) in sections.iter().enumerate() {
-        let _ = write!(out, "<h2 id=\"part-{at}\">{}</h2>\n{}", escape_html(&section.heading), section.body);
+        let _ = write!(
+            out,
+            "<h2 id=\"part-{at}\">{}</h2>\n{}",
+            escape_html(&section.heading),
+            section.body
+        );
     }
     let _ = write!(out, "<script>{SCRIPT}</script>\n</body>\n</html>\n");
     out
@@ -76,8 +101,19 @@ fn sections(page: &Page, sharing: &Sharing<'_>) -> Vec<Section> {
     let about = "<p class=\"soft\">Each item by the bytes that it alone brings; what several have stands by itself. <span \
                  id=\"zoom-help\" class=\"help\" hidden>A click or Enter enlarges a group, and once more or Escape goes \
                  back.</span></p>\n";
-    let body = if picture.is_empty() { String::new() } else { about.to_owned() + &picture };
-    let mut sections = vec![losses(&page.report.items), Section { heading: "Sizes".into(), rows: 0, body }];
+    let body = if picture.is_empty() {
+        String::new()
+    } else {
+        about.to_owned() + &picture
+    };
+    let mut sections = vec![
+        losses(&page.report.items),
+        Section {
+            heading: "Sizes".into(),
+            rows: 0,
+            body,
+        },
+    ];
     sections.extend(lists(page));
     sections.extend([
         items(page, sharing),
@@ -108,7 +144,12 @@ fn sums(page: &Page, sharing: &Sharing<'_>) -> String {
             .map(|(count, word)| (count.to_string(), (*word).into())),
     );
     if !page.carried.is_empty() {
-        let all: u64 = page.carried.iter().flat_map(|one| &one.blobs).map(|(_, size)| size).sum();
+        let all: u64 = page
+            .carried
+            .iter()
+            .flat_map(|one| &one.blobs)
+            .map(|(_, size)| size)
+            .sum();
         let unique = sharing.bytes();
         sums.push((human_size(unique), "content, each layer once".into()));
         if all > unique {
@@ -121,10 +162,18 @@ fn sums(page: &Page, sharing: &Sharing<'_>) -> String {
             format!("moved in {}", count_of(totals.requests as usize, "request")),
         ));
     }
-    sums.extend(page.seconds.map(|seconds| (format!("{seconds:.1} s"), "in all".into())));
+    sums.extend(
+        page.seconds
+            .map(|seconds| (format!("{seconds:.1} s"), "in all".into())),
+    );
     let mut out = "<ul class=\"sums\">\n".to_owned();
     for (value, name) in sums {
-        let _ = writeln!(out, "<li><b>{}</b>{}</li>", escape_html(&value), escape_html(&name));
+        let _ = writeln!(
+            out,
+            "<li><b>{}</b>{}</li>",
+            escape_html(&value),
+            escape_html(&name)
+        );
     }
     out + "</ul>\n"
 }
@@ -141,7 +190,8 @@ mod tests {
     use crate::report::{ErrorInfo, HostUse, Item, Kind, Report, RunStatus, Side, Status};
     use serde_json::json;
 
-    const EVIL: &str = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'\u{202e}&";
+    const EVIL: &str =
+        "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'\u{202e}&";
 
     fn page(items: usize, name: &dyn Fn(usize) -> String) -> Page {
         let base = (Digest::sha256(b"base"), 40 << 20);
@@ -149,12 +199,23 @@ mod tests {
             kind: Kind::Image,
             name: name(at),
             group: format!("r{}.test/{}", at % 7, name(at % 3)),
-            blobs: vec![base.clone(), (Digest::sha256(at.to_string().as_bytes()), 1000 * (at as u64 + 1))],
+            blobs: vec![
+                base.clone(),
+                (
+                    Digest::sha256(at.to_string().as_bytes()),
+                    1000 * (at as u64 + 1),
+                ),
+            ],
             platforms: vec!["linux/amd64".into()],
             attached: vec![("signature".into(), 2)],
             licences: Some(name(0)),
             created: None,
-            packages: vec![ShownPackage { name: name(at), version: name(0), arch: name(1), size: 1 }],
+            packages: vec![ShownPackage {
+                name: name(at),
+                version: name(0),
+                arch: name(1),
+                size: 1,
+            }],
         });
         let carried: Vec<Carried> = carried.collect();
         let item = |one: &Carried| Item {
@@ -177,10 +238,20 @@ mod tests {
             why: name(0),
             named_by: Vec::new(),
         };
-        let mut report =
-            Report { items: carried.iter().map(item).collect(), hosts: vec![host], ..Report::default() };
-        report.extra.insert("moved".into(), json!([{"at": name(0), "from": "sha256:00", "to": name(0)}]));
-        let error = ErrorInfo { side: Some(Side::Source), item: Some(name(0)), message: name(0) };
+        let mut report = Report {
+            items: carried.iter().map(item).collect(),
+            hosts: vec![host],
+            ..Report::default()
+        };
+        report.extra.insert(
+            "moved".into(),
+            json!([{"at": name(0), "from": "sha256:00", "to": name(0)}]),
+        );
+        let error = ErrorInfo {
+            side: Some(Side::Source),
+            item: Some(name(0)),
+            message: name(0),
+        };
         Page {
             command: "push".into(),
             bundle: None,
@@ -198,7 +269,13 @@ mod tests {
     fn nothing_from_outside_is_markup() {
         let html = render(&page(3, &|at| format!("{EVIL}{at}")));
         // our own script and style, and nothing else that begins an element which does something
-        assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (1, 1));
+        assert_eq!(
+            (
+                html.matches("<script").count(),
+                html.matches("</script").count()
+            ),
+            (1, 1)
+        );
         for bad in ["<img", "<IMG", "\u{202e}", " onerror=alert(2)>\""] {
             assert!(!html.contains(bad), "{bad}");
         }
@@ -214,14 +291,21 @@ mod tests {
         for bad in ["http://", "https://cdn", "url(", "@import", "src="] {
             assert!(!html.contains(bad), "{bad}");
         }
-        assert!(!html.contains(" style=") && !html.contains(" onclick="), "the policy would refuse them");
+        assert!(
+            !html.contains(" style=") && !html.contains(" onclick="),
+            "the policy would refuse them"
+        );
         assert_eq!(html, render(&page(3, &|at| format!("q.io/a{at}:1"))));
     }
 
     #[test]
     fn a_thousand_items_are_drawn_and_shared_layers_stand_by_themselves() {
         let html = render(&page(1000, &|at| format!("q.io/team/a{at}:1")));
-        assert!(html.contains("shared by several\n41.9 MB"), "{}", &html[..2000]);
+        assert!(
+            html.contains("shared by several\n41.9 MB"),
+            "{}",
+            &html[..2000]
+        );
         assert!(html.contains("1000 × "), "the base layer");
         assert!(html.len() < 2 << 20, "{}", html.len());
     }

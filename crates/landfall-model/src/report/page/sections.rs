@@ -45,11 +45,19 @@ impl Cell {
 /// The fewest characters of a text that gets a column of some width.
 const LONG_TEXT: usize = 40;
 
-/// A table. Columns that begin with `#` hold numbers; those without anything in them are left out, so that names have room.
+/// A table. Columns that begin with `#` hold numbers; those without anything in them are left out,
+/// so that names have room.
 fn table(heading: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Section {
-    let has = |at: usize| rows.iter().any(|row| row.get(at).is_some_and(|cell| !cell.is_empty()));
+    let has = |at: usize| {
+        rows.iter()
+            .any(|row| row.get(at).is_some_and(|cell| !cell.is_empty()))
+    };
     let shown: Vec<bool> = (0..columns.len()).map(has).collect();
-    let mut section = Section { heading: heading.to_owned(), rows: rows.len(), body: String::new() };
+    let mut section = Section {
+        heading: heading.to_owned(),
+        rows: rows.len(),
+        body: String::new(),
+    };
     if rows.is_empty() {
         return section;
     }
@@ -96,27 +104,52 @@ fn word(status: Status) -> &'static str {
 
 /// What failed, is missing, or was left out.
 pub(super) fn losses(items: &[Item]) -> Section {
-    let lost = items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present));
+    let lost = items
+        .iter()
+        .filter(|item| !matches!(item.status, Status::Done | Status::Present));
     let row = |item: &Item| {
         let reason = item.reason.clone().unwrap_or_default();
-        vec![Cell::Status(item.status), Text(item.kind.to_string()), Code(item.name.clone()), Text(reason)]
+        vec![
+            Cell::Status(item.status),
+            Text(item.kind.to_string()),
+            Code(item.name.clone()),
+            Text(reason),
+        ]
     };
-    table("Failed, missing or left out", &["status", "kind", "name", "why"], lost.map(row).collect())
+    table(
+        "Failed, missing or left out",
+        &["status", "kind", "name", "why"],
+        lost.map(row).collect(),
+    )
 }
 
 /// Every item with its content.
 pub(super) fn items(page: &Page, sharing: &Sharing<'_>) -> Section {
-    let content: HashMap<(Kind, &str), &Carried> =
-        page.carried.iter().map(|one| ((one.kind, one.name.as_str()), one)).collect();
+    let content: HashMap<(Kind, &str), &Carried> = page
+        .carried
+        .iter()
+        .map(|one| ((one.kind, one.name.as_str()), one))
+        .collect();
     let row = |item: &Item| {
         let carried = content.get(&(item.kind, item.name.as_str()));
-        let own = carried.map(|one| human_size(sharing.own_bytes(one))).unwrap_or_default();
+        let own = carried
+            .map(|one| human_size(sharing.own_bytes(one)))
+            .unwrap_or_default();
         let attached = carried.map(|one| counts(&one.attached)).unwrap_or_default();
-        let platforms = carried.map(|one| one.platforms.join(", ")).unwrap_or_default();
-        let licences = carried.and_then(|one| one.licences.clone()).unwrap_or_default();
+        let platforms = carried
+            .map(|one| one.platforms.join(", "))
+            .unwrap_or_default();
+        let licences = carried
+            .and_then(|one| one.licences.clone())
+            .unwrap_or_default();
         vec![
             Code(item.name.clone()),
-            Hash(item.digest.as_ref().map(|digest| digest.short(12)).unwrap_or_default()),
+            Hash(
+                item.digest
+                    .as_ref()
+                    .map(|digest| digest.short(12))
+                    .unwrap_or_default(),
+            ),
             Number(item.bytes.map(human_size).unwrap_or_default()),
             Number(own),
             Text(platforms),
@@ -125,9 +158,21 @@ pub(super) fn items(page: &Page, sharing: &Sharing<'_>) -> Section {
             Cell::Status(item.status),
         ]
     };
-    let columns =
-        ["name", "digest", "#size", "#its own", "platforms", "carried with it", "licences", "status"];
-    table("Items", &columns, page.report.items.iter().map(row).collect())
+    let columns = [
+        "name",
+        "digest",
+        "#size",
+        "#its own",
+        "platforms",
+        "carried with it",
+        "licences",
+        "status",
+    ];
+    table(
+        "Items",
+        &columns,
+        page.report.items.iter().map(row).collect(),
+    )
 }
 
 fn counts(attached: &[(String, usize)]) -> String {
@@ -142,12 +187,27 @@ fn counts(attached: &[(String, usize)]) -> String {
 pub(super) fn packages(carried: &[Carried]) -> Section {
     let rows = carried.iter().flat_map(|set| {
         set.packages.iter().map(|package| {
-            let ShownPackage { name, version, arch, size } = package;
+            let ShownPackage {
+                name,
+                version,
+                arch,
+                size,
+            } = package;
             let size = Number(human_size(*size));
-            vec![Code(name.clone()), Code(version.clone()), Text(arch.clone()), size, Code(set.name.clone())]
+            vec![
+                Code(name.clone()),
+                Code(version.clone()),
+                Text(arch.clone()),
+                size,
+                Code(set.name.clone()),
+            ]
         })
     });
-    table("Packages", &["name", "version", "architecture", "#size", "in"], rows.collect())
+    table(
+        "Packages",
+        &["name", "version", "architecture", "#size", "in"],
+        rows.collect(),
+    )
 }
 
 /// Blobs that several items have.
@@ -155,7 +215,11 @@ pub(super) fn shared(carried: &[Carried], sharing: &Sharing<'_>) -> Section {
     const SHOWN: usize = 50;
     let all = sharing.shared();
     let row = |(digest, size, users): &(&crate::Digest, u64, &[usize])| {
-        let names: Vec<&str> = users.iter().take(4).map(|at| carried[*at].name.as_str()).collect();
+        let names: Vec<&str> = users
+            .iter()
+            .take(4)
+            .map(|at| carried[*at].name.as_str())
+            .collect();
         let more = match users.len() - names.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -174,7 +238,11 @@ pub(super) fn shared(carried: &[Carried], sharing: &Sharing<'_>) -> Section {
         false => "Shared layers".to_owned(),
     };
     let columns = ["digest", "#size", "#items", "#saved", "in"];
-    table(&heading, &columns, all.iter().take(SHOWN).map(row).collect())
+    table(
+        &heading,
+        &columns,
+        all.iter().take(SHOWN).map(row).collect(),
+    )
 }
 
 /// Licences, and how many items say that they have them.
@@ -183,15 +251,25 @@ pub(super) fn licences(carried: &[Carried]) -> Section {
     for one in carried.iter().filter_map(|one| one.licences.as_deref()) {
         *licences.entry(one).or_default() += 1;
     }
-    let silent = carried.iter().filter(|one| one.kind == Kind::Image && one.licences.is_none()).count();
+    let silent = carried
+        .iter()
+        .filter(|one| one.kind == Kind::Image && one.licences.is_none())
+        .count();
     let mut rows: Vec<Vec<Cell>> = licences
         .into_iter()
         .map(|(licence, count)| vec![Text(licence.to_owned()), Number(count.to_string())])
         .collect();
     if !rows.is_empty() && silent > 0 {
-        rows.push(vec![Text("(the image does not say)".into()), Number(silent.to_string())]);
+        rows.push(vec![
+            Text("(the image does not say)".into()),
+            Number(silent.to_string()),
+        ]);
     }
-    table("Licences, as the images name them", &["licence", "#images"], rows)
+    table(
+        "Licences, as the images name them",
+        &["licence", "#images"],
+        rows,
+    )
 }
 
 /// Hosts contacted.
@@ -206,8 +284,19 @@ pub(super) fn hosts(page: &Page) -> Section {
             Number(human_size(host.bytes)),
         ]
     };
-    let columns = ["host", "what for", "in place of", "through", "#requests", "#bytes"];
-    table("Hosts contacted", &columns, page.report.hosts.iter().map(row).collect())
+    let columns = [
+        "host",
+        "what for",
+        "in place of",
+        "through",
+        "#requests",
+        "#bytes",
+    ];
+    table(
+        "Hosts contacted",
+        &columns,
+        page.report.hosts.iter().map(row).collect(),
+    )
 }
 
 /// The phases of the run.
@@ -215,30 +304,58 @@ pub(super) fn timings(phases: &[Phase]) -> Section {
     let row = |phase: &Phase| {
         let rate = match phase.bytes {
             0 => String::new(),
-            bytes => format!("{}/s", human_size((bytes as f64 / phase.seconds.max(0.001)) as u64)),
+            bytes => format!(
+                "{}/s",
+                human_size((bytes as f64 / phase.seconds.max(0.001)) as u64)
+            ),
         };
-        let bytes = if phase.bytes == 0 { String::new() } else { human_size(phase.bytes) };
+        let bytes = if phase.bytes == 0 {
+            String::new()
+        } else {
+            human_size(phase.bytes)
+        };
         let seconds = Number(format!("{:.1} s", phase.seconds));
-        vec![Text(phase.what.clone()), Number(phase.items.to_string()), Number(bytes), seconds, Number(rate)]
+        vec![
+            Text(phase.what.clone()),
+            Number(phase.items.to_string()),
+            Number(bytes),
+            seconds,
+            Number(rate),
+        ]
     };
-    table("Timings", &["phase", "#items", "#bytes", "#time", "#rate"], phases.iter().map(row).collect())
+    table(
+        "Timings",
+        &["phase", "#items", "#bytes", "#time", "#rate"],
+        phases.iter().map(row).collect(),
+    )
 }
 
 /// The columns of a list: the member of a row, and the title.
 type Columns = &'static [(&'static str, &'static str)];
 
-/// The members of a report that are lists of rows, each with its heading and columns: a name, and what is shown of it.
+/// The members of a report that are lists of rows, each with its heading and columns: a name, and
+/// what is shown of it.
 const LISTS: [(&str, &str, Columns); 10] = [
     (
         "notices",
         "What upstream says about itself",
         &[("kind", "kind"), ("name", "name"), ("message", "message")],
     ),
-    ("problems", "In the way", &[("kind", "kind"), ("at", "at"), ("message", "message")]),
+    (
+        "problems",
+        "In the way",
+        &[("kind", "kind"), ("at", "at"), ("message", "message")],
+    ),
     (
         "updates",
         "Newer versions",
-        &[("name", "name"), ("from", "from"), ("to", "to"), ("policy", "policy"), ("at", "at")],
+        &[
+            ("name", "name"),
+            ("from", "from"),
+            ("to", "to"),
+            ("policy", "policy"),
+            ("at", "at"),
+        ],
     ),
     (
         "changes",
@@ -256,15 +373,33 @@ const LISTS: [(&str, &str, Columns); 10] = [
     (
         "endpointChanges",
         "Changes of endpoints",
-        &[("change", "change"), ("host", "host"), ("port", "port"), ("why", "what for")],
+        &[
+            ("change", "change"),
+            ("host", "host"),
+            ("port", "port"),
+            ("why", "what for"),
+        ],
     ),
     (
         "hostChanges",
         "Changes of hosts",
-        &[("change", "change"), ("host", "host"), ("port", "port"), ("why", "what for")],
+        &[
+            ("change", "change"),
+            ("host", "host"),
+            ("port", "port"),
+            ("why", "what for"),
+        ],
     ),
-    ("moved", "Tags that moved at the registry", &[("at", "at"), ("from", "from"), ("to", "to")]),
-    ("trimmed", "Trimmed indexes", &[("name", "name"), ("from", "from"), ("to", "to")]),
+    (
+        "moved",
+        "Tags that moved at the registry",
+        &[("at", "at"), ("from", "from"), ("to", "to")],
+    ),
+    (
+        "trimmed",
+        "Trimmed indexes",
+        &[("name", "name"), ("from", "from"), ("to", "to")],
+    ),
     (
         "standings",
         "At the registry",
@@ -277,7 +412,11 @@ const LISTS: [(&str, &str, Columns); 10] = [
             ("why", "why"),
         ],
     ),
-    ("removed", "Removed", &[("what", "what"), ("digest", "digest"), ("bytes", "#bytes")]),
+    (
+        "removed",
+        "Removed",
+        &[("what", "what"), ("digest", "digest"), ("bytes", "#bytes")],
+    ),
 ];
 
 /// The lists of the report, as far as it has them.
@@ -285,14 +424,30 @@ pub(super) fn lists(page: &Page) -> Vec<Section> {
     let extra = &page.report.extra;
     let mut out = Vec::new();
     for (member, heading, columns) in LISTS {
-        let rows = extra.get(member).and_then(Value::as_array).into_iter().flatten();
+        let rows = extra
+            .get(member)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         let rows = rows.filter(|row| row["state"] != "there" && row["replacedBy"].is_null());
         out.push(listed(heading, columns, rows.collect()));
     }
     if let Some(pruned) = extra.get("pruned") {
-        let heading = if pruned["deleted"] == true { "Pruned" } else { "Would be pruned" };
-        let columns = [("repository", "repository"), ("digest", "digest"), ("tags", "tags")];
-        let rows = pruned["manifests"].as_array().into_iter().flatten().collect();
+        let heading = if pruned["deleted"] == true {
+            "Pruned"
+        } else {
+            "Would be pruned"
+        };
+        let columns = [
+            ("repository", "repository"),
+            ("digest", "digest"),
+            ("tags", "tags"),
+        ];
+        let rows = pruned["manifests"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .collect();
         out.push(listed(heading, &columns, rows));
     }
     out
@@ -313,15 +468,19 @@ fn listed(heading: &str, columns: &[(&str, &str)], rows: Vec<&Value>) -> Section
 fn cell(value: &Value, is_size: bool) -> Cell {
     match value {
         Value::Null => Text(String::new()),
-        Value::Number(number) if is_size => Number(number.as_u64().map(human_size).unwrap_or_default()),
+        Value::Number(number) if is_size => {
+            Number(number.as_u64().map(human_size).unwrap_or_default())
+        }
         Value::String(text) => match text.strip_prefix("sha256:") {
             Some(hex) => Hash(hex.chars().take(12).collect()),
             None if text.contains([' ', '\n']) => Text(text.clone()),
             None => Code(text.clone()),
         },
         Value::Array(list) => {
-            let words: Vec<String> =
-                list.iter().map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned)).collect();
+            let words: Vec<String> = list
+                .iter()
+                .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
+                .collect();
             Text(words.join(", "))
         }
         other => Text(other.to_string()),

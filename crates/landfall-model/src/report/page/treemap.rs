@@ -1,4 +1,5 @@
-//! A treemap: rectangles in proportion to sizes, each as square as may be (Bruls, Huizing, van Wijk: "Squarified Treemaps").
+//! A treemap: rectangles in proportion to sizes, each as square as may be (Bruls, Huizing, van
+//! Wijk: "Squarified Treemaps").
 
 /// A rectangle, in units of the picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,20 +23,29 @@ impl Rect {
 
     /// What is left of it below a strip.
     pub(super) fn below(self, strip: f64) -> Rect {
-        Rect { y: self.y + strip, h: (self.h - strip).max(0.0), ..self }
+        Rect {
+            y: self.y + strip,
+            h: (self.h - strip).max(0.0),
+            ..self
+        }
     }
 }
 
 /// A rectangle of `area` for each of `sizes`, which fall from the first to the last.
 pub(super) fn squarify(sizes: &[u64], area: Rect) -> Vec<Rect> {
     let total: f64 = sizes.iter().map(|size| *size as f64).sum();
-    let scale = if total > 0.0 { area.w * area.h / total } else { 0.0 };
+    let scale = if total > 0.0 {
+        area.w * area.h / total
+    } else {
+        0.0
+    };
     let areas: Vec<f64> = sizes.iter().map(|size| *size as f64 * scale).collect();
     let (mut rects, mut left, mut row) = (Vec::with_capacity(sizes.len()), area, 0..0);
     for at in 0..areas.len() {
         let side = left.w.min(left.h);
         let longer = row.start..at + 1;
-        if !row.is_empty() && worst(&areas[longer.clone()], side) > worst(&areas[row.clone()], side) {
+        if !row.is_empty() && worst(&areas[longer.clone()], side) > worst(&areas[row.clone()], side)
+        {
             left = lay(&areas[row.clone()], left, &mut rects);
             row = at..at + 1;
         } else {
@@ -64,14 +74,32 @@ fn lay(row: &[f64], left: Rect, rects: &mut Vec<Rect>) -> Rect {
     for area in row {
         let long = if thick > 0.0 { area / thick } else { 0.0 };
         rects.push(match is_wide {
-            true => Rect { x: left.x, y: left.y + at, w: thick, h: long },
-            false => Rect { x: left.x + at, y: left.y, w: long, h: thick },
+            true => Rect {
+                x: left.x,
+                y: left.y + at,
+                w: thick,
+                h: long,
+            },
+            false => Rect {
+                x: left.x + at,
+                y: left.y,
+                w: long,
+                h: thick,
+            },
         });
         at += long;
     }
     match is_wide {
-        true => Rect { x: left.x + thick, w: (left.w - thick).max(0.0), ..left },
-        false => Rect { y: left.y + thick, h: (left.h - thick).max(0.0), ..left },
+        true => Rect {
+            x: left.x + thick,
+            w: (left.w - thick).max(0.0),
+            ..left
+        },
+        false => Rect {
+            y: left.y + thick,
+            h: (left.h - thick).max(0.0),
+            ..left
+        },
     }
 }
 
@@ -79,20 +107,47 @@ fn lay(row: &[f64], left: Rect, rects: &mut Vec<Rect>) -> Rect {
 mod tests {
     use super::*;
 
-    const AREA: Rect = Rect { x: 10.0, y: 20.0, w: 600.0, h: 400.0 };
+    const AREA: Rect = Rect {
+        x: 10.0,
+        y: 20.0,
+        w: 600.0,
+        h: 400.0,
+    };
 
     #[test]
     fn the_rectangles_of_the_paper() {
-        let rects = squarify(&[6, 6, 4, 3, 2, 2, 1], Rect { x: 0.0, y: 0.0, w: 6.0, h: 4.0 });
+        let rects = squarify(
+            &[6, 6, 4, 3, 2, 2, 1],
+            Rect {
+                x: 0.0,
+                y: 0.0,
+                w: 6.0,
+                h: 4.0,
+            },
+        );
         let near = |a: f64, b: f64| (a - b).abs() < 0.01;
-        for (at, wanted) in [(0, [3.0, 2.0]), (1, [3.0, 2.0]), (2, [1.71, 2.33]), (3, [1.29, 2.33])] {
-            assert!(near(rects[at].w, wanted[0]) && near(rects[at].h, wanted[1]), "{at}: {:?}", rects[at]);
+        for (at, wanted) in [
+            (0, [3.0, 2.0]),
+            (1, [3.0, 2.0]),
+            (2, [1.71, 2.33]),
+            (3, [1.29, 2.33]),
+        ] {
+            assert!(
+                near(rects[at].w, wanted[0]) && near(rects[at].h, wanted[1]),
+                "{at}: {:?}",
+                rects[at]
+            );
         }
     }
 
     #[test]
     fn they_fill_the_area_and_do_not_overlap() {
-        for sizes in [vec![1], vec![5, 5], (1..200).rev().map(|n| n * n).collect(), vec![1_000_000, 1, 1]] {
+        for sizes in [
+            vec![1],
+            vec![5, 5],
+            (1..200).rev().map(|n| n * n).collect(),
+            vec![1_000_000, 1, 1],
+        ] {
             let rects = squarify(&sizes, AREA);
             let (total, whole) = (sizes.iter().sum::<u64>() as f64, AREA.w * AREA.h);
             for (rect, size) in rects.iter().zip(&sizes) {
@@ -109,6 +164,10 @@ mod tests {
             }
         }
         assert!(squarify(&[], AREA).is_empty());
-        assert!(squarify(&[0, 0], AREA).iter().all(|rect| rect.w * rect.h == 0.0));
+        assert!(
+            squarify(&[0, 0], AREA)
+                .iter()
+                .all(|rect| rect.w * rect.h == 0.0)
+        );
     }
 }

@@ -9,22 +9,37 @@ type Form = fn(&str, &str, &str) -> Vec<String>;
 
 /// The forms that dnf tries, in its order.
 const FORMS: [Form; 5] = [
-    |name, evr, arch| with_epoch(evr).into_iter().map(|evr| format!("{name}-{evr}.{arch}")).collect(),
+    |name, evr, arch| {
+        with_epoch(evr)
+            .into_iter()
+            .map(|evr| format!("{name}-{evr}.{arch}"))
+            .collect()
+    },
     |name, _, arch| vec![format!("{name}.{arch}")],
     |name, _, _| vec![name.to_owned()],
-    |name, evr, _| with_epoch(evr).into_iter().map(|evr| format!("{name}-{evr}")).collect(),
+    |name, evr, _| {
+        with_epoch(evr)
+            .into_iter()
+            .map(|evr| format!("{name}-{evr}"))
+            .collect()
+    },
     |name, evr, _| {
         let versions = with_epoch(evr).into_iter();
-        versions.filter_map(|evr| Some(format!("{name}-{}", evr.rsplit_once('-')?.0))).collect()
+        versions
+            .filter_map(|evr| Some(format!("{name}-{}", evr.rsplit_once('-')?.0)))
+            .collect()
     },
 ];
 
 /// Whether `word` names the package in one of these forms.
 pub fn is_named(word: &str, name: &str, evr: &str, arch: &str) -> bool {
-    FORMS.iter().any(|form| form(name, evr, arch).iter().any(|text| matches(word, text)))
+    FORMS
+        .iter()
+        .any(|form| form(name, evr, arch).iter().any(|text| matches(word, text)))
 }
 
-/// Packages of which one is to be installed, for each word that was asked for; a word with `*` gives one for each name.
+/// Packages of which one is to be installed, for each word that was asked for; a word with `*`
+/// gives one for each name.
 pub(super) fn asked(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
     let all: Vec<PackageId> = pool.ids().collect();
     if let Some(relation) = Relation::parse(word).filter(|relation| relation.sense != Sense::ANY) {
@@ -42,7 +57,9 @@ pub(super) fn asked(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
             name.starts_with(start) || start.starts_with(name)
         };
         let fits = |id: &&PackageId| {
-            form(pool.name(**id), pool.evr(**id), pool.arch(**id)).iter().any(|text| matches(word, text))
+            form(pool.name(**id), pool.evr(**id), pool.arch(**id))
+                .iter()
+                .any(|text| matches(word, text))
         };
         let mut found: Vec<PackageId> = all.iter().filter(may_be).filter(fits).copied().collect();
         if found.is_empty() {
@@ -61,7 +78,11 @@ pub(super) fn asked(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
 }
 
 fn some(found: Vec<PackageId>) -> Vec<Vec<PackageId>> {
-    if found.is_empty() { Vec::new() } else { vec![found] }
+    if found.is_empty() {
+        Vec::new()
+    } else {
+        vec![found]
+    }
 }
 
 /// The version of a package as people write it: with its epoch, and without.
@@ -91,7 +112,9 @@ fn with_replacements(pool: &Pool, mut found: Vec<PackageId>) -> Vec<PackageId> {
 
 fn by_name(pool: &Pool, found: Vec<PackageId>) -> Vec<Vec<PackageId>> {
     let mut names = std::collections::BTreeMap::<&str, Vec<PackageId>>::new();
-    found.into_iter().for_each(|id| names.entry(pool.name(id)).or_default().push(id));
+    found
+        .into_iter()
+        .for_each(|id| names.entry(pool.name(id)).or_default().push(id));
     names.into_values().collect()
 }
 
@@ -118,8 +141,8 @@ fn matches(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-/// Why nothing is meant by `word`: the versions that there are, if a name in it is one of a package or of something provided;
-/// otherwise the name that people may have meant.
+/// Why nothing is meant by `word`: the versions that there are, if a name in it is one of a package
+/// or of something provided; otherwise the name that people may have meant.
 pub(super) fn not_offered(pool: &Pool, word: &str) -> String {
     let name = match Relation::parse(word).filter(|relation| relation.sense != Sense::ANY) {
         Some(relation) => Some(relation.name.to_owned()),
@@ -127,7 +150,10 @@ pub(super) fn not_offered(pool: &Pool, word: &str) -> String {
     };
     let offers = name.map_or_else(Vec::new, |name| offers(pool, &name));
     if !offers.is_empty() {
-        return format!("no source offers '{word}'; the sources have only {}", offers.join(", "));
+        return format!(
+            "no source offers '{word}'; the sources have only {}",
+            offers.join(", ")
+        );
     }
     match nearest(pool, word) {
         Some(name) => format!("no source offers '{word}'; there is '{name}'"),
@@ -135,25 +161,38 @@ pub(super) fn not_offered(pool: &Pool, word: &str) -> String {
     }
 }
 
-/// The longest name of a package with which `word` begins, with a version or an architecture behind it.
+/// The longest name of a package with which `word` begins, with a version or an architecture behind
+/// it.
 fn name_before_version(pool: &Pool, word: &str) -> Option<String> {
     let is_before = |name: &&str| {
-        let rest = word.strip_prefix(*name).and_then(|rest| rest.strip_prefix(['-', '.']));
+        let rest = word
+            .strip_prefix(*name)
+            .and_then(|rest| rest.strip_prefix(['-', '.']));
         rest.is_some_and(|rest| !rest.is_empty())
     };
     let names = pool.ids().map(|id| pool.name(id)).filter(is_before);
     let is_version = |name: &&str| {
         let rest = &word[name.len()..];
-        rest.starts_with('.') || rest[1..].starts_with(|first: char| first.is_ascii_digit() || first == '*')
+        rest.starts_with('.')
+            || rest[1..].starts_with(|first: char| first.is_ascii_digit() || first == '*')
     };
-    names.filter(is_version).max_by_key(|name| name.len()).map(str::to_owned)
+    names
+        .filter(is_version)
+        .max_by_key(|name| name.len())
+        .map(str::to_owned)
 }
 
 /// The name of a package that people may have meant by `word`.
 fn nearest(pool: &Pool, word: &str) -> Option<String> {
-    let names = pool.ids().map(|id| pool.name(id)).filter(|name| name.len().abs_diff(word.len()) < 3);
+    let names = pool
+        .ids()
+        .map(|id| pool.name(id))
+        .filter(|name| name.len().abs_diff(word.len()) < 3);
     let scored = names.map(|name| (strsim::damerau_levenshtein(name, word), name));
-    scored.filter(|(score, _)| *score <= 2).min().map(|(_, name)| name.to_owned())
+    scored
+        .filter(|(score, _)| *score <= 2)
+        .min()
+        .map(|(_, name)| name.to_owned())
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The choice of packages: the loop of dnf's solver, which asks the policy and decides, until all that is needed is there.
+//! The choice of packages: the loop of dnf's solver, which asks the policy and decides, until all
+//! that is needed is there.
 
 use super::asked::{asked, not_offered};
 use super::choice::ChoiceRules;
@@ -57,9 +58,17 @@ pub struct Refusal {
 /// The packages to install for `question`.
 ///
 /// # Errors
-/// When what is asked for is not there, cannot be installed together, or takes more than the given steps to be found.
+/// When what is asked for is not there, cannot be installed together, or takes more than the given
+/// steps to be found.
 pub fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
-    let Question { pool, architectures, install, weak, assume, steps } = question;
+    let Question {
+        pool,
+        architectures,
+        install,
+        weak,
+        assume,
+        steps,
+    } = question;
     let mut jobs = Vec::new();
     let (mut reasons, mut missing) = (Vec::new(), BTreeSet::new());
     for word in install {
@@ -68,21 +77,37 @@ pub fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
             reasons.push(not_offered(pool, word));
             missing.insert(word.clone());
         }
-        jobs.extend(found.into_iter().map(|candidates| (word.clone(), candidates)));
+        jobs.extend(
+            found
+                .into_iter()
+                .map(|candidates| (word.clone(), candidates)),
+        );
     }
     let mut rules = Rules::new(pool, architectures, assume);
-    install.iter().for_each(|word| rules.note_file(&Relation::any(word)));
+    install
+        .iter()
+        .for_each(|word| rules.note_file(&Relation::any(word)));
     if !missing.is_empty() {
-        return Err(Refusal { reasons, missing, unlisted: rules.unlisted });
+        return Err(Refusal {
+            reasons,
+            missing,
+            unlisted: rules.unlisted,
+        });
     }
     let kept = kept(&rules);
     let candidates = jobs.iter().flat_map(|(_, candidates)| candidates).copied();
-    let of_base = kept.iter().flat_map(|rule| &rule.literals).map(|literal| package(*literal));
+    let of_base = kept
+        .iter()
+        .flat_map(|rule| &rule.literals)
+        .map(|literal| package(*literal));
     rules.reach(candidates.chain(of_base), weak);
     if weak {
         reach_supplements(&mut rules);
     }
-    let names = jobs.iter().flat_map(|(_, candidates)| candidates).map(|id| pool.name(*id));
+    let names = jobs
+        .iter()
+        .flat_map(|(_, candidates)| candidates)
+        .map(|id| pool.name(*id));
     rules.prefer_architectures(&names.collect());
     rules.sort();
     let dependencies = rules.rules.len();
@@ -113,14 +138,25 @@ pub fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
             }
             Err(Stop::OutOfSteps) => {
                 let (reasons, missing) = (vec![out_of_steps(steps)], BTreeSet::new());
-                return Err(Refusal { reasons, missing, unlisted: chooser.rules.unlisted });
+                return Err(Refusal {
+                    reasons,
+                    missing,
+                    unlisted: chooser.rules.unlisted,
+                });
             }
             Err(Stop::Contradiction(contradiction)) => {
                 let core = chooser.sat.core(contradiction);
-                let last = core.iter().max().and_then(|last| (*last as usize).checked_sub(strong));
+                let last = core
+                    .iter()
+                    .max()
+                    .and_then(|last| (*last as usize).checked_sub(strong));
                 let Some(last) = last else {
                     let (reasons, missing) = reasons::told(&chooser.rules, &core, left);
-                    return Err(Refusal { reasons, missing, unlisted: chooser.rules.unlisted });
+                    return Err(Refusal {
+                        reasons,
+                        missing,
+                        unlisted: chooser.rules.unlisted,
+                    });
                 };
                 choice_rules.drop_enabled(last);
             }
@@ -128,15 +164,30 @@ pub fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
         rules = chooser.rules;
     };
     let unlisted = chooser.rules.unlisted.clone();
-    let mut packages: Vec<PackageId> =
-        pool.ids().filter(|id| chooser.sat.value(installed(*id)) > 0).collect();
+    let mut packages: Vec<PackageId> = pool
+        .ids()
+        .filter(|id| chooser.sat.value(installed(*id)) > 0)
+        .collect();
     packages.retain(|id| !chooser.rules.is_base(*id));
     packages.sort_by_key(|id| (pool.name(*id), pool.arch(*id), *id));
-    let expected =
-        packages.iter().filter_map(|id| chooser.rules.assumed.get(id)).flatten().cloned().collect();
-    let gone = pool.ids().filter(|id| chooser.rules.is_base(*id) && chooser.sat.value(installed(*id)) < 0);
-    let replaced = gone.map(|id| (id, replacement(pool, id, &packages))).collect();
-    Ok(Choice { packages, expected, replaced, unlisted })
+    let expected = packages
+        .iter()
+        .filter_map(|id| chooser.rules.assumed.get(id))
+        .flatten()
+        .cloned()
+        .collect();
+    let gone = pool
+        .ids()
+        .filter(|id| chooser.rules.is_base(*id) && chooser.sat.value(installed(*id)) < 0);
+    let replaced = gone
+        .map(|id| (id, replacement(pool, id, &packages)))
+        .collect();
+    Ok(Choice {
+        packages,
+        expected,
+        replaced,
+        unlisted,
+    })
 }
 
 fn out_of_steps(steps: u64) -> String {
@@ -150,11 +201,19 @@ fn out_of_steps(steps: u64) -> String {
 fn reach_supplements(rules: &mut Rules<'_>) {
     loop {
         let mut more = Vec::new();
-        for id in rules.pool.ids().filter(|id| !rules.reached[id.0 as usize]).collect::<Vec<_>>() {
-            let relations: Vec<Relation<'_>> = rules.pool.relations(id, Kind::Supplements).collect();
+        for id in rules
+            .pool
+            .ids()
+            .filter(|id| !rules.reached[id.0 as usize])
+            .collect::<Vec<_>>()
+        {
+            let relations: Vec<Relation<'_>> =
+                rules.pool.relations(id, Kind::Supplements).collect();
             let may_come = relations.iter().any(|relation| {
                 rules.note_file(relation);
-                let wanted = rules.formula(relation).map_or_else(Vec::new, |formula| formula.packages());
+                let wanted = rules
+                    .formula(relation)
+                    .map_or_else(Vec::new, |formula| formula.packages());
                 wanted.iter().any(|id| rules.reached[id.0 as usize])
             });
             if may_come {
@@ -192,7 +251,8 @@ pub(super) struct Chooser<'p> {
     branches: Vec<Branch>,
     /// Where the look at the rules goes on.
     cursor: usize,
-    /// The first rule with several good candidates, which was left for later; gone once it was come to.
+    /// The first rule with several good candidates, which was left for later; gone once it was come
+    /// to.
     postponed: Option<usize>,
     is_late: bool,
 }
@@ -214,7 +274,11 @@ impl<'p> Chooser<'p> {
             }
             *end = number as u32 + 1;
         }
-        let unwanted = if weak { unwanted(rules.pool) } else { HashSet::new() };
+        let unwanted = if weak {
+            unwanted(rules.pool)
+        } else {
+            HashSet::new()
+        };
         Chooser {
             sat,
             rules,
@@ -255,7 +319,9 @@ impl<'p> Chooser<'p> {
 
     /// The open candidates of a rule that is not fulfilled.
     fn open(&self, rule: usize) -> Option<Vec<PackageId>> {
-        open(&self.rules.rules[rule].literals, |literal| self.sat.value(literal))
+        open(&self.rules.rules[rule].literals, |literal| {
+            self.sat.value(literal)
+        })
     }
 
     /// Installs the best of `candidates`. Whether no decision had to be taken back.
@@ -264,7 +330,8 @@ impl<'p> Chooser<'p> {
         self.install_first(candidates)
     }
 
-    /// Installs the first of `candidates`, the others of which may be taken later. Whether no decision had to be taken back.
+    /// Installs the first of `candidates`, the others of which may be taken later. Whether no
+    /// decision had to be taken back.
     fn install_first(&mut self, candidates: Vec<PackageId>) -> Result<bool, Stop> {
         let level = self.sat.level();
         if candidates.len() > 1 {
@@ -290,7 +357,9 @@ impl<'p> Chooser<'p> {
     }
 
     fn decide_job(&mut self) -> Result<bool, Stop> {
-        let Some(mut candidates) = self.jobs.clone().find_map(|job| self.open(job)) else { return Ok(false) };
+        let Some(mut candidates) = self.jobs.clone().find_map(|job| self.open(job)) else {
+            return Ok(false);
+        };
         self.sat.spend(self.rules.pool.count())?;
         // what is there already is good enough
         if candidates.iter().any(|id| self.rules.is_base(*id)) {
@@ -298,8 +367,11 @@ impl<'p> Chooser<'p> {
         }
         self.policy().choose(&mut candidates);
         // what the machine has is not decided yet, and counts for preferences already
-        let undecided =
-            self.rules.pool.ids().filter(|id| self.rules.is_base(*id) && self.sat.value(installed(*id)) == 0);
+        let undecided = self
+            .rules
+            .pool
+            .ids()
+            .filter(|id| self.rules.is_base(*id) && self.sat.value(installed(*id)) == 0);
         let undecided: Vec<PackageId> = undecided.collect();
         if candidates.len() > 1 && !undecided.is_empty() {
             let mut policy = self.policy();
@@ -327,18 +399,26 @@ impl<'p> Chooser<'p> {
         Ok(false)
     }
 
-    /// Decides one dependency that is open: those with one good candidate first. Whether there was one.
+    /// Decides one dependency that is open: those with one good candidate first. Whether there was
+    /// one.
     fn decide_dependency(&mut self) -> Result<bool, Stop> {
         let trail = self.sat.trail().iter().filter(|literal| **literal > 0);
-        let mut ranges: Vec<(u32, u32)> =
-            trail.map(|literal| self.first_rule[package(*literal).0 as usize]).collect();
+        let mut ranges: Vec<(u32, u32)> = trail
+            .map(|literal| self.first_rule[package(*literal).0 as usize])
+            .collect();
         ranges.sort_unstable();
-        let looks = ranges.iter().map(|(start, end)| (end - start) as usize).sum();
+        let looks = ranges
+            .iter()
+            .map(|(start, end)| (end - start) as usize)
+            .sum();
         self.sat.spend(looks)?;
-        let rules = ranges.into_iter().flat_map(|(start, end)| start as usize..end as usize);
+        let rules = ranges
+            .into_iter()
+            .flat_map(|(start, end)| start as usize..end as usize);
         let rules = rules.chain(self.strong..self.rules.rules.len());
-        let mut unmet: Vec<(usize, Vec<PackageId>)> =
-            rules.filter_map(|rule| Some((rule, self.open(rule)?))).collect();
+        let mut unmet: Vec<(usize, Vec<PackageId>)> = rules
+            .filter_map(|rule| Some((rule, self.open(rule)?)))
+            .collect();
         if unmet.is_empty() {
             return Ok(false);
         }
@@ -363,8 +443,8 @@ impl<'p> Chooser<'p> {
         self.install(candidates).map(|_| true)
     }
 
-    /// Where a candidate that was not taken came in later anyway, or is recommended, takes it at once instead. Whether there
-    /// was one.
+    /// Where a candidate that was not taken came in later anyway, or is recommended, takes it at
+    /// once instead. Whether there was one.
     fn decide_better(&mut self) -> Result<bool, Stop> {
         let mut take = None;
         for number in (0..self.branches.len()).rev() {
@@ -387,7 +467,9 @@ impl<'p> Chooser<'p> {
                 take = Some((number, other));
             }
         }
-        let Some((number, other)) = take else { return Ok(false) };
+        let Some((number, other)) = take else {
+            return Ok(false);
+        };
         let mut branch = self.branches[number].clone();
         self.branches.truncate(number);
         self.sat.back_to(branch.level);

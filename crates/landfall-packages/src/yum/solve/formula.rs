@@ -3,7 +3,8 @@
 use crate::yum::pool::{PackageId, Pool};
 use crate::yum::rich::Rich;
 
-/// A package that is installed (positive) or not (negative); the number is that of the package and 1.
+/// A package that is installed (positive) or not (negative); the number is that of the package and
+/// 1.
 pub(super) type Literal = i32;
 
 /// The literal of `package` being installed.
@@ -41,24 +42,34 @@ impl Formula {
             Rich::If(both, otherwise) => {
                 let [then, condition] = &**both;
                 let mut all = vec![Formula::Or(vec![of(then), not(condition)])];
-                all.extend(otherwise.iter().map(|other| Formula::Or(vec![of(other), of(condition)])));
+                all.extend(
+                    otherwise
+                        .iter()
+                        .map(|other| Formula::Or(vec![of(other), of(condition)])),
+                );
                 Formula::And(all)
             }
             Rich::Unless(both, otherwise) => {
                 let [then, condition] = &**both;
                 let mut any = vec![Formula::And(vec![of(then), not(condition)])];
-                any.extend(otherwise.iter().map(|other| Formula::And(vec![of(other), of(condition)])));
+                any.extend(
+                    otherwise
+                        .iter()
+                        .map(|other| Formula::And(vec![of(other), of(condition)])),
+                );
                 Formula::Or(any)
             }
         }
     }
 
-    /// The clauses that hold where the formula does, or, for `wanted` false, where it does not. None at all hold always; an
-    /// empty one never. `None` where there are too many.
+    /// The clauses that hold where the formula does, or, for `wanted` false, where it does not.
+    /// None at all hold always; an empty one never. `None` where there are too many.
     pub(super) fn clauses(&self, wanted: bool) -> Option<Vec<Vec<Literal>>> {
         match (self, wanted) {
             (Formula::Any(all), true) => Some(vec![all.iter().map(|id| installed(*id)).collect()]),
-            (Formula::Any(all), false) => Some(all.iter().map(|id| vec![-installed(*id)]).collect()),
+            (Formula::Any(all), false) => {
+                Some(all.iter().map(|id| vec![-installed(*id)]).collect())
+            }
             (Formula::Not(inner), _) => inner.clauses(!wanted),
             (Formula::And(all), true) | (Formula::Or(all), false) => {
                 let all: Option<Vec<_>> = all.iter().map(|one| one.clauses(wanted)).collect();
@@ -74,7 +85,10 @@ impl Formula {
                     let clauses = one.clauses(wanted)?;
                     // a part that cannot hold adds nothing to the others, not even its packages
                     if !never_holds(&clauses) {
-                        product = Some(distributed(&product.unwrap_or_else(|| vec![Vec::new()]), &clauses)?);
+                        product = Some(distributed(
+                            &product.unwrap_or_else(|| vec![Vec::new()]),
+                            &clauses,
+                        )?);
                     }
                 }
                 Some(product.unwrap_or_else(|| vec![Vec::new()]))
@@ -92,8 +106,9 @@ impl Formula {
         }
     }
 
-    /// As [`holds`](Formula::holds), by the strengths of packages: 0 if a package is not installed, more if it is. The
-    /// result is the greatest strength that made it hold, at least 1; 0 if it does not hold.
+    /// As [`holds`](Formula::holds), by the strengths of packages: 0 if a package is not installed,
+    /// more if it is. The result is the greatest strength that made it hold, at least 1; 0 if it
+    /// does not hold.
     pub(super) fn strength(&self, strength_of: &dyn Fn(PackageId) -> u8) -> u8 {
         let of = |one: &Formula| one.strength(strength_of);
         match self {
@@ -101,7 +116,11 @@ impl Formula {
             Formula::Not(inner) => u8::from(of(inner) == 0),
             Formula::And(all) => {
                 let strengths = all.iter().map(of).collect::<Vec<_>>();
-                if strengths.contains(&0) { 0 } else { strengths.into_iter().max().unwrap_or(1) }
+                if strengths.contains(&0) {
+                    0
+                } else {
+                    strengths.into_iter().max().unwrap_or(1)
+                }
             }
             Formula::Or(all) => all.iter().map(of).max().unwrap_or(0),
         }
@@ -112,7 +131,9 @@ impl Formula {
         match self {
             Formula::Any(all) => all.clone(),
             Formula::Not(inner) => inner.packages(),
-            Formula::And(all) | Formula::Or(all) => all.iter().flat_map(Formula::packages).collect(),
+            Formula::And(all) | Formula::Or(all) => {
+                all.iter().flat_map(Formula::packages).collect()
+            }
         }
     }
 
@@ -132,13 +153,16 @@ fn distributed(a: &[Vec<Literal>], b: &[Vec<Literal>]) -> Option<Vec<Vec<Literal
     if a.len().checked_mul(b.len())? > CLAUSES {
         return None;
     }
-    let pairs = a.iter().flat_map(|one| b.iter().map(move |other| [one.as_slice(), other].concat()));
+    let pairs = a
+        .iter()
+        .flat_map(|one| b.iter().map(move |other| [one.as_slice(), other].concat()));
     let sorted = pairs.map(|mut clause: Vec<Literal>| {
         clause.sort_unstable();
         clause.dedup();
         clause
     });
-    let is_open = |clause: &Vec<Literal>| !clause.iter().any(|one| clause.binary_search(&-one).is_ok());
+    let is_open =
+        |clause: &Vec<Literal>| !clause.iter().any(|one| clause.binary_search(&-one).is_ok());
     Some(sorted.filter(is_open).collect())
 }
 
@@ -207,7 +231,9 @@ mod tests {
                 for wanted in [true, false] {
                     let clauses = formula.clauses(wanted).unwrap();
                     let holds = clauses.iter().all(|clause| {
-                        clause.iter().any(|literal| is_installed(package(*literal)) == (*literal > 0))
+                        clause
+                            .iter()
+                            .any(|literal| is_installed(package(*literal)) == (*literal > 0))
                     });
                     assert_eq!(
                         holds,
@@ -222,7 +248,15 @@ mod tests {
     #[test]
     fn a_dependency_that_would_grow_without_end_is_refused() {
         let pair = |n: u32| Formula::And(vec![any(&[2 * n]), any(&[2 * n + 1])]);
-        assert!(Formula::Or((0..10).map(pair).collect()).clauses(true).is_some());
-        assert!(Formula::Or((0..40).map(pair).collect()).clauses(true).is_none());
+        assert!(
+            Formula::Or((0..10).map(pair).collect())
+                .clauses(true)
+                .is_some()
+        );
+        assert!(
+            Formula::Or((0..40).map(pair).collect())
+                .clauses(true)
+                .is_none()
+        );
     }
 }

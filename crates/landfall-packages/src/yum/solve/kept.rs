@@ -1,4 +1,5 @@
-//! What becomes of the packages that a machine has: each stays, or another takes its place; and what they have done without.
+//! What becomes of the packages that a machine has: each stays, or another takes its place; and
+//! what they have done without.
 
 use super::formula::installed;
 use super::rules::{Rule, Rules, Why};
@@ -8,17 +9,27 @@ use crate::yum::relation::{Relation, Sense};
 use crate::yum::rich::Rich;
 use std::collections::{HashMap, HashSet};
 
-/// Which of `packages` takes the place of `gone`: another version of it, or what says that it replaces it.
-pub(super) fn replacement(pool: &Pool, gone: PackageId, packages: &[PackageId]) -> Option<PackageId> {
+/// Which of `packages` takes the place of `gone`: another version of it, or what says that it
+/// replaces it.
+pub(super) fn replacement(
+    pool: &Pool,
+    gone: PackageId,
+    packages: &[PackageId],
+) -> Option<PackageId> {
     let has_its_name = |id: &&PackageId| pool.name(**id) == pool.name(gone);
     let replaces = |id: &&PackageId| obsoletes(pool, **id, gone);
-    packages.iter().find(has_its_name).or_else(|| packages.iter().find(replaces)).copied()
+    packages
+        .iter()
+        .find(has_its_name)
+        .or_else(|| packages.iter().find(replaces))
+        .copied()
 }
 
 /// Whether `one` says that it replaces `other`.
 pub(super) fn obsoletes(pool: &Pool, one: PackageId, other: PackageId) -> bool {
     pool.relations(one, Kind::Obsoletes).any(|relation| {
-        relation.name == pool.name(other) && Sense::SAME.meets(pool.evr(other), relation.sense, relation.evr)
+        relation.name == pool.name(other)
+            && Sense::SAME.meets(pool.evr(other), relation.sense, relation.evr)
     })
 }
 
@@ -26,18 +37,23 @@ pub(super) fn obsoletes(pool: &Pool, one: PackageId, other: PackageId) -> bool {
 pub(super) fn may_follow(rules: &Rules<'_>, id: PackageId, other: PackageId) -> bool {
     let [own, others] = [id, other].map(|id| rules.pool.arch(id));
     let rank = |arch| rules.architectures.rank(arch);
-    let is_same_arch = own == others || [own, others].contains(&NOARCH) || rank(own) == rank(others);
+    let is_same_arch =
+        own == others || [own, others].contains(&NOARCH) || rank(own) == rank(others);
     other != id && is_same_arch && Architectures::collide(own, others)
 }
 
-/// For each package of the base: it stays, or another version takes its place, newer or older, or a package that replaces it.
-/// Packages that replace it without providing its name count only if no package does both.
+/// For each package of the base: it stays, or another version takes its place, newer or older, or a
+/// package that replaces it. Packages that replace it without providing its name count only if no
+/// package does both.
 pub(super) fn kept(rules: &Rules<'_>) -> Vec<Rule> {
     let pool = rules.pool;
     let mut replacing: HashMap<&str, Vec<(PackageId, Relation<'_>)>> = HashMap::new();
     for id in pool.ids() {
         for relation in pool.relations(id, Kind::Obsoletes) {
-            replacing.entry(relation.name).or_default().push((id, relation));
+            replacing
+                .entry(relation.name)
+                .or_default()
+                .push((id, relation));
         }
     }
     let rule = |id: PackageId| {
@@ -59,18 +75,28 @@ pub(super) fn kept(rules: &Rules<'_>) -> Vec<Rule> {
                 let is_meant = Sense::SAME.meets(pool.evr(id), relation.sense, relation.evr);
                 (is_meant && pool.name(*other) != pool.name(id)).then_some(*other)
             };
-            let others = replacing.get(pool.name(id)).into_iter().flatten().filter_map(replaces);
+            let others = replacing
+                .get(pool.name(id))
+                .into_iter()
+                .flatten()
+                .filter_map(replaces);
             followers.extend(others.filter(may_follow));
         }
         let all = std::iter::once(id).chain(followers);
-        Rule { literals: all.map(installed).collect(), why: Why::Kept(id) }
+        Rule {
+            literals: all.map(installed).collect(),
+            why: Why::Kept(id),
+        }
     };
-    pool.ids().filter(|id| rules.is_base(*id)).map(rule).collect()
+    pool.ids()
+        .filter(|id| rules.is_base(*id))
+        .map(rule)
+        .collect()
 }
 
 /// What the base has done without so far, and dnf does not bring for weak dependencies either
-/// (`exclude_from_weak_autodetect`): what a package of the base recommends, unless the base has some version of it, and what
-/// supplements a package of the base. Rich dependencies do not count.
+/// (`exclude_from_weak_autodetect`): what a package of the base recommends, unless the base has
+/// some version of it, and what supplements a package of the base. Rich dependencies do not count.
 pub(super) fn unwanted(pool: &Pool) -> HashSet<PackageId> {
     let is_base = |id: &PackageId| pool.package(*id).source.is_none();
     let base: Vec<PackageId> = pool.ids().filter(is_base).collect();
@@ -79,7 +105,11 @@ pub(super) fn unwanted(pool: &Pool) -> HashSet<PackageId> {
         return unwanted;
     }
     let is_plain = |relation: &Relation<'_>| !Rich::is_rich(relation.name);
-    for relation in base.iter().flat_map(|id| pool.relations(*id, Kind::Recommends)).filter(is_plain) {
+    for relation in base
+        .iter()
+        .flat_map(|id| pool.relations(*id, Kind::Recommends))
+        .filter(is_plain)
+    {
         if !pool.named(relation.name).iter().any(is_base) {
             unwanted.extend(pool.providers(relation));
         }

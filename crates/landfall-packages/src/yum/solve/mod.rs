@@ -1,4 +1,5 @@
-//! The choice of packages by dnf's rules: [`choose`] answers a [`Question`] with a [`Choice`], or with a chain of reasons.
+//! The choice of packages by dnf's rules: [`choose`] answers a [`Question`] with a [`Choice`], or
+//! with a chain of reasons.
 
 mod asked;
 mod choice;

@@ -1,4 +1,5 @@
-//! Which of several candidates is installed: libsolv's policy, as dnf uses it, since the dnf at the far side chooses by it too.
+//! Which of several candidates is installed: libsolv's policy, as dnf uses it, since the dnf at the
+//! far side chooses by it too.
 //!
 //! Its `policy.c` has the same steps by the same names.
 
@@ -22,11 +23,20 @@ pub(super) struct Policy<'r, 'p> {
 impl<'r, 'p> Policy<'r, 'p> {
     /// With what `trail` has decided.
     pub(super) fn new(rules: &'r mut Rules<'p>, trail: &[Literal]) -> Policy<'r, 'p> {
-        let order: Vec<PackageId> =
-            trail.iter().filter(|literal| **literal > 0).map(|literal| package(*literal)).collect();
+        let order: Vec<PackageId> = trail
+            .iter()
+            .filter(|literal| **literal > 0)
+            .map(|literal| package(*literal))
+            .collect();
         let mut is_installed = vec![false; rules.pool.count()];
-        order.iter().for_each(|id| is_installed[id.0 as usize] = true);
-        Policy { rules, is_installed, order }
+        order
+            .iter()
+            .for_each(|id| is_installed[id.0 as usize] = true);
+        Policy {
+            rules,
+            is_installed,
+            order,
+        }
     }
 
     /// Leaves the candidates that are as good as the best, without an order.
@@ -56,10 +66,20 @@ impl<'r, 'p> Policy<'r, 'p> {
         }
         // a package for every machine is as good as one for the best architecture
         let worth = |id: &PackageId| rank(id).or(best);
-        candidates.sort_by_key(|id| (pool.name(*id), worth(id), pool.package(*id).source.is_some(), *id));
+        candidates.sort_by_key(|id| {
+            (
+                pool.name(*id),
+                worth(id),
+                pool.package(*id).source.is_some(),
+                *id,
+            )
+        });
         let mut newest: Vec<PackageId> = Vec::new();
         for id in candidates.iter() {
-            match newest.last_mut().filter(|last| pool.name(**last) == pool.name(*id)) {
+            match newest
+                .last_mut()
+                .filter(|last| pool.name(**last) == pool.name(*id))
+            {
                 Some(last) if pool.compare(*last, *id) == Ordering::Less => *last = *id,
                 Some(_) => {}
                 None => newest.push(*id),
@@ -69,10 +89,14 @@ impl<'r, 'p> Policy<'r, 'p> {
         self.prune_replaced(candidates);
     }
 
-    /// Leaves out candidates that another one replaces, directly or through others. Those that replace each other stay.
+    /// Leaves out candidates that another one replaces, directly or through others. Those that
+    /// replace each other stay.
     fn prune_replaced(&self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
-        if !candidates.iter().any(|id| pool.relations(*id, Kind::Obsoletes).next().is_some()) {
+        if !candidates
+            .iter()
+            .any(|id| pool.relations(*id, Kind::Obsoletes).next().is_some())
+        {
             return;
         }
         let all = candidates.clone();
@@ -91,7 +115,8 @@ impl<'r, 'p> Policy<'r, 'p> {
                 reached
             })
             .collect();
-        let is_replaced = |at: usize| (0..all.len()).any(|from| reaches[from][at] && !reaches[at][from]);
+        let is_replaced =
+            |at: usize| (0..all.len()).any(|from| reaches[from][at] && !reaches[at][from]);
         let mut at = 0..all.len();
         candidates.retain(|_| at.next().is_some_and(|at| !is_replaced(at)));
     }
@@ -105,7 +130,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         let is_weak: Vec<bool> = candidates
             .iter()
             .map(|id| {
-                !is_base(self, id) && (recommended.contains(id) || self.is_beside(*id, Kind::Supplements))
+                !is_base(self, id)
+                    && (recommended.contains(id) || self.is_beside(*id, Kind::Supplements))
             })
             .collect();
         if is_weak.contains(&true) {
@@ -119,7 +145,9 @@ impl<'r, 'p> Policy<'r, 'p> {
         self.dislike_old_versions(candidates);
         self.sort_by_common_provides(candidates);
         let has_base = |id: &PackageId| {
-            pool.by_name(Relation::any(pool.name(*id))).into_iter().any(|other| self.rules.is_base(other))
+            pool.by_name(Relation::any(pool.name(*id)))
+                .into_iter()
+                .any(|other| self.rules.is_base(other))
         };
         candidates.sort_by_key(|id| Reverse(has_base(id)));
         self.prefer_suggested(candidates);
@@ -138,20 +166,24 @@ impl<'r, 'p> Policy<'r, 'p> {
         candidates.sort_by_key(|id| {
             let same = pool.by_name(Relation::any(pool.name(*id)));
             let is_newer = |other: PackageId| {
-                pool.package(other).arch == pool.package(*id).arch && pool.compare(other, *id).is_gt()
+                pool.package(other).arch == pool.package(*id).arch
+                    && pool.compare(other, *id).is_gt()
             };
             pool.package(*id).source.is_some() && same.into_iter().any(is_newer)
         });
     }
 
-    /// Brings those to the front that are suggested, or enhance what is installed; packages of the base too.
+    /// Brings those to the front that are suggested, or enhance what is installed; packages of the
+    /// base too.
     fn prefer_suggested(&mut self, candidates: &mut [PackageId]) {
         let suggested = self.wished(Kind::Suggests);
         let is_suggested: BTreeSet<PackageId> = candidates
             .iter()
             .copied()
             .filter(|id| {
-                self.rules.is_base(*id) || suggested.contains(id) || self.is_beside(*id, Kind::Enhances)
+                self.rules.is_base(*id)
+                    || suggested.contains(id)
+                    || self.is_beside(*id, Kind::Enhances)
             })
             .collect();
         candidates.sort_by_key(|id| !is_suggested.contains(id));
@@ -159,7 +191,9 @@ impl<'r, 'p> Policy<'r, 'p> {
 
     /// Takes `packages` for installed, too.
     pub(super) fn assume(&mut self, packages: &[PackageId]) {
-        packages.iter().for_each(|id| self.is_installed[id.0 as usize] = true);
+        packages
+            .iter()
+            .for_each(|id| self.is_installed[id.0 as usize] = true);
         self.order.extend(packages);
     }
 
@@ -171,7 +205,9 @@ impl<'r, 'p> Policy<'r, 'p> {
             .iter()
             .copied()
             .filter(|id| {
-                self.rules.is_base(*id) || recommended.contains(id) || self.is_beside(*id, Kind::Supplements)
+                self.rules.is_base(*id)
+                    || recommended.contains(id)
+                    || self.is_beside(*id, Kind::Supplements)
             })
             .collect();
         candidates.sort_by_key(|id| !is_recommended.contains(id));
@@ -182,14 +218,21 @@ impl<'r, 'p> Policy<'r, 'p> {
         let pool = self.rules.pool;
         let mut by_name: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
         for (place, id) in candidates.iter().enumerate() {
-            for relation in
-                pool.relations(*id, Kind::Provides).filter(|relation| relation.sense == Sense::SAME)
+            for relation in pool
+                .relations(*id, Kind::Provides)
+                .filter(|relation| relation.sense == Sense::SAME)
             {
                 // a hash is no version
                 let is_hash = relation.evr.len() >= 4
-                    && relation.evr.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+                    && relation
+                        .evr
+                        .bytes()
+                        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
                 if !is_hash {
-                    by_name.entry(relation.name).or_default().push((place, relation.evr));
+                    by_name
+                        .entry(relation.name)
+                        .or_default()
+                        .push((place, relation.evr));
                 }
             }
         }
@@ -198,14 +241,17 @@ impl<'r, 'p> Policy<'r, 'p> {
             provided.sort_by(|(_, a), (_, b)| Evr::parse(b).compare(Evr::parse(a)));
             let mut bad = 0;
             for (number, (place, evr)) in provided.iter().enumerate() {
-                if let Some((before, newer)) = number.checked_sub(1).map(|before| provided[before]) {
+                if let Some((before, newer)) = number.checked_sub(1).map(|before| provided[before])
+                {
                     bad += usize::from(before != *place && is_really_newer(newer, evr));
                 }
                 badness[*place] += bad;
             }
         }
-        let mut order: Vec<(usize, PackageId)> =
-            badness.into_iter().zip(candidates.iter().copied()).collect();
+        let mut order: Vec<(usize, PackageId)> = badness
+            .into_iter()
+            .zip(candidates.iter().copied())
+            .collect();
         order.sort_by_key(|(bad, id)| if self.rules.is_base(*id) { 0 } else { *bad });
         *candidates = order.into_iter().map(|(_, id)| id).collect();
     }
@@ -227,31 +273,47 @@ impl<'r, 'p> Policy<'r, 'p> {
         if !Rich::is_rich(relation.name) {
             return self.rules.providers(relation).to_vec();
         }
-        let clauses =
-            self.rules.formula(&relation).and_then(|formula| formula.clauses(true)).unwrap_or_default();
+        let clauses = self
+            .rules
+            .formula(&relation)
+            .and_then(|formula| formula.clauses(true))
+            .unwrap_or_default();
         let is_open = |clause: &&Vec<Literal>| {
-            clause.iter().all(|literal| *literal > 0 || self.is_installed[package(*literal).0 as usize])
+            clause
+                .iter()
+                .all(|literal| *literal > 0 || self.is_installed[package(*literal).0 as usize])
         };
         let open = clauses.iter().filter(is_open).flatten();
-        open.filter(|literal| **literal > 0).map(|literal| package(*literal)).collect()
+        open.filter(|literal| **literal > 0)
+            .map(|literal| package(*literal))
+            .collect()
     }
 
     /// Whether what is installed asks for `id` by what `id` itself says (supplements, enhances).
     pub(super) fn is_beside(&mut self, id: PackageId, kind: Kind) -> bool {
         let relations: Vec<Relation<'p>> = self.rules.pool.relations(id, kind).collect();
-        relations.into_iter().any(|relation| match Rich::is_rich(relation.name) {
-            true => {
-                let is_installed = |id: PackageId| self.is_installed[id.0 as usize];
-                self.rules.formula(&relation).is_some_and(|formula| formula.holds(&is_installed))
-            }
-            false => self.rules.providers(relation).iter().any(|id| self.is_installed[id.0 as usize]),
-        })
+        relations
+            .into_iter()
+            .any(|relation| match Rich::is_rich(relation.name) {
+                true => {
+                    let is_installed = |id: PackageId| self.is_installed[id.0 as usize];
+                    self.rules
+                        .formula(&relation)
+                        .is_some_and(|formula| formula.holds(&is_installed))
+                }
+                false => self
+                    .rules
+                    .providers(relation)
+                    .iter()
+                    .any(|id| self.is_installed[id.0 as usize]),
+            })
     }
 
-    /// Whether `id` supplements something that is new on the machine. What supplements the base alone, the base has done
-    /// without.
+    /// Whether `id` supplements something that is new on the machine. What supplements the base
+    /// alone, the base has done without.
     pub(super) fn newly_supplements(&mut self, id: PackageId) -> bool {
-        let relations: Vec<Relation<'p>> = self.rules.pool.relations(id, Kind::Supplements).collect();
+        let relations: Vec<Relation<'p>> =
+            self.rules.pool.relations(id, Kind::Supplements).collect();
         relations.into_iter().any(|relation| {
             let formula = match Rich::is_rich(relation.name) {
                 true => self.rules.formula(&relation),
@@ -286,7 +348,8 @@ fn is_really_newer(a: &str, b: &str) -> bool {
     }
 }
 
-/// The literals of `packages` that `value` says are open, as packages; `None` where one is installed already.
+/// The literals of `packages` that `value` says are open, as packages; `None` where one is
+/// installed already.
 pub(super) fn open(literals: &[Literal], value: impl Fn(Literal) -> i32) -> Option<Vec<PackageId>> {
     let mut found = Vec::new();
     for literal in literals {

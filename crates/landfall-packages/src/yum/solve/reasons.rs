@@ -1,4 +1,5 @@
-//! Why packages cannot be installed, as a chain of sentences from what is asked for to where it ends.
+//! Why packages cannot be installed, as a chain of sentences from what is asked for to where it
+//! ends.
 
 use super::formula::{Literal, package};
 use super::rules::{Rule, Rules, Why};
@@ -8,28 +9,44 @@ use crate::yum::relation::Relation;
 use crate::yum::rich::Rich;
 use std::collections::BTreeSet;
 
-/// The rules of `core`, which cannot all hold, as sentences, and what they require that nobody offers. Rules without which the
-/// others cannot hold either are left out, as far as `steps` suffice to find them.
-pub(super) fn told(rules: &Rules<'_>, core: &[ClauseId], mut steps: u64) -> (Vec<String>, BTreeSet<String>) {
+/// The rules of `core`, which cannot all hold, as sentences, and what they require that nobody
+/// offers. Rules without which the others cannot hold either are left out, as far as `steps`
+/// suffice to find them.
+pub(super) fn told(
+    rules: &Rules<'_>,
+    core: &[ClauseId],
+    mut steps: u64,
+) -> (Vec<String>, BTreeSet<String>) {
     let mut needed: Vec<&Rule> = core.iter().map(|id| &rules.rules[*id as usize]).collect();
     let mut at = needed.len();
     while let Some(before) = at.checked_sub(1) {
         at = before;
         let rest = |number: &usize| *number != at;
-        let without: Vec<&Rule> = (0..needed.len()).filter(rest).map(|number| needed[number]).collect();
+        let without: Vec<&Rule> = (0..needed.len())
+            .filter(rest)
+            .map(|number| needed[number])
+            .collect();
         if !may_hold(rules, &without, &mut steps) {
             needed = without;
         }
     }
-    let missing = needed.iter().filter_map(|rule| missing_relation(rules, rule)).collect();
+    let missing = needed
+        .iter()
+        .filter_map(|rule| missing_relation(rules, rule))
+        .collect();
     (sentences(rules, needed), missing)
 }
 
 /// The relation that `rule` requires, where nobody offers it.
 fn missing_relation(rules: &Rules<'_>, rule: &Rule) -> Option<String> {
-    let Why::Dependency(id, Kind::Requires, number) = &rule.why else { return None };
+    let Why::Dependency(id, Kind::Requires, number) = &rule.why else {
+        return None;
+    };
     let has_providers = rule.literals.iter().any(|literal| *literal > 0);
-    let relation = rules.pool.relations(*id, Kind::Requires).nth(*number as usize)?;
+    let relation = rules
+        .pool
+        .relations(*id, Kind::Requires)
+        .nth(*number as usize)?;
     (!has_providers && !Rich::is_rich(relation.name)).then(|| relation.to_string())
 }
 
@@ -38,9 +55,17 @@ fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
     let clauses = some.iter().map(|rule| rule.literals.as_slice());
     let (mut sat, outcome) = Sat::new(rules.pool.count(), *steps, clauses);
     let mut outcome = outcome.map_err(Stop::from);
-    let literals: BTreeSet<Literal> = some.iter().flat_map(|rule| &rule.literals).copied().collect();
+    let literals: BTreeSet<Literal> = some
+        .iter()
+        .flat_map(|rule| &rule.literals)
+        .copied()
+        .collect();
     while outcome.is_ok() {
-        let Some(open) = literals.iter().copied().find(|literal| sat.value(*literal) == 0) else {
+        let Some(open) = literals
+            .iter()
+            .copied()
+            .find(|literal| sat.value(*literal) == 0)
+        else {
             *steps = sat.steps();
             return true;
         };
@@ -50,13 +75,16 @@ fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
     outcome == Err(Stop::OutOfSteps)
 }
 
-/// First what is asked for, then what that needs, and so on; what excludes comes when both sides are known.
+/// First what is asked for, then what that needs, and so on; what excludes comes when both sides
+/// are known.
 fn sentences(rules: &Rules<'_>, mut left: Vec<&Rule>) -> Vec<String> {
     let mut known: BTreeSet<PackageId> = BTreeSet::new();
     let mut told: Vec<String> = Vec::new();
     while !left.is_empty() {
         let is_ready = |rule: &&Rule| {
-            rule.literals.iter().all(|literal| *literal > 0 || known.contains(&package(*literal)))
+            rule.literals
+                .iter()
+                .all(|literal| *literal > 0 || known.contains(&package(*literal)))
         };
         let next = left.iter().position(is_ready).unwrap_or(0);
         let rule = left.remove(next);
@@ -72,18 +100,28 @@ fn sentences(rules: &Rules<'_>, mut left: Vec<&Rule>) -> Vec<String> {
 /// More candidates than this are counted, not named.
 const NAMED: usize = 4;
 
-/// Who offers `name` in some version: a package of this name by itself, another one with what it provides.
+/// Who offers `name` in some version: a package of this name by itself, another one with what it
+/// provides.
 pub(super) fn offers(pool: &Pool, name: &str) -> Vec<String> {
     let mut all = pool.named(name);
     // the newest first
-    all.sort_by(|a, b| pool.name(*a).cmp(pool.name(*b)).then_with(|| pool.compare(*b, *a)));
+    all.sort_by(|a, b| {
+        pool.name(*a)
+            .cmp(pool.name(*b))
+            .then_with(|| pool.compare(*b, *a))
+    });
     let offer = |id: PackageId| {
         let nevra = pool.nevra(id);
         if pool.name(id) == name {
             return nevra;
         }
-        let provided = pool.relations(id, Kind::Provides).find(|one| one.name == name);
-        provided.map_or_else(|| nevra.clone(), |provided| format!("{provided} of {nevra}"))
+        let provided = pool
+            .relations(id, Kind::Provides)
+            .find(|one| one.name == name);
+        provided.map_or_else(
+            || nevra.clone(),
+            |provided| format!("{provided} of {nevra}"),
+        )
     };
     let mut offers: Vec<String> = all.iter().take(NAMED).map(|id| offer(*id)).collect();
     if all.len() > NAMED {
@@ -110,43 +148,72 @@ fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
         }
         names.join(", ")
     };
-    let others: Vec<PackageId> =
-        rule.literals.iter().filter(|literal| **literal > 0).map(|literal| package(*literal)).collect();
+    let others: Vec<PackageId> = rule
+        .literals
+        .iter()
+        .filter(|literal| **literal > 0)
+        .map(|literal| package(*literal))
+        .collect();
     match &rule.why {
         Why::Asked(word) => {
             let name = Relation::parse(word).map_or(word.as_str(), |relation| relation.name);
             let is_provided = !pool.named(name).is_empty() && is_virtual(pool, name, &others);
             let is = if is_provided { "provided by" } else { "" };
-            format!("'{word}' is asked for, which is {}", [is, &list(&others)].join(" ").trim_start())
+            format!(
+                "'{word}' is asked for, which is {}",
+                [is, &list(&others)].join(" ").trim_start()
+            )
         }
         Why::Kept(id) => format!("{} stays", name(*id)),
         Why::SameName(one, other) => {
-            format!("{} and {} cannot stand beside each other", name(*one.min(other)), name(*one.max(other)))
+            format!(
+                "{} and {} cannot stand beside each other",
+                name(*one.min(other)),
+                name(*one.max(other))
+            )
         }
-        Why::Architecture(id) => format!("{} is for an architecture that is not preferred", name(*id)),
+        Why::Architecture(id) => {
+            format!("{} is for an architecture that is not preferred", name(*id))
+        }
         Why::Dependency(id, kind, number) => {
             let relation = pool.relations(*id, *kind).nth(*number as usize);
-            let text = relation.map(|relation| relation.to_string()).unwrap_or_default();
+            let text = relation
+                .map(|relation| relation.to_string())
+                .unwrap_or_default();
             let who = name(*id);
-            let excluded = rule.literals.iter().skip(1).map(|literal| package(*literal)).collect::<Vec<_>>();
+            let excluded = rule
+                .literals
+                .iter()
+                .skip(1)
+                .map(|literal| package(*literal))
+                .collect::<Vec<_>>();
             match kind {
                 Kind::Conflicts if Rich::is_rich(&text) => format!("{who} conflicts with {text}"),
-                Kind::Conflicts => format!("{who} conflicts with {text}, which is {}", list(&excluded)),
+                Kind::Conflicts => {
+                    format!("{who} conflicts with {text}, which is {}", list(&excluded))
+                }
                 Kind::Obsoletes => format!("{who} replaces {text}, which is {}", list(&excluded)),
                 _ if others.is_empty() && Rich::is_rich(&text) => {
                     format!("{who} requires {text}, which cannot be met")
                 }
                 _ if others.is_empty() => {
-                    let offers = relation.map_or_else(Vec::new, |relation| offers(pool, relation.name));
+                    let offers =
+                        relation.map_or_else(Vec::new, |relation| offers(pool, relation.name));
                     match offers.is_empty() {
                         true => format!("{who} requires {text}, which no source offers"),
                         false => {
-                            format!("{who} requires {text}; the sources have only {}", offers.join(", "))
+                            format!(
+                                "{who} requires {text}; the sources have only {}",
+                                offers.join(", ")
+                            )
                         }
                     }
                 }
                 _ if relation.is_some_and(|relation| is_virtual(pool, relation.name, &others)) => {
-                    format!("{who} requires {text}, which is provided by {}", list(&others))
+                    format!(
+                        "{who} requires {text}, which is provided by {}",
+                        list(&others)
+                    )
                 }
                 _ => format!("{who} requires {text}, which is {}", list(&others)),
             }

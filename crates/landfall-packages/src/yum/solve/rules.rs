@@ -1,7 +1,7 @@
 //! What the packages say as clauses: who needs, excludes and replaces whom.
 //!
-//! Clauses are made for the packages that can be reached from those that are asked for, as dnf's solver makes them, and in
-//! its order: packages from the last of the pool to the first.
+//! Clauses are made for the packages that can be reached from those that are asked for, as dnf's
+//! solver makes them, and in its order: packages from the last of the pool to the first.
 
 use super::formula::{Formula, Literal, installed};
 use crate::yum::architecture::Architectures;
@@ -12,7 +12,8 @@ use crate::yum::rich::Rich;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// By what names packages are known of which dnf keeps several versions (`installonlypkgs` of dnf.conf(5)).
+/// By what names packages are known of which dnf keeps several versions (`installonlypkgs` of
+/// dnf.conf(5)).
 const BESIDE: [&str; 6] = [
     "kernel",
     "kernel-PAE",
@@ -78,7 +79,8 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Adds the clauses of `first`, and of all that they can lead to; with `weak` also over what they recommend.
+    /// Adds the clauses of `first`, and of all that they can lead to; with `weak` also over what
+    /// they recommend.
     pub(super) fn reach(&mut self, first: impl IntoIterator<Item = PackageId>, weak: bool) {
         let mut queue: Vec<PackageId> = first.into_iter().collect();
         while let Some(id) = queue.pop() {
@@ -92,7 +94,10 @@ impl<'p> Rules<'p> {
             if weak {
                 for (_, relation) in self.dependencies(id, Kind::Recommends) {
                     match Rich::is_rich(relation.name) {
-                        true => queue.extend(self.formula(&relation).map_or_else(Vec::new, |f| f.packages())),
+                        true => queue.extend(
+                            self.formula(&relation)
+                                .map_or_else(Vec::new, |f| f.packages()),
+                        ),
                         false => queue.extend(self.providers(relation).iter()),
                     }
                 }
@@ -100,10 +105,14 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Notes the files that relations of a reached package name and that only a list of all files can have.
+    /// Notes the files that relations of a reached package name and that only a list of all files
+    /// can have.
     fn note_files(&mut self, id: PackageId) {
         let pool = self.pool;
-        for relation in FILE_RELATIONS.into_iter().flat_map(|kind| pool.relations(id, kind)) {
+        for relation in FILE_RELATIONS
+            .into_iter()
+            .flat_map(|kind| pool.relations(id, kind))
+        {
             self.note_file(&relation);
         }
     }
@@ -113,7 +122,9 @@ impl<'p> Rules<'p> {
         if !relation.name.contains('/') {
             return;
         }
-        let Some(rich) = Rich::parse_relation(relation) else { return };
+        let Some(rich) = Rich::parse_relation(relation) else {
+            return;
+        };
         rich.each_relation(&mut |one| {
             let is_path = one.name.starts_with('/') && !self.unlisted.contains(one.name);
             if is_path && (!is_in_primary(one.name) || self.pool.named(one.name).is_empty()) {
@@ -160,7 +171,10 @@ impl<'p> Rules<'p> {
             }
             if providers.is_empty() && self.is_elsewhere(relation) {
                 if !is_base {
-                    self.assumed.entry(id).or_default().insert(relation.to_string());
+                    self.assumed
+                        .entry(id)
+                        .or_default()
+                        .insert(relation.to_string());
                 }
                 continue;
             }
@@ -169,8 +183,12 @@ impl<'p> Rules<'p> {
                 continue;
             }
             queue.extend(providers.iter().filter(|id| !self.reached[id.0 as usize]));
-            let literals = std::iter::once(-installed(id)).chain(providers.iter().map(|id| installed(*id)));
-            self.rules.push(Rule { literals: literals.collect(), why });
+            let literals =
+                std::iter::once(-installed(id)).chain(providers.iter().map(|id| installed(*id)));
+            self.rules.push(Rule {
+                literals: literals.collect(),
+                why,
+            });
         }
     }
 
@@ -179,9 +197,18 @@ impl<'p> Rules<'p> {
         self.assume && self.pool.named(relation.name).is_empty()
     }
 
-    fn requires_rich(&mut self, id: PackageId, relation: Relation<'_>, why: Why, queue: &mut Vec<PackageId>) {
+    fn requires_rich(
+        &mut self,
+        id: PackageId,
+        relation: Relation<'_>,
+        why: Why,
+        queue: &mut Vec<PackageId>,
+    ) {
         let Some(rich) = Rich::parse(relation.name) else {
-            self.rules.push(Rule { literals: vec![-installed(id)], why });
+            self.rules.push(Rule {
+                literals: vec![-installed(id)],
+                why,
+            });
             return;
         };
         let formula = Formula::of(self.pool, &rich);
@@ -194,7 +221,10 @@ impl<'p> Rules<'p> {
             let is_hopeless = !clause.iter().any(|literal| *literal > 0);
             if is_hopeless && (is_base || self.assume && !formula.has_packages()) {
                 if !is_base {
-                    self.assumed.entry(id).or_default().insert(relation.name.to_owned());
+                    self.assumed
+                        .entry(id)
+                        .or_default()
+                        .insert(relation.name.to_owned());
                 }
                 continue;
             }
@@ -204,7 +234,10 @@ impl<'p> Rules<'p> {
                 .map(|literal| super::formula::package(*literal));
             queue.extend(others.filter(|id| !self.reached[id.0 as usize]));
             let literals = std::iter::once(-installed(id)).chain(clause.iter().copied());
-            self.rules.push(Rule { literals: literals.collect(), why: why.clone() });
+            self.rules.push(Rule {
+                literals: literals.collect(),
+                why: why.clone(),
+            });
         }
     }
 
@@ -215,10 +248,15 @@ impl<'p> Rules<'p> {
         for (number, relation) in self.dependencies(id, Kind::Conflicts) {
             let why = || Why::Dependency(id, Kind::Conflicts, number);
             let clauses = match Rich::is_rich(relation.name) {
-                true => {
-                    self.formula(&relation).and_then(|formula| formula.clauses(false)).unwrap_or_default()
-                }
-                false => self.providers(relation).iter().map(|other| vec![-installed(*other)]).collect(),
+                true => self
+                    .formula(&relation)
+                    .and_then(|formula| formula.clauses(false))
+                    .unwrap_or_default(),
+                false => self
+                    .providers(relation)
+                    .iter()
+                    .map(|other| vec![-installed(*other)])
+                    .collect(),
             };
             for clause in clauses {
                 // RPM lets a package conflict with what it provides itself
@@ -231,7 +269,10 @@ impl<'p> Rules<'p> {
                 // a rich conflict can hold because of what is not installed: then that is needed
                 let needed = clause.iter().filter(|literal| **literal > 0);
                 queue.extend(needed.map(|literal| super::formula::package(*literal)));
-                self.rules.push(Rule { literals: [vec![-installed(id)], clause].concat(), why: why() });
+                self.rules.push(Rule {
+                    literals: [vec![-installed(id)], clause].concat(),
+                    why: why(),
+                });
             }
         }
         for (number, relation) in self.dependencies(id, Kind::Obsoletes) {
@@ -240,7 +281,10 @@ impl<'p> Rules<'p> {
                     continue;
                 }
                 let why = Why::Dependency(id, Kind::Obsoletes, number);
-                self.rules.push(Rule { literals: vec![-installed(id), -installed(other)], why });
+                self.rules.push(Rule {
+                    literals: vec![-installed(id), -installed(other)],
+                    why,
+                });
             }
         }
         let name = Relation::any(self.pool.name(id));
@@ -253,7 +297,10 @@ impl<'p> Rules<'p> {
                 && !does_no_harm(self, other)
             {
                 let why = Why::SameName(id, other);
-                self.rules.push(Rule { literals: vec![-installed(id), -installed(other)], why });
+                self.rules.push(Rule {
+                    literals: vec![-installed(id), -installed(other)],
+                    why,
+                });
             }
         }
     }
@@ -279,27 +326,47 @@ impl<'p> Rules<'p> {
         self.beside.contains(&id)
     }
 
-    /// Packages that are no longer wanted where the same is offered for a better architecture: they are allowed beside that
-    /// one, of the same version. Names that are `asked` for are free of that.
+    /// Packages that are no longer wanted where the same is offered for a better architecture: they
+    /// are allowed beside that one, of the same version. Names that are `asked` for are free of
+    /// that.
     pub(super) fn prefer_architectures(&mut self, asked: &BTreeSet<&str>) {
-        let reached: Vec<PackageId> = self.pool.ids().filter(|id| self.reached[id.0 as usize]).collect();
-        for id in reached.into_iter().filter(|id| !asked.contains(self.pool.name(*id))) {
-            let Some(rank) = self.architectures.rank(self.pool.arch(id)).filter(|rank| *rank > 0) else {
+        let reached: Vec<PackageId> = self
+            .pool
+            .ids()
+            .filter(|id| self.reached[id.0 as usize])
+            .collect();
+        for id in reached
+            .into_iter()
+            .filter(|id| !asked.contains(self.pool.name(*id)))
+        {
+            let Some(rank) = self
+                .architectures
+                .rank(self.pool.arch(id))
+                .filter(|rank| *rank > 0)
+            else {
                 continue;
             };
             let mut same = self.pool.by_name(Relation::any(self.pool.name(id)));
             same.retain(|other| self.reached[other.0 as usize]);
             let rank_of = |other: &PackageId| self.architectures.rank(self.pool.arch(*other));
-            if self.is_base(id) || !same.iter().any(|other| rank_of(other).is_some_and(|other| other < rank))
+            if self.is_base(id)
+                || !same
+                    .iter()
+                    .any(|other| rank_of(other).is_some_and(|other| other < rank))
             {
                 continue;
             }
             let best = same.iter().filter_map(rank_of).min();
             let beside = same.iter().filter(|other| {
-                rank_of(other).is_none_or(|own| Some(own) == best) && self.pool.compare(**other, id).is_eq()
+                rank_of(other).is_none_or(|own| Some(own) == best)
+                    && self.pool.compare(**other, id).is_eq()
             });
-            let literals = std::iter::once(-installed(id)).chain(beside.map(|other| installed(*other)));
-            let rule = Rule { literals: literals.collect(), why: Why::Architecture(id) };
+            let literals =
+                std::iter::once(-installed(id)).chain(beside.map(|other| installed(*other)));
+            let rule = Rule {
+                literals: literals.collect(),
+                why: Why::Architecture(id),
+            };
             self.rules.push(rule);
         }
     }
@@ -308,7 +375,9 @@ impl<'p> Rules<'p> {
     pub(super) fn sort(&mut self) {
         self.rules.sort_by(|a, b| {
             let key = |rule: &Rule| (rule.literals[0], rule.literals.len() > 2);
-            key(a).cmp(&key(b)).then_with(|| a.literals[1..].cmp(&b.literals[1..]))
+            key(a)
+                .cmp(&key(b))
+                .then_with(|| a.literals[1..].cmp(&b.literals[1..]))
         });
     }
 }

@@ -1,7 +1,8 @@
-//! Decisions about packages under clauses: unit propagation by two watched literals, and clauses learnt from conflicts.
+//! Decisions about packages under clauses: unit propagation by two watched literals, and clauses
+//! learnt from conflicts.
 //!
-//! The textbook algorithm (conflict-driven clause learning, first unique implication point). What to decide next is not its
-//! business: [`policy`](super::policy) decides as dnf's solver does.
+//! The textbook algorithm (conflict-driven clause learning, first unique implication point). What
+//! to decide next is not its business: [`policy`](super::policy) decides as dnf's solver does.
 
 use super::formula::Literal;
 
@@ -17,7 +18,8 @@ pub(super) struct Sat {
     starts: Vec<u32>,
     /// For each literal, the clauses that watch it.
     watches: Vec<Vec<ClauseId>>,
-    /// Positive at the level where the package is installed, negative where it is not, 0 where it is open.
+    /// Positive at the level where the package is installed, negative where it is not, 0 where it
+    /// is open.
     decided: Vec<i32>,
     /// The clause that forced each package, where one did.
     because: Vec<Option<ClauseId>>,
@@ -56,8 +58,8 @@ fn index(literal: Literal) -> usize {
 }
 
 impl Sat {
-    /// `clauses` over `packages` packages, with all that follows from them alone. Decisions take at most `steps`: the time to
-    /// decide whether clauses can hold may grow exponentially with them.
+    /// `clauses` over `packages` packages, with all that follows from them alone. Decisions take at
+    /// most `steps`: the time to decide whether clauses can hold may grow exponentially with them.
     ///
     /// # Errors
     /// When they cannot all hold.
@@ -88,7 +90,9 @@ impl Sat {
         }
         sat.first_learnt = sat.starts.len() as ClauseId - 1;
         for id in units {
-            let Some(literal) = sat.clause(id).first().copied() else { return (sat, Err(Contradiction(id))) };
+            let Some(literal) = sat.clause(id).first().copied() else {
+                return (sat, Err(Contradiction(id)));
+            };
             match sat.value(literal) {
                 value if value < 0 => return (sat, Err(Contradiction(id))),
                 0 => sat.set(literal, Some(id)),
@@ -120,7 +124,8 @@ impl Sat {
         self.level_starts.len() + 1
     }
 
-    /// Positive where the literal holds, negative where it does not, by the level at which that was decided; 0 where it is open.
+    /// Positive where the literal holds, negative where it does not, by the level at which that was
+    /// decided; 0 where it is open.
     pub(super) fn value(&self, literal: Literal) -> i32 {
         let decided = self.decided[literal.unsigned_abs() as usize];
         if literal > 0 { decided } else { -decided }
@@ -137,7 +142,11 @@ impl Sat {
     /// When they are used up.
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), Stop> {
         self.steps = self.steps.saturating_sub(steps as u64);
-        if self.steps == 0 { Err(Stop::OutOfSteps) } else { Ok(()) }
+        if self.steps == 0 {
+            Err(Stop::OutOfSteps)
+        } else {
+            Ok(())
+        }
     }
 
     /// What is decided, in the order in which it was.
@@ -152,8 +161,8 @@ impl Sat {
         self.trail.push(literal);
     }
 
-    /// Decides `literal`, which is open, at a level of its own, with all that follows. Where that leads into a conflict, what
-    /// it teaches is noted, and decisions are taken back.
+    /// Decides `literal`, which is open, at a level of its own, with all that follows. Where that
+    /// leads into a conflict, what it teaches is noted, and decisions are taken back.
     ///
     /// # Errors
     /// When the clauses cannot all hold, whatever is decided, or the steps are used up.
@@ -172,7 +181,9 @@ impl Sat {
 
     /// Takes back all decisions above `level`.
     pub(super) fn back_to(&mut self, level: usize) {
-        let Some(keep) = self.level_starts.get(level - 1).copied() else { return };
+        let Some(keep) = self.level_starts.get(level - 1).copied() else {
+            return;
+        };
         self.level_starts.truncate(level - 1);
         for literal in self.trail.drain(keep..) {
             self.decided[literal.unsigned_abs() as usize] = 0;
@@ -245,7 +256,8 @@ impl Sat {
                 if decided == level {
                     open += 1;
                 } else {
-                    // what holds at level 1 needs no mention, but its reasons belong to the explanation
+                    // what holds at level 1 needs no mention, but its reasons belong to the
+                    // explanation
                     learnt.push(literal);
                 }
             }
@@ -265,9 +277,17 @@ impl Sat {
                 None => break -literal,
             }
         };
-        let back = learnt.iter().map(|literal| self.value(*literal).abs()).max().unwrap_or(1).max(1) as usize;
+        let back = learnt
+            .iter()
+            .map(|literal| self.value(*literal).abs())
+            .max()
+            .unwrap_or(1)
+            .max(1) as usize;
         // the second watch must be a literal of the level to which it goes back
-        if let Some(highest) = learnt.iter().position(|literal| self.value(*literal).abs() == back as i32) {
+        if let Some(highest) = learnt
+            .iter()
+            .position(|literal| self.value(*literal).abs() == back as i32)
+        {
             learnt.swap(0, highest);
         }
         learnt.insert(0, forced);
@@ -308,7 +328,9 @@ mod tests {
     /// Whether `clauses` hold for some set of 8 packages.
     fn can_hold(clauses: &[Vec<Literal>]) -> bool {
         (0_u32..256).any(|set| {
-            let holds = |literal: &Literal| (set >> (literal.unsigned_abs() - 1) & 1 == 1) == (*literal > 0);
+            let holds = |literal: &Literal| {
+                (set >> (literal.unsigned_abs() - 1) & 1 == 1) == (*literal > 0)
+            };
             clauses.iter().all(|clause| clause.iter().any(holds))
         })
     }
@@ -318,8 +340,14 @@ mod tests {
         let (mut sat, outcome) = Sat::new(8, u64::MAX, clauses.iter().map(Vec::as_slice));
         let mut outcome = outcome.map_err(Stop::from);
         while outcome.is_ok() {
-            let Some(open) = (1..=8).find(|package| sat.value(*package) == 0) else { break };
-            outcome = sat.decide(if wishes >> (open - 1) & 1 == 1 { open } else { -open });
+            let Some(open) = (1..=8).find(|package| sat.value(*package) == 0) else {
+                break;
+            };
+            outcome = sat.decide(if wishes >> (open - 1) & 1 == 1 {
+                open
+            } else {
+                -open
+            });
         }
         match outcome {
             Ok(()) => Ok((1..=8).map(|package| sat.value(package) > 0).collect()),
@@ -329,7 +357,8 @@ mod tests {
     }
 
     proptest! {
-        /// Beside all 256 sets: a solution holds, and where there is none the named clauses show it.
+        /// Beside all 256 sets: a solution holds, and where there is none the named clauses show
+        /// it.
         #[test]
         fn solutions_hold_and_contradictions_are_real(
             clauses in prop::collection::vec(

@@ -1,4 +1,5 @@
-//! The choice over made packages. That it is dnf's is shown by the tests with dnf itself; these say the point of each rule.
+//! The choice over made packages. That it is dnf's is shown by the tests with dnf itself; these say
+//! the point of each rule.
 
 use super::choose::{Choice, Question, Refusal, choose};
 use crate::yum::architecture::Architectures;
@@ -25,8 +26,15 @@ struct Answer {
 
 impl Answer {
     fn names(&self) -> Vec<String> {
-        let choice = self.outcome.as_ref().unwrap_or_else(|refusal| panic!("{:#?}", refusal.reasons));
-        choice.packages.iter().map(|id| format!("{}-{}", self.pool.name(*id), self.pool.evr(*id))).collect()
+        let choice = self
+            .outcome
+            .as_ref()
+            .unwrap_or_else(|refusal| panic!("{:#?}", refusal.reasons));
+        choice
+            .packages
+            .iter()
+            .map(|id| format!("{}-{}", self.pool.name(*id), self.pool.evr(*id)))
+            .collect()
     }
 
     fn reasons(&self) -> Vec<String> {
@@ -41,10 +49,16 @@ fn ask(sources: &str, base: &str, install: &[&str], weak: bool, assume: bool) ->
         let package = |line: &str| {
             let (head, relations) = line.split_once(':').unwrap_or((line, ""));
             let (name, version) = head.split_once(' ').unwrap_or((head, "1"));
-            let relations = relations.split(';').map(str::trim).filter(|one| !one.is_empty());
+            let relations = relations
+                .split(';')
+                .map(str::trim)
+                .filter(|one| !one.is_empty());
             let relations: Vec<&str> = relations.collect();
             let (version, arch) = version.split_once(' ').unwrap_or((version, "noarch"));
-            format!("package {name} 0:{version}-1 {arch}\n{}\n", relations.join("\n"))
+            format!(
+                "package {name} 0:{version}-1 {arch}\n{}\n",
+                relations.join("\n")
+            )
         };
         lines.map(package).collect::<String>()
     };
@@ -74,7 +88,10 @@ fn the_newest_that_fits_with_all_it_needs() {
         d 1: provides libd.so\n";
     assert_eq!(chosen(sources, &["a"]), ["a-2-1", "b-3-1", "c-1-1"]);
     assert_eq!(chosen(sources, &["a-1"]), ["a-1-1", "b-3-1"]);
-    assert_eq!(chosen(sources, &["a", "b = 2"]), ["a-2-1", "b-2-1", "c-1-1", "d-1-1"]);
+    assert_eq!(
+        chosen(sources, &["a", "b = 2"]),
+        ["a-2-1", "b-2-1", "c-1-1", "d-1-1"]
+    );
     assert_eq!(chosen(sources, &["libd.so"]), ["d-1-1"]);
     assert_eq!(chosen(sources, &["?"]).len(), 4);
 }
@@ -99,7 +116,11 @@ fn rich_dependencies() {
     assert_eq!(chosen(sources, &["j"]), ["b-1-1", "j-1-1"]);
     assert_eq!(chosen(sources, &["k"]), ["h-1-1", "k-1-1"]);
     assert_eq!(chosen(sources, &["l", "b"]), ["b-1-1", "l-1-1"]);
-    assert!(ask(sources, "", &["l", "b", "c"], true, false).outcome.is_err());
+    assert!(
+        ask(sources, "", &["l", "b", "c"], true, false)
+            .outcome
+            .is_err()
+    );
     assert!(ask(sources, "", &["j", "c"], true, false).outcome.is_err());
 }
 
@@ -116,13 +137,31 @@ fn weak_dependencies_come_where_they_can_and_are_wanted() {
 #[test]
 fn of_several_providers_the_policy_takes_one() {
     let sources = "web: requires httpd\n apache: provides httpd = 2\n nginx: provides httpd = 3\n";
-    assert_eq!(chosen(sources, &["web"]), ["nginx-1-1", "web-1-1"], "the one with the newer version");
+    assert_eq!(
+        chosen(sources, &["web"]),
+        ["nginx-1-1", "web-1-1"],
+        "the one with the newer version"
+    );
     let sources = "web: requires httpd\n zed: provides httpd\n nginx: provides httpd\n";
-    assert_eq!(chosen(sources, &["web"]), ["nginx-1-1", "web-1-1"], "the first by name");
-    assert_eq!(chosen(sources, &["web", "zed"]), ["web-1-1", "zed-1-1"], "one that is asked for");
-    let sources = "web: requires httpd; suggests zed\n zed: provides httpd\n nginx: provides httpd\n";
-    assert_eq!(chosen(sources, &["web"]), ["web-1-1", "zed-1-1"], "one that is suggested");
-    let sources = "web: requires httpd; requires later\n anna: provides httpd\n zed: provides httpd\n
+    assert_eq!(
+        chosen(sources, &["web"]),
+        ["nginx-1-1", "web-1-1"],
+        "the first by name"
+    );
+    assert_eq!(
+        chosen(sources, &["web", "zed"]),
+        ["web-1-1", "zed-1-1"],
+        "one that is asked for"
+    );
+    let sources =
+        "web: requires httpd; suggests zed\n zed: provides httpd\n nginx: provides httpd\n";
+    assert_eq!(
+        chosen(sources, &["web"]),
+        ["web-1-1", "zed-1-1"],
+        "one that is suggested"
+    );
+    let sources =
+        "web: requires httpd; requires later\n anna: provides httpd\n zed: provides httpd\n
         later: requires more\n more: requires zed\n";
     assert_eq!(
         chosen(sources, &["web"]),
@@ -140,27 +179,48 @@ fn what_is_replaced_gives_way() {
 
 #[test]
 fn the_native_architecture_goes_first() {
-    let sources = "a 1 i686\n a 1 x86_64\n b 1: requires lib32\n c 1 i686: provides lib32\n c 1 x86_64\n";
+    let sources =
+        "a 1 i686\n a 1 x86_64\n b 1: requires lib32\n c 1 i686: provides lib32\n c 1 x86_64\n";
     let answer = ask(sources, "", &["a"], true, false);
     assert_eq!(answer.names().len(), 1);
     let choice = answer.outcome.as_ref().unwrap();
     assert_eq!(answer.pool.arch(choice.packages[0]), "x86_64");
-    assert_eq!(chosen(sources, &["b"]), ["b-1-1", "c-1-1", "c-1-1"], "both, of one version");
+    assert_eq!(
+        chosen(sources, &["b"]),
+        ["b-1-1", "c-1-1", "c-1-1"],
+        "both, of one version"
+    );
 }
 
 #[test]
 fn what_a_base_has_is_not_chosen_again() {
-    let sources = "a: requires b; requires c\n b 2\n c 2\n d: requires b = 2\n e: conflicts b = 1\n";
+    let sources =
+        "a: requires b; requires c\n b 2\n c 2\n d: requires b = 2\n e: conflicts b = 1\n";
     let base = "b 1: requires broken\n";
-    assert_eq!(ask(sources, base, &["a"], true, false).names(), ["a-1-1", "c-2-1"]);
+    assert_eq!(
+        ask(sources, base, &["a"], true, false).names(),
+        ["a-1-1", "c-2-1"]
+    );
     assert_eq!(
         ask(sources, base, &["d"], true, false).names(),
         ["b-2-1", "d-1-1"],
         "an update where it must be"
     );
-    assert_eq!(ask(sources, base, &["e"], true, false).names(), ["b-2-1", "e-1-1"]);
-    assert_eq!(ask("e: conflicts b\n", base, &["e"], true, false).reasons().len(), 3);
-    assert_eq!(ask(sources, base, &["b"], true, false).names(), Vec::<String>::new(), "it is there");
+    assert_eq!(
+        ask(sources, base, &["e"], true, false).names(),
+        ["b-2-1", "e-1-1"]
+    );
+    assert_eq!(
+        ask("e: conflicts b\n", base, &["e"], true, false)
+            .reasons()
+            .len(),
+        3
+    );
+    assert_eq!(
+        ask(sources, base, &["b"], true, false).names(),
+        Vec::<String>::new(),
+        "it is there"
+    );
 }
 
 #[test]
@@ -169,7 +229,10 @@ fn what_gives_way_is_told_with_what_comes_in_its_place() {
     let answer = ask(sources, "b 1\n old 1\n other 1\n", &["a"], true, false);
     let name = |id| format!("{}-{}", answer.pool.name(id), answer.pool.evr(id));
     let replaced = &answer.outcome.as_ref().unwrap().replaced;
-    let told: Vec<_> = replaced.iter().map(|(old, new)| (name(*old), new.map(name))).collect();
+    let told: Vec<_> = replaced
+        .iter()
+        .map(|(old, new)| (name(*old), new.map(name)))
+        .collect();
     let pair = |old: &str, new: &str| (old.to_owned(), Some(new.to_owned()));
     assert_eq!(told, [pair("b-1-1", "b-2-1"), pair("old-1-1", "new-1-1")]);
 }
@@ -178,29 +241,44 @@ fn what_gives_way_is_told_with_what_comes_in_its_place() {
 fn kernels_stand_beside_each_other() {
     let core = |version: u32| format!("core {version}: provides installonlypkg(kernel)\n");
     let base = format!("{}{}", core(1), core(2));
-    let answer = ask(&format!("a: requires core = 3\n{}", core(3)), &base, &["a"], true, false);
+    let answer = ask(
+        &format!("a: requires core = 3\n{}", core(3)),
+        &base,
+        &["a"],
+        true,
+        false,
+    );
     assert_eq!(answer.names(), ["a-1-1", "core-3-1"]);
     assert_eq!(answer.outcome.unwrap().replaced, []);
     let sources = format!("a: requires core = 1\n b: requires core = 2\n{base}");
-    assert_eq!(chosen(&sources, &["a", "b"]), ["a-1-1", "b-1-1", "core-1-1", "core-2-1"]);
+    assert_eq!(
+        chosen(&sources, &["a", "b"]),
+        ["a-1-1", "b-1-1", "core-1-1", "core-2-1"]
+    );
 }
 
 #[test]
 fn without_a_base_what_nobody_offers_is_expected() {
-    let sources =
-        "a: requires libc.so.6; requires b; requires (x if y)\n b: requires /bin/sh\n c: requires b >= 5\n";
+    let sources = "a: requires libc.so.6; requires b; requires (x if y)\n b: requires /bin/sh\n c: requires b >= 5\n";
     let answer = ask(sources, "", &["a"], true, true);
     assert_eq!(answer.names(), ["a-1-1", "b-1-1"]);
     let choice = answer.outcome.as_ref().unwrap();
-    assert_eq!(choice.expected.iter().collect::<Vec<_>>(), ["/bin/sh", "libc.so.6"]);
+    assert_eq!(
+        choice.expected.iter().collect::<Vec<_>>(),
+        ["/bin/sh", "libc.so.6"]
+    );
     assert_eq!(choice.unlisted.iter().collect::<Vec<_>>(), ["/bin/sh"]);
     let refused = ask(sources, "", &["c"], true, true).reasons();
-    assert_eq!(refused[1], "c-1-1.noarch requires b >= 5; the sources have only b-1-1.noarch");
+    assert_eq!(
+        refused[1],
+        "c-1-1.noarch requires b >= 5; the sources have only b-1-1.noarch"
+    );
 }
 
 #[test]
 fn a_refusal_is_a_chain_of_reasons() {
-    let sources = "a: requires b\n b: requires c\n c: conflicts d\n e: requires d\n d\n other 1\n other 2\n";
+    let sources =
+        "a: requires b\n b: requires c\n c: conflicts d\n e: requires d\n d\n other 1\n other 2\n";
     assert_eq!(
         ask(sources, "", &["other", "a", "e"], true, false).reasons(),
         [
@@ -228,24 +306,39 @@ fn a_refusal_is_a_chain_of_reasons() {
 
 #[test]
 fn a_recommendation_of_several_is_taken_as_far_as_it_can_be() {
-    let sources = "a: recommends (b and c)\n b\n c\n d: recommends (b and gone)\n e: recommends (b if c)\n
+    let sources =
+        "a: recommends (b and c)\n b\n c\n d: recommends (b and gone)\n e: recommends (b if c)\n
         f: recommends (b if c else g)\n g\n h: supplements (b if i)\n i\n";
-    assert_eq!(chosen(sources, &["a"]), ["a-1-1", "b-1-1", "c-1-1", "h-1-1"]);
+    assert_eq!(
+        chosen(sources, &["a"]),
+        ["a-1-1", "b-1-1", "c-1-1", "h-1-1"]
+    );
     assert_eq!(chosen(sources, &["d"]), ["d-1-1"]);
     assert_eq!(chosen(sources, &["e"]), ["e-1-1"]);
-    assert_eq!(chosen(sources, &["e", "c"]), ["b-1-1", "c-1-1", "e-1-1", "h-1-1"]);
+    assert_eq!(
+        chosen(sources, &["e", "c"]),
+        ["b-1-1", "c-1-1", "e-1-1", "h-1-1"]
+    );
     // libsolv reads it as (b or not c) and (g or c), and takes c as the first by name
-    assert_eq!(chosen(sources, &["f"]), ["b-1-1", "c-1-1", "f-1-1", "h-1-1"]);
+    assert_eq!(
+        chosen(sources, &["f"]),
+        ["b-1-1", "c-1-1", "f-1-1", "h-1-1"]
+    );
 }
 
 #[test]
 fn a_base_is_downgraded_where_it_must_be() {
     let sources = "a: requires b < 2\n b 1\n b 3\n c: requires d\n d 1: conflicts b >= 2\n";
-    for (asked, expected) in [("a", ["a-1-1", "b-1-1"].as_slice()), ("c", &["b-1-1", "c-1-1", "d-1-1"])] {
+    for (asked, expected) in [
+        ("a", ["a-1-1", "b-1-1"].as_slice()),
+        ("c", &["b-1-1", "c-1-1", "d-1-1"]),
+    ] {
         let answer = ask(sources, "b 2\n", &[asked], true, false);
         assert_eq!(answer.names(), expected);
         let replaced = &answer.outcome.as_ref().unwrap().replaced;
-        let [(old, Some(new))] = replaced[..] else { panic!("{replaced:?}") };
+        let [(old, Some(new))] = replaced[..] else {
+            panic!("{replaced:?}")
+        };
         assert_eq!((answer.pool.evr(old), answer.pool.evr(new)), ("2-1", "1-1"));
     }
 }
@@ -253,22 +346,30 @@ fn a_base_is_downgraded_where_it_must_be() {
 #[test]
 fn what_conflicts_in_a_base_is_left_alone() {
     let base = "b 1: conflicts c\n c 1: obsoletes b\n";
-    assert_eq!(ask("a: requires b\n", base, &["a"], true, false).names(), ["a-1-1"]);
+    assert_eq!(
+        ask("a: requires b\n", base, &["a"], true, false).names(),
+        ["a-1-1"]
+    );
 }
 
 #[test]
 fn what_supplements_the_base_alone_does_not_come() {
     let sources = "a\n c: supplements b\n d: supplements (a and b)\n e: supplements (b or a)\n";
-    assert_eq!(ask(sources, "b\n", &["a"], true, false).names(), ["a-1-1", "d-1-1", "e-1-1"]);
+    assert_eq!(
+        ask(sources, "b\n", &["a"], true, false).names(),
+        ["a-1-1", "d-1-1", "e-1-1"]
+    );
 }
 
 #[test]
 fn what_a_base_has_done_without_no_weak_dependency_brings() {
-    let sources =
-        "a: recommends c; recommends d; recommends e\n c: supplements cap\n d\n e 2\n b: provides cap\n";
+    let sources = "a: recommends c; recommends d; recommends e\n c: supplements cap\n d\n e 2\n b: provides cap\n";
     let base = "b: provides cap; recommends d; recommends e >= 5\n e 1\n";
     assert_eq!(ask(sources, base, &["a"], true, false).names(), ["a-1-1"]);
-    assert_eq!(chosen(sources, &["a"]), ["a-1-1", "c-1-1", "d-1-1", "e-2-1"]);
+    assert_eq!(
+        chosen(sources, &["a"]),
+        ["a-1-1", "c-1-1", "d-1-1", "e-2-1"]
+    );
 }
 
 #[test]
@@ -280,11 +381,20 @@ fn a_conflict_can_need_a_package() {
 #[test]
 fn another_version_of_what_is_there_is_preferred_to_something_new() {
     let sources = "a: requires cap\n b 1: provides cap\n b 3: provides cap\n aa: provides cap\n";
-    assert_eq!(ask(sources, "b 2\n", &["a"], true, false).names(), ["a-1-1", "b-3-1"]);
-    assert_eq!(ask(sources, "", &["a"], true, false).names(), ["a-1-1", "aa-1-1"]);
+    assert_eq!(
+        ask(sources, "b 2\n", &["a"], true, false).names(),
+        ["a-1-1", "b-3-1"]
+    );
+    assert_eq!(
+        ask(sources, "", &["a"], true, false).names(),
+        ["a-1-1", "aa-1-1"]
+    );
     // unless it cannot be
     let sources = "a: requires cap\n b 3: provides cap; requires gone\n aa: provides cap\n";
-    assert_eq!(ask(sources, "b 2\n", &["a"], true, false).names(), ["a-1-1", "aa-1-1"]);
+    assert_eq!(
+        ask(sources, "b 2\n", &["a"], true, false).names(),
+        ["a-1-1", "aa-1-1"]
+    );
 }
 
 #[test]
@@ -299,9 +409,17 @@ fn a_version_that_is_not_offered_is_told_with_those_that_are() {
         ("app-data-9", "app-data-7-1.noarch"),
         ("cap >= 5", "cap = 3 of b-1-1.noarch"),
     ] {
-        assert_eq!(reasons(word), [format!("no source offers '{word}'; the sources have only {offered}")]);
+        assert_eq!(
+            reasons(word),
+            [format!(
+                "no source offers '{word}'; the sources have only {offered}"
+            )]
+        );
     }
-    assert_eq!(reasons("app-dada"), ["no source offers 'app-dada'; there is 'app-data'"]);
+    assert_eq!(
+        reasons("app-dada"),
+        ["no source offers 'app-dada'; there is 'app-data'"]
+    );
     let needed = "c-1-1.noarch requires cap >= 5; the sources have only cap = 3 of b-1-1.noarch";
     assert_eq!(reasons("c")[1], needed);
 }
@@ -321,13 +439,20 @@ fn all_reasons_of_alternatives_and_the_providers_of_a_name_are_told() {
         ]
     );
     let reasons = ask(sources, "", &["e", "d"], true, false).reasons();
-    assert_eq!(reasons[1], "e-1-1.noarch requires cap, which is provided by f-1-1.noarch, g-1-1.noarch");
+    assert_eq!(
+        reasons[1],
+        "e-1-1.noarch requires cap, which is provided by f-1-1.noarch, g-1-1.noarch"
+    );
     assert_eq!(reasons.len(), 5, "{reasons:#?}");
     let reasons = ask(sources, "", &["cap", "d"], true, false).reasons();
-    assert_eq!(reasons[0], "'cap' is asked for, which is provided by f-1-1.noarch, g-1-1.noarch");
+    assert_eq!(
+        reasons[0],
+        "'cap' is asked for, which is provided by f-1-1.noarch, g-1-1.noarch"
+    );
 }
 
-/// Pigeons that need a hole each, one hole fewer than there are: whether that goes takes exponentially many steps to decide.
+/// Pigeons that need a hole each, one hole fewer than there are: whether that goes takes
+/// exponentially many steps to decide.
 fn pigeons(count: usize) -> String {
     let holes = |pigeon: usize| (1..count).map(move |hole| format!("p{pigeon}h{hole}"));
     let mut text = String::new();
@@ -335,7 +460,9 @@ fn pigeons(count: usize) -> String {
         text += &format!("p{pigeon}: requires in{pigeon}\n");
         for (hole, name) in (1..count).zip(holes(pigeon)) {
             let others = (0..count).filter(|other| *other != pigeon);
-            let others = others.map(|other| format!("; conflicts p{other}h{hole}")).collect::<String>();
+            let others = others
+                .map(|other| format!("; conflicts p{other}h{hole}"))
+                .collect::<String>();
             text += &format!("{name}: provides in{pigeon}{others}\n");
         }
     }
@@ -351,7 +478,13 @@ fn a_choice_that_takes_too_long_is_given_up() {
     };
     // few enough to be decided: the chain names every pigeon
     let reasons = ask_for(4).join("\n");
-    assert!((0..4).all(|pigeon| reasons.contains(&format!("'p{pigeon}' is asked for"))), "{reasons}");
+    assert!(
+        (0..4).all(|pigeon| reasons.contains(&format!("'p{pigeon}' is asked for"))),
+        "{reasons}"
+    );
     let reasons = ask_for(12);
-    assert!(reasons[0].starts_with("the choice was given up after 2000000 steps"), "{reasons:?}");
+    assert!(
+        reasons[0].starts_with("the choice was given up after 2000000 steps"),
+        "{reasons:?}"
+    );
 }

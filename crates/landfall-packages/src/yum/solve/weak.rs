@@ -14,10 +14,18 @@ impl<'p> Chooser<'p> {
         let (pool, reached) = (self.rules.pool, self.rules.reached.clone());
         self.sat.spend(pool.count())?;
         let is_installed = |literal: &&Literal| **literal > 0;
-        let order: Vec<PackageId> =
-            self.sat.trail().iter().filter(is_installed).map(|literal| package(*literal)).collect();
-        let mut recommending: Vec<PackageId> =
-            order.iter().copied().filter(|id| !self.rules.is_base(*id)).collect();
+        let order: Vec<PackageId> = self
+            .sat
+            .trail()
+            .iter()
+            .filter(is_installed)
+            .map(|literal| package(*literal))
+            .collect();
+        let mut recommending: Vec<PackageId> = order
+            .iter()
+            .copied()
+            .filter(|id| !self.rules.is_base(*id))
+            .collect();
         let mut by_number = recommending.clone();
         by_number.sort_unstable();
         let mut all: Vec<PackageId> = Vec::new();
@@ -26,12 +34,16 @@ impl<'p> Chooser<'p> {
                 all.extend(self.recommended(relation));
             }
         }
-        let is_open = |id: &PackageId| reached[id.0 as usize] && self.sat.value(installed(*id)) == 0;
+        let is_open =
+            |id: &PackageId| reached[id.0 as usize] && self.sat.value(installed(*id)) == 0;
         let mut supplementing: Vec<PackageId> = pool.ids().filter(is_open).collect();
         let mut policy = self.policy();
         supplementing.retain(|id| {
             policy.newly_supplements(*id)
-                && !pool.by_name(Relation::any(pool.name(*id))).into_iter().any(|other| policy.has(other))
+                && !pool
+                    .by_name(Relation::any(pool.name(*id)))
+                    .into_iter()
+                    .any(|other| policy.has(other))
         });
         all.extend(&supplementing);
         all.retain(|id| !self.unwanted.contains(id));
@@ -39,7 +51,9 @@ impl<'p> Chooser<'p> {
         let mut seen = HashSet::new();
         all.retain(|id| seen.insert(*id));
         if all.len() <= 1 {
-            let Some(only) = all.first() else { return Ok(false) };
+            let Some(only) = all.first() else {
+                return Ok(false);
+            };
             return self.decide(installed(*only)).map(|_| true);
         }
         self.policy().prune_to_best(&mut all);
@@ -64,14 +78,23 @@ impl<'p> Chooser<'p> {
         Ok(true)
     }
 
-    /// The open packages that would fulfil a recommendation; none where it is fulfilled. In a rich one, each clause is a
-    /// recommendation of its own, once the packages that it depends on are installed.
+    /// The open packages that would fulfil a recommendation; none where it is fulfilled. In a rich
+    /// one, each clause is a recommendation of its own, once the packages that it depends on are
+    /// installed.
     fn recommended(&mut self, relation: Relation<'p>) -> Vec<PackageId> {
         let clauses: Vec<Vec<Literal>> = match Rich::is_rich(relation.name) {
-            true => {
-                self.rules.formula(&relation).and_then(|formula| formula.clauses(true)).unwrap_or_default()
-            }
-            false => vec![self.rules.providers(relation).iter().map(|id| installed(*id)).collect()],
+            true => self
+                .rules
+                .formula(&relation)
+                .and_then(|formula| formula.clauses(true))
+                .unwrap_or_default(),
+            false => vec![
+                self.rules
+                    .providers(relation)
+                    .iter()
+                    .map(|id| installed(*id))
+                    .collect(),
+            ],
         };
         // what cannot be fulfilled as a whole is not fulfilled in part
         if clauses.iter().any(Vec::is_empty) {
@@ -84,7 +107,12 @@ impl<'p> Chooser<'p> {
             })
         };
         let mut found: Vec<PackageId> = Vec::new();
-        for literal in clauses.iter().filter(is_wanted).flatten().filter(|literal| **literal > 0) {
+        for literal in clauses
+            .iter()
+            .filter(is_wanted)
+            .flatten()
+            .filter(|literal| **literal > 0)
+        {
             let id = package(*literal);
             if self.sat.value(*literal) == 0 && !found.contains(&id) {
                 found.push(id);
@@ -96,8 +124,14 @@ impl<'p> Chooser<'p> {
     /// Leaves out what a package that the machine has, and keeps, says that it replaces.
     fn without_replaced(&self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
-        let kept = pool.ids().filter(|id| self.rules.is_base(*id) && self.sat.value(installed(*id)) > 0);
+        let kept = pool
+            .ids()
+            .filter(|id| self.rules.is_base(*id) && self.sat.value(installed(*id)) > 0);
         let kept: Vec<PackageId> = kept.collect();
-        candidates.retain(|id| !kept.iter().any(|keeper| super::kept::obsoletes(pool, *keeper, *id)));
+        candidates.retain(|id| {
+            !kept
+                .iter()
+                .any(|keeper| super::kept::obsoletes(pool, *keeper, *id))
+        });
     }
 }

@@ -1,4 +1,5 @@
-//! The `KubermaticConfiguration`: where KKP's own images and charts are, its proxy, its authorities.
+//! The `KubermaticConfiguration`: where KKP's own images and charts are, its proxy, its
+//! authorities.
 
 use super::site::{NAMESPACE, Proxy, at_registry, repository};
 use crate::kubernetes::{map, metadata, optional};
@@ -8,9 +9,15 @@ use crate::site_registry::SiteRegistry;
 use landfall_model::ImageRef;
 use serde_yaml::Value;
 
-const KUBERMATIC: [&str; 2] = ["quay.io/kubermatic/kubermatic-ee", "quay.io/kubermatic/kubermatic"];
+const KUBERMATIC: [&str; 2] = [
+    "quay.io/kubermatic/kubermatic-ee",
+    "quay.io/kubermatic/kubermatic",
+];
 /// The image of the dashboard has KKP's API in it, too.
-const DASHBOARD: [&str; 2] = ["quay.io/kubermatic/dashboard-ee", "quay.io/kubermatic/dashboard"];
+const DASHBOARD: [&str; 2] = [
+    "quay.io/kubermatic/dashboard-ee",
+    "quay.io/kubermatic/dashboard",
+];
 
 /// The configuration of a site whose registry wants `account`.
 pub(super) fn configuration(
@@ -22,39 +29,81 @@ pub(super) fn configuration(
     let target = request.mapping.target().to_string();
     let kubermatic = || repository(request, &KUBERMATIC);
     let pull_secret = optional(account.map(|account| registry.auth_file(account)));
-    let charts = request.images().any(|image| image.name().starts_with("quay.io/kubermatic/helm-charts/"));
+    let charts = request
+        .images()
+        .any(|image| image.name().starts_with("quay.io/kubermatic/helm-charts/"));
     let charts = charts.then(|| charts_at(request)).flatten();
     let user_cluster = map([
         ("overwriteRegistry", target.into()),
-        ("kubermaticDockerRepository", at_registry(request, &KUBERMATIC)),
+        (
+            "kubermaticDockerRepository",
+            at_registry(request, &KUBERMATIC),
+        ),
         (
             "dnatControllerDockerRepository",
             at_registry(request, &["quay.io/kubermatic/kubeletdnat-controller"]),
         ),
-        ("etcdLauncherDockerRepository", at_registry(request, &["quay.io/kubermatic/etcd-launcher"])),
-        ("addons", repository(request, &["quay.io/kubermatic/addons"])),
+        (
+            "etcdLauncherDockerRepository",
+            at_registry(request, &["quay.io/kubermatic/etcd-launcher"]),
+        ),
+        (
+            "addons",
+            repository(request, &["quay.io/kubermatic/addons"]),
+        ),
         (
             "systemApplications",
             match &charts {
                 None => Value::Null,
                 Some(charts) => map([
                     ("helmRepository", charts.as_str().into()),
-                    ("plainHTTP", if registry.plain_http { true.into() } else { Value::Null }),
-                    ("insecureSkipTLSVerify", if registry.skip_verify { true.into() } else { Value::Null }),
+                    (
+                        "plainHTTP",
+                        if registry.plain_http {
+                            true.into()
+                        } else {
+                            Value::Null
+                        },
+                    ),
+                    (
+                        "insecureSkipTLSVerify",
+                        if registry.skip_verify {
+                            true.into()
+                        } else {
+                            Value::Null
+                        },
+                    ),
                 ]),
             },
         ),
     ]);
     let catalog = charts.map_or(Value::Null, |charts| {
-        map([("defaultApplicationCatalog", map([("helmRepository", charts.into())]))])
+        map([(
+            "defaultApplicationCatalog",
+            map([("helmRepository", charts.into())]),
+        )])
     });
     // KKP's operator puts these before the list itself
-    let added = ["127.0.0.1/8", "127.0.0.1", "localhost", ".local", "kubernetes", ".default", ".svc"];
+    let added = [
+        "127.0.0.1/8",
+        "127.0.0.1",
+        "localhost",
+        ".local",
+        "kubernetes",
+        ".default",
+        ".svc",
+    ];
     let proxy = proxy.map_or(Value::Null, |proxy| {
         map([
             ("http", proxy.http.clone()),
             ("https", proxy.https.clone()),
-            ("noProxy", request.no_proxy().list_without(Dialect::Dotted, &added).into()),
+            (
+                "noProxy",
+                request
+                    .no_proxy()
+                    .list_without(Dialect::Dotted, &added)
+                    .into(),
+            ),
         ])
     });
     let has_ca = registry.ca.is_some();

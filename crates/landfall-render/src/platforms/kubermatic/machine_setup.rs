@@ -1,4 +1,5 @@
-//! What machines of a profile do before anything else: they trust the site's authorities, and take packages from it.
+//! What machines of a profile do before anything else: they trust the site's authorities, and take
+//! packages from it.
 
 use crate::file::RenderedFile;
 use crate::kubernetes::map;
@@ -21,7 +22,8 @@ pub(super) struct MachineSetup<'r> {
 }
 
 impl MachineSetup<'_> {
-    /// The sources of the locked packages for machines of `system`; none where nothing is locked for such.
+    /// The sources of the locked packages for machines of `system`; none where nothing is locked
+    /// for such.
     pub(super) fn locked_sources(
         &self,
         system: &str,
@@ -36,8 +38,8 @@ impl MachineSetup<'_> {
         self.locked.files_of(name, fitting, notes)
     }
 
-    /// The files that the profile gets: `sources` of packages, certificates, a script, and a drop-in that runs it before the
-    /// first one of the profile's own.
+    /// The files that the profile gets: `sources` of packages, certificates, a script, and a
+    /// drop-in that runs it before the first one of the profile's own.
     pub(super) fn files_of(
         &self,
         profile: &Value,
@@ -46,9 +48,13 @@ impl MachineSetup<'_> {
         sources: Vec<RenderedFile>,
         notes: &mut Vec<String>,
     ) -> Vec<Value> {
-        let mut files: Vec<Value> =
-            sources.iter().map(|source| file(&format!("/{}", source.path), 644, &source.text)).collect();
-        let trust = (!self.authorities.is_empty()).then(|| TrustStore::of(system)).flatten();
+        let mut files: Vec<Value> = sources
+            .iter()
+            .map(|source| file(&format!("/{}", source.path), 644, &source.text))
+            .collect();
+        let trust = (!self.authorities.is_empty())
+            .then(|| TrustStore::of(system))
+            .flatten();
         if !self.authorities.is_empty() && trust.is_none() {
             notes.push(format!(
                 "{name}: it is not known how {system} trusts an authority, so it does not get the site's"
@@ -59,7 +65,8 @@ impl MachineSetup<'_> {
             return files;
         }
         let mut script =
-            "#!/bin/sh\n# Makes this machine use the site, before anything else runs.\nset -eu\n".to_owned();
+            "#!/bin/sh\n# Makes this machine use the site, before anything else runs.\nset -eu\n"
+                .to_owned();
         if let Some(trust) = trust {
             for (at, certificate) in pem::each(self.authorities).enumerate() {
                 let path = format!("{}/landfall-{}.{}", trust.folder, at + 1, trust.ending);
@@ -75,13 +82,19 @@ impl MachineSetup<'_> {
             return files;
         };
         let drop_in = format!("[Service]\nExecStartPre={SCRIPT}\n");
-        files.push(file(&format!("/etc/systemd/system/{unit}.d/50-landfall.conf"), 644, &drop_in));
+        files.push(file(
+            &format!("/etc/systemd/system/{unit}.d/50-landfall.conf"),
+            644,
+            &drop_in,
+        ));
         files
     }
 
     /// Commands that point the system's own sources of packages at the file server.
     fn mirrored_sources(&self) -> String {
-        let Some(files) = self.files.filter(|_| !self.packages.is_empty()) else { return String::new() };
+        let Some(files) = self.files.filter(|_| !self.packages.is_empty()) else {
+            return String::new();
+        };
         let mut script = SOURCES.to_owned();
         for host in &self.packages {
             let pattern = host.replace('.', r"\.");
@@ -94,8 +107,8 @@ impl MachineSetup<'_> {
 /// The script that runs first.
 const SCRIPT: &str = "/opt/landfall/use-site.sh";
 
-/// A function that gives `URL` to the sources whose host the pattern fits. A list of mirrors stands in a file in place
-/// of a base URL, so that one is brought back.
+/// A function that gives `URL` to the sources whose host the pattern fits. A list of mirrors stands
+/// in a file in place of a base URL, so that one is brought back.
 const SOURCES: &str = r#"point() {
   for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources /etc/yum.repos.d/*.repo; do
     [ -f "$file" ] && grep -Eq "https?://([A-Za-z0-9-]+\.)*$1/" "$file" || continue
@@ -117,7 +130,9 @@ struct TrustStore {
 
 impl TrustStore {
     fn of(system: &str) -> Option<&'static TrustStore> {
-        TRUST_STORES.iter().find(|store| store.systems.contains(&system))
+        TRUST_STORES
+            .iter()
+            .find(|store| store.systems.contains(&system))
     }
 }
 
@@ -151,11 +166,21 @@ const TRUST_STORES: [TrustStore; 4] = [
 /// The unit that a phase of a profile starts.
 fn first_unit(phase: &Value) -> Option<&'static str> {
     let each = |list: &str| phase[list].as_sequence().cloned().unwrap_or_default();
-    let units = each("units").into_iter().filter_map(|unit| Some(unit["name"].as_str()?.to_owned()));
-    let paths = each("files").into_iter().filter_map(|file| Some(file["path"].as_str()?.to_owned()));
+    let units = each("units")
+        .into_iter()
+        .filter_map(|unit| Some(unit["name"].as_str()?.to_owned()));
+    let paths = each("files")
+        .into_iter()
+        .filter_map(|file| Some(file["path"].as_str()?.to_owned()));
     let names: Vec<String> = units.chain(paths).collect();
-    let is_there = |unit: &&str| names.iter().any(|name| name.rsplit('/').next() == Some(unit));
-    ["bootstrap.service", "setup.service"].into_iter().find(is_there)
+    let is_there = |unit: &&str| {
+        names
+            .iter()
+            .any(|name| name.rsplit('/').next() == Some(unit))
+    };
+    ["bootstrap.service", "setup.service"]
+        .into_iter()
+        .find(is_there)
 }
 
 /// A file of a profile. Profiles have modes as decimal numbers that look like octal ones.
@@ -163,6 +188,12 @@ fn file(path: &str, mode: u32, text: &str) -> Value {
     map([
         ("path", path.into()),
         ("permissions", mode.into()),
-        ("content", map([("inline", map([("encoding", "b64".into()), ("data", text.into())]))])),
+        (
+            "content",
+            map([(
+                "inline",
+                map([("encoding", "b64".into()), ("data", text.into())]),
+            )]),
+        ),
     ])
 }

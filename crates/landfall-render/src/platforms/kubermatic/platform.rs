@@ -52,32 +52,61 @@ impl Platform for Kubermatic {
         let mut files = Vec::new();
         if request.settings.get(VERSION.key) == Some("2.12") {
             if !request.paths(PROFILES.name).is_empty() {
-                return Err(RenderError::Site("--osp: KKP 2.12 has no operating-system-manager".into()));
+                return Err(RenderError::Site(
+                    "--osp: KKP 2.12 has no operating-system-manager".into(),
+                ));
             }
-            let text = document(&datacenters(request, &registry, proxy.as_ref(), &mut notes)?);
+            let text = document(&datacenters(
+                request,
+                &registry,
+                proxy.as_ref(),
+                &mut notes,
+            )?);
             files.push(RenderedFile::new("datacenters.yaml", text).secret(has_account));
-            return Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() });
+            return Ok(Rendered {
+                output: Output::Files(files),
+                notes,
+                ..Rendered::default()
+            });
         }
         let account = registry.account(&request.mapping.target().prefix)?;
-        let text = document(&configuration(request, &registry, account.as_ref(), proxy.as_ref()));
+        let text = document(&configuration(
+            request,
+            &registry,
+            account.as_ref(),
+            proxy.as_ref(),
+        ));
         files.push(
-            RenderedFile::new("kubermatic-configuration.yaml", text).secret(has_account || account.is_some()),
+            RenderedFile::new("kubermatic-configuration.yaml", text)
+                .secret(has_account || account.is_some()),
         );
         let authorities = authorities(request, &registry)?;
         let profiles = profiles(request, &authorities)?;
-        let text = document(&seed(request, &registry, proxy.as_ref(), &profiles, &mut notes)?);
+        let text = document(&seed(
+            request,
+            &registry,
+            proxy.as_ref(),
+            &profiles,
+            &mut notes,
+        )?);
         files.push(RenderedFile::new("seed.yaml", text).secret(has_account));
         if registry.ca.is_some() && profiles.is_empty() {
             notes.push(
                 "machines of user clusters trust the registry's authority by a profile alone: give yours with --osp FILE".into(),
             );
         }
-        for Profile { file, notes: said, .. } in profiles {
+        for Profile {
+            file, notes: said, ..
+        } in profiles
+        {
             files.push(file);
             notes.extend(said);
         }
         if !authorities.is_empty() {
-            files.push(RenderedFile::new("ca-bundle.yaml", document(&ca_bundle(authorities))));
+            files.push(RenderedFile::new(
+                "ca-bundle.yaml",
+                document(&ca_bundle(authorities)),
+            ));
             notes.push(
                 "KKP trusts the authorities of ca-bundle alone: add those of other hosts that it talks to"
                     .into(),
@@ -92,7 +121,11 @@ impl Platform for Kubermatic {
                     .into(),
             );
         }
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            notes,
+            ..Rendered::default()
+        })
     }
 }
 
@@ -114,5 +147,9 @@ fn ca_bundle(authorities: String) -> Value {
 /// The Secret of a user cluster from which operating-system-manager gives containerd the account.
 fn registry_credentials(auth_file: &str) -> Value {
     let metadata = metadata("registry-credentials", Some("kube-system"));
-    secret(metadata, Some("kubernetes.io/dockerconfigjson"), &[(".dockerconfigjson", auth_file)])
+    secret(
+        metadata,
+        Some("kubernetes.io/dockerconfigjson"),
+        &[(".dockerconfigjson", auth_file)],
+    )
 }

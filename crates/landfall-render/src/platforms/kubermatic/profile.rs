@@ -45,18 +45,26 @@ pub(super) struct Profile {
     pub(super) notes: Vec<String>,
 }
 
-/// The profiles that the user named, each as one of the site. `authorities` are the certificates that machines need.
+/// The profiles that the user named, each as one of the site. `authorities` are the certificates
+/// that machines need.
 ///
 /// # Errors
 /// When one cannot be read, is no profile or cannot be edited; when two have one name.
-pub(super) fn profiles(request: &Request<'_>, authorities: &str) -> Result<Vec<Profile>, RenderError> {
+pub(super) fn profiles(
+    request: &Request<'_>,
+    authorities: &str,
+) -> Result<Vec<Profile>, RenderError> {
     let paths = request.paths(PROFILES.name);
     let site = Pointed::of(request, authorities)?;
     let mut profiles: Vec<Profile> = Vec::new();
     for path in paths {
         let profile = site.profile(path, &pem::read(path)?)?;
         if profiles.iter().any(|other| other.name == profile.name) {
-            let why = format!("{}: another --osp has the name {} too", path.display(), profile.name);
+            let why = format!(
+                "{}: another --osp has the name {} too",
+                path.display(),
+                profile.name
+            );
             return Err(RenderError::Site(why));
         }
         profiles.push(profile);
@@ -74,7 +82,10 @@ struct Pointed<'r> {
 impl<'r> Pointed<'r> {
     fn of(request: &'r Request<'_>, authorities: &'r str) -> Result<Pointed<'r>, RenderError> {
         let files = request.file_server();
-        let packages = request.settings.get(PACKAGES.key).map(|hosts| hosts.split(',').map(str::trim));
+        let packages = request
+            .settings
+            .get(PACKAGES.key)
+            .map(|hosts| hosts.split(',').map(str::trim));
         let packages: Vec<&str> = packages.into_iter().flatten().collect();
         let wrong = |why: &str| RenderError::Value {
             key: PACKAGES.key.into(),
@@ -83,27 +94,46 @@ impl<'r> Pointed<'r> {
         };
         let is_host = |host: &&str| {
             !host.is_empty()
-                && host.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-:".contains(c))
+                && host
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-:".contains(c))
         };
         if !packages.iter().all(is_host) {
-            return Err(wrong("it is a list of hosts in lower case, without schemes and paths"));
+            return Err(wrong(
+                "it is a list of hosts in lower case, without schemes and paths",
+            ));
         }
         if !packages.is_empty() && files.is_none() {
-            return Err(wrong("the site names no file server: add `files: http://…` to it"));
+            return Err(wrong(
+                "the site names no file server: add `files: http://…` to it",
+            ));
         }
         let mut index = ReferenceIndex::new(request.lock, request.mapping);
         if let Some(files) = files {
-            index =
-                index.with_files(files).with_mirrored_hosts(packages.iter().map(|host| (*host).to_owned()));
+            index = index
+                .with_files(files)
+                .with_mirrored_hosts(packages.iter().map(|host| (*host).to_owned()));
         }
         let has_proxy = request.proxy()?.is_some();
         let locked = MachinePackages::of(request)?;
-        Ok(Pointed { index, setup: MachineSetup { authorities, files, packages, locked }, has_proxy })
+        Ok(Pointed {
+            index,
+            setup: MachineSetup {
+                authorities,
+                files,
+                packages,
+                locked,
+            },
+            has_proxy,
+        })
     }
 
     /// The profile `text` of the file at `path`.
     fn profile(&self, path: &Path, text: &str) -> Result<Profile, RenderError> {
-        let wrong = |source| RenderError::Merge { path: path.into(), source };
+        let wrong = |source| RenderError::Merge {
+            path: path.into(),
+            source,
+        };
         let old = documents(text).map_err(wrong)?;
         let old = match &old[..] {
             [one] if is_profile(one) => one,
@@ -115,13 +145,21 @@ impl<'r> Pointed<'r> {
         let of_spec = |key: &str| old["spec"][key].as_str().unwrap_or_default().to_owned();
         let system = of_spec("osName");
         let base = old["metadata"]["name"].as_str().unwrap_or_default();
-        if base.is_empty() || !base.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c)) {
-            let why = format!("{}: its metadata.name is none that an object can have", path.display());
+        if base.is_empty()
+            || !base
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
+        {
+            let why = format!(
+                "{}: its metadata.name is none that an object can have",
+                path.display()
+            );
             return Err(RenderError::Site(why));
         }
         let name = format!("{}-landfall", base.trim_end_matches("-landfall"));
         let mut notes = Vec::new();
-        let Rewritten { text, scan } = rewrite(text, Syntax::Document, &self.index, Options::default());
+        let Rewritten { text, scan } =
+            rewrite(text, Syntax::Document, &self.index, Options::default());
         for one in &scan.found {
             if let Meaning::Left { why } = &one.meaning {
                 notes.push(format!("{}: {} stays: {why}", one.place(base), one.written));
@@ -133,7 +171,10 @@ impl<'r> Pointed<'r> {
         let added = |version: &str| {
             let mut spec = map([("version", version.into())]);
             if let (Value::Mapping(spec), false) = (&mut spec, files.is_empty()) {
-                spec.insert("bootstrapConfig".into(), map([("files", files.clone().into())]));
+                spec.insert(
+                    "bootstrapConfig".into(),
+                    map([("files", files.clone().into())]),
+                );
             }
             let mut all = Mapping::new();
             all.insert("kind".into(), "CustomOperatingSystemProfile".into());
@@ -142,26 +183,46 @@ impl<'r> Pointed<'r> {
             all
         };
         // the profile that was given stays as it is, so nothing is lost
-        let rules = MergeRules { replace: true, base64: None };
-        // KKP takes a changed profile only under another version, so the version follows from the content
+        let rules = MergeRules {
+            replace: true,
+            base64: None,
+        };
+        // KKP takes a changed profile only under another version, so the version follows from the
+        // content
         let version = of_spec("version");
-        let content = merge(&text, 0, &added(&version), rules).map_err(wrong)?.text;
+        let content = merge(&text, 0, &added(&version), rules)
+            .map_err(wrong)?
+            .text;
         let joint = if version.contains('+') { '.' } else { '+' };
         let digest = Digest::sha256(content.as_bytes());
         let version = format!("{version}{joint}landfall.{}", &digest.hex()[..12]);
-        let text = merge(&text, 0, &added(&version), rules).map_err(wrong)?.text;
+        let text = merge(&text, 0, &added(&version), rules)
+            .map_err(wrong)?
+            .text;
         let file = RenderedFile::new(format!("{name}.yaml"), text);
-        Ok(Profile { file, system, name, notes })
+        Ok(Profile {
+            file,
+            system,
+            name,
+            notes,
+        })
     }
 
-    /// Names what machines will still ask upstream for, with the lines of the user's file. Packages `are_locked`, or not.
+    /// Names what machines will still ask upstream for, with the lines of the user's file. Packages
+    /// `are_locked`, or not.
     fn say_what_stays(&self, text: &str, name: &str, are_locked: bool, notes: &mut Vec<String>) {
-        let own = self.setup.files.and_then(|url| Some(host_at(url.split_once("://")?.1)));
+        let own = self
+            .setup
+            .files
+            .and_then(|url| Some(host_at(url.split_once("://")?.1)));
         let mut hosts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let mut installs = Vec::new();
         for (at, line) in text.lines().enumerate() {
             let start = line.trim_start();
-            if start.starts_with('#') || start.starts_with("{{- /*") || start.starts_with("Documentation=") {
+            if start.starts_with('#')
+                || start.starts_with("{{- /*")
+                || start.starts_with("Documentation=")
+            {
                 continue;
             }
             let number = || (at + 1).to_string();
@@ -169,8 +230,9 @@ impl<'r> Pointed<'r> {
                 let (before, after) = line.split_at(scheme);
                 let is_web = before.ends_with("http") || before.ends_with("https");
                 let host = is_web.then(|| host_at(&after["://".len()..]));
-                let is_here =
-                    |host: &str| Some(host) == own || host.starts_with("127.") || host == "localhost";
+                let is_here = |host: &str| {
+                    Some(host) == own || host.starts_with("127.") || host == "localhost"
+                };
                 if let Some(host) = host.filter(|host| host.contains('.') && !is_here(host)) {
                     hosts.entry(host).or_default().push(number());
                 }
@@ -184,9 +246,13 @@ impl<'r> Pointed<'r> {
                 Some(_) => format!(
                     "lock those files, or, where the file server mirrors the host, --set packages={host}"
                 ),
-                None => "lock those files, and name a file server in the site (`files: http://…`)".to_owned(),
+                None => "lock those files, and name a file server in the site (`files: http://…`)"
+                    .to_owned(),
             };
-            notes.push(format!("{name} asks {host} ({}): {way_out}", at_lines(&lines)));
+            notes.push(format!(
+                "{name} asks {host} ({}): {way_out}",
+                at_lines(&lines)
+            ));
         }
         if !installs.is_empty() && self.setup.packages.is_empty() && !are_locked {
             notes.push(format!(
@@ -205,22 +271,35 @@ impl<'r> Pointed<'r> {
 
 /// `line 3`, `lines 3, 4`.
 fn at_lines(lines: &[String]) -> String {
-    format!("line{} {}", if lines.len() == 1 { "" } else { "s" }, lines.join(", "))
+    format!(
+        "line{} {}",
+        if lines.len() == 1 { "" } else { "s" },
+        lines.join(", ")
+    )
 }
 
 /// The host at the beginning of `text`, without a port.
 fn host_at(text: &str) -> &str {
-    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || ".-".contains(c))).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !(c.is_ascii_alphanumeric() || ".-".contains(c)))
+        .unwrap_or(text.len());
     &text[..end]
 }
 
 /// Commands that install packages.
-const INSTALLERS: [&str; 5] =
-    ["apt-get install", "apt install", "yum install", "dnf install", "zypper install"];
+const INSTALLERS: [&str; 5] = [
+    "apt-get install",
+    "apt install",
+    "yum install",
+    "dnf install",
+    "zypper install",
+];
 
 fn is_profile(document: &Value) -> bool {
     let kinds = ["OperatingSystemProfile", "CustomOperatingSystemProfile"];
-    document["kind"].as_str().is_some_and(|kind| kinds.contains(&kind))
+    document["kind"]
+        .as_str()
+        .is_some_and(|kind| kinds.contains(&kind))
 }
 
 /// What each datacenter says of `profiles`: the first one of each operating system.
@@ -236,5 +315,9 @@ pub(super) fn chosen(profiles: &[Profile], notes: &mut Vec<String>) -> Value {
             chosen.insert(system.as_str().into(), name.as_str().into());
         }
     }
-    if chosen.is_empty() { Value::Null } else { map([("operatingSystemProfiles", Value::Mapping(chosen))]) }
+    if chosen.is_empty() {
+        Value::Null
+    } else {
+        map([("operatingSystemProfiles", Value::Mapping(chosen))])
+    }
 }

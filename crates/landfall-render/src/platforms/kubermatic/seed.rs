@@ -38,8 +38,9 @@ pub(super) fn seed(
 ) -> Result<Value, RenderError> {
     let no_proxy = request.no_proxy().list(Dialect::Dotted);
     let settings = || {
-        proxy
-            .map_or([Value::Null, Value::Null], |proxy| [proxy.one.as_str().into(), no_proxy.as_str().into()])
+        proxy.map_or([Value::Null, Value::Null], |proxy| {
+            [proxy.one.as_str().into(), no_proxy.as_str().into()]
+        })
     };
     let [http_proxy, list] = settings();
     let own = &registry.target.registry;
@@ -49,42 +50,74 @@ pub(super) fn seed(
             continue;
         }
         if of_host.len() > 1 {
-            notes.push(format!("KKP sorts the mirrors of {host}, which are to be asked in another order"));
+            notes.push(format!(
+                "KKP sorts the mirrors of {host}, which are to be asked in another order"
+            ));
         }
         let urls = of_host.iter().map(|mirror| match mirror.prefix.as_str() {
             "" => registry.url(),
-            prefix => format!("{}/v2/{prefix}?kubermatic=override_path%3Dtrue", registry.url()),
+            prefix => format!(
+                "{}/v2/{prefix}?kubermatic=override_path%3Dtrue",
+                registry.url()
+            ),
         });
         registries.insert(host.into(), map([("mirrors", texts(urls))]));
     }
     if !request.upstream_fallback() {
-        notes.push("containerd asks upstream for what the mirrors lack, and KKP cannot turn that off".into());
+        notes.push(
+            "containerd asks upstream for what the mirrors lack, and KKP cannot turn that off"
+                .into(),
+        );
     }
     // what is said of a host holds for its mirrors
-    let hosts =
-        registries.keys().filter_map(Value::as_str).filter(|host| registry.skip_verify && host != own);
+    let hosts = registries
+        .keys()
+        .filter_map(Value::as_str)
+        .filter(|host| registry.skip_verify && host != own);
     let insecure: Vec<&str> = [own.as_str()].into_iter().chain(hosts).collect();
-    let insecure = if registry.plain_http || registry.skip_verify { texts(insecure) } else { Value::Null };
+    let insecure = if registry.plain_http || registry.skip_verify {
+        texts(insecure)
+    } else {
+        Value::Null
+    };
     let node = map([
         ("httpProxy", http_proxy),
         ("noProxy", list),
         ("insecureRegistries", insecure),
         ("pauseImage", optional(sandbox(request, notes)?)),
-        ("containerdRegistryMirrors", map([("registries", Value::Mapping(registries))])),
+        (
+            "containerdRegistryMirrors",
+            map([("registries", Value::Mapping(registries))]),
+        ),
     ]);
     let datacenters = each_datacenter(request, &node, &profile::chosen(profiles, notes))?;
     let [http_proxy, list] = settings();
-    let proxy_settings =
-        if proxy.is_some() { map([("httpProxy", http_proxy), ("noProxy", list)]) } else { Value::Null };
+    let proxy_settings = if proxy.is_some() {
+        map([("httpProxy", http_proxy), ("noProxy", list)])
+    } else {
+        Value::Null
+    };
     let node_port_proxy = some_map([
-        ("envoy", repository(request, &["docker.io/envoyproxy/envoy"])),
-        ("envoyManager", repository(request, &["quay.io/kubermatic/nodeport-proxy"])),
-        ("updater", repository(request, &["quay.io/kubermatic/nodeport-proxy"])),
+        (
+            "envoy",
+            repository(request, &["docker.io/envoyproxy/envoy"]),
+        ),
+        (
+            "envoyManager",
+            repository(request, &["quay.io/kubermatic/nodeport-proxy"]),
+        ),
+        (
+            "updater",
+            repository(request, &["quay.io/kubermatic/nodeport-proxy"]),
+        ),
     ]);
     Ok(map([
         ("apiVersion", "kubermatic.k8c.io/v1".into()),
         ("kind", "Seed".into()),
-        ("metadata", metadata(request.settings.need(SEED.key)?, Some(NAMESPACE))),
+        (
+            "metadata",
+            metadata(request.settings.need(SEED.key)?, Some(NAMESPACE)),
+        ),
         (
             "spec",
             map([
@@ -97,15 +130,26 @@ pub(super) fn seed(
 }
 
 /// The datacenters of the Seed, each with these node settings and this specification.
-fn each_datacenter(request: &Request<'_>, node: &Value, spec: &Value) -> Result<Value, RenderError> {
+fn each_datacenter(
+    request: &Request<'_>,
+    node: &Value,
+    spec: &Value,
+) -> Result<Value, RenderError> {
     let datacenter = map([("node", node.clone()), ("spec", spec.clone())]);
     let names = names(request)?;
-    let all: Mapping = names.into_iter().map(|name| (name.into(), datacenter.clone())).collect();
-    Ok(if all.is_empty() { Value::Null } else { Value::Mapping(all) })
+    let all: Mapping = names
+        .into_iter()
+        .map(|name| (name.into(), datacenter.clone()))
+        .collect();
+    Ok(if all.is_empty() {
+        Value::Null
+    } else {
+        Value::Mapping(all)
+    })
 }
 
-/// The datacenters that are set up: those of the Seed in the file of `--into`, if it has one. One that the Seed lacks is not
-/// added to it: it would have no provider, which KKP refuses.
+/// The datacenters that are set up: those of the Seed in the file of `--into`, if it has one. One
+/// that the Seed lacks is not added to it: it would have no provider, which KKP refuses.
 fn names(request: &Request<'_>) -> Result<Vec<String>, RenderError> {
     let is_seed = |document: &&Value| match document.get("kind") {
         Some(kind) => kind == "Seed",
@@ -113,26 +157,47 @@ fn names(request: &Request<'_>) -> Result<Vec<String>, RenderError> {
     };
     let seeds: Vec<&Value> = request.existing.iter().filter(is_seed).collect();
     let of_seed = |seed: &Value| -> Vec<String> {
-        let datacenters = seed.get("spec").unwrap_or(seed).get("datacenters").and_then(Value::as_mapping);
+        let datacenters = seed
+            .get("spec")
+            .unwrap_or(seed)
+            .get("datacenters")
+            .and_then(Value::as_mapping);
         let keys = datacenters.into_iter().flat_map(Mapping::keys);
-        keys.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+        keys.filter_map(|name| name.as_str().map(str::to_owned))
+            .collect()
     };
     let there: Vec<String> = seeds.iter().flat_map(|seed| of_seed(seed)).collect();
     let Some(given) = request.settings.get(DATACENTER.key) else {
-        return Ok(if seeds.is_empty() { vec!["datacenter".to_owned()] } else { there });
+        return Ok(if seeds.is_empty() {
+            vec!["datacenter".to_owned()]
+        } else {
+            there
+        });
     };
-    let names: Vec<String> = given.split(',').map(|name| name.trim().to_owned()).collect();
-    let why = match names.iter().find(|name| !seeds.is_empty() && !there.contains(name)) {
+    let names: Vec<String> = given
+        .split(',')
+        .map(|name| name.trim().to_owned())
+        .collect();
+    let why = match names
+        .iter()
+        .find(|name| !seeds.is_empty() && !there.contains(name))
+    {
         None => return Ok(names),
         Some(name) if there.is_empty() => {
-            format!("the Seed of --into has no datacenter; add {name} to it first, with its provider")
+            format!(
+                "the Seed of --into has no datacenter; add {name} to it first, with its provider"
+            )
         }
         Some(name) => format!(
             "the Seed of --into has no datacenter {name}, but {}; add it first, with its provider",
             there.join(", ")
         ),
     };
-    Err(RenderError::Value { key: DATACENTER.key.into(), value: given.into(), why })
+    Err(RenderError::Value {
+        key: DATACENTER.key.into(),
+        value: given.into(),
+        why,
+    })
 }
 
 /// The node settings that releases up to 2.12 read from datacenters.yaml.
@@ -152,9 +217,18 @@ pub(super) fn datacenters(
         ],
     );
     let node = map([
-        ("http_proxy", optional(proxy.map(|proxy| proxy.one.as_str()))),
-        ("no_proxy", optional(proxy.map(|_| request.no_proxy().list(Dialect::Dotted)))),
-        ("insecure_registries", texts([registry.target.registry.as_str()])),
+        (
+            "http_proxy",
+            optional(proxy.map(|proxy| proxy.one.as_str())),
+        ),
+        (
+            "no_proxy",
+            optional(proxy.map(|_| request.no_proxy().list(Dialect::Dotted))),
+        ),
+        (
+            "insecure_registries",
+            texts([registry.target.registry.as_str()]),
+        ),
         ("pause_image", optional(sandbox(request, notes)?)),
         ("hyperkube_image", hyperkube),
     ]);

@@ -19,16 +19,29 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    pub(super) fn of(request: &Request<'_>, notes: &mut Vec<String>) -> Result<Option<Proxy>, RenderError> {
-        let Some(proxy) = request.proxy()? else { return Ok(None) };
-        let [http, https] = [&proxy.http, &proxy.https].map(|one| one.as_ref().map(ProxyAddress::url));
-        let Some(one) = https.clone().or_else(|| http.clone()) else { return Ok(None) };
+    pub(super) fn of(
+        request: &Request<'_>,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<Proxy>, RenderError> {
+        let Some(proxy) = request.proxy()? else {
+            return Ok(None);
+        };
+        let [http, https] =
+            [&proxy.http, &proxy.https].map(|one| one.as_ref().map(ProxyAddress::url));
+        let Some(one) = https.clone().or_else(|| http.clone()) else {
+            return Ok(None);
+        };
         if http.as_ref().is_some_and(|http| *http != one) {
             notes.push("a Seed has one proxy for both schemes: it has the one of https".into());
         }
         let has_account = proxy.has_account();
         let [http, https] = [http, https].map(optional);
-        Ok(Some(Proxy { http, https, one, has_account }))
+        Ok(Some(Proxy {
+            http,
+            https,
+            one,
+            has_account,
+        }))
     }
 }
 

@@ -15,21 +15,46 @@ fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
 /// A pod that runs once and ends.
 fn once(name: &str, command: Vec<String>) -> Pod<'_> {
     let (container, spec, variables) = (Vec::new(), Vec::new(), Vec::new());
-    Pod { name, command, variables, restart: "Never", cpu: "1", container, spec, tls: None }
+    Pod {
+        name,
+        command,
+        variables,
+        restart: "Never",
+        cpu: "1",
+        container,
+        spec,
+        tls: None,
+    }
 }
 
-/// The Job that pulls: an index a shard, all at once. A pod that is evicted does not count, and wrong use ends all.
+/// The Job that pulls: an index a shard, all at once. A pod that is evicted does not count, and
+/// wrong use ends all.
 pub(super) fn pull(wanted: &Wanted<'_>) -> Value {
     let pod = Pod {
         variables: vec![("LANDFALL_SHARDS", wanted.shards.to_string())],
-        ..once("pull", words(["landfall", "pull", "--lock", LOCK, "--shard", "auto", "--progress", "plain"]))
+        ..once(
+            "pull",
+            words([
+                "landfall",
+                "pull",
+                "--lock",
+                LOCK,
+                "--shard",
+                "auto",
+                "--progress",
+                "plain",
+            ]),
+        )
     };
     let spec = map([
         ("completionMode", "Indexed".into()),
         ("completions", wanted.shards.into()),
         ("parallelism", wanted.shards.into()),
         ("backoffLimitPerIndex", 6.into()),
-        ("podFailurePolicy", map([("rules", vec![wrong_use("pull"), evicted()].into())])),
+        (
+            "podFailurePolicy",
+            map([("rules", vec![wrong_use("pull"), evicted()].into())]),
+        ),
         ("template", pod.template(wanted)),
     ]);
     object(wanted, ("batch/v1", "Job"), "pull", spec)
@@ -45,8 +70,14 @@ fn wrong_use(container: &str) -> Value {
 }
 
 fn evicted() -> Value {
-    let condition = map([("type", "DisruptionTarget".into()), ("status", "True".into())]);
-    map([("action", "Ignore".into()), ("onPodConditions", vec![condition].into())])
+    let condition = map([
+        ("type", "DisruptionTarget".into()),
+        ("status", "True".into()),
+    ]);
+    map([
+        ("action", "Ignore".into()),
+        ("onPodConditions", vec![condition].into()),
+    ])
 }
 
 /// The Job that packs.
@@ -54,21 +85,37 @@ pub(super) fn pack(wanted: &Wanted<'_>) -> Value {
     last(
         wanted,
         "pack",
-        words(["landfall", "pack", "--lock", LOCK, "-o", &wanted.bundle, "--progress", "plain"]),
+        words([
+            "landfall",
+            "pack",
+            "--lock",
+            LOCK,
+            "-o",
+            &wanted.bundle,
+            "--progress",
+            "plain",
+        ]),
     )
 }
 
 /// The Job that has the servers serve the lock.
 pub(super) fn publish(wanted: &Wanted<'_>) -> Value {
-    last(wanted, "publish", words(["landfall", "publish", "--lock", LOCK, "--progress", "plain"]))
+    last(
+        wanted,
+        "publish",
+        words(["landfall", "publish", "--lock", LOCK, "--progress", "plain"]),
+    )
 }
 
-/// A Job that needs all that the lock names. It ends with an error while something is missing, and tries again, each time
-/// later.
+/// A Job that needs all that the lock names. It ends with an error while something is missing, and
+/// tries again, each time later.
 fn last(wanted: &Wanted<'_>, name: &'static str, command: Vec<String>) -> Value {
     let spec = map([
         ("backoffLimit", 12.into()),
-        ("podFailurePolicy", map([("rules", vec![wrong_use(name), evicted()].into())])),
+        (
+            "podFailurePolicy",
+            map([("rules", vec![wrong_use(name), evicted()].into())]),
+        ),
         ("template", once(name, command).template(wanted)),
     ]);
     object(wanted, ("batch/v1", "Job"), name, spec)
@@ -93,10 +140,16 @@ exit "$code"
 /// The `CronJob` that refreshes: one at a time, as the branch is one.
 pub(super) fn refresh(wanted: &Wanted<'_>) -> Value {
     let pod = Pod {
-        variables: vec![("BUNDLE", format!("{}/bundles/refresh.tar.zst", wanted.store))],
+        variables: vec![(
+            "BUNDLE",
+            format!("{}/bundles/refresh.tar.zst", wanted.store),
+        )],
         ..once("refresh", words(["sh", "-ec", REFRESH]))
     };
-    let job = map([("backoffLimit", 0.into()), ("template", pod.template(wanted))]);
+    let job = map([
+        ("backoffLimit", 0.into()),
+        ("template", pod.template(wanted)),
+    ]);
     let spec = map([
         ("schedule", wanted.schedule.into()),
         ("concurrencyPolicy", "Forbid".into()),

@@ -33,7 +33,13 @@ impl Platform for Kubernetes {
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
         let wanted = Wanted::of(&request.settings)?;
-        let text = |objects: &[Value]| objects.iter().map(document).collect::<Vec<_>>().join("---\n");
+        let text = |objects: &[Value]| {
+            objects
+                .iter()
+                .map(document)
+                .collect::<Vec<_>>()
+                .join("---\n")
+        };
         let files = [
             ("pull.yaml", text(&[jobs::pull(&wanted)])),
             ("pack.yaml", text(&[jobs::pack(&wanted)])),
@@ -41,8 +47,13 @@ impl Platform for Kubernetes {
             ("refresh.yaml", text(&[jobs::refresh(&wanted)])),
             ("serve.yaml", text(&server::objects(&wanted))),
         ];
-        let files = files.map(|(path, text)| RenderedFile::new(path, text)).into();
-        let namespace = wanted.namespace.map(|name| format!("-n {name} ")).unwrap_or_default();
+        let files = files
+            .map(|(path, text)| RenderedFile::new(path, text))
+            .into();
+        let namespace = wanted
+            .namespace
+            .map(|name| format!("-n {name} "))
+            .unwrap_or_default();
         let mut notes = Vec::new();
         if wanted.claim.is_none() {
             notes.push(format!(
@@ -54,6 +65,10 @@ impl Platform for Kubernetes {
             "and a Secret {} with the variables that reach store, registries and git; docs/scale.md has the steps",
             wanted.secret
         ));
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            notes,
+            ..Rendered::default()
+        })
     }
 }

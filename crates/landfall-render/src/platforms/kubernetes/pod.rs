@@ -1,5 +1,5 @@
-//! What all pods of landfall share: no rights, nothing to write to but a temporary folder, the store by the environment, lock
-//! and site from a volume.
+//! What all pods of landfall share: no rights, nothing to write to but a temporary folder, the
+//! store by the environment, lock and site from a volume.
 
 use super::wanted::Wanted;
 use crate::kubernetes::{map, optional};
@@ -36,7 +36,10 @@ pub(super) struct Pod<'a> {
 
 /// The labels of what does this.
 pub(super) fn labels(component: &str) -> Value {
-    map([("app.kubernetes.io/name", "landfall".into()), ("app.kubernetes.io/component", component.into())])
+    map([
+        ("app.kubernetes.io/name", "landfall".into()),
+        ("app.kubernetes.io/component", component.into()),
+    ])
 }
 
 /// An object about what does this.
@@ -52,7 +55,12 @@ pub(super) fn object(
         ("namespace", optional(wanted.namespace)),
         ("labels", labels(component)),
     ]);
-    map([("apiVersion", version.into()), ("kind", kind.into()), ("metadata", metadata), ("spec", spec)])
+    map([
+        ("apiVersion", version.into()),
+        ("kind", kind.into()),
+        ("metadata", metadata),
+        ("spec", spec),
+    ])
 }
 
 /// A mapping, and more of it.
@@ -65,16 +73,21 @@ fn with<'a>(mut base: Value, more: impl IntoIterator<Item = (&'a str, Value)>) -
 
 fn mount(name: &str, path: &str, only_read: bool) -> Value {
     let only_read = if only_read { true.into() } else { Value::Null };
-    map([("name", name.into()), ("mountPath", path.into()), ("readOnly", only_read)])
+    map([
+        ("name", name.into()),
+        ("mountPath", path.into()),
+        ("readOnly", only_read),
+    ])
 }
 
 impl Pod<'_> {
     /// Its template.
     pub(super) fn template(self, wanted: &Wanted<'_>) -> Value {
         let config = match wanted.claim {
-            Some(claim) => {
-                ("persistentVolumeClaim", map([("claimName", claim.into()), ("readOnly", true.into())]))
-            }
+            Some(claim) => (
+                "persistentVolumeClaim",
+                map([("claimName", claim.into()), ("readOnly", true.into())]),
+            ),
             None => ("configMap", map([("name", "landfall".into())])),
         };
         let mut volumes = vec![
@@ -83,7 +96,10 @@ impl Pod<'_> {
         ];
         let mut mounts = vec![mount("config", CONFIG, true), mount("tmp", "/tmp", false)];
         if let Some(secret) = self.tls {
-            volumes.push(map([("name", "tls".into()), ("secret", map([("secretName", secret.into())]))]));
+            volumes.push(map([
+                ("name", "tls".into()),
+                ("secret", map([("secretName", secret.into())])),
+            ]));
             mounts.push(mount("tls", TLS, true));
         }
         let own = [
@@ -92,22 +108,36 @@ impl Pod<'_> {
             ("LANDFALL_SITE", format!("{CONFIG}/site.yaml")),
         ];
         let variables = own.into_iter().chain(self.variables);
-        let env: Vec<Value> =
-            variables.map(|(name, value)| map([("name", name.into()), ("value", value.into())])).collect();
+        let env: Vec<Value> = variables
+            .map(|(name, value)| map([("name", name.into()), ("value", value.into())]))
+            .collect();
         let from = map([("secretRef", map([("name", wanted.secret.into())]))]);
         let resources = map([
-            ("requests", map([("cpu", self.cpu.into()), ("memory", "256Mi".into())])),
+            (
+                "requests",
+                map([("cpu", self.cpu.into()), ("memory", "256Mi".into())]),
+            ),
             ("limits", map([("memory", "1Gi".into())])),
         ]);
         let confined = map([
             ("allowPrivilegeEscalation", false.into()),
             ("readOnlyRootFilesystem", true.into()),
-            ("capabilities", map([("drop", vec![Value::from("ALL")].into())])),
+            (
+                "capabilities",
+                map([("drop", vec![Value::from("ALL")].into())]),
+            ),
         ]);
         let container = map([
             ("name", self.name.into()),
             ("image", wanted.image.into()),
-            ("command", self.command.into_iter().map(Value::from).collect::<Vec<_>>().into()),
+            (
+                "command",
+                self.command
+                    .into_iter()
+                    .map(Value::from)
+                    .collect::<Vec<_>>()
+                    .into(),
+            ),
             ("env", env.into()),
             ("envFrom", vec![from].into()),
             ("volumeMounts", mounts.into()),
@@ -127,6 +157,9 @@ impl Pod<'_> {
             ("containers", vec![with(container, self.container)].into()),
             ("volumes", volumes.into()),
         ]);
-        map([("metadata", map([("labels", labels(self.name))])), ("spec", with(spec, self.spec))])
+        map([
+            ("metadata", map([("labels", labels(self.name))])),
+            ("spec", with(spec, self.spec)),
+        ])
     }
 }

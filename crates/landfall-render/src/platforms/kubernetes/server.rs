@@ -18,11 +18,17 @@ pub(super) fn objects(wanted: &Wanted<'_>) -> [Value; 4] {
     // how many there are is the autoscaler's
     let deployment = map([
         ("selector", selector.clone()),
-        ("strategy", map([("type", "RollingUpdate".into()), ("rollingUpdate", surge)])),
+        (
+            "strategy",
+            map([("type", "RollingUpdate".into()), ("rollingUpdate", surge)]),
+        ),
         ("template", pod(wanted).template(wanted)),
     ]);
-    let port =
-        map([("name", scheme(wanted).into()), ("port", PORT.into()), ("targetPort", scheme(wanted).into())]);
+    let port = map([
+        ("name", scheme(wanted).into()),
+        ("port", PORT.into()),
+        ("targetPort", scheme(wanted).into()),
+    ]);
     let service = map([("selector", labels("serve")), ("ports", vec![port].into())]);
     let budget = map([("maxUnavailable", 1.into()), ("selector", selector)]);
     let target = map([
@@ -32,30 +38,54 @@ pub(super) fn objects(wanted: &Wanted<'_>) -> [Value; 4] {
     ]);
     let cpu = map([
         ("name", "cpu".into()),
-        ("target", map([("type", "Utilization".into()), ("averageUtilization", BUSY.into())])),
+        (
+            "target",
+            map([
+                ("type", "Utilization".into()),
+                ("averageUtilization", BUSY.into()),
+            ]),
+        ),
     ]);
     let scaler = map([
         ("scaleTargetRef", target),
         ("minReplicas", wanted.replicas.into()),
         ("maxReplicas", wanted.most_replicas.into()),
-        ("metrics", vec![map([("type", "Resource".into()), ("resource", cpu)])].into()),
+        (
+            "metrics",
+            vec![map([("type", "Resource".into()), ("resource", cpu)])].into(),
+        ),
     ]);
     [
         object(wanted, ("apps/v1", "Deployment"), "serve", deployment),
         object(wanted, ("v1", "Service"), "serve", service),
-        object(wanted, ("policy/v1", "PodDisruptionBudget"), "serve", budget),
-        object(wanted, ("autoscaling/v2", "HorizontalPodAutoscaler"), "serve", scaler),
+        object(
+            wanted,
+            ("policy/v1", "PodDisruptionBudget"),
+            "serve",
+            budget,
+        ),
+        object(
+            wanted,
+            ("autoscaling/v2", "HorizontalPodAutoscaler"),
+            "serve",
+            scaler,
+        ),
     ]
 }
 
 fn scheme(wanted: &Wanted<'_>) -> &'static str {
-    if wanted.tls.is_some() { "https" } else { "http" }
+    if wanted.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    }
 }
 
 fn pod<'a>(wanted: &Wanted<'a>) -> Pod<'a> {
     let listen = format!("0.0.0.0:{PORT}");
-    let mut command: Vec<String> =
-        ["landfall", "serve", "--listen", &listen, "--drain", DRAIN].map(str::to_owned).into();
+    let mut command: Vec<String> = ["landfall", "serve", "--listen", &listen, "--drain", DRAIN]
+        .map(str::to_owned)
+        .into();
     if wanted.redirect {
         command.push("--redirect".into());
     }
@@ -67,11 +97,17 @@ fn pod<'a>(wanted: &Wanted<'a>) -> Pod<'a> {
             format!("{TLS}/tls.key"),
         ]);
     }
-    let port = map([("name", scheme(wanted).into()), ("containerPort", PORT.into())]);
+    let port = map([
+        ("name", scheme(wanted).into()),
+        ("containerPort", PORT.into()),
+    ]);
     let scheme = scheme(wanted);
     let probe = |path: &str, every: u64| {
-        let asked =
-            [("path", path.into()), ("port", scheme.into()), ("scheme", scheme.to_uppercase().into())];
+        let asked = [
+            ("path", path.into()),
+            ("port", scheme.into()),
+            ("scheme", scheme.to_uppercase().into()),
+        ];
         map([("httpGet", map(asked)), ("periodSeconds", every.into())])
     };
     let apart = map([

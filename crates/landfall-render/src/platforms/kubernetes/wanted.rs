@@ -10,11 +10,21 @@ const fn setting(
     help: &'static str,
     default: Option<&'static str>,
 ) -> Setting {
-    Setting { key, value_name, help, default, choices: &[] }
+    Setting {
+        key,
+        value_name,
+        help,
+        default,
+        choices: &[],
+    }
 }
 
-const IMAGE: Setting =
-    setting("image", "IMAGE", "The image with landfall; for refresh with git and sh too", None);
+const IMAGE: Setting = setting(
+    "image",
+    "IMAGE",
+    "The image with landfall; for refresh with git and sh too",
+    None,
+);
 const STORE: Setting = setting("store", "URL", "The store, as in s3://bucket/prefix", None);
 const BUNDLE: Setting = setting(
     "bundle",
@@ -23,8 +33,18 @@ const BUNDLE: Setting = setting(
     None,
 );
 const SHARDS: Setting = setting("shards", "N", "How many runners pull", Some("8"));
-const REPLICAS: Setting = setting("replicas", "N", "How many servers there are at the least", Some("3"));
-const MOST: Setting = setting("max-replicas", "N", "How many servers there are at the most", Some("12"));
+const REPLICAS: Setting = setting(
+    "replicas",
+    "N",
+    "How many servers there are at the least",
+    Some("3"),
+);
+const MOST: Setting = setting(
+    "max-replicas",
+    "N",
+    "How many servers there are at the most",
+    Some("12"),
+);
 const SECRET: Setting = setting(
     "secret",
     "NAME",
@@ -44,8 +64,12 @@ const CLAIM: Setting = setting(
     None,
 );
 const SCHEDULE: Setting = setting("schedule", "CRON", "When refresh runs", Some("17 3 * * *"));
-const TLS: Setting =
-    setting("tls", "NAME", "A Secret of type kubernetes.io/tls; without it, plain http", None);
+const TLS: Setting = setting(
+    "tls",
+    "NAME",
+    "A Secret of type kubernetes.io/tls; without it, plain http",
+    None,
+);
 const REDIRECT: Setting = Setting {
     key: "redirect",
     value_name: "YES|NO",
@@ -56,7 +80,8 @@ const REDIRECT: Setting = Setting {
 
 /// Every setting.
 pub(super) const SETTINGS: &[Setting] = &[
-    IMAGE, STORE, BUNDLE, SHARDS, REPLICAS, MOST, SECRET, ACCOUNT, CLAIM, SCHEDULE, TLS, REDIRECT, NAMESPACE,
+    IMAGE, STORE, BUNDLE, SHARDS, REPLICAS, MOST, SECRET, ACCOUNT, CLAIM, SCHEDULE, TLS, REDIRECT,
+    NAMESPACE,
 ];
 
 /// What the objects are made from.
@@ -79,9 +104,10 @@ pub(super) struct Wanted<'s> {
 impl<'s> Wanted<'s> {
     pub(super) fn of(settings: &'s Settings) -> Result<Wanted<'s>, RenderError> {
         let store = settings.need(STORE.key)?.trim_end_matches('/');
-        let place = settings
-            .get(BUNDLE.key)
-            .map_or_else(|| format!("{store}/bundles/landfall.tar.zst"), str::to_owned);
+        let place = settings.get(BUNDLE.key).map_or_else(
+            || format!("{store}/bundles/landfall.tar.zst"),
+            str::to_owned,
+        );
         for (key, url) in [(STORE.key, store), (BUNDLE.key, place.as_str())] {
             if !["s3://", "gs://", "az://"]
                 .iter()
@@ -118,13 +144,26 @@ impl<'s> Wanted<'s> {
 }
 
 fn wrong(key: &str, value: &str, why: String) -> RenderError {
-    RenderError::Value { key: key.into(), value: value.into(), why }
+    RenderError::Value {
+        key: key.into(),
+        value: value.into(),
+        why,
+    }
 }
 
 /// A number of runners.
 fn number(settings: &Settings, setting: &'static Setting) -> Result<usize, RenderError> {
     let text = settings.need(setting.key)?;
-    let number = text.parse().ok().filter(|number| Shard::new(*number, *number).is_ok());
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| Shard::new(*number, *number).is_ok());
     let most = Limits::default().shards;
-    number.ok_or_else(|| wrong(setting.key, text, format!("it is a number from 1 to {most}")))
+    number.ok_or_else(|| {
+        wrong(
+            setting.key,
+            text,
+            format!("it is a number from 1 to {most}"),
+        )
+    })
 }

@@ -26,11 +26,15 @@ pub(super) fn vsphere(names: &Names<'_>, part: &str, kind: &str, proxy: &PodProx
             ("no_proxy", proxy.no_proxy.as_str().into()),
         ]),
     )]));
-    secret(metadata, ADDON, &[("values.yaml", &format!("{HEADER}{values}"))])
+    secret(
+        metadata,
+        ADDON,
+        &[("values.yaml", &format!("{HEADER}{values}"))],
+    )
 }
 
-/// The values of kapp-controller, which spells them its own way: the proxy, and how it trusts the repository and hosts behind
-/// the proxy. `None` if there is none of these to tell.
+/// The values of kapp-controller, which spells them its own way: the proxy, and how it trusts the
+/// repository and hosts behind the proxy. `None` if there is none of these to tell.
 pub(super) fn kapp_controller(
     names: &Names<'_>,
     repository: &Repository,
@@ -40,11 +44,17 @@ pub(super) fn kapp_controller(
     let authorities = format!("{}{proxy_ca}", repository.ca);
     let text = |value: Option<&String>| optional(value.map(String::as_str));
     let config = some_map([
-        ("caCerts", text(Some(&authorities).filter(|all| !all.is_empty()))),
+        (
+            "caCerts",
+            text(Some(&authorities).filter(|all| !all.is_empty())),
+        ),
         ("httpProxy", text(proxy.map(|proxy| &proxy.http))),
         ("httpsProxy", text(proxy.map(|proxy| &proxy.https))),
         ("noProxy", text(proxy.map(|proxy| &proxy.no_proxy))),
-        ("dangerousSkipTLSVerify", optional(repository.skip_verify.then(|| repository.host()))),
+        (
+            "dangerousSkipTLSVerify",
+            optional(repository.skip_verify.then(|| repository.host())),
+        ),
     ]);
     if config.is_null() {
         return None;
@@ -55,7 +65,10 @@ pub(super) fn kapp_controller(
             ("namespace", "tkg-system".into()),
             ("createNamespace", true.into()),
             ("globalNamespace", "tanzu-package-repo-global".into()),
-            ("image", map([("repository", repository.name.as_str().into())])),
+            (
+                "image",
+                map([("repository", repository.name.as_str().into())]),
+            ),
             ("config", config),
         ]),
     )]));
@@ -68,13 +81,29 @@ pub(super) fn kapp_controller(
             ("labels", "clusterctl.cluster.x-k8s.io/move", ""),
         ],
     );
-    Some(secret(metadata, ADDON, &[("values.yaml", &format!("{HEADER}{values}"))]))
+    Some(secret(
+        metadata,
+        ADDON,
+        &[("values.yaml", &format!("{HEADER}{values}"))],
+    ))
 }
 
-/// The metadata by which TKG finds the Secret of an addon; `more` are further members, each by its section, key and value.
-fn addon_metadata(names: &Names<'_>, addon: &str, kind: &str, more: &[(&str, &str, &str)]) -> Value {
+/// The metadata by which TKG finds the Secret of an addon; `more` are further members, each by its
+/// section, key and value.
+fn addon_metadata(
+    names: &Names<'_>,
+    addon: &str,
+    kind: &str,
+    more: &[(&str, &str, &str)],
+) -> Value {
     let mut metadata = map([
-        ("annotations", map([("tkg.tanzu.vmware.com/addon-type", format!("{kind}/{addon}").into())])),
+        (
+            "annotations",
+            map([(
+                "tkg.tanzu.vmware.com/addon-type",
+                format!("{kind}/{addon}").into(),
+            )]),
+        ),
         (
             "labels",
             map([

@@ -39,11 +39,14 @@ impl Repository {
             return Err(RenderError::Site(why.into()));
         }
         let source = request.settings.need(SOURCE.key)?;
-        let pause: ImageRef = format!("{source}/pause").parse().map_err(|_| RenderError::Value {
-            key: SOURCE.key.into(),
-            value: source.into(),
-            why: "it is a repository, as in projects.registry.vmware.com/tkg".into(),
-        })?;
+        let pause: ImageRef =
+            format!("{source}/pause")
+                .parse()
+                .map_err(|_| RenderError::Value {
+                    key: SOURCE.key.into(),
+                    value: source.into(),
+                    why: "it is a repository, as in projects.registry.vmware.com/tkg".into(),
+                })?;
         let place = request.mapping.image(&pause).remove(0);
         let name = format!("{}/{}", place.registry, place.repository);
         let name = name.strip_suffix("/pause").ok_or_else(|| {
@@ -54,10 +57,15 @@ impl Repository {
         // without a lock, nothing is known of what it has
         let has_images = request.images().next().is_some();
         if has_images && !request.images().any(|image| image.name() == pause.name()) {
-            notes.push(format!("the lock has no {}, which every node asks for", pause.name()));
+            notes.push(format!(
+                "the lock has no {}, which every node asks for",
+                pause.name()
+            ));
         }
         if registry.has_account() {
-            notes.push("TKG has no place for an account of the registry: nodes pull without one".into());
+            notes.push(
+                "TKG has no place for an account of the registry: nodes pull without one".into(),
+            );
         }
         let ca = registry.ca.clone().unwrap_or_default();
         if name.starts_with('[') && (registry.skip_verify || !ca.is_empty()) {
@@ -65,7 +73,12 @@ impl Repository {
                        registry's certificate needs; give the registry a name, and write that as registry.address";
             return Err(RenderError::Site(why.into()));
         }
-        Ok(Repository { name: name.to_owned(), skip_verify: registry.skip_verify, ca, notes })
+        Ok(Repository {
+            name: name.to_owned(),
+            skip_verify: registry.skip_verify,
+            ca,
+            notes,
+        })
     }
 
     /// The registry: up to the first slash.
@@ -73,7 +86,8 @@ impl Repository {
         self.name.split('/').next().unwrap_or(&self.name)
     }
 
-    /// What containerd of TKG's machines is told of the registry's certificate, as TKG itself writes it.
+    /// What containerd of TKG's machines is told of the registry's certificate, as TKG itself
+    /// writes it.
     pub(super) fn trust(&self) -> Option<String> {
         let host = self.host();
         let key = match (self.skip_verify, self.ca.is_empty()) {
@@ -81,7 +95,9 @@ impl Repository {
             (false, false) => format!("ca_file = \"{}\"", self.ca_path()),
             (false, true) => return None,
         };
-        Some(format!("[plugins.\"io.containerd.grpc.v1.cri\".registry.configs.\"{host}\".tls]\\n  {key}\\n"))
+        Some(format!(
+            "[plugins.\"io.containerd.grpc.v1.cri\".registry.configs.\"{host}\".tls]\\n  {key}\\n"
+        ))
     }
 
     /// Where machines have the registry's authority.

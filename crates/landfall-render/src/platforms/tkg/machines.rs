@@ -47,15 +47,24 @@ impl Machines {
         .map(str::to_owned)
         .into();
         if let Some(proxy) = proxy {
-            let variables =
-                [("HTTP_PROXY", &proxy.http), ("HTTPS_PROXY", &proxy.https), ("NO_PROXY", &proxy.no_proxy)];
-            commands.extend(variables.map(|(name, value)| format!("export {name}={}", shell_quoted(value))));
+            let variables = [
+                ("HTTP_PROXY", &proxy.http),
+                ("HTTPS_PROXY", &proxy.https),
+                ("NO_PROXY", &proxy.no_proxy),
+            ];
+            commands.extend(
+                variables.map(|(name, value)| format!("export {name}={}", shell_quoted(value))),
+            );
         }
         // every version's line keeps its tag
         let pause = format!(r#"s|".*/pause|"{}/pause|"#, repository.name);
-        commands.push(format!("sed -i {} /etc/containerd/config.toml", shell_quoted(&pause)));
+        commands.push(format!(
+            "sed -i {} /etc/containerd/config.toml",
+            shell_quoted(&pause)
+        ));
         if let Some(trust) = repository.trust() {
-            let is_there = shell_quoted(&format!(".registry.configs.\"{}\".tls]", repository.host()));
+            let is_there =
+                shell_quoted(&format!(".registry.configs.\"{}\".tls]", repository.host()));
             let config = "/etc/containerd/config.toml";
             commands.push(format!(
                 "grep -qF {is_there} {config} || printf {} >> {config}",
@@ -63,15 +72,28 @@ impl Machines {
             ));
         }
         commands.push("systemctl restart containerd".to_owned());
-        Ok(Machines { repository: repository.name.clone(), files: files.into(), commands })
+        Ok(Machines {
+            repository: repository.name.clone(),
+            files: files.into(),
+            commands,
+        })
     }
 
     /// What both kinds of machines have, with cloud-init's name of the machine.
     fn spec(&self, joins: &[&str]) -> Vec<(Value, Value)> {
-        let node = map([("nodeRegistration", map([("name", "{{ ds.meta_data.hostname }}".into())]))]);
-        let mut spec: Vec<(Value, Value)> = joins.iter().map(|join| ((*join).into(), node.clone())).collect();
+        let node = map([(
+            "nodeRegistration",
+            map([("name", "{{ ds.meta_data.hostname }}".into())]),
+        )]);
+        let mut spec: Vec<(Value, Value)> = joins
+            .iter()
+            .map(|join| ((*join).into(), node.clone()))
+            .collect();
         spec.push(("files".into(), self.files.clone()));
-        spec.push(("preKubeadmCommands".into(), texts(self.commands.iter().cloned())));
+        spec.push((
+            "preKubeadmCommands".into(),
+            texts(self.commands.iter().cloned()),
+        ));
         spec
     }
 
@@ -88,7 +110,13 @@ impl Machines {
         map([
             ("apiVersion", "controlplane.cluster.x-k8s.io/v1beta1".into()),
             ("kind", "KubeadmControlPlane".into()),
-            ("metadata", metadata(&format!("{}-control-plane", names.cluster), Some(names.namespace))),
+            (
+                "metadata",
+                metadata(
+                    &format!("{}-control-plane", names.cluster),
+                    Some(names.namespace),
+                ),
+            ),
             ("spec", map([("kubeadmConfigSpec", Value::Mapping(spec))])),
         ])
     }
@@ -99,8 +127,14 @@ impl Machines {
         map([
             ("apiVersion", "bootstrap.cluster.x-k8s.io/v1beta1".into()),
             ("kind", "KubeadmConfigTemplate".into()),
-            ("metadata", metadata(&format!("{}-md-0", names.cluster), Some(names.namespace))),
-            ("spec", map([("template", map([("spec", Value::Mapping(spec))]))])),
+            (
+                "metadata",
+                metadata(&format!("{}-md-0", names.cluster), Some(names.namespace)),
+            ),
+            (
+                "spec",
+                map([("template", map([("spec", Value::Mapping(spec))]))]),
+            ),
         ])
     }
 }

@@ -1,6 +1,7 @@
 //! `tkg`: Tanzu Kubernetes Grid's clusters behind the proxy, with images from the site's registry.
 //!
-//! - `platform.rs`: the settings, which files there are, and the variables of a cluster's configuration.
+//! - `platform.rs`: the settings, which files there are, and the variables of a cluster's
+//!   configuration.
 //! - `machines.rs`: the machines' files and commands.
 //! - `addons.rs`: the Secrets of addons.
 //! - `cluster.rs`: the cluster, and the repository that its images come from.

@@ -1,4 +1,5 @@
-//! The platform: its settings, which files there are, and the variables of a cluster's configuration.
+//! The platform: its settings, which files there are, and the variables of a cluster's
+//! configuration.
 
 use super::addons::{kapp_controller, vsphere};
 use super::cluster::{Names, Repository, SOURCE};
@@ -52,22 +53,44 @@ impl Platform for Tkg {
         let machines = Machines::of(request, &repository, proxy.as_ref())?;
         let mut files = vec![
             file("cluster-config.yaml", lines(&variables)),
-            file("config-values.yaml", document(&config_values(&names, &variables))),
-            file("kubeadm-control-plane.yaml", document(&machines.control_plane(&names))),
-            file("kubeadm-config-template.yaml", document(&machines.workers(&names))),
+            file(
+                "config-values.yaml",
+                document(&config_values(&names, &variables)),
+            ),
+            file(
+                "kubeadm-control-plane.yaml",
+                document(&machines.control_plane(&names)),
+            ),
+            file(
+                "kubeadm-config-template.yaml",
+                document(&machines.workers(&names)),
+            ),
         ];
         if let Some(proxy) = &proxy {
             files.extend([
-                file("vsphere-cpi-addon.yaml", document(&vsphere(&names, "cpi", "cloud-provider", proxy))),
-                file("vsphere-csi-addon.yaml", document(&vsphere(&names, "csi", "csi", proxy))),
+                file(
+                    "vsphere-cpi-addon.yaml",
+                    document(&vsphere(&names, "cpi", "cloud-provider", proxy)),
+                ),
+                file(
+                    "vsphere-csi-addon.yaml",
+                    document(&vsphere(&names, "csi", "csi", proxy)),
+                ),
             ]);
         }
-        let proxy_ca = request.proxy()?.and_then(|proxy| proxy.ca).unwrap_or_default();
+        let proxy_ca = request
+            .proxy()?
+            .and_then(|proxy| proxy.ca)
+            .unwrap_or_default();
         if let Some(kapp) = kapp_controller(&names, &repository, proxy.as_ref(), &proxy_ca) {
             files.push(file("kapp-controller-addon.yaml", document(&kapp)));
         }
         let notes = repository.notes;
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files),
+            notes,
+            ..Rendered::default()
+        })
     }
 }
 
@@ -80,10 +103,13 @@ fn proxy(request: &Request<'_>) -> Result<Option<PodProxy>, RenderError> {
         ));
     }
     let proxy = PodProxy::of(request, Dialect::Dotted)?;
-    match proxy.as_ref().is_some_and(|proxy| proxy.no_proxy.contains('*')) {
-        true => {
-            Err(RenderError::Site("TKG refuses '*' in NO_PROXY; write .example.com for *.example.com".into()))
-        }
+    match proxy
+        .as_ref()
+        .is_some_and(|proxy| proxy.no_proxy.contains('*'))
+    {
+        true => Err(RenderError::Site(
+            "TKG refuses '*' in NO_PROXY; write .example.com for *.example.com".into(),
+        )),
         false => Ok(proxy),
     }
 }
@@ -94,9 +120,18 @@ type Variable = (&'static str, Value);
 /// The variables of a cluster's configuration that follow from the site.
 fn variables(repository: &Repository, proxy: Option<&PodProxy>) -> Vec<Variable> {
     let mut variables: Vec<Variable> = vec![
-        ("TKG_CUSTOM_IMAGE_REPOSITORY", repository.name.as_str().into()),
-        ("TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY", repository.skip_verify.into()),
-        ("TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE", STANDARD.encode(&repository.ca).into()),
+        (
+            "TKG_CUSTOM_IMAGE_REPOSITORY",
+            repository.name.as_str().into(),
+        ),
+        (
+            "TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY",
+            repository.skip_verify.into(),
+        ),
+        (
+            "TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE",
+            STANDARD.encode(&repository.ca).into(),
+        ),
     ];
     if let Some(proxy) = proxy {
         variables.extend([
@@ -111,19 +146,38 @@ fn variables(repository: &Repository, proxy: Option<&PodProxy>) -> Vec<Variable>
 
 /// The variables as a file of their own.
 fn lines(variables: &[Variable]) -> String {
-    let value = |value: &Value| value.as_str().map_or_else(|| document(value).trim().to_owned(), string);
-    variables.iter().map(|(name, text)| format!("{name}: {}\n", value(text))).collect()
+    let value = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| document(value).trim().to_owned(), string)
+    };
+    variables
+        .iter()
+        .map(|(name, text)| format!("{name}: {}\n", value(text)))
+        .collect()
 }
 
 /// The Secret in which TKG keeps a cluster's configuration.
 fn config_values(names: &Names<'_>, variables: &[Variable]) -> Value {
-    let values =
-        format!("CLUSTER_NAME: {}\nNAMESPACE: {}\n{}", names.cluster, names.namespace, lines(variables));
+    let values = format!(
+        "CLUSTER_NAME: {}\nNAMESPACE: {}\n{}",
+        names.cluster,
+        names.namespace,
+        lines(variables)
+    );
     let labels = map([
         ("clusterctl.cluster.x-k8s.io/move", "".into()),
         ("tkg.tanzu.vmware.com/cluster-name", names.cluster.into()),
     ]);
     let name = format!("{}-config-values", names.cluster);
-    let metadata = map([("labels", labels), ("name", name.into()), ("namespace", names.namespace.into())]);
-    secret(metadata, Some("addons.cluster.x-k8s.io/resource-set"), &[("value", &values)])
+    let metadata = map([
+        ("labels", labels),
+        ("name", name.into()),
+        ("namespace", names.namespace.into()),
+    ]);
+    secret(
+        metadata,
+        Some("addons.cluster.x-k8s.io/resource-set"),
+        &[("value", &values)],
+    )
 }

@@ -48,7 +48,11 @@ enum Doing {
 
 /// What the commands of `text` fetch and install. A line that ends with `\` goes on.
 pub(super) fn of_script(text: &str) -> Vec<Placed> {
-    let mut reader = Reader { doing: Doing::Nothing, skips: Skips::Nothing, in_ticks: false };
+    let mut reader = Reader {
+        doing: Doing::Nothing,
+        skips: Skips::Nothing,
+        in_ticks: false,
+    };
     let mut found = Vec::new();
     for (at, whole) in text.lines().enumerate() {
         let line = whole.trim();
@@ -61,9 +65,16 @@ pub(super) fn of_script(text: &str) -> Vec<Placed> {
             if word.starts_with('#') && matches!(reader.doing, Doing::Installing(_)) {
                 break;
             }
-            let Some(install) = reader.read(word, ticks % 2 == 1) else { continue };
+            let Some(install) = reader.read(word, ticks % 2 == 1) else {
+                continue;
+            };
             let before = &whole[..word.as_ptr() as usize - whole.as_ptr() as usize];
-            found.push(Placed { install, line: at + 1, column: before.chars().count() + 1, inside: None });
+            found.push(Placed {
+                install,
+                line: at + 1,
+                column: before.chars().count() + 1,
+                inside: None,
+            });
         }
         if !line.ends_with('\\') {
             (reader.doing, reader.skips) = (Doing::Nothing, Skips::Nothing);
@@ -104,7 +115,9 @@ impl Reader {
             self.doing = Doing::Nothing;
             return None;
         }
-        let (word, ends) = word.strip_suffix(';').map_or((word, false), |word| (word, true));
+        let (word, ends) = word
+            .strip_suffix(';')
+            .map_or((word, false), |word| (word, true));
         let install = self.word(word, is_in_ticks);
         if ends {
             self.doing = Doing::Nothing;
@@ -167,7 +180,11 @@ impl Reader {
                 return open(format!("{word}…)"));
             }
             _ if word.contains("{{") => {
-                self.skips = if word.contains("}}") { Skips::Nothing } else { Skips::Template };
+                self.skips = if word.contains("}}") {
+                    Skips::Nothing
+                } else {
+                    Skips::Template
+                };
                 let end = if word.contains("}}") { "" } else { " …}}" };
                 return open(format!("{word}{end}"));
             }
@@ -184,8 +201,9 @@ fn is_separator(word: &str) -> bool {
     matches!(word, "then" | "do") || word.starts_with(['>', '<', ';', '&', '|'])
 }
 
-/// The words of a line: what stands between blanks and quotes, in lists of YAML and JSON, and between operators of a shell,
-/// which are words too. So are `)`, backticks, and what ends with `$(`. A URL is one word.
+/// The words of a line: what stands between blanks and quotes, in lists of YAML and JSON, and
+/// between operators of a shell, which are words too. So are `)`, backticks, and what ends with
+/// `$(`. A URL is one word.
 fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut start = 0;
@@ -204,7 +222,9 @@ fn words(line: &str) -> Vec<&str> {
         start = end;
     }
     words.extend(line.get(start..));
-    let bare = words.into_iter().map(|word| word.trim_end_matches([',', '\\']));
+    let bare = words
+        .into_iter()
+        .map(|word| word.trim_end_matches([',', '\\']));
     bare.filter(|word| !word.is_empty()).collect()
 }
 
@@ -219,12 +239,15 @@ fn is_package(word: &str) -> bool {
 
 /// What `word` is to a program that fetches.
 pub(super) fn fetched(word: &str) -> Option<Install> {
-    let rest = word.strip_prefix("https://").or_else(|| word.strip_prefix("http://"))?;
+    let rest = word
+        .strip_prefix("https://")
+        .or_else(|| word.strip_prefix("http://"))?;
     let (host, path) = rest.split_once('/')?;
     if word.contains(['$', '{', '}']) {
         return Some(Install::Unclear(word.to_owned()));
     }
-    let is_local = host.starts_with("localhost") || host.starts_with("127.") || host.starts_with("169.254.");
+    let is_local =
+        host.starts_with("localhost") || host.starts_with("127.") || host.starts_with("169.254.");
     // a page or a service, and no file
     let is_file = !path.is_empty() && !path.ends_with('/') && host.contains('.') && !is_local;
     is_file.then(|| Install::File(word.to_owned()))
@@ -268,18 +291,36 @@ mod tests {
                 "apt-get install -y linux-headers-$(uname -r) jq&&rm x",
                 "OpenPackage linux-headers-$(…) Package jq",
             ),
-            ("apt install -y linux-headers-`uname -r` jq", "OpenPackage `…` Package jq"),
+            (
+                "apt install -y linux-headers-`uname -r` jq",
+                "OpenPackage `…` Package jq",
+            ),
             ("run `apt-get install jq` and reboot", "Package jq"),
-            ("X=$(curl -L https://dl.test/a.tgz) && echo done", "File https://dl.test/a.tgz"),
-            ("apt-get install -y jq=${V} nano- ./x.deb y.deb 2>&1 | tee log", "OpenPackage jq=${V}"),
+            (
+                "X=$(curl -L https://dl.test/a.tgz) && echo done",
+                "File https://dl.test/a.tgz",
+            ),
+            (
+                "apt-get install -y jq=${V} nano- ./x.deb y.deb 2>&1 | tee log",
+                "OpenPackage jq=${V}",
+            ),
             ("(apt-get install foo) bar # baz", "Package foo"),
-            ("dnf --repo x install -y --enablerepo more foo-1.2-3 # why not", "Package foo-1.2-3"),
-            ("RUN [\"microdnf\", \"install\", \"-y\", \"tar\"]", "Package tar"),
+            (
+                "dnf --repo x install -y --enablerepo more foo-1.2-3 # why not",
+                "Package foo-1.2-3",
+            ),
+            (
+                "RUN [\"microdnf\", \"install\", \"-y\", \"tar\"]",
+                "Package tar",
+            ),
             (
                 "apt-get install docker-ce={{ docker_version }} {{ more }} jq/backports",
                 "OpenPackage docker-ce={{ …}} OpenPackage {{ …}} Package jq/backports",
             ),
-            ("ExecStart=/usr/bin/apt-get install -qq socat; apt-get update jq", "Package socat"),
+            (
+                "ExecStart=/usr/bin/apt-get install -qq socat; apt-get update jq",
+                "Package socat",
+            ),
         ] {
             let told = |one: Placed| match one.install {
                 Install::File(text) => format!("File {text}"),
@@ -296,7 +337,8 @@ mod tests {
     fn a_version_is_known_by_the_managers_own_form() {
         assert!(Install::has_version("apt", "jq=1.6-2.1") && !Install::has_version("apt", "lib-2"));
         assert!(
-            Install::has_version("yum", "containerd.io-1.7.24") && !Install::has_version("yum", "nfs-utils")
+            Install::has_version("yum", "containerd.io-1.7.24")
+                && !Install::has_version("yum", "nfs-utils")
         );
     }
 }

@@ -28,7 +28,9 @@ pub(crate) struct Placed {
 impl Placed {
     /// The name of the file, which is `file` or inside of it.
     pub(crate) fn file(&self, file: &str) -> String {
-        self.inside.as_ref().map_or_else(|| file.to_owned(), |inside| format!("{file} ({inside})"))
+        self.inside
+            .as_ref()
+            .map_or_else(|| file.to_owned(), |inside| format!("{file} ({inside})"))
     }
 }
 

@@ -15,14 +15,17 @@ const ENDINGS: [&str; 7] = ["sh", "bash", "service", "socket", "timer", "ign", "
 /// Keys by which a document of cloud-init is known.
 const CLOUD_KEYS: [&str; 4] = ["runcmd", "bootcmd", "write_files", "packages"];
 
-/// What the files that `paths` name fetch and install, where they set up machines. What cannot be read says nothing.
+/// What the files that `paths` name fetch and install, where they set up machines. What cannot be
+/// read says nothing.
 ///
 /// # Errors
 /// When a path cannot be read.
 pub fn machine_installs(paths: &[PathBuf]) -> Result<Installs, RewriteError> {
     let mut found = Installs::default();
     for input in inputs(paths, None)? {
-        let Ok(Content::Text(text)) = read(&input) else { continue };
+        let Ok(Content::Text(text)) = read(&input) else {
+            continue;
+        };
         if is_of_machine(&input.path, &text) {
             let file = input.path.display().to_string();
             found.0.extend(of_text(&text).into_iter().map(|one| {
@@ -37,18 +40,27 @@ pub fn machine_installs(paths: &[PathBuf]) -> Result<Installs, RewriteError> {
 }
 
 fn is_of_machine(path: &Path, text: &str) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let ending = path
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .unwrap_or_default();
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
     ENDINGS.contains(&ending)
         || name.starts_with("user-data")
-        || ["#!", "#cloud-config", "## template: jinja"].iter().any(|sign| text.starts_with(sign))
+        || ["#!", "#cloud-config", "## template: jinja"]
+            .iter()
+            .any(|sign| text.starts_with(sign))
         || CLOUD_KEYS[..3].iter().any(|key| {
             let is_key = |line: &str| line.trim_end().strip_suffix(':') == Some(key);
             text.contains(key) && text.lines().any(is_key)
         })
 }
 
-/// What `text` installs from repositories. Whatever it is, its commands count; a text that sets a machine up is read as such.
+/// What `text` installs from repositories. Whatever it is, its commands count; a text that sets a
+/// machine up is read as such.
 pub(crate) fn packages_in(path: &Path, text: &str) -> Vec<Placed> {
     let mut found = match is_of_machine(path, text) {
         true => of_text(text),
@@ -63,14 +75,25 @@ fn of_text(text: &str) -> Vec<Placed> {
     let mut found = of_script(text);
     found.extend(packages(text));
     let cloud = yaml::from_str::<Mapping>(text).ok();
-    for file_entry in cloud.iter().filter_map(|cloud| cloud.get("write_files")?.as_sequence()).flatten() {
-        let Some(entry) = file_entry.as_mapping() else { continue };
+    for file_entry in cloud
+        .iter()
+        .filter_map(|cloud| cloud.get("write_files")?.as_sequence())
+        .flatten()
+    {
+        let Some(entry) = file_entry.as_mapping() else {
+            continue;
+        };
         let of = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
         if let Some(inner) = decoded(of("encoding"), of("content")) {
-            let inside = |one: Placed| Placed { inside: Some(of("path").to_owned()), ..one };
+            let inside = |one: Placed| Placed {
+                inside: Some(of("path").to_owned()),
+                ..one
+            };
             found.extend(of_script(&inner).into_iter().map(inside));
         }
-        if let Some(uri) = entry.get("source").and_then(|source| source.get("uri")?.as_str())
+        if let Some(uri) = entry
+            .get("source")
+            .and_then(|source| source.get("uri")?.as_str())
             && let Some(install) = fetched(uri)
         {
             found.push(placed(install, text, uri));
@@ -105,14 +128,24 @@ fn sources(value: &Value, each: &mut impl FnMut(&str)) {
 
 /// `install` at the first place of `part`.
 fn placed(install: Install, text: &str, part: &str) -> Placed {
-    let at = text.lines().position(|line| line.contains(part)).unwrap_or(0);
+    let at = text
+        .lines()
+        .position(|line| line.contains(part))
+        .unwrap_or(0);
     on_line(install, text.lines().nth(at).unwrap_or_default(), at, part)
 }
 
 /// `install`, of which `part` stands on the line `line` with the index `at`.
 fn on_line(install: Install, line: &str, at: usize, part: &str) -> Placed {
-    let before = line.find(part).map_or(0, |found| line[..found].chars().count());
-    Placed { install, line: at + 1, column: before + 1, inside: None }
+    let before = line
+        .find(part)
+        .map_or(0, |found| line[..found].chars().count());
+    Placed {
+        install,
+        line: at + 1,
+        column: before + 1,
+        inside: None,
+    }
 }
 
 /// The text of a file that cloud-init is to write, where its form is base64.
@@ -124,7 +157,8 @@ fn decoded(encoding: &str, content: &str) -> Option<String> {
     String::from_utf8(STANDARD.decode(plain).ok()?).ok()
 }
 
-/// The packages of a document of cloud-init, with their lines: names, and pairs of name and version.
+/// The packages of a document of cloud-init, with their lines: names, and pairs of name and
+/// version.
 fn packages(text: &str) -> Vec<Placed> {
     let mut found = Vec::new();
     let mut inside = false;
@@ -134,7 +168,9 @@ fn packages(text: &str) -> Vec<Placed> {
             inside = line.trim_end() == "packages:";
             continue;
         }
-        let Some(item) = line.trim_start().strip_prefix("- ").filter(|_| inside) else { continue };
+        let Some(item) = line.trim_start().strip_prefix("- ").filter(|_| inside) else {
+            continue;
+        };
         let item = item.split(" #").next().unwrap_or(item);
         let words: Vec<&str> = item
             .split([' ', ',', '[', ']', '"', '\''])
@@ -142,10 +178,19 @@ fn packages(text: &str) -> Vec<Placed> {
             .collect();
         match (&words[..], item.trim_start().starts_with('[')) {
             ([name, version], true) => {
-                found.push(on_line(Install::package("apt", &format!("{name}={version}")), line, at, name));
+                found.push(on_line(
+                    Install::package("apt", &format!("{name}={version}")),
+                    line,
+                    at,
+                    name,
+                ));
             }
             (names, _) => {
-                found.extend(names.iter().map(|name| on_line(Install::package("apt", name), line, at, name)));
+                found.extend(
+                    names
+                        .iter()
+                        .map(|name| on_line(Install::package("apt", name), line, at, name)),
+                );
             }
         }
     }
@@ -196,20 +241,30 @@ mod tests {
         ] {
             assert_eq!(is_of_machine(Path::new(name), text), is, "{name}");
         }
-        let found = of_text(r#"{"storage": {"files": [{"contents": {"source": "https://dl.test/i"}}]}}"#);
+        let found =
+            of_text(r#"{"storage": {"files": [{"contents": {"source": "https://dl.test/i"}}]}}"#);
         let expected = Install::File("https://dl.test/i".into());
-        assert_eq!((found.len(), &found[0].install, found[0].line), (1, &expected, 1));
+        assert_eq!(
+            (found.len(), &found[0].install, found[0].line),
+            (1, &expected, 1)
+        );
     }
 
     #[test]
     fn packages_are_found_in_any_text_and_lists_of_cloud_init_only_there() {
         let names = |path: &str, text: &str| -> Vec<String> {
             let told = |one: Placed| format!("{}:{} {:?}", one.line, one.column, one.install);
-            packages_in(Path::new(path), text).into_iter().map(told).collect()
+            packages_in(Path::new(path), text)
+                .into_iter()
+                .map(told)
+                .collect()
         };
         let pod = "kind: Pod\npackages:\n- x\nargs: [sh, -c, \"apt-get install -y jq\"]\n";
         assert_eq!(names("pod.yaml", pod), ["4:36 Package(\"apt\", \"jq\")"]);
-        assert_eq!(names("user-data", "packages:\n- jq\n"), ["2:3 Package(\"apt\", \"jq\")"]);
+        assert_eq!(
+            names("user-data", "packages:\n- jq\n"),
+            ["2:3 Package(\"apt\", \"jq\")"]
+        );
         assert_eq!(names("a.yaml", "packages:\n- jq\n"), Vec::<String>::new());
     }
 }

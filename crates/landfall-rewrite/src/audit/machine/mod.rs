@@ -1,5 +1,5 @@
-//! What the set-up of a machine fetches and installs: scripts, systemd units, cloud-init and Ignition. A manifest is drafted
-//! of it; an audit asks the lock for the packages.
+//! What the set-up of a machine fetches and installs: scripts, systemd units, cloud-init and
+//! Ignition. A manifest is drafted of it; an audit asks the lock for the packages.
 
 mod commands;
 mod installs;

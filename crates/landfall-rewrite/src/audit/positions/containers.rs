@@ -20,7 +20,12 @@ impl Position for Containers {
         }
     }
 
-    fn item<'d>(&self, list: Option<&str>, _previous: Option<&'d Node<'d>>, below: &mut Enclosing<'d>) {
+    fn item<'d>(
+        &self,
+        list: Option<&str>,
+        _previous: Option<&'d Node<'d>>,
+        below: &mut Enclosing<'d>,
+    ) {
         below.container = list.is_some_and(is_list_of_containers);
     }
 }

@@ -1,4 +1,5 @@
-//! Arguments that are named after an image: `--x-image=REF`, and `--x-image` with REF as the next item.
+//! Arguments that are named after an image: `--x-image=REF`, and `--x-image` with REF as the next
+//! item.
 
 use super::claim::Claim;
 use super::enclosing::Enclosing;
@@ -17,9 +18,15 @@ impl Position for ImageFlags {
         _around: &Enclosing<'_>,
         _inventory: &Inventory<'_>,
     ) -> Option<Claim<'t>> {
-        let (flag, written) = text.split_once('=').filter(|(flag, _)| flag.starts_with('-'))?;
+        let (flag, written) = text
+            .split_once('=')
+            .filter(|(flag, _)| flag.starts_with('-'))?;
         let is_image = flag.to_ascii_lowercase().contains("image");
-        is_image.then_some(Claim { written, sure: false, in_container: false })
+        is_image.then_some(Claim {
+            written,
+            sure: false,
+            in_container: false,
+        })
     }
 }
 
@@ -27,7 +34,12 @@ impl Position for ImageFlags {
 pub(super) struct FlagValues;
 
 impl Position for FlagValues {
-    fn item<'d>(&self, _list: Option<&str>, previous: Option<&'d Node<'d>>, below: &mut Enclosing<'d>) {
+    fn item<'d>(
+        &self,
+        _list: Option<&str>,
+        previous: Option<&'d Node<'d>>,
+        below: &mut Enclosing<'d>,
+    ) {
         if previous.is_some_and(is_image_flag) {
             below.key = Some("image");
         }

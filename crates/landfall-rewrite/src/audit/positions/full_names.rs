@@ -14,8 +14,15 @@ impl Position for FullNames {
         _around: &Enclosing<'_>,
         inventory: &Inventory<'_>,
     ) -> Option<Claim<'t>> {
-        let value = text.split_once('=').filter(|(flag, _)| flag.starts_with('-')).map(|(_, value)| value);
+        let value = text
+            .split_once('=')
+            .filter(|(flag, _)| flag.starts_with('-'))
+            .map(|(_, value)| value);
         let written = value.unwrap_or(text);
-        inventory.is_full_name(written).then_some(Claim { written, sure: true, in_container: false })
+        inventory.is_full_name(written).then_some(Claim {
+            written,
+            sure: true,
+            in_container: false,
+        })
     }
 }

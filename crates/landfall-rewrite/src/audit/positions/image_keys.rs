@@ -18,7 +18,11 @@ impl Position for ImageKeys {
         let (sure, in_container) = (around.container, around.container);
         let name = around.key?;
         let is_image = is_image_name(name) || (is_list_name(name) && is_list(text));
-        is_image.then_some(Claim { written: text, sure, in_container })
+        is_image.then_some(Claim {
+            written: text,
+            sure,
+            in_container,
+        })
     }
 }
 
@@ -27,7 +31,8 @@ pub(super) fn is_list_name(name: &str) -> bool {
     name.to_ascii_lowercase().ends_with("images")
 }
 
-/// Whether a key, variable or flag is named after an image: `image`, `sandboxImage`, `RELATED_IMAGE_X`.
+/// Whether a key, variable or flag is named after an image: `image`, `sandboxImage`,
+/// `RELATED_IMAGE_X`.
 pub(super) fn is_image_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.ends_with("image") || name.starts_with("related_image_") || name.contains("_image_ref")

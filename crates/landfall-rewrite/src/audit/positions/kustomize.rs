@@ -16,7 +16,8 @@ impl Position for Kustomize {
         _taken: &[usize],
     ) -> Vec<usize> {
         let Members { entries, around } = members;
-        let in_images = matches!(&reader.path[..], [.., list, _] if list == "images") && around.key.is_none();
+        let in_images =
+            matches!(&reader.path[..], [.., list, _] if list == "images") && around.key.is_none();
         let part = |key: &str| text(entries, key);
         let (name, new_name) = (part("name"), part("newName"));
         if !in_images || name.is_none() || [new_name, part("newTag"), part("digest")] == [None; 3] {
@@ -26,7 +27,14 @@ impl Position for Kustomize {
         written.extend(part("newTag").map(|tag| format!(":{tag}")));
         written.extend(part("digest").map(|digest| format!("@{digest}")));
         if let Some(at) = entries.first().and_then(|(key, _)| start_of(key)) {
-            reader.add(at, Claim { written: &written, sure: true, in_container: false });
+            reader.add(
+                at,
+                Claim {
+                    written: &written,
+                    sure: true,
+                    in_container: false,
+                },
+            );
         }
         (0..entries.len()).collect()
     }

@@ -1,5 +1,5 @@
-//! The table of positions: where images are named in YAML and JSON documents, whether a lock knows them or not. Each
-//! position is one file and one row.
+//! The table of positions: where images are named in YAML and JSON documents, whether a lock knows
+//! them or not. Each position is one file and one row.
 
 mod charts;
 mod claim;
@@ -23,7 +23,8 @@ use super::inventory::Inventory;
 use crate::yaml::Document;
 use position::Position;
 
-/// Every position. Where several claim the entries of a mapping, or a value, the first one gets them.
+/// Every position. Where several claim the entries of a mapping, or a value, the first one gets
+/// them.
 const POSITIONS: &[&dyn Position] = &[
     &pod_status::PodStatus,
     &node_images::NodeImages,
@@ -39,8 +40,8 @@ const POSITIONS: &[&dyn Position] = &[
     &full_names::FullNames,
 ];
 
-/// Every value of `documents`, whose text is `source`, that names an image, or may, in the order of the text. `depth` is how many more levels
-/// of texts within texts are read.
+/// Every value of `documents`, whose text is `source`, that names an image, or may, in the order of
+/// the text. `depth` is how many more levels of texts within texts are read.
 pub(super) fn candidates(
     documents: &[Document<'_>],
     source: &str,

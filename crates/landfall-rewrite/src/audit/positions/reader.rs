@@ -1,4 +1,5 @@
-//! The state of the walk over one document: the path that leads to a node, and the candidates so far.
+//! The state of the walk over one document: the path that leads to a node, and the candidates so
+//! far.
 
 use super::claim::Claim;
 use crate::audit::candidate::Candidate;
@@ -21,8 +22,13 @@ pub(super) struct Reader<'d, 'f> {
 impl Reader<'_, '_> {
     /// Adds what `claim`, which stands at the byte `at`, names, unless it is surely not an image.
     pub(super) fn add(&mut self, at: usize, claim: Claim<'_>) {
-        let Claim { written, sure, in_container } = claim;
-        self.found.extend(Candidate::all(at, &self.path, written, sure, in_container));
+        let Claim {
+            written,
+            sure,
+            in_container,
+        } = claim;
+        self.found
+            .extend(Candidate::all(at, &self.path, written, sure, in_container));
     }
 
     /// Adds `inner`, found in the value of `scalar`.
@@ -43,7 +49,10 @@ impl Reader<'_, '_> {
 
 /// The offset of a scalar's text, after its quote.
 pub(super) fn text_start(scalar: &Scalar<'_>) -> usize {
-    let quoted = matches!(scalar.style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
+    let quoted = matches!(
+        scalar.style,
+        ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted
+    );
     scalar.span.start + usize::from(quoted)
 }
 

@@ -9,7 +9,10 @@ pub(super) struct Variables;
 
 impl Position for Variables {
     fn entry<'d>(&self, members: &Members<'d>, _value: &'d Node<'d>, below: &mut Enclosing<'d>) {
-        let Some(name) = text(members.entries, "name").filter(|_| below.key == Some("value")) else { return };
+        let Some(name) = text(members.entries, "name").filter(|_| below.key == Some("value"))
+        else {
+            return;
+        };
         if is_image_name(name) {
             below.key = Some("image");
         } else if is_list_name(name) {

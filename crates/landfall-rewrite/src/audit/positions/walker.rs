@@ -22,7 +22,8 @@ struct Walker<'d, 'f> {
     reader: Reader<'d, 'f>,
 }
 
-/// Every value of `documents`, whose text is `source`, that names an image, or may, in the order of the text.
+/// Every value of `documents`, whose text is `source`, that names an image, or may, in the order of
+/// the text.
 pub(super) fn candidates(
     positions: &'static Positions,
     documents: &[Document<'_>],
@@ -32,18 +33,35 @@ pub(super) fn candidates(
 ) -> Vec<Candidate> {
     let mut found = Vec::new();
     for document in documents {
-        let Some(root) = document.root.as_ref().filter(|root| !is_our_own(root) && !is_schema(root)) else {
+        let Some(root) = document
+            .root
+            .as_ref()
+            .filter(|root| !is_our_own(root) && !is_schema(root))
+        else {
             continue;
         };
-        let reader = Reader { document, source, inventory, path: Vec::new(), found: &mut found };
-        Walker { positions, depth, reader }.node(root, Enclosing::default());
+        let reader = Reader {
+            document,
+            source,
+            inventory,
+            path: Vec::new(),
+            found: &mut found,
+        };
+        Walker {
+            positions,
+            depth,
+            reader,
+        }
+        .node(root, Enclosing::default());
     }
     found
 }
 
 /// Whether it is a CustomResourceDefinition: what looks like images there are names of fields.
 fn is_schema(root: &Node<'_>) -> bool {
-    let Node::Mapping(entries, _) = root else { return false };
+    let Node::Mapping(entries, _) = root else {
+        return false;
+    };
     yaml::text(entries, "kind") == Some("CustomResourceDefinition")
 }
 
@@ -68,7 +86,9 @@ impl<'d> Walker<'d, '_> {
         let mut previous = None;
         for (at, item) in items.iter().enumerate() {
             let mut below = Enclosing::default();
-            self.positions.iter().for_each(|position| position.item(around.key, previous, &mut below));
+            self.positions
+                .iter()
+                .for_each(|position| position.item(around.key, previous, &mut below));
             self.below(format!("[{at}]"), item, below);
             previous = Some(item);
         }
@@ -87,32 +107,49 @@ impl<'d> Walker<'d, '_> {
             let Some(key) = key.scalar().map(|key| &*key.value).filter(|_| !is_taken) else {
                 continue;
             };
-            let mut below = Enclosing { key: Some(key), ..Enclosing::default() };
-            self.positions.iter().for_each(|position| position.entry(&members, value, &mut below));
+            let mut below = Enclosing {
+                key: Some(key),
+                ..Enclosing::default()
+            };
+            self.positions
+                .iter()
+                .for_each(|position| position.entry(&members, value, &mut below));
             self.below(key.to_owned(), value, below);
         }
     }
 
     fn scalar(&mut self, scalar: &Scalar<'_>, around: Enclosing<'_>) {
-        let Some(text) = scalar.text().map(str::trim) else { return };
-        let flow = text.starts_with(['{', '[']) && !text.starts_with("{{") && text.ends_with(['}', ']']);
+        let Some(text) = scalar.text().map(str::trim) else {
+            return;
+        };
+        let flow =
+            text.starts_with(['{', '[']) && !text.starts_with("{{") && text.ends_with(['}', ']']);
         if text.contains('\n') || flow {
             return self.text(scalar, around);
         }
-        if let Some(Claim { written, sure, in_container }) = self.claim(text, &around) {
+        if let Some(Claim {
+            written,
+            sure,
+            in_container,
+        }) = self.claim(text, &around)
+        {
             // what a position claims is all that follows a flag
             let at = scalar.value.trim_end().len() - written.len();
-            self.reader.add_inner(scalar, Candidate::all(at, &[], written, sure, in_container));
+            self.reader
+                .add_inner(scalar, Candidate::all(at, &[], written, sure, in_container));
         }
     }
 
     /// What a position says of the text of a scalar.
     fn claim<'t>(&self, text: &'t str, around: &Enclosing<'_>) -> Option<Claim<'t>> {
         let inventory = self.reader.inventory;
-        self.positions.iter().find_map(|position| position.scalar(text, around, inventory))
+        self.positions
+            .iter()
+            .find_map(|position| position.scalar(text, around, inventory))
     }
 
-    /// A text as the value of a scalar: a document in a ConfigMap or an annotation, a list of images, a template.
+    /// A text as the value of a scalar: a document in a ConfigMap or an annotation, a list of
+    /// images, a template.
     fn text(&mut self, scalar: &Scalar<'_>, around: Enclosing<'_>) {
         if around.key == Some(OUTDATED) || self.depth == 0 {
             return;
@@ -121,10 +158,17 @@ impl<'d> Walker<'d, '_> {
         let is_document = |one: &Document<'_>| !matches!(one.root, None | Some(Node::Scalar(_)));
         let documents = yaml::documents(value).collect::<Result<Vec<_>, _>>();
         let inner = match documents {
-            Ok(documents) if documents.iter().all(is_document) => {
-                candidates(self.positions, &documents, value, self.reader.inventory, self.depth - 1)
-            }
-            _ => match self.claim(value, &around).and_then(|claim| Candidate::of_list(claim.written)) {
+            Ok(documents) if documents.iter().all(is_document) => candidates(
+                self.positions,
+                &documents,
+                value,
+                self.reader.inventory,
+                self.depth - 1,
+            ),
+            _ => match self
+                .claim(value, &around)
+                .and_then(|claim| Candidate::of_list(claim.written))
+            {
                 Some(list) => list,
                 None => template::candidates(value),
             },

@@ -4,8 +4,8 @@ use super::reader::{LONGEST_KEY, Reader};
 use crate::yaml::node::{Node, Scalar};
 
 impl<'a> Reader<'a> {
-    /// Reads a node that begins here, at `column`, in a collection at the column `parent`. The next line must belong to
-    /// that collection or to one around it.
+    /// Reads a node that begins here, at `column`, in a collection at the column `parent`. The next
+    /// line must belong to that collection or to one around it.
     pub(super) fn node(&mut self, column: isize, parent: isize) -> Option<Node<'a>> {
         self.enter()?;
         let node = match self.byte()? {
@@ -23,7 +23,11 @@ impl<'a> Reader<'a> {
             b'[' | b'{' | b'|' | b'>' => self.value_here(parent)?,
             _ => {
                 let (scalar, is_key) = self.plain(parent)?;
-                if is_key { self.mapping(column, scalar)? } else { Node::Scalar(scalar) }
+                if is_key {
+                    self.mapping(column, scalar)?
+                } else {
+                    Node::Scalar(scalar)
+                }
             }
         };
         self.leave();
@@ -96,12 +100,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a scalar or flow collection that begins here, in a collection at the column `parent`, and the rest of its line.
+    /// Reads a scalar or flow collection that begins here, in a collection at the column `parent`,
+    /// and the rest of its line.
     fn value_here(&mut self, parent: isize) -> Option<Node<'a>> {
         let node = match self.byte()? {
             b'"' | b'\'' => Node::Scalar(self.quoted(Some(parent))?),
             b'[' | b'{' => self.flow()?,
-            style @ (b'|' | b'>') => return self.block_scalar(parent, style == b'|').map(Node::Scalar),
+            style @ (b'|' | b'>') => {
+                return self.block_scalar(parent, style == b'|').map(Node::Scalar);
+            }
             _ => {
                 let (scalar, is_key) = self.plain(parent)?;
                 return (!is_key).then_some(Node::Scalar(scalar));

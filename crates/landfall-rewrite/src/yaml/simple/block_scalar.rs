@@ -29,7 +29,8 @@ impl<'a> Reader<'a> {
         (parent >= 0 && self.byte() != Some(b'\t')).then_some(())?;
 
         let indent = explicit.map(|by| usize::try_from(parent + by).ok());
-        let (indent, mut breaks) = self.block_indent(indent.flatten(), usize::try_from(parent).ok()?)?;
+        let (indent, mut breaks) =
+            self.block_indent(indent.flatten(), usize::try_from(parent).ok()?)?;
         let start = self.at;
         let mut value = String::new();
         let (mut line, mut after_blank, mut first) = (start, false, true);
@@ -75,12 +76,16 @@ impl<'a> Reader<'a> {
             self.at = line;
         }
         self.next_line()?;
-        let style = if literal { ScalarStyle::Literal } else { ScalarStyle::Folded };
+        let style = if literal {
+            ScalarStyle::Literal
+        } else {
+            ScalarStyle::Folded
+        };
         Some(Scalar::of(Cow::Owned(value), style, start..end))
     }
 
-    /// Moves to the first byte of the content of a block scalar. Returns its indentation and the number of empty lines
-    /// before it; `None` if it has no content: the other reader reads those.
+    /// Moves to the first byte of the content of a block scalar. Returns its indentation and the
+    /// number of empty lines before it; `None` if it has no content: the other reader reads those.
     fn block_indent(&mut self, explicit: Option<usize>, parent: usize) -> Option<(usize, usize)> {
         let (mut breaks, mut longest) = (0, 0);
         loop {

@@ -18,7 +18,8 @@ impl<'a> Reader<'a> {
             } else {
                 let key = self.flow_scalar()?;
                 let quoted = key.style != ScalarStyle::Plain;
-                let is_colon = self.byte() == Some(b':') && (quoted || self.is_blank_at(self.at + 1));
+                let is_colon =
+                    self.byte() == Some(b':') && (quoted || self.is_blank_at(self.at + 1));
                 (is_colon && self.at - key.span.start <= LONGEST_KEY).then_some(())?;
                 let colon = self.at;
                 self.at += 1;
@@ -37,7 +38,11 @@ impl<'a> Reader<'a> {
         let closed = self.byte() == Some(if is_sequence { b']' } else { b'}' });
         self.at += 1;
         self.leave();
-        let node = if is_sequence { Node::sequence(items, 0) } else { Node::mapping(entries, 0) };
+        let node = if is_sequence {
+            Node::sequence(items, 0)
+        } else {
+            Node::mapping(entries, 0)
+        };
         closed.then_some(node)
     }
 
@@ -72,7 +77,9 @@ impl<'a> Reader<'a> {
         loop {
             let byte = self.byte()?;
             let ends = match byte {
-                b':' => self.is_blank_at(self.at + 1) || self.byte_at(self.at + 1).is_some_and(is_flow),
+                b':' => {
+                    self.is_blank_at(self.at + 1) || self.byte_at(self.at + 1).is_some_and(is_flow)
+                }
                 b'\n' => true,
                 b'\t' => return None,
                 b'#' if self.bytes[self.at - 1] == b' ' => return None,

@@ -15,8 +15,9 @@ enum Stop {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads a plain scalar that begins here, in a collection at the column `parent`. Returns whether it is a key. After a
-    /// key, the position is its colon, else the first token of a later line.
+    /// Reads a plain scalar that begins here, in a collection at the column `parent`. Returns
+    /// whether it is a key. After a key, the position is its colon, else the first token of a later
+    /// line.
     pub(super) fn plain(&mut self, parent: isize) -> Option<(Scalar<'a>, bool)> {
         let start = self.at;
         let (mut end, stop) = self.plain_line()?;
@@ -59,14 +60,17 @@ impl<'a> Reader<'a> {
     pub(super) fn plain_key(&mut self) -> Option<Scalar<'a>> {
         let start = self.at;
         match self.plain_line()? {
-            (end, Stop::Colon) => {
-                Some(Scalar::of(Cow::Borrowed(&self.text[start..end]), ScalarStyle::Plain, start..end))
-            }
+            (end, Stop::Colon) => Some(Scalar::of(
+                Cow::Borrowed(&self.text[start..end]),
+                ScalarStyle::Plain,
+                start..end,
+            )),
             _ => None,
         }
     }
 
-    /// Reads the first line of a plain scalar in a block collection. Returns where its text ends, and what ends it.
+    /// Reads the first line of a plain scalar in a block collection. Returns where its text ends,
+    /// and what ends it.
     fn plain_line(&mut self) -> Option<(usize, Stop)> {
         let first = self.byte()?;
         let may_begin = match first {
@@ -96,8 +100,10 @@ impl<'a> Reader<'a> {
                     continue;
                 }
             };
-            let blanks =
-                self.bytes[start..self.at].iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t'));
+            let blanks = self.bytes[start..self.at]
+                .iter()
+                .rev()
+                .take_while(|byte| matches!(byte, b' ' | b'\t'));
             let end = self.at - blanks.count();
             if let Stop::Comment = stop {
                 self.at = end;

@@ -7,7 +7,8 @@ use memchr::{memchr2, memchr3};
 use std::borrow::Cow;
 
 impl<'a> Reader<'a> {
-    /// Reads a quoted scalar that begins here. Only in a collection, at the column `below`, may it have several lines.
+    /// Reads a quoted scalar that begins here. Only in a collection, at the column `below`, may it
+    /// have several lines.
     pub(super) fn quoted(&mut self, below: Option<isize>) -> Option<Scalar<'a>> {
         let start = self.at;
         let single = self.byte() == Some(b'\'');
@@ -17,7 +18,11 @@ impl<'a> Reader<'a> {
         let mut lines = false;
         loop {
             let rest = &self.bytes[self.at..];
-            let found = if single { memchr2(b'\'', b'\n', rest) } else { memchr3(b'"', b'\\', b'\n', rest) };
+            let found = if single {
+                memchr2(b'\'', b'\n', rest)
+            } else {
+                memchr3(b'"', b'\\', b'\n', rest)
+            };
             self.at += found?;
             let text = &self.text[from..self.at];
             let next = self.byte_at(self.at + 1);
@@ -50,7 +55,11 @@ impl<'a> Reader<'a> {
                         Cow::Borrowed(value) => *value = text,
                     }
                     self.at += 1;
-                    let style = if single { ScalarStyle::SingleQuoted } else { ScalarStyle::DoubleQuoted };
+                    let style = if single {
+                        ScalarStyle::SingleQuoted
+                    } else {
+                        ScalarStyle::DoubleQuoted
+                    };
                     // a key has one line
                     let is_key = self.byte() == Some(b':');
                     return (!(lines && is_key)).then(|| Scalar::of(value, style, start..self.at));
@@ -60,8 +69,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Moves from the end of a line of a quoted scalar to its next text. Returns the number of line breaks between them.
-    /// That text may begin in the column of the key, as what runs on libyaml takes it; the general parser does not.
+    /// Moves from the end of a line of a quoted scalar to its next text. Returns the number of line
+    /// breaks between them. That text may begin in the column of the key, as what runs on libyaml
+    /// takes it; the general parser does not.
     fn go_on(&mut self, below: isize) -> Option<usize> {
         let (breaks, spaces) = self.breaks();
         let is_end = spaces == 0 && self.text[self.at..].starts_with("...");
@@ -94,7 +104,11 @@ impl<'a> Reader<'a> {
                 self.at += len;
                 let hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
                 // half of a surrogate pair is no character: the other reader decides
-                hex.then(|| u32::from_str_radix(digits, 16).ok().and_then(char::from_u32))?
+                hex.then(|| {
+                    u32::from_str_radix(digits, 16)
+                        .ok()
+                        .and_then(char::from_u32)
+                })?
             }
         }
     }

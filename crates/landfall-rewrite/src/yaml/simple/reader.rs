@@ -2,7 +2,8 @@
 
 use memchr::memchr;
 
-/// How deep collections may nest here. The other reader, which has a bound of its own, reads deeper ones.
+/// How deep collections may nest here. The other reader, which has a bound of its own, reads deeper
+/// ones.
 const DEEPEST: usize = 64;
 /// The longest simple key that is read here, in bytes; the specification allows 1024 characters.
 pub(super) const LONGEST_KEY: usize = 1000;
@@ -20,7 +21,13 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader of `text` from the byte `at`.
     pub(super) fn new(text: &'a str, at: usize) -> Reader<'a> {
-        Reader { text, bytes: text.as_bytes(), at, column: 0, depth: 0 }
+        Reader {
+            text,
+            bytes: text.as_bytes(),
+            at,
+            column: 0,
+            depth: 0,
+        }
     }
 
     /// Enters a collection. `None` if it is nested too deep.
@@ -54,18 +61,22 @@ impl<'a> Reader<'a> {
 
     pub(super) fn skip_spaces(&mut self) -> usize {
         let rest = &self.bytes[self.at..];
-        let count = rest.iter().position(|byte| *byte != b' ').unwrap_or(rest.len());
+        let count = rest
+            .iter()
+            .position(|byte| *byte != b' ')
+            .unwrap_or(rest.len());
         self.at += count;
         count
     }
 
     /// Moves to the end of this line.
     pub(super) fn skip_line(&mut self) {
-        self.at = memchr(b'\n', &self.bytes[self.at..]).map_or(self.bytes.len(), |len| self.at + len);
+        self.at =
+            memchr(b'\n', &self.bytes[self.at..]).map_or(self.bytes.len(), |len| self.at + len);
     }
 
-    /// Moves from the end of a node to the first token of a later line. `None` if there is more than blanks and comments between
-    /// them.
+    /// Moves from the end of a node to the first token of a later line. `None` if there is more
+    /// than blanks and comments between them.
     pub(super) fn end_line(&mut self) -> Option<()> {
         let spaces = self.skip_spaces();
         match self.byte() {
@@ -109,8 +120,8 @@ impl<'a> Reader<'a> {
         (rest.starts_with(b"---") || rest.starts_with(b"...")) && self.is_blank_at(self.at + 3)
     }
 
-    /// Moves from the end of a line to the first token of the next line that is not empty. Returns the number of line breaks
-    /// between them, and the indentation of that line.
+    /// Moves from the end of a line to the first token of the next line that is not empty. Returns
+    /// the number of line breaks between them, and the indentation of that line.
     pub(super) fn breaks(&mut self) -> (usize, isize) {
         let mut breaks = 0;
         loop {
@@ -126,7 +137,11 @@ impl<'a> Reader<'a> {
 
     pub(super) fn skip_at_most(&mut self, most: usize) -> usize {
         let rest = &self.bytes[self.at..];
-        let count = rest.iter().take(most).take_while(|byte| **byte == b' ').count();
+        let count = rest
+            .iter()
+            .take(most)
+            .take_while(|byte| **byte == b' ')
+            .count();
         self.at += count;
         count
     }
@@ -142,7 +157,11 @@ pub(super) fn fold(value: &mut String, breaks: usize) {
 
 /// Whether no plain scalar begins with `byte`.
 pub(super) fn is_sign(byte: u8) -> bool {
-    is_flow(byte) || matches!(byte, b'#' | b'&' | b'*' | b'!' | b'|' | b'>' | b'%' | b'@' | b'`' | b'\t')
+    is_flow(byte)
+        || matches!(
+            byte,
+            b'#' | b'&' | b'*' | b'!' | b'|' | b'>' | b'%' | b'@' | b'`' | b'\t'
+        )
 }
 
 pub(super) fn is_flow(byte: u8) -> bool {
