@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lists a landfall bundle, or writes a part of it to stdout, by docs/bundle-format.md alone.
+"""Lists a landfall bundle, or writes a part of it to stdout, by docs/reference/bundle-format.md alone.
 
     read-bundle.py BUNDLE              list entries
     read-bundle.py BUNDLE DIGEST       write that blob

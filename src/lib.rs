@@ -12,8 +12,8 @@
 //! text at a registry with [`rewrite`](fn@rewrite). The features `cli` (the program) and `serve`
 //! (the server) are on by default; without them neither clap nor axum is built.
 //!
-//! Inside, the folders follow the data's way; `docs/architecture.md` says what each holds and which
-//! may import which.
+//! Inside, the folders follow the data's way; `docs/explanation/architecture.md` says what each
+//! holds and which may import which.
 
 #![cfg_attr(
     not(feature = "cli"),

@@ -158,9 +158,9 @@ fn mirrors(wanted: &Wanted, up: &Faults) -> String {
     format!("apiVersion: landfall/v1\nkind: Site\nupstreams:\n{mirrors}")
 }
 
-/// The commands that docs/catalogue.md shows for rke2, for another system and a registry.
+/// The commands that docs/how-to/catalogue.md shows for rke2, for another system and a registry.
 fn documented(system: &Value, registry: &str) -> Vec<Vec<String>> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/catalogue.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/how-to/catalogue.md");
     let text = std::fs::read_to_string(page).unwrap();
     let example = text.split("## ").next().unwrap();
     let commands = example.lines().filter_map(|line| {
@@ -428,7 +428,7 @@ fn an_update_moves_the_versions_of_the_catalogue_and_leaves_every_other_byte() {
 #[test]
 fn the_table_of_the_documents_has_every_shipped_manifest_and_its_numbers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(root.join("docs/catalogue.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/how-to/catalogue.md")).unwrap();
     let rows: BTreeMap<&str, Vec<&str>> = page
         .lines()
         .filter_map(|line| line.strip_prefix("| `"))

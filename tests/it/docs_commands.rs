@@ -1,5 +1,5 @@
-//! The commands of landfall in the tables of docs/coming-from.md run, from top to bottom, section
-//! by section.
+//! The commands of landfall in the tables of docs/how-to/coming-from.md run, from top to bottom,
+//! section by section.
 
 use crate::support::Place;
 use crate::support::faults::{Content, Faults};
@@ -9,7 +9,7 @@ use std::path::Path;
 /// The commands of landfall in each section: the second cells of its table, each command between
 /// backticks.
 fn sections() -> Vec<(String, Vec<String>)> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/coming-from.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/how-to/coming-from.md");
     let text = std::fs::read_to_string(page).unwrap();
     let section = |part: &str| {
         let rows = part.lines().filter(|line| line.starts_with("| ")).skip(1);
@@ -66,7 +66,7 @@ fn files(section: &str) -> &'static [(&'static str, &'static str)] {
                 "kind: Pod\nspec: {containers: [{name: a, image: 'IMAGE'}]}\n",
             ),
         ],
-        other => panic!("docs/coming-from.md has a section '{other}' that no test knows"),
+        other => panic!("docs/how-to/coming-from.md has a section '{other}' that no test knows"),
     }
 }
 

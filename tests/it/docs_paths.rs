@@ -1,22 +1,18 @@
-//! Every path that the documents mention exists, and every link between them leads somewhere.
+//! Every path that the documents mention exists, every link between them leads to a page and a
+//! heading, and the summary of the book lists every page.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The documents that people read.
+/// All Markdown files of the project: those of `docs/` and `.github/` at any depth, and the rest by
+/// name.
 fn pages() -> Vec<PathBuf> {
-    let folders = ["docs", "docs/ci", "docs/platforms"]
-        .map(|folder| std::fs::read_dir(root().join(folder)).unwrap());
-    let in_docs = folders
-        .into_iter()
-        .flatten()
-        .map(|page| page.unwrap().path());
-    let mut pages: Vec<PathBuf> = in_docs
-        .filter(|path| path.extension().is_some_and(|end| end == "md"))
-        .collect();
+    let mut pages = markdown_below(&root().join("docs"));
+    pages.extend(markdown_below(&root().join(".github")));
     pages.extend(
         [
             "README.md",
@@ -24,10 +20,25 @@ fn pages() -> Vec<PathBuf> {
             "SECURITY.md",
             "CHANGELOG.md",
             "fuzz/README.md",
+            "tests/data/bundles/README.md",
         ]
         .map(|page| root().join(page)),
     );
     pages
+}
+
+fn markdown_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.is_dir() {
+            found.extend(markdown_below(&path));
+        } else if path.extension().is_some_and(|ending| ending == "md") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
 }
 
 /// `a/{b,c}.rs` as `a/b.rs` and `a/c.rs`.
@@ -117,21 +128,121 @@ fn every_path_in_the_documents_exists() {
     assert!(gone.is_empty(), "{}", gone.join("\n"));
 }
 
+/// The text of a page without its fenced blocks.
+fn prose(text: &str) -> String {
+    let mut prose = String::new();
+    let mut in_fence = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            in_fence = !in_fence;
+        } else if !in_fence {
+            prose += line;
+            prose.push('\n');
+        }
+    }
+    prose
+}
+
+/// The targets of the links of a page, those with a scheme left out.
+fn link_targets(text: &str) -> Vec<String> {
+    prose(text)
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .filter(|target| !target.is_empty() && !target.contains("://"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The anchors of the headings of a page, as forges and mdBook derive them: lower case, spaces as
+/// hyphens, other punctuation dropped; a repeated heading gets a number.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    for line in prose(text).lines() {
+        let heading = line.trim_start_matches('#');
+        if heading.len() == line.len() || !heading.starts_with(' ') {
+            continue;
+        }
+        let kept = heading
+            .trim()
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        let anchor: String = kept
+            .flat_map(char::to_lowercase)
+            .map(|c| if c == ' ' { '-' } else { c })
+            .collect();
+        let numbered = (1..).map(|number| format!("{anchor}-{number}"));
+        let free = std::iter::once(anchor.clone())
+            .chain(numbered)
+            .find(|anchor| !anchors.contains(anchor));
+        anchors.extend(free);
+    }
+    anchors
+}
+
 #[test]
 fn every_link_between_the_documents_leads_somewhere() {
     let mut gone = Vec::new();
+    let mut with_anchor = 0;
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();
-        let targets = text
-            .split("](")
-            .skip(1)
-            .filter_map(|rest| rest.split(')').next());
-        for target in targets.filter(|target| !target.contains("://") && !target.starts_with('#')) {
-            let file = target.split('#').next().unwrap();
-            if !page.parent().unwrap().join(file).exists() {
+        for target in link_targets(&text) {
+            let (file, anchor) = target.split_once('#').unwrap_or((&target, ""));
+            let linked = if file.is_empty() {
+                page.clone()
+            } else {
+                page.parent().unwrap().join(file)
+            };
+            let is_there = if anchor.is_empty() {
+                linked.exists()
+            } else {
+                with_anchor += 1;
+                std::fs::read_to_string(linked).is_ok_and(|text| anchors(&text).contains(anchor))
+            };
+            if !is_there {
                 gone.push(format!("{}: {target}", page.display()));
             }
         }
     }
+    assert!(with_anchor > 20, "only {with_anchor} anchors were followed");
     assert!(gone.is_empty(), "{}", gone.join("\n"));
+}
+
+/// The book and the packages have the pages of `docs/` without the files around them.
+#[test]
+fn pages_of_the_book_link_only_to_files_of_the_book() {
+    let docs = root().join("docs").canonicalize().unwrap();
+    let mut outside = Vec::new();
+    for page in markdown_below(&docs) {
+        for target in link_targets(&std::fs::read_to_string(&page).unwrap()) {
+            let file = target.split('#').next().unwrap();
+            let linked = page.parent().unwrap().join(file);
+            if !file.is_empty() && linked.canonicalize().is_ok_and(|to| !to.starts_with(&docs)) {
+                outside.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert!(outside.is_empty(), "{}", outside.join("\n"));
+}
+
+#[test]
+fn the_summary_of_the_book_lists_every_page_once() {
+    let docs = root().join("docs");
+    let summary = docs.join("SUMMARY.md");
+    let mut listed: Vec<PathBuf> = link_targets(&std::fs::read_to_string(&summary).unwrap())
+        .iter()
+        .map(|target| docs.join(target))
+        .collect();
+    listed.sort();
+    let mut pages = markdown_below(&docs);
+    pages.retain(|page| *page != summary);
+    assert_eq!(listed, pages);
+}
+
+#[test]
+fn anchors_are_those_of_forges_and_mdbook() {
+    let page =
+        "# A `b` page\n## What's new?\n```sh\n# no heading\n```\n## What's new?\n#no heading\n";
+    let expected = ["a-b-page", "whats-new", "whats-new-1"].map(str::to_owned);
+    assert_eq!(anchors(page), BTreeSet::from(expected));
 }

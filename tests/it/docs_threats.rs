@@ -1,11 +1,11 @@
-//! Every test that `docs/threat-model.md` names exists, and every row names one.
+//! Every test that `docs/explanation/threat-model.md` names exists, and every row names one.
 
 use std::path::Path;
 
 #[test]
 fn every_row_of_the_threat_model_names_tests_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(root.join("docs/threat-model.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/explanation/threat-model.md")).unwrap();
     let (mut rows, mut gone) = (0, Vec::new());
     for row in page
         .lines()

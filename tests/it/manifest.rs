@@ -180,7 +180,7 @@ fn the_folder_of_a_manifest_and_a_site_can_be_named() {
 
 #[test]
 fn the_references_example_loads() {
-    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/manifest.md");
+    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/manifest.md");
     let text = std::fs::read_to_string(reference).unwrap();
     let example = text
         .split("```yaml\n")
@@ -205,7 +205,7 @@ fn the_references_example_loads() {
 
 #[test]
 fn the_reference_tells_every_key_of_the_schema() {
-    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/manifest.md");
+    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/manifest.md");
     let text = std::fs::read_to_string(reference).unwrap();
     let schema = json(&["schema"]);
     let mut keys: Vec<String> = Vec::new();

@@ -180,7 +180,7 @@ fn what_the_packages_hold_is_there() {
 
 #[test]
 fn the_page_about_installing_names_the_files_of_this_version() {
-    let page = std::fs::read_to_string(root().join("docs/install.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/how-to/install.md")).unwrap();
     for (before, after) in [
         ("landfall-", "-linux-amd64"),
         ("landfall_", "-1_amd64.deb"),

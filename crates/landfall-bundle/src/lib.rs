@@ -1,6 +1,7 @@
 //! The bundle: one `.tar.zst` that is also an OCI image layout, readable by offset.
 //!
-//! `docs/bundle-format.md` draws the format byte by byte. Each folder imports only those before it:
+//! `docs/reference/bundle-format.md` draws the format byte by byte. Each folder imports only those
+//! before it:
 //!
 //! 1. [`format`](self::format): bytes without files;
 //! 2. [`plan`]: what goes in, in which order, and what a delta leaves out;

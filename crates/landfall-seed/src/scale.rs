@@ -25,7 +25,7 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "request_ms",
         47.0,
-        "one request beside its bytes: 910 in 3.59 s by 12 at once, docs/performance.md, the long line",
+        "one request beside its bytes: 910 in 3.59 s by 12 at once, docs/explanation/performance.md, the long line",
     ),
     (
         "connection",
@@ -35,7 +35,7 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "runner",
         532.0,
-        "MB/s that a runner of two cores takes in: docs/performance.md, pull",
+        "MB/s that a runner of two cores takes in: docs/explanation/performance.md, pull",
     ),
     (
         "store",
@@ -52,7 +52,7 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "memory",
         30.0,
-        "MB that a runner takes: docs/performance.md, pull",
+        "MB that a runner takes: docs/explanation/performance.md, pull",
     ),
     (
         "shared_cores",
@@ -67,7 +67,7 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "pack",
         929.0,
-        "MB/s of the one that packs: docs/performance.md, pack",
+        "MB/s of the one that packs: docs/explanation/performance.md, pack",
     ),
 ];
 

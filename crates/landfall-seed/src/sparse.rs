@@ -1,5 +1,5 @@
 //! A bundle of any size whose blobs take no room: they are a hole, and everything else is real. It
-//! is written by `docs/bundle-format.md`, and shows what opening a large bundle costs.
+//! is written by `docs/reference/bundle-format.md`, and shows what opening a large bundle costs.
 
 use crate::content::sha256;
 use anyhow::Result;

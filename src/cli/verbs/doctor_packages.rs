@@ -26,7 +26,8 @@ pub(crate) struct Packages {
         conflicts_with = "rpms"
     )]
     status: Option<PathBuf>,
-    /// The output of the node's `rpm -qa`, best in the form that docs/packages.md names for `base`
+    /// The output of the node's `rpm -qa`, best in the form that `landfall help packages` shows for
+    /// `base`
     #[arg(long, value_name = "FILE")]
     rpms: Option<PathBuf>,
     #[command(flatten)]

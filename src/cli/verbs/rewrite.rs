@@ -176,7 +176,7 @@ impl Rewrite {
         };
         if done.is_empty() {
             return Err(Failure::usage(
-                "there is no file to look at in what was named; docs/rewrite.md says which are",
+                "there is no file to look at in what was named; `landfall help --page rewrite` says which are",
             ));
         }
         let not_locked = found.map(|found| NotLocked::of(&found, &self.audit(context, flags)));

@@ -40,8 +40,7 @@ impl NodeList {
             }
             NodeList::Rpms(text) if text.trim().is_empty() => Some("names no packages".into()),
             NodeList::Rpms(text) => {
-                let help =
-                    "write it by `rpm -qa` on the node, in the form that docs/packages.md names";
+                let help = "write it by `rpm -qa` on the node, in the form that `landfall help packages` shows";
                 is_rpms(text)
                     .err()
                     .map(|error| format!("cannot be read: {error}; {help}"))

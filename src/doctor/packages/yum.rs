@@ -52,7 +52,7 @@ pub(super) fn rehearse(
         }
         return Ok(match outcome {
             Err(refusal) => {
-                let help = "; this list is the plain one, which does not say what packages provide: docs/packages.md \
+                let help = "; this list is the plain one, which does not say what packages provide: `landfall help packages` \
                             has the form that does";
                 let help = if is_plain_list(rpms) { help } else { "" };
                 Rehearsal::refused(set, format!("{}{help}", offered.told(&refusal)))

@@ -18,7 +18,7 @@ fn frozen(name: &str) -> String {
 }
 
 /// Packs them, where they are not there. It was run once; whoever needs to run it again breaks the
-/// promise of `docs/bundle-format.md`.
+/// promise of `docs/reference/bundle-format.md`.
 #[test]
 #[ignore = "the bundles are frozen"]
 fn freeze() {

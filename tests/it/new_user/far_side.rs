@@ -95,7 +95,7 @@ fn help_has_the_verbs_and_the_pages() {
                 ],
             ),
             ("help signing", 0, &["# Signing"]),
-            ("help docs/bundle-format.md", 0, &["# The bundle"]),
+            ("help docs/reference/bundle-format.md", 0, &["# The bundle"]),
             ("help kubermatic", 0, &["landfall render kubermatic"]),
             (
                 "help push",

@@ -1,4 +1,4 @@
-//! The sessions in README.md and docs/*.md happen as they are written.
+//! Runs the sessions in README.md and the pages of `docs/`, and compares what they print.
 //!
 //! Each fenced block marked `console` is run: lines with `$ ` are commands for a shell (`> ` goes
 //! on with one), the lines after them are what it prints on stdout. `…` stands for anything in a
@@ -76,18 +76,23 @@ fn fits(pattern: &[String], lines: &[&str]) -> bool {
     }
 }
 
-/// README.md and docs/*.md that have sessions.
+/// README.md and all pages of `docs/`.
 fn documents() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let docs = std::fs::read_dir(root.join("docs"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path());
-    let mut all: Vec<PathBuf> = docs.chain([root.join("README.md")]).collect();
-    all.sort();
-    all.retain(|path| path.extension().is_some_and(|end| end == "md") && path.is_file());
-    all
+    let mut folders = vec![root.join("docs")];
+    let mut documents = vec![root.join("README.md")];
+    while let Some(folder) = folders.pop() {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "md") {
+                documents.push(path);
+            }
+        }
+    }
+    documents.sort();
+    documents
 }
 
 /// Puts a two-platform image for each image of `manifest` into `registry`.

@@ -1,5 +1,5 @@
 //! Exported archives are loaded by what they are made for, with the very commands of
-//! docs/import.md.
+//! docs/how-to/load-images.md.
 
 use crate::export_images::{NEEDS, Site};
 use crate::support::netns::{Network, within};
@@ -12,14 +12,14 @@ use std::process::{Command, Stdio};
 
 const TO: &str = "172.20.0.2:5000/pre";
 
-/// The command of docs/import.md that begins so.
+/// The command of docs/how-to/load-images.md that begins so.
 fn documented(beginning: &str) -> String {
-    let page = include_str!("../../../docs/import.md");
+    let page = include_str!("../../../docs/how-to/load-images.md");
     let command = page
         .split('`')
         .find(|text| text.starts_with(beginning) && text.contains(".tar"));
     command
-        .unwrap_or_else(|| panic!("docs/import.md has no '{beginning}'"))
+        .unwrap_or_else(|| panic!("docs/how-to/load-images.md has no '{beginning}'"))
         .to_owned()
 }
 

@@ -1,4 +1,4 @@
-//! The commands of docs/nodes.md, run as they stand there.
+//! The commands of docs/how-to/nodes.md, run as they stand there.
 
 use super::{files, place};
 use crate::support::{need, run};
@@ -26,7 +26,7 @@ fn the_recipes_bring_every_file_with_its_mode() {
     let ssh = place.write("bin/ssh", SSH);
     std::fs::set_permissions(ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_landfall"), place.path("bin/landfall")).unwrap();
-    let page = include_str!("../../../docs/nodes.md");
+    let page = include_str!("../../../docs/how-to/nodes.md");
     let mut said = String::new();
     for script in page
         .split("```sh\n")
@@ -87,7 +87,7 @@ fn the_recipes_bring_every_file_with_its_mode() {
 
 #[test]
 fn the_playbook_copies_what_is_rendered_and_keeps_modes() {
-    let page = include_str!("../../../docs/nodes.md");
+    let page = include_str!("../../../docs/how-to/nodes.md");
     let playbook = page
         .split("```yaml\n")
         .nth(1)

@@ -1,5 +1,5 @@
-//! The commands of docs/platforms/ run as they are written there, at a site that every platform can
-//! do with.
+//! The commands of docs/how-to/platforms/ run as they are written there, at a site that every
+//! platform can do with.
 
 use super::place;
 use std::path::Path;
@@ -11,7 +11,7 @@ proxy: {http: \"http://10.0.0.1:3128\", https: \"http://10.0.0.1:3128\"}
 
 #[test]
 fn every_command_of_a_page_runs() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/platforms");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/how-to/platforms");
     let mut ran = Vec::new();
     for page in std::fs::read_dir(folder).unwrap() {
         let page = std::fs::read_to_string(page.unwrap().path()).unwrap();
@@ -42,7 +42,7 @@ fn every_command_of_a_page_runs() {
     for platform in listed.as_object().unwrap().keys() {
         assert!(
             ran.contains(platform) || platform == "helm-values",
-            "{platform} has no command in docs/platforms"
+            "{platform} has no command in docs/how-to/platforms"
         );
     }
 }

@@ -1,6 +1,6 @@
 //! What the compiler does not see of the structure: within a crate imports run one way between
-//! folders, as `docs/architecture.md` states, and no two files import each other, directly or
-//! around.
+//! folders, as `docs/explanation/architecture.md` states, and no two files import each other,
+//! directly or around.
 
 mod imports;
 
@@ -45,9 +45,9 @@ fn crates() -> Vec<String> {
         .collect()
 }
 
-/// The lines of the order in `docs/architecture.md`: a crate, and folders of it.
+/// The lines of the order in `docs/explanation/architecture.md`: a crate, and folders of it.
 fn lines() -> Vec<(String, Vec<String>)> {
-    let page = std::fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/explanation/architecture.md")).unwrap();
     let block = page
         .split("```order\n")
         .nth(1)
@@ -168,7 +168,7 @@ fn imports_between_folders_follow_the_order_of_the_architecture() {
         .collect();
     assert!(
         unlisted.is_empty(),
-        "docs/architecture.md gives no place to {unlisted:?}"
+        "docs/explanation/architecture.md gives no place to {unlisted:?}"
     );
     let gone: Vec<_> = order
         .keys()
@@ -176,7 +176,7 @@ fn imports_between_folders_follow_the_order_of_the_architecture() {
         .collect();
     assert!(
         gone.is_empty(),
-        "docs/architecture.md gives a place to {gone:?}, and there is no such folder"
+        "docs/explanation/architecture.md gives a place to {gone:?}, and there is no such folder"
     );
     let back = arrows_back(imports, &order);
     assert!(

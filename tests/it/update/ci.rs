@@ -1,5 +1,5 @@
-//! The jobs of `docs/ci/`: their commands, taken out of the files and run in order, from a clone to
-//! a pushed branch and a bundle.
+//! The jobs of `docs/how-to/ci/`: their commands, taken out of the files and run in order, from a
+//! clone to a pushed branch and a bundle.
 
 use super::upstream::Upstream;
 use crate::support::faults::{Fault, On, What};
@@ -14,7 +14,7 @@ const NEEDS: [&str; 2] = ["git", "bash"];
 fn document(name: &str) -> (String, Value) {
     let text = std::fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("docs/ci")
+            .join("docs/how-to/ci")
             .join(name),
     )
     .unwrap();
@@ -465,7 +465,7 @@ fn workflow_and_pipeline_fit_their_published_schemas() {
     let Some(check) = python_tool("check-jsonschema==0.39.0") else {
         return;
     };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/how-to/ci");
     let place = Place::new();
     let fits = |schema: &str, file: &Path| {
         let mut check = place.clean(&check);
@@ -497,5 +497,5 @@ fn workflow_and_pipeline_fit_their_published_schemas() {
 #[test]
 fn the_cron_job_has_published_fields_alone() {
     let (_, job) = document("cronjob.yaml");
-    crate::platforms::assert_published(&job, "docs/ci/cronjob.yaml");
+    crate::platforms::assert_published(&job, "docs/how-to/ci/cronjob.yaml");
 }

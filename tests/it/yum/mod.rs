@@ -262,7 +262,7 @@ fn what_machines_have_decides_what_is_carried() {
     let place = &up.place;
     // by the list of a real database, in the form that the page names; a key that it checks by is
     // in it too
-    let page = include_str!("../../../docs/packages.md");
+    let page = include_str!("../../../docs/how-to/packages.md");
     let query = page
         .split("rpm -qa --qf '")
         .nth(1)

@@ -311,7 +311,7 @@ fn the_choice_is_that_of_dnf_on_random_repositories() {
     build_bases(&place, &cases);
     let server = file_server(&place.path("up"));
     // the form in which the page asks for what a node has
-    let page = include_str!("../../../docs/packages.md");
+    let page = include_str!("../../../docs/how-to/packages.md");
     let query = page
         .split("rpm -qa --qf '")
         .nth(1)

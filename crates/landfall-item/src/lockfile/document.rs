@@ -1,4 +1,5 @@
-//! The content of a lock: a section of items for each kind, and what it lacks. See docs/lock.md.
+//! The content of a lock: a section of items for each kind, and what it lacks. See
+//! docs/reference/lock.md.
 
 use super::endpoint::{self, Endpoint};
 use crate::{ItemKind, LockedItem, kinds};

@@ -26,7 +26,7 @@ const PACKAGES: &str =
 const PROVIDERS: &str =
     "the images and endpoints of cloud providers: take out what you do not use, and put your hosts";
 
-/// All of them, in the order of `landfall init --list`. docs/catalogue.md has a row for each
+/// All of them, in the order of `landfall init --list`. docs/how-to/catalogue.md has a row for each
 /// manifest.
 pub const CATALOGUE: &[Shipped] = &[
     Shipped {

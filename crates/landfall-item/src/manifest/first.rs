@@ -4,7 +4,8 @@ use super::draft::head;
 
 /// What else a manifest may say, as comments at its end.
 pub const MORE: &str = r#"
-# What else it may say; docs/manifest.md has every key, and `landfall schema` is for editors.
+# More that a manifest may contain. `landfall help manifest` explains every key; `landfall schema`
+# prints a JSON schema for editors.
 # files:
 #   - {url: "https://dl.k8s.io/release/v1.33.4/bin/linux/amd64/kubelet", checksum: "${url}.sha256", mode: "0755"}
 # exclude: [quay.io/example/unused]

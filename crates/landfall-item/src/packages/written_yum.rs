@@ -100,7 +100,7 @@ pub enum YumBaseWord {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListedRpms {
-    /// The output of its `rpm -qa`, plain or in the form that `docs/packages.md` names.
+    /// The output of its `rpm -qa`, plain or in the form that `docs/how-to/packages.md` names.
     pub rpms: String,
 }
 
@@ -339,7 +339,7 @@ fn bases(entry: &YumEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec
                     String::from_utf8_lossy(&beside(&listed.rpms, &at, reader)?).into_owned();
                 read_base(&text, &mut Pool::default()).map_err(|error| {
                 let help = Some(
-                    "write it with `rpm -qa` on a node; docs/packages.md has the form that says most".into(),
+                    "write it with `rpm -qa` on a node; `landfall help packages` has the form that says most".into(),
                 );
                 at.fault(format!("{}: {error}", listed.rpms), help)
             })?;

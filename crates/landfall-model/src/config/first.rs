@@ -9,7 +9,8 @@ pub fn first_site(registry: Option<&str>) -> String {
     };
     format!(
         r#"# Written by `landfall init`: the place where the registry is, and the way there. Name it with --site, or LANDFALL_SITE.
-# docs/site.md has every key, and `landfall schema site` is for editors. It holds no secrets, only their sources.
+# `landfall help site` explains every key; `landfall schema site` prints a JSON schema for editors.
+# A site holds no secrets, only their sources.
 apiVersion: landfall/v1
 kind: Site
 

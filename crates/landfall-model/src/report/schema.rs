@@ -1,5 +1,5 @@
-//! The form of the JSON document of every command, as one table: the schema and `docs/report.md`
-//! say the same.
+//! The form of the JSON document of every command, as one table: the schema and
+//! `docs/reference/report.md` say the same.
 
 use serde_json::{Map, Value, json};
 
@@ -545,7 +545,7 @@ mod tests {
     use super::*;
     use std::fmt::Write as _;
 
-    /// `docs/report.md` has this table between its headings.
+    /// `docs/reference/report.md` has this table between its headings.
     fn table(members: &[Member], has_commands: bool) -> String {
         let mut table = String::new();
         for Member {
@@ -573,7 +573,7 @@ mod tests {
 
     #[test]
     fn the_page_and_the_schema_say_the_same() {
-        let page = include_str!("../../../../docs/report.md");
+        let page = include_str!("../../../../docs/reference/report.md");
         for (members, has_commands) in [
             (MEMBERS, true),
             (ITEM, false),
@@ -583,7 +583,7 @@ mod tests {
             let table = table(members, has_commands);
             assert!(
                 page.contains(&table),
-                "docs/report.md lacks this table:\n{table}"
+                "docs/reference/report.md lacks this table:\n{table}"
             );
         }
     }

@@ -1,5 +1,5 @@
 //! What a machine has already: the output of `rpm -qa`, plain or in the form that
-//! `docs/packages.md` names, which says what packages provide and need too.
+//! `docs/how-to/packages.md` names, which says what packages provide and need too.
 
 use super::error::YumError;
 use super::pool::{Kind, NewPackage, Pool, Stored};

@@ -62,7 +62,7 @@ impl Platform for Kubernetes {
             ));
         }
         notes.push(format!(
-            "and a Secret {} with the variables that reach store, registries and git; docs/scale.md has the steps",
+            "and a Secret {} with the variables that reach store, registries and git; `landfall help scale` has the steps",
             wanted.secret
         ));
         Ok(Rendered {
