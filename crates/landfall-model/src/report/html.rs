@@ -1,24 +1,44 @@
-//! Text from outside, made safe for HTML.
+//! Escapes untrusted text for HTML.
 
 use super::escape::is_hidden;
+use askama::filters::Escaper;
+use std::fmt::{self, Write};
 
-/// `plain` as the text of an element, or as the value of an attribute in quotes. Line feeds stay;
-/// other characters that a reader cannot see, or that turn the direction of text around, are named.
+/// Escapes `plain` for the text of an element or for an attribute value in quotes.
+///
+/// Line feeds stay. Invisible characters and those that change the direction of text are written
+/// as escapes such as `\u{202e}`.
 pub fn escape_html(plain: &str) -> String {
     let mut out = String::with_capacity(plain.len());
+    write_escaped(&mut out, plain).expect("writing to a string does not fail");
+    out
+}
+
+/// The escaper of all HTML templates, like [`escape_html`]. A crate with templates names it in its
+/// `askama.toml`.
+#[derive(Debug, Clone, Copy)]
+pub struct HtmlEscaper;
+
+impl Escaper for HtmlEscaper {
+    fn write_escaped_str<W: Write>(&self, dest: W, string: &str) -> fmt::Result {
+        write_escaped(dest, string)
+    }
+}
+
+fn write_escaped(mut dest: impl Write, plain: &str) -> fmt::Result {
     for c in plain.chars() {
         match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
-            '\n' => out.push(c),
-            c if is_hidden(c) => out.extend(c.escape_unicode()),
-            c => out.push(c),
+            '&' => dest.write_str("&amp;")?,
+            '<' => dest.write_str("&lt;")?,
+            '>' => dest.write_str("&gt;")?,
+            '"' => dest.write_str("&quot;")?,
+            '\'' => dest.write_str("&#39;")?,
+            '\n' => dest.write_char(c)?,
+            c if is_hidden(c) => write!(dest, "{}", c.escape_unicode())?,
+            c => dest.write_char(c)?,
         }
     }
-    out
+    Ok(())
 }
 
 #[cfg(test)]

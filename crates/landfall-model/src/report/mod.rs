@@ -18,7 +18,7 @@ pub use annotation::{Annotation, Level};
 pub use count::{EntryCount, count_of};
 pub use csv::csv_line;
 pub use escape::{escape, one_line};
-pub use html::escape_html;
+pub use html::{HtmlEscaper, escape_html};
 pub use item::{Item, Kind, Status};
 pub use markdown::{Markdown, block, code, text};
 pub use notice::{Notice, NoticeKind};
