@@ -7,7 +7,7 @@
     reason = "it is a program"
 )]
 
-use landfall::{ClientBuilder, Keep, Mapping, Pins, PushOptions, Store, load_manifests};
+use landfall::{ClientBuilder, DestinationMap, Keep, Pins, PushOptions, Store, load_manifests};
 use std::error::Error;
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub async fn mirror(manifest: PathBuf, to: &str) -> Result<Vec<String>, Box<dyn 
     let folder = tempfile::tempdir()?;
     let store = Store::open(folder.path())?;
     let locked = client.lock(&wanted, None, Pins::Keep, &store).await;
-    let mapping = Mapping::to(to.parse()?);
+    let mapping = DestinationMap::to(to.parse()?);
     let pushed = client
         .mirror(
             &locked.lock,

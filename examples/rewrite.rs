@@ -4,7 +4,7 @@
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
-use landfall::{Lock, Mapping, ReferenceIndex, RewriteOptions, Syntax, rewrite};
+use landfall::{DestinationMap, Lock, ReferenceIndex, RewriteOptions, Syntax, rewrite};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", pointed_at("172.20.0.2:5000")?);
@@ -21,7 +21,7 @@ pub(crate) fn pointed_at(registry: &str) -> Result<String, Box<dyn std::error::E
              mediaType: application/vnd.oci.image.manifest.v1+json\n  size: 2\n"
         ),
     )?;
-    let index = ReferenceIndex::new(&lock, &Mapping::to(registry.parse()?));
+    let index = ReferenceIndex::new(&lock, &DestinationMap::to(registry.parse()?));
     let text = "image: quay.io/team/app:v1\n";
     Ok(rewrite(text, Syntax::Document, &index, RewriteOptions::default()).text)
 }

@@ -63,9 +63,11 @@ pub use landfall_item::{
     Pins,
 };
 pub use landfall_model::config::{IndexPolicy, Site, SiteError, mapping};
-pub use landfall_model::report::{Item, Kind, Progress, Report, Silent, Status};
+pub use landfall_model::report::{
+    EntryKind, ItemStatus, Progress, ReportItem, RunReport, SilentProgress,
+};
 pub use landfall_model::sign::{AllowedSigners, PublicKey, Signer};
-pub use landfall_model::{Digest, ImageRef, Limits, Mapping, Shard, Target, today};
+pub use landfall_model::{DestinationMap, Digest, ImageRef, Limits, Shard, TargetRegistry, today};
 pub use landfall_rewrite::{Options as RewriteOptions, ReferenceIndex, Rewritten, Syntax, rewrite};
 pub use lock::Locked;
 pub use pull::PullError;

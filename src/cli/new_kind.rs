@@ -1,8 +1,8 @@
 //! A kind that the tests alone have goes through every verb: nothing but its own file knows it.
 
 use super::Outcome;
-use landfall_model::report::{Kind, Status};
-use landfall_model::{Digest, Target};
+use landfall_model::report::{EntryKind, ItemStatus};
+use landfall_model::{Digest, TargetRegistry};
 use landfall_serve::testing::{Started, start};
 use landfall_serve::{Served, ServedBundle};
 use serde_json::{Value, json};
@@ -20,12 +20,12 @@ fn run(dir: &Path, line: &str) -> Outcome {
 }
 
 /// The status of each note in the report of a verb.
-fn notes(outcome: &Outcome) -> Vec<Status> {
+fn notes(outcome: &Outcome) -> Vec<ItemStatus> {
     let notes = outcome
         .report
         .items
         .iter()
-        .filter(|item| item.kind == Kind::Note);
+        .filter(|item| item.kind == EntryKind::Note);
     notes.map(|item| item.status).collect()
 }
 
@@ -74,7 +74,7 @@ fn a_note_goes_all_the_way() {
     // lock: a section of its own, read back, kept, and moved
     assert_eq!(
         notes(&run(dir, "lock -f DIR/m.yaml --lock DIR/l")),
-        [Status::Done]
+        [ItemStatus::Done]
     );
     let lock = fs::read_to_string(dir.join("l")).unwrap();
     assert!(
@@ -83,18 +83,18 @@ fn a_note_goes_all_the_way() {
     );
     assert_eq!(
         notes(&run(dir, "lock -f DIR/m.yaml --lock DIR/l")),
-        [Status::Present]
+        [ItemStatus::Present]
     );
 
     // pull, pack, verify
-    assert_eq!(notes(&run(dir, "pull --lock DIR/l")), [Status::Present]);
+    assert_eq!(notes(&run(dir, "pull --lock DIR/l")), [ItemStatus::Present]);
     assert_eq!(
         notes(&run(dir, "pack --lock DIR/l -o DIR/b")),
-        [Status::Done]
+        [ItemStatus::Done]
     );
     assert_eq!(
         notes(&run(dir, "verify DIR/b --lock DIR/l")),
-        [Status::Present]
+        [ItemStatus::Present]
     );
 
     // ls, diff, export
@@ -114,7 +114,7 @@ fn a_note_goes_all_the_way() {
     );
     assert_eq!(
         notes(&run(dir, "export files --bundle DIR/b -o DIR/out")),
-        [Status::Done]
+        [ItemStatus::Done]
     );
     let exported = fs::read(dir.join("out/notes.example/team/hello/v1.txt")).unwrap();
     assert_eq!(exported, b"hello, world");
@@ -169,7 +169,7 @@ fn a_note_goes_all_the_way() {
     let there = &pushed.address;
     assert_eq!(
         notes(&run(dir, &format!("push DIR/b --to {there}"))),
-        [Status::Done]
+        [ItemStatus::Done]
     );
     assert_eq!(
         get(&format!("http://{there}/v2/team/hello/manifests/v1")).1,
@@ -177,7 +177,7 @@ fn a_note_goes_all_the_way() {
     );
     assert_eq!(
         notes(&run(dir, &format!("push DIR/b --to {there}"))),
-        [Status::Present]
+        [ItemStatus::Present]
     );
 
     // rewrite and audit: its reference and its URL are known
@@ -196,7 +196,7 @@ fn a_note_goes_all_the_way() {
             .report
             .items
             .iter()
-            .all(|item| item.status == Status::Present),
+            .all(|item| item.status == ItemStatus::Present),
         "{}",
         audited.text
     );
@@ -207,5 +207,5 @@ fn a_note_goes_all_the_way() {
         "image: {there}/team/hello:v1\nurl: http://{here}/files/notes.example/team/hello/v1.txt\n"
     );
     assert_eq!(new, wanted);
-    assert!(there.parse::<Target>().is_ok());
+    assert!(there.parse::<TargetRegistry>().is_ok());
 }

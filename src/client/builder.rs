@@ -7,8 +7,8 @@ use landfall_content::registry::{
 };
 use landfall_http::{PrivateTargets, TlsProfile, Transport, TransportConfig};
 use landfall_model::config::Site;
-use landfall_model::report::{Progress, Silent};
-use landfall_model::{Limits, Shard, Target};
+use landfall_model::report::{Progress, SilentProgress};
+use landfall_model::{Limits, Shard, TargetRegistry};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Default for ClientBuilder {
             plain_http: Vec::new(),
             limits: Limits::default(),
             environment: |name| std::env::var(name).ok(),
-            progress: Arc::new(Silent),
+            progress: Arc::new(SilentProgress),
             archives: Vec::new(),
             shard: Shard::default(),
         }
@@ -141,8 +141,8 @@ impl ClientBuilder {
         let registry = site
             .and_then(|site| site.registry.as_ref())
             .filter(|registry| registry.plain_http);
-        let registry =
-            registry.and_then(|registry| Some(registry.address.parse::<Target>().ok()?.registry));
+        let registry = registry
+            .and_then(|registry| Some(registry.address.parse::<TargetRegistry>().ok()?.registry));
         let upstreams = site.iter().flat_map(|site| &site.upstreams);
         let upstreams = upstreams
             .filter(|(_, upstream)| upstream.plain_http)

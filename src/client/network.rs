@@ -18,9 +18,9 @@ use landfall_item::lockfile::Lock;
 use landfall_item::lockfile::losses;
 use landfall_item::manifest::{self, Wanted};
 use landfall_item::{Pins, Resolver};
-use landfall_model::report::{Item, Progress, Report, Status};
+use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use landfall_model::sign::{PublicKey, Signer};
-use landfall_model::{Digest, Limits, Mapping, Shard};
+use landfall_model::{DestinationMap, Digest, Limits, Shard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +55,7 @@ pub struct BundleOptions {
 /// What came of a bundle that was pulled.
 pub struct PulledBundle {
     /// One item for each entry of the lock, and its losses.
-    pub items: Vec<Item>,
+    pub items: Vec<ReportItem>,
     /// The bundle, unless something is missing: then another run resumes.
     pub packed: Option<PackedBundle>,
     /// The keys that signed it.
@@ -222,7 +222,7 @@ impl Client {
         lock: &Lock,
         store: &Disk,
         rehash: bool,
-    ) -> Result<Vec<Item>, PullError> {
+    ) -> Result<Vec<ReportItem>, PullError> {
         let into: Arc<dyn LocalSink> = Arc::new(store.clone());
         let came = self.take(&Share::new(lock, self.shard), &into).await?;
         self.pull_to(lock, into, rehash, &came).await
@@ -238,7 +238,7 @@ impl Client {
         store: Arc<dyn Store>,
         rehash: bool,
         came: &BTreeSet<Digest>,
-    ) -> Result<Vec<Item>, PullError> {
+    ) -> Result<Vec<ReportItem>, PullError> {
         store.claim(
             &lock.fingerprint(),
             &lock.to_text(),
@@ -265,7 +265,7 @@ impl Client {
         into: &Arc<dyn Store>,
         rehash: bool,
         came: &BTreeSet<Digest>,
-    ) -> Result<Vec<Item>, PullError> {
+    ) -> Result<Vec<ReportItem>, PullError> {
         let watching = (self.progress.clone(), self.sessions.transport().activity());
         let mut items = pull(share, source, into, self.limits, rehash, watching).await?;
         if !came.is_empty() {
@@ -276,8 +276,8 @@ impl Client {
                         .iter()
                         .any(|part| came.contains(&part.descriptor.digest))
                 };
-                if item.status == Status::Present && is_new() {
-                    item.status = Status::Done;
+                if item.status == ItemStatus::Present && is_new() {
+                    item.status = ItemStatus::Done;
                 }
             }
         }
@@ -406,7 +406,7 @@ impl Client {
         lock: &Lock,
         bundle: DirectBundle,
         rehash: bool,
-    ) -> Result<(Vec<Item>, Option<PackedBundle>), ClientError> {
+    ) -> Result<(Vec<ReportItem>, Option<PackedBundle>), ClientError> {
         let (near, compressor) = (Arc::new(bundle.clone()), bundle.clone());
         let source = Arc::new(LocalFirst::new(
             near.clone(),
@@ -430,7 +430,8 @@ impl Client {
         let (items, compressed) = tokio::join!(pulling, compressing);
         let mut items = items?;
         compressed?;
-        let is_lost = |item: &Item| matches!(item.status, Status::Failed | Status::Missing);
+        let is_lost =
+            |item: &ReportItem| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing);
         if items.iter().any(is_lost) {
             return Ok((items, None));
         }
@@ -455,7 +456,7 @@ impl Client {
         lock: &Lock,
         blobs: Arc<dyn BlobRead>,
         omitted: &Omitted,
-        mapping: &Mapping,
+        mapping: &DestinationMap,
         options: Options,
     ) -> Result<Pushed, PushError> {
         self.deliver(
@@ -477,7 +478,7 @@ impl Client {
         &self,
         lock: &Lock,
         (store, keep): (&Disk, Keep),
-        mapping: &Mapping,
+        mapping: &DestinationMap,
         options: Options,
     ) -> Result<Pushed, PushError> {
         self.mirror_by(lock, (Arc::new(store.clone()), keep), mapping, options)
@@ -492,7 +493,7 @@ impl Client {
         &self,
         lock: &Lock,
         (store, keep): (Arc<dyn Store>, Keep),
-        mapping: &Mapping,
+        mapping: &DestinationMap,
         options: Options,
     ) -> Result<Pushed, PushError> {
         let upstream = Arc::new(Upstreams(self.sessions.clone()));
@@ -506,7 +507,7 @@ impl Client {
         lock: &Lock,
         source: Arc<dyn Source>,
         omitted: &Omitted,
-        mapping: &Mapping,
+        mapping: &DestinationMap,
         options: Options,
     ) -> Result<Pushed, PushError> {
         let (sessions, progress) = (&self.sessions, self.progress.clone());
@@ -536,14 +537,14 @@ impl Client {
     }
 
     /// A report of `items` with everything that this client has sent and received so far.
-    pub fn report(&self, items: Vec<Item>) -> Report {
+    pub fn report(&self, items: Vec<ReportItem>) -> RunReport {
         let hosts = self.sessions.transport().ledger().hosts();
-        Report {
+        RunReport {
             items,
             bytes_transferred: hosts.iter().map(|host| host.bytes).sum(),
             requests: hosts.iter().map(|host| host.requests).sum(),
             hosts,
-            ..Report::default()
+            ..RunReport::default()
         }
     }
 }

@@ -7,7 +7,7 @@ use super::steps::Steps;
 use landfall_content::Origin;
 use landfall_content::registry::Sessions;
 use landfall_item::lockfile::Lock;
-use landfall_model::{Digest, Mapping};
+use landfall_model::{DestinationMap, Digest};
 use std::collections::BTreeMap;
 
 /// Real items of a lock, by the host that has them.
@@ -45,7 +45,7 @@ impl RealItems {
     pub(crate) fn delivered(
         self,
         lock: Option<&Lock>,
-        mapping: &Mapping,
+        mapping: &DestinationMap,
         is_read_only: bool,
     ) -> RealItems {
         RealItems {

@@ -6,7 +6,7 @@ use super::CheckStatus;
 use super::steps::Steps;
 use landfall_content::registry::{Session, SparseIndex};
 use landfall_item::lockfile::Lock;
-use landfall_model::{Digest, Mapping};
+use landfall_model::{DestinationMap, Digest};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -28,7 +28,11 @@ struct Place {
 }
 
 impl Private {
-    pub(super) fn new(lock: Option<&Lock>, mapping: &Mapping, is_read_only: bool) -> Private {
+    pub(super) fn new(
+        lock: Option<&Lock>,
+        mapping: &DestinationMap,
+        is_read_only: bool,
+    ) -> Private {
         let mut places: BTreeMap<String, Place> = BTreeMap::new();
         for item in lock.iter().flat_map(|lock| lock.items()) {
             for destination in item.destinations(mapping) {

@@ -73,7 +73,10 @@ impl fmt::Display for CheckTarget {
 /// asked for at the file server, where the lock has one.
 pub(crate) fn targets_of(site: &Site, lock: Option<&Lock>) -> Vec<CheckTarget> {
     let registry = site.registry.as_ref().and_then(|registry| {
-        let target = registry.address.parse::<landfall_model::Target>().ok()?;
+        let target = registry
+            .address
+            .parse::<landfall_model::TargetRegistry>()
+            .ok()?;
         Some(CheckTarget::Registry(target.registry, String::new()))
     });
     let file = lock.and_then(|lock| lock.files.first()?.name.split_once("://"));

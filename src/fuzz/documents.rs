@@ -1,7 +1,7 @@
 //! Documents of YAML: those that people and charts bring, and locks.
 
 use landfall_item::lockfile::Lock;
-use landfall_model::Mapping;
+use landfall_model::DestinationMap;
 use landfall_model::document::{MergeRules, documents as parsed, merge as merged, read};
 use landfall_rewrite::{Options, ReferenceIndex, Syntax, rewrite};
 use serde_yaml::Value;
@@ -26,7 +26,7 @@ pub(super) fn yaml(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let _ = read::<Value>("fuzz.yaml", &text);
     let lock = Lock::parse("l", LOCK).unwrap();
-    let index = ReferenceIndex::new(&lock, &Mapping::to("r.test:5000".parse().unwrap()));
+    let index = ReferenceIndex::new(&lock, &DestinationMap::to("r.test:5000".parse().unwrap()));
     for syntax in [Syntax::Document, Syntax::Text] {
         let once = rewrite(&text, syntax, &index, Options::default()).text;
         let again = rewrite(&once, syntax, &index, Options::default()).text;

@@ -1,14 +1,14 @@
 //! One difference between two locks.
 
 use landfall_model::Digest;
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use serde::Serialize;
 
 /// One difference between two locks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// What kind of item.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Its name.
     pub name: String,
     /// `added`, `removed`, `moved` (another digest), `changed` (the same digest, other parts), or
@@ -66,7 +66,7 @@ pub struct PackageChange {
 
 impl Change {
     /// A change of which no more is known than this.
-    pub(super) fn of(kind: Kind, name: &str, change: &'static str) -> Change {
+    pub(super) fn of(kind: EntryKind, name: &str, change: &'static str) -> Change {
         Change {
             kind,
             name: name.into(),

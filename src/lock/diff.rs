@@ -5,13 +5,13 @@ use super::{packages, versions};
 use landfall_item::lockfile::{Endpoint, Lock};
 use landfall_item::{LockedItem, kind_named};
 use landfall_model::Digest;
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One side of a comparison: items by kind and name.
-pub(crate) struct Side<'a>(BTreeMap<(Kind, Cow<'a, str>), Held<'a>>);
+pub(crate) struct Side<'a>(BTreeMap<(EntryKind, Cow<'a, str>), Held<'a>>);
 
 /// What is known of one item.
 struct Held<'a> {

@@ -8,7 +8,7 @@ use landfall_item::manifest::Wanted;
 use landfall_item::{
     Ask, Contradiction, Exclude, Found, ItemKind, Pins, Resolver, Wishes, host_in, kinds,
 };
-use landfall_model::report::{Item, Status};
+use landfall_model::report::{ItemStatus, ReportItem};
 use landfall_model::today;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -19,7 +19,7 @@ pub struct Locked {
     /// The new lock.
     pub lock: Lock,
     /// One report item for each wish.
-    pub items: Vec<Item>,
+    pub items: Vec<ReportItem>,
     /// How its items differ from those of the old lock.
     pub changes: Vec<Change>,
     /// How its endpoints differ.
@@ -175,7 +175,7 @@ async fn find<K: ItemKind + Sync>(
 /// Sorts the results into lock, losses and report.
 struct Sorting<'a> {
     accepted: BTreeMap<&'a str, &'a Accepted>,
-    items: Vec<Item>,
+    items: Vec<ReportItem>,
     missing: Vec<Accepted>,
     unresolved: Vec<Unresolved>,
     gone: Vec<Change>,
@@ -211,7 +211,7 @@ impl<'a> Sorting<'a> {
         }
         let item = |status, digest, reason| {
             let name = name.into();
-            Item {
+            ReportItem {
                 kind,
                 name,
                 digest,
@@ -225,19 +225,20 @@ impl<'a> Sorting<'a> {
         match found {
             Found::Kept(value) => {
                 self.items
-                    .push(item(Status::Present, Some(digest(&value)), None));
+                    .push(item(ItemStatus::Present, Some(digest(&value)), None));
                 Some(value)
             }
             Found::New(value) => {
                 self.items
-                    .push(item(Status::Done, Some(digest(&value)), None));
+                    .push(item(ItemStatus::Done, Some(digest(&value)), None));
                 Some(value)
             }
             Found::Gone(old) => {
                 let (name, from) = (name.to_owned(), Some(digest(&old)));
                 let reason =
                     Some("upstream does not have it any more; the old pin is kept".to_owned());
-                self.items.push(item(Status::Failed, from.clone(), reason));
+                self.items
+                    .push(item(ItemStatus::Failed, from.clone(), reason));
                 self.gone.push(Change {
                     from,
                     ..Change::of(kind, &name, "gone")
@@ -247,7 +248,7 @@ impl<'a> Sorting<'a> {
             Found::Lost(Some(old), cause) => {
                 let reason = format!("{}; the old pin is kept", cause.told);
                 self.items
-                    .push(item(Status::Failed, Some(digest(&old)), Some(reason)));
+                    .push(item(ItemStatus::Failed, Some(digest(&old)), Some(reason)));
                 Some(old)
             }
             Found::Lost(None, cause) => {
@@ -255,9 +256,9 @@ impl<'a> Sorting<'a> {
                     Some(accepted) if cause.is_gone => {
                         let over = accepted.until < today().to_string();
                         let status = if over {
-                            Status::Missing
+                            ItemStatus::Missing
                         } else {
-                            Status::Skipped
+                            ItemStatus::Skipped
                         };
                         let reason = format!(
                             "{} (accepted until {}): {}",
@@ -274,7 +275,7 @@ impl<'a> Sorting<'a> {
                             None => "",
                         };
                         self.items
-                            .push(item(Status::Missing, None, Some(cause.told + rule)));
+                            .push(item(ItemStatus::Missing, None, Some(cause.told + rule)));
                         self.unresolved.push(Unresolved {
                             kind,
                             name: name.into(),

@@ -1,18 +1,18 @@
 //! Which removed and added items of a difference are one thing in two versions.
 
 use super::change::Change;
-use landfall_model::report::Kind;
-use landfall_model::{ImageRef, Version};
+use landfall_model::report::EntryKind;
+use landfall_model::{ImageRef, TagVersion};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// What is compared: things of one kind, from one place, whose versions look alike.
-type Place = (Kind, String, String);
+type Place = (EntryKind, String, String);
 
 /// Marks those that are removed and added as versions of one thing: the newest with the newest, as
 /// long as there are both.
 pub(super) fn pair(changes: &mut [Change]) {
-    let mut places: BTreeMap<Place, [Vec<(Version, usize)>; 2]> = BTreeMap::new();
+    let mut places: BTreeMap<Place, [Vec<(TagVersion, usize)>; 2]> = BTreeMap::new();
     for (at, change) in changes.iter().enumerate() {
         let side = match change.change {
             "removed" => 0,
@@ -43,13 +43,13 @@ pub(super) fn pair(changes: &mut [Change]) {
 
 /// Where an item is from, without its version; and the version. The version of what is no image
 /// stands somewhere in its name.
-fn placed(kind: Kind, name: &str) -> Option<(Place, Version)> {
-    let image: Option<ImageRef> = name.parse().ok().filter(|_| kind == Kind::Image);
+fn placed(kind: EntryKind, name: &str) -> Option<(Place, TagVersion)> {
+    let image: Option<ImageRef> = name.parse().ok().filter(|_| kind == EntryKind::Image);
     let (source, version) = match &image {
         Some(image) => (image.name(), image.tag.as_deref()?),
         None => (String::new(), name),
     };
-    let version = Version::parse(version)?;
+    let version = TagVersion::parse(version)?;
     Some(((kind, source, version.shape().to_owned()), version))
 }
 
@@ -57,7 +57,7 @@ fn placed(kind: Kind, name: &str) -> Option<(Place, Version)> {
 mod tests {
     use super::*;
 
-    fn change(change: &'static str, kind: Kind, name: &str) -> Change {
+    fn change(change: &'static str, kind: EntryKind, name: &str) -> Change {
         Change {
             change,
             kind,
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_newest_replaces_the_newest_and_only_what_looks_alike() {
-        let image = |what, name| change(what, Kind::Image, name);
+        let image = |what, name| change(what, EntryKind::Image, name);
         let mut changes = [
             image("removed", "q.io/a:v1.9.0"),
             image("removed", "q.io/a:v1.8.0"),
@@ -80,13 +80,17 @@ mod tests {
             image("added", "q.io/d:v1.10.1"),
             change(
                 "removed",
-                Kind::File,
+                EntryKind::File,
                 "https://h.test/v1.9/bin/linux/amd64/x",
             ),
-            change("removed", Kind::File, "https://h.test/v1.9/bin/linux/arm/x"),
+            change(
+                "removed",
+                EntryKind::File,
+                "https://h.test/v1.9/bin/linux/arm/x",
+            ),
             change(
                 "added",
-                Kind::File,
+                EntryKind::File,
                 "https://h.test/v1.10/bin/linux/amd64/x",
             ),
         ];

@@ -7,7 +7,7 @@ use landfall_content::{
     Transfer, TransferError, TransferSlot, Watchdog, WriteError, held, stored_once,
 };
 use landfall_http::{Activity, ErrorKind};
-use landfall_model::report::{Item, Kind, Progress, Side, Status};
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
 use landfall_model::{Descriptor, Digest, Limits, media_type, trim_index};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) async fn pull(
     limits: Limits,
     rehash: bool,
     (progress, activity): (Arc<dyn Progress>, &Activity),
-) -> Result<Vec<Item>, PullError> {
+) -> Result<Vec<ReportItem>, PullError> {
     let (sink, told, wanted) = (
         into.clone(),
         progress.clone(),
@@ -113,10 +113,10 @@ pub(crate) async fn pull(
     owns.iter()
         .for_each(|own| outcome.compute_trimmed(&own.entry, &**into));
     progress.end();
-    let items: Vec<Item> = owns.iter().map(|own| outcome.item(own)).collect();
+    let items: Vec<ReportItem> = owns.iter().map(|own| outcome.item(own)).collect();
     // what other shards have a part in, `pack` names
     let whole = owns.into_iter().zip(&items);
-    let whole = whole.filter(|(own, item)| own.is_all() && item.status != Status::Failed);
+    let whole = whole.filter(|(own, item)| own.is_all() && item.status != ItemStatus::Failed);
     into.name(&mut whole.map(|(own, _)| own.entry))?;
     Ok(items.into_iter().chain(share.losses()).collect())
 }
@@ -252,7 +252,7 @@ async fn bring_any(
     let mut first = None;
     for part in parts {
         match transfer.bring(part, slot.clone()).await {
-            Err(error) if error.side == Side::Source => {
+            Err(error) if error.side == TransferSide::Source => {
                 first.get_or_insert(error);
             }
             other => return other,
@@ -328,8 +328,9 @@ impl Outcome {
                 if into.holds(&part.descriptor, false).unwrap_or(false) {
                     continue;
                 }
-                let local =
-                    |message: String| TransferError::new(Side::Source, ErrorKind::Invalid, message);
+                let local = |message: String| {
+                    TransferError::new(TransferSide::Source, ErrorKind::Invalid, message)
+                };
                 let result = into
                     .read(of)
                     .map_err(|error| local(error.to_string()))
@@ -344,9 +345,9 @@ impl Outcome {
         }
     }
 
-    fn item(&self, own: &OwnParts) -> Item {
+    fn item(&self, own: &OwnParts) -> ReportItem {
         let entry = &own.entry;
-        let mut status = Status::Present;
+        let mut status = ItemStatus::Present;
         let mut reason = None;
         for part in &entry.parts {
             match self
@@ -355,12 +356,12 @@ impl Outcome {
                 .map(|fetch| &fetch.result)
             {
                 None => {}
-                Some(Some(Ok(Brought::Received(1..)))) if status == Status::Present => {
-                    status = Status::Done
+                Some(Some(Ok(Brought::Received(1..)))) if status == ItemStatus::Present => {
+                    status = ItemStatus::Done
                 }
                 Some(Some(Ok(_))) => {}
                 Some(result) => {
-                    status = Status::Failed;
+                    status = ItemStatus::Failed;
                     reason.get_or_insert_with(|| match (result, &self.full) {
                         (Some(Err(error)), None) => told(entry, part, error),
                         (Some(Err(error)), Some(_)) if !error.is_full() => told(entry, part, error),
@@ -377,7 +378,7 @@ impl Outcome {
             }
         }
         let item = own.item();
-        Item {
+        ReportItem {
             status,
             reason: reason.or(item.reason),
             ..item
@@ -389,7 +390,11 @@ impl Outcome {
 /// replaced it.
 fn told(entry: &Entry, part: &Part, error: &TransferError) -> String {
     let why = format!("{}: {error}", error.side);
-    let Some(url) = part.origin.url().filter(|_| entry.kind == Kind::Package) else {
+    let Some(url) = part
+        .origin
+        .url()
+        .filter(|_| entry.kind == EntryKind::Package)
+    else {
         return why;
     };
     let is_metadata = part.descriptor.media_type == media_type::OCTETS;

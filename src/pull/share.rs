@@ -2,7 +2,7 @@
 
 use landfall_content::{Entry, Origin, OwnParts, Part};
 use landfall_item::lockfile::{Lock, losses};
-use landfall_model::report::Item;
+use landfall_model::report::ReportItem;
 use landfall_model::{Digest, Shard, cost};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ impl<'a> Share<'a> {
     }
 
     /// The losses of the lock, which the first shard tells.
-    pub(crate) fn losses(&self) -> Vec<Item> {
+    pub(crate) fn losses(&self) -> Vec<ReportItem> {
         if self.shard.is_first() {
             losses(self.lock)
         } else {

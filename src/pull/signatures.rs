@@ -5,18 +5,23 @@
 use landfall_content::{BlobRead, Part};
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
-use landfall_model::report::{Item, Kind, Status};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::sign::SignatureTime;
 use std::sync::Arc;
 
 /// Checks the signatures of what `lock` names among `blobs`, which have come, and tells `items`.
-pub(crate) async fn check_packages(lock: &Lock, blobs: Arc<dyn BlobRead>, items: &mut [Item]) {
+pub(crate) async fn check_packages(
+    lock: &Lock,
+    blobs: Arc<dyn BlobRead>,
+    items: &mut [ReportItem],
+) {
     for set in &lock.packages {
-        let is_own = |item: &&mut Item| item.kind == Kind::Package && item.name == set.name;
+        let is_own =
+            |item: &&mut ReportItem| item.kind == EntryKind::Package && item.name == set.name;
         let Some(item) = items
             .iter_mut()
             .find(is_own)
-            .filter(|item| item.status != Status::Failed)
+            .filter(|item| item.status != ItemStatus::Failed)
         else {
             continue;
         };
@@ -42,7 +47,7 @@ pub(crate) async fn check_packages(lock: &Lock, blobs: Arc<dyn BlobRead>, items:
             } else {
                 String::new()
             };
-            item.status = Status::Failed;
+            item.status = ItemStatus::Failed;
             item.reason = Some(format!("{first}{more}"));
         }
     }

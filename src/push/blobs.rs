@@ -4,7 +4,7 @@ use super::uploader::{Place, Uploader};
 use landfall_content::registry::{RegistrySink, is_quota};
 use landfall_content::{Entry, Part, Transfer, TransferError};
 use landfall_http::ErrorKind;
-use landfall_model::report::Side;
+use landfall_model::report::TransferSide;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,8 +32,9 @@ impl Uploader {
             tasks.spawn(async move { uploader.blob(&item, &part, &repository).await });
         }
         while let Some(done) = tasks.join_next().await {
-            let local =
-                |message: String| TransferError::new(Side::Destination, ErrorKind::Local, message);
+            let local = |message: String| {
+                TransferError::new(TransferSide::Destination, ErrorKind::Local, message)
+            };
             done.map_err(|error| local(format!("a transfer ended without a result: {error}")))??;
         }
         Ok(())

@@ -5,7 +5,7 @@ use super::uploader::Uploader;
 use futures_util::StreamExt;
 use landfall_content::{Entry, Origin, Part, TransferError};
 use landfall_http::RetryPolicy;
-use landfall_model::report::Side;
+use landfall_model::report::TransferSide;
 use landfall_model::{Digest, media_type};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl Uploader {
         let delivered = self.deliver_parts(entry, repository, tag).await;
         if delivered
             .as_ref()
-            .is_err_and(|error| error.side == Side::Source)
+            .is_err_and(|error| error.side == TransferSide::Source)
         {
             self.note_damage(&entry.name);
         }

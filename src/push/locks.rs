@@ -7,8 +7,8 @@ use landfall_http::ErrorKind;
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
 use landfall_item::lockfile::delivered::{self, DeliveredLocks};
-use landfall_model::Mapping;
-use landfall_model::report::Side;
+use landfall_model::DestinationMap;
+use landfall_model::report::TransferSide;
 use std::sync::Arc;
 
 /// Makes `lock` the newest of the list, where it has something that only the list tells of: images
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(super) async fn list(
     uploader: &Uploader,
     lock: &Lock,
-    mapping: &Mapping,
+    mapping: &DestinationMap,
     options: Options,
 ) -> Option<String> {
     if !lock.items().any(LockedItem::is_offered) {
@@ -42,7 +42,7 @@ async fn add(
     let known = match uploader.session.manifest(repository, delivered::TAG).await {
         Ok(manifest) => DeliveredLocks::parse(&manifest.bytes).map_err(|why| {
             TransferError::new(
-                Side::Destination,
+                TransferSide::Destination,
                 ErrorKind::Invalid,
                 format!("something else stands there: {why}"),
             )

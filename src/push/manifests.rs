@@ -8,7 +8,7 @@ use landfall_content::registry::is_immutable;
 use landfall_content::{Entry, Origin, Part, TransferError, read_part};
 use landfall_http::ErrorKind;
 use landfall_model::config::IndexPolicy;
-use landfall_model::report::Side;
+use landfall_model::report::TransferSide;
 use landfall_model::{Digest, trim_index};
 use std::sync::atomic::Ordering;
 
@@ -137,7 +137,7 @@ impl Uploader {
             return Ok(top.descriptor.digest.clone());
         };
         let invalid =
-            |message: String| TransferError::new(Side::Source, ErrorKind::Invalid, message);
+            |message: String| TransferError::new(TransferSide::Source, ErrorKind::Invalid, message);
         let bytes = trim_index(&bytes, keep).map_err(|error| invalid(error.to_string()))?;
         if !part.descriptor.digest.matches(&bytes) {
             return Err(invalid(format!(

@@ -8,8 +8,8 @@ use landfall_content::registry::{Session, Sessions};
 use landfall_content::{Entry, side_by_side};
 use landfall_http::Error;
 use landfall_item::lockfile::Lock;
+use landfall_model::DestinationMap;
 use landfall_model::Digest;
-use landfall_model::Mapping;
 use serde::Serialize;
 
 /// A manifest or blob of a locked item that is missing at one of its destinations.
@@ -42,7 +42,7 @@ pub(crate) struct Missing {
 /// When the registry cannot be reached, or cannot say.
 pub(crate) async fn missing(
     lock: &Lock,
-    mapping: &Mapping,
+    mapping: &DestinationMap,
     sessions: &Sessions,
     blobs: bool,
 ) -> Result<Missing, PushError> {

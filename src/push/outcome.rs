@@ -3,14 +3,14 @@
 use super::problem::Problem;
 use super::receipt::Receipt;
 use landfall_model::Digest;
-use landfall_model::report::Item;
+use landfall_model::report::ReportItem;
 use serde::Serialize;
 
 /// What came of a push.
 #[derive(Debug)]
 pub struct Pushed {
     /// One item for each entry of the lock, and its losses.
-    pub items: Vec<Item>,
+    pub items: Vec<ReportItem>,
     /// What is in the way. Where one of them [stops all](Problem::stops_all), nothing was sent.
     pub problems: Vec<Problem>,
     /// Tags that stood at another digest, and were replaced.

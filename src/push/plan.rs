@@ -7,7 +7,7 @@ use landfall_content::registry::Session;
 use landfall_content::{Entry, side_by_side};
 use landfall_http::{Error, ErrorKind};
 use landfall_item::lockfile::Lock;
-use landfall_model::{Destination, Digest, Mapping, Shard, cost};
+use landfall_model::{Destination, DestinationMap, Digest, Shard, cost};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
@@ -39,7 +39,7 @@ pub(crate) enum Standing {
 }
 
 /// Every delivery of `lock`, in the lock's order.
-pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> Vec<Delivery> {
+pub(super) fn deliveries(lock: &Lock, mapping: &DestinationMap) -> Vec<Delivery> {
     let deliveries = lock.items().enumerate().flat_map(|(entry, item)| {
         let tag = item.tag();
         let delivery = move |destination| Delivery {
@@ -182,7 +182,7 @@ mod tests {
             .flat_map(|name| ["v1", "v2"].map(|tag| image(name, tag, 70_000_000)))
             .collect();
         let lock = Lock::parse("l", &format!("version: 1\nimages:\n{text}")).unwrap();
-        let all = deliveries(&lock, &Mapping::to("far.test".parse().unwrap()));
+        let all = deliveries(&lock, &DestinationMap::to("far.test".parse().unwrap()));
         for count in [1, 2, 3, 7] {
             let mut made = Vec::new();
             let mut homes = BTreeMap::new();
@@ -225,7 +225,7 @@ mod tests {
         };
         let text: String = images.into_iter().map(image).collect();
         let lock = Lock::parse("l", &format!("version: 1\nimages:\n{text}")).unwrap();
-        let deliveries = deliveries(&lock, &Mapping::to("far.test".parse().unwrap()));
+        let deliveries = deliveries(&lock, &DestinationMap::to("far.test".parse().unwrap()));
         let order = biggest_first(&lock, &deliveries, (0..images.len()).collect());
         let names: Vec<&str> = order.into_iter().map(|at| images[at].0).collect();
         assert_eq!(names, ["c", "e", "a", "b", "d"]);

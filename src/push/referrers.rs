@@ -1,4 +1,4 @@
-//! Referrers at the destination: cosign's tags as tags, manifests with a subject by the registry's
+//! Referrers at the destination: cosign's tags, manifests with a subject by the registry's
 //! referrers API, or else in the list that clients keep under a tag.
 
 use super::uploader::Uploader;
@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use landfall_content::registry::{Session, referrers_in};
 use landfall_content::{AttachedReferrer, Entry, Part, TransferError, read_part};
 use landfall_http::{Error, ErrorKind};
-use landfall_model::report::Side;
+use landfall_model::report::TransferSide;
 use landfall_model::{Digest, media_type, merge_referrers, referrers_tag, referring};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +61,7 @@ impl Uploader {
         let missing = || {
             let message =
                 format!("the lock names {digest} as a referrer and has no manifest of it");
-            TransferError::new(Side::Source, ErrorKind::Invalid, message)
+            TransferError::new(TransferSide::Source, ErrorKind::Invalid, message)
         };
         let is_it = |part: &&Part| part.is_manifest() && part.descriptor.digest == *digest;
         let part = entry.parts.iter().find(is_it).ok_or_else(missing)?;
@@ -102,7 +102,7 @@ impl Uploader {
                      replaces it"
                 );
                 Err(TransferError::new(
-                    Side::Destination,
+                    TransferSide::Destination,
                     ErrorKind::Invalid,
                     message,
                 ))
@@ -126,8 +126,9 @@ impl Uploader {
         let old = old
             .map_err(TransferError::destination)?
             .map(|raw| raw.bytes);
-        let invalid =
-            |error: String| TransferError::new(Side::Destination, ErrorKind::Invalid, error);
+        let invalid = |error: String| {
+            TransferError::new(TransferSide::Destination, ErrorKind::Invalid, error)
+        };
         let merged =
             merge_referrers(old.as_deref(), entries).map_err(|error| invalid(error.to_string()))?;
         match merged {

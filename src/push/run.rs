@@ -16,8 +16,8 @@ use landfall_http::{Error, ErrorKind};
 use landfall_item::lockfile::losses;
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::config::IndexPolicy;
-use landfall_model::report::{Item, Progress, Side, Status};
-use landfall_model::{Digest, Mapping, Shard};
+use landfall_model::report::{ItemStatus, Progress, ReportItem, TransferSide};
+use landfall_model::{DestinationMap, Digest, Shard};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// What stops it before the first byte. What fails later is an item of the report.
 pub(crate) async fn push(
     lock: &Lock,
-    mapping: &Mapping,
+    mapping: &DestinationMap,
     (source, omitted): (Arc<dyn Source>, &Omitted),
     sessions: &Sessions,
     options: Options,
@@ -134,7 +134,7 @@ pub(crate) async fn push(
             Step::Done((at, result)) => {
                 progress.parts_done(parts(at));
                 progress.item(&lock.entry(deliveries[at].entry).name);
-                run.results[at] = Some(result.map(|digest| (Status::Done, digest)));
+                run.results[at] = Some(result.map(|digest| (ItemStatus::Done, digest)));
                 run.note_moved(at, &standings[at]);
             }
         }
@@ -199,7 +199,7 @@ struct Run<'a> {
     shard: Shard,
     /// How many destinations each entry has, those of other shards included.
     destinations: BTreeMap<usize, usize>,
-    results: Vec<Option<Result<(Status, Digest), TransferError>>>,
+    results: Vec<Option<Result<(ItemStatus, Digest), TransferError>>>,
     problems: Vec<Problem>,
     moved: Vec<Moved>,
     needed_bytes: u64,
@@ -249,7 +249,7 @@ impl<'a> Run<'a> {
             };
             match present {
                 Some(digest) => {
-                    self.results[at] = Some(Ok((Status::Present, digest)));
+                    self.results[at] = Some(Ok((ItemStatus::Present, digest)));
                     uploader
                         .stands(entry, &delivery.destination.repository)
                         .await;
@@ -271,9 +271,9 @@ impl<'a> Run<'a> {
         let refused = |side, message: &str| TransferError::new(side, ErrorKind::Invalid, message);
         for problem in &problems {
             let side = if problem.kind == ProblemKind::Content {
-                Side::Source
+                TransferSide::Source
             } else {
-                Side::Destination
+                TransferSide::Destination
             };
             for &at in &problem.stops {
                 self.results[at].get_or_insert_with(|| Err(refused(side, &problem.message)));
@@ -285,7 +285,8 @@ impl<'a> Run<'a> {
         self.problems = problems;
         if is_stopped {
             for at in std::mem::take(&mut todo) {
-                self.results[at].get_or_insert_with(|| Err(refused(Side::Destination, NOT_SENT)));
+                self.results[at]
+                    .get_or_insert_with(|| Err(refused(TransferSide::Destination, NOT_SENT)));
             }
         }
         todo.retain(|&at| self.results[at].is_none());
@@ -296,7 +297,7 @@ impl<'a> Run<'a> {
     /// that failed.
     async fn list(
         &self,
-        mapping: &Mapping,
+        mapping: &DestinationMap,
         uploader: &Uploader,
         options: Options,
     ) -> Option<String> {
@@ -323,7 +324,7 @@ impl<'a> Run<'a> {
         for result in self.results.iter_mut().filter(|result| result.is_none()) {
             let message = message.clone();
             *result = Some(Err(TransferError::new(
-                Side::Destination,
+                TransferSide::Destination,
                 ErrorKind::Local,
                 message,
             )));
@@ -332,7 +333,7 @@ impl<'a> Run<'a> {
 
     /// The items that this shard tells of: those with a delivery of its own, and of an only shard
     /// all.
-    fn own_items(&self, items: Vec<Item>) -> Vec<Item> {
+    fn own_items(&self, items: Vec<ReportItem>) -> Vec<ReportItem> {
         if self.shard.is_only() {
             return items;
         }
@@ -349,9 +350,9 @@ impl<'a> Run<'a> {
         told.collect()
     }
 
-    fn finish(self, mapping: &Mapping, uploader: &Uploader) -> Pushed {
+    fn finish(self, mapping: &DestinationMap, uploader: &Uploader) -> Pushed {
         let lock = self.lock;
-        let mut items: Vec<Item> = lock.each_entry().map(|entry| entry.item()).collect();
+        let mut items: Vec<ReportItem> = lock.each_entry().map(|entry| entry.item()).collect();
         let mut replaced = Vec::new();
         let mut delivered = Vec::new();
         for (delivery, result) in self.deliveries.iter().zip(&self.results) {
@@ -359,8 +360,8 @@ impl<'a> Run<'a> {
             let item = &mut items[delivery.entry];
             match result {
                 Some(Ok((status, digest))) => {
-                    if *status == Status::Done && item.status == Status::Present {
-                        item.status = Status::Done;
+                    if *status == ItemStatus::Done && item.status == ItemStatus::Present {
+                        item.status = ItemStatus::Done;
                     }
                     let changed = *digest != entry.top.digest;
                     let change = Replaced {
@@ -379,12 +380,12 @@ impl<'a> Run<'a> {
                     });
                 }
                 Some(Err(error)) => {
-                    item.status = Status::Failed;
+                    item.status = ItemStatus::Failed;
                     item.reason
                         .get_or_insert_with(|| format!("{}: {error}", error.side));
                 }
-                None if item.status != Status::Failed => {
-                    item.status = Status::Skipped;
+                None if item.status != ItemStatus::Failed => {
+                    item.status = ItemStatus::Skipped;
                     let place = format!("{}:{}", delivery.destination, delivery.tag);
                     item.reason = Some(match item.reason.take() {
                         Some(others) => format!("{others} and {place}"),

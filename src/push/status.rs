@@ -8,8 +8,8 @@ use landfall_content::side_by_side;
 use landfall_http::Error;
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
-use landfall_model::report::Kind;
-use landfall_model::{Digest, Limits, Mapping, tagged_subject};
+use landfall_model::report::EntryKind;
+use landfall_model::{DestinationMap, Digest, Limits, tagged_subject};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ pub(crate) struct Stands {
     pub(crate) at: String,
     /// The kind of the item that belongs there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<EntryKind>,
     /// Its name in the lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
@@ -62,7 +62,7 @@ pub(crate) struct Stands {
 /// When the registry cannot be reached, or says nothing at all.
 pub(crate) async fn status(
     lock: &Lock,
-    mapping: &Mapping,
+    mapping: &DestinationMap,
     sessions: &Sessions,
     (parts, foreign): (bool, bool),
 ) -> Result<Vec<Stands>, PushError> {

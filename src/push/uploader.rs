@@ -8,7 +8,7 @@ use landfall_content::registry::{Session, is_quota};
 use landfall_content::{Entry, Source, TransferError};
 use landfall_http::ErrorKind;
 use landfall_model::config::IndexPolicy;
-use landfall_model::report::{Progress, Side};
+use landfall_model::report::{Progress, TransferSide};
 use landfall_model::{Digest, Limits};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
@@ -175,7 +175,7 @@ impl Uploader {
              tells what is not"
         );
         Err(TransferError::new(
-            Side::Destination,
+            TransferSide::Destination,
             ErrorKind::Invalid,
             message,
         ))
@@ -184,7 +184,7 @@ impl Uploader {
     /// Notes that the registry has no room for more in the project of `repository`, where it said
     /// so of `item`.
     pub(super) fn note_quota(&self, error: &TransferError, repository: &str, item: &str) {
-        if error.side == Side::Destination && is_quota(error.why.kind, &error.why.codes) {
+        if error.side == TransferSide::Destination && is_quota(error.why.kind, &error.why.codes) {
             locked(&self.full)
                 .entry(project(repository).to_owned())
                 .or_insert_with(|| item.to_owned());
@@ -203,7 +203,7 @@ impl Uploader {
             project(repository)
         );
         Err(TransferError::new(
-            Side::Destination,
+            TransferSide::Destination,
             ErrorKind::Invalid,
             message,
         ))

@@ -5,14 +5,14 @@ use landfall_item::lockfile::Lock;
 use landfall_item::manifest::Wanted;
 use landfall_item::{Cause, ItemKind, Resolver, Stand, host_in, kinds};
 use landfall_model::document::Location;
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A name that manifests want, and what they say of it.
 #[derive(Debug, Clone)]
 pub(super) struct Wish {
-    pub(super) kind: Kind,
+    pub(super) kind: EntryKind,
     pub(super) name: String,
     /// Its own policy.
     pub(super) policy: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Wish {
 /// Asks upstream, and remembers the answers.
 pub(super) struct Asker<'a> {
     pub(super) resolver: &'a Resolver,
-    answers: BTreeMap<(Kind, String), Result<Stand, Cause>>,
+    answers: BTreeMap<(EntryKind, String), Result<Stand, Cause>>,
 }
 
 macro_rules! wishes {
@@ -40,7 +40,7 @@ macro_rules! wishes {
         }
 
         /// Items that `after` wants in another way than `before`, of kinds whose content is chosen.
-        pub(super) fn to_be_chosen(before: &Wanted, after: &Wanted) -> BTreeSet<(Kind, String)> {
+        pub(super) fn to_be_chosen(before: &Wanted, after: &Wanted) -> BTreeSet<(EntryKind, String)> {
             let mut names = BTreeSet::new();
             $(
                 if <$kind as ItemKind>::IS_CHOSEN {
@@ -58,8 +58,8 @@ macro_rules! wishes {
                 &self,
                 wanted: &Wanted,
                 old: Option<&Lock>,
-                names: &BTreeSet<(Kind, String)>,
-            ) -> Result<(), ((Kind, String), Cause)> {
+                names: &BTreeSet<(EntryKind, String)>,
+            ) -> Result<(), ((EntryKind, String), Cause)> {
                 $(
                     for wish in wanted.$section.iter().filter(|wish| names.contains(&key::<$kind>(wish))) {
                         let is_it = |item: &&$kind| ItemKind::key(*item) == <$kind as ItemKind>::wished(wish);
@@ -72,7 +72,7 @@ macro_rules! wishes {
             }
 
             /// Asks for those of `wanted` that are among `names` and were not asked for yet.
-            pub(super) async fn ask(&mut self, wanted: &Wanted, names: &BTreeSet<(Kind, String)>) {
+            pub(super) async fn ask(&mut self, wanted: &Wanted, names: &BTreeSet<(EntryKind, String)>) {
                 $(
                     self.ask_kind::<$kind>(&wanted.$section, names).await;
                 )*
@@ -82,7 +82,7 @@ macro_rules! wishes {
 }
 kinds!(wishes);
 
-fn key<K: ItemKind>(wish: &K::Wish) -> (Kind, String) {
+fn key<K: ItemKind>(wish: &K::Wish) -> (EntryKind, String) {
     (K::KIND, K::wished(wish).to_string())
 }
 
@@ -112,7 +112,7 @@ impl Asker<'_> {
     async fn ask_kind<K: ItemKind + Sync>(
         &mut self,
         wishes: &[K::Wish],
-        names: &BTreeSet<(Kind, String)>,
+        names: &BTreeSet<(EntryKind, String)>,
     ) {
         let open: Vec<&K::Wish> = wishes
             .iter()

@@ -6,7 +6,7 @@ use landfall_item::Cause;
 use landfall_item::manifest::{Edited, Error, list_sources, text_of};
 use landfall_model::Digest;
 use landfall_model::document::Location;
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 
 impl Run<'_> {
     /// Replaces the lists that have another content at their source.
@@ -24,7 +24,7 @@ impl Run<'_> {
                 Err(cause) => {
                     self.updated
                         .failed
-                        .push(failed(Kind::File, source.url, &cause));
+                        .push(failed(EntryKind::File, source.url, &cause));
                     continue;
                 }
             };
@@ -42,7 +42,7 @@ impl Run<'_> {
                     ));
                     self.updated
                         .failed
-                        .push(failed(Kind::File, source.url, &cause));
+                        .push(failed(EntryKind::File, source.url, &cause));
                 }
                 Ok(wanted) => {
                     let items = fresh(&self.updated.wanted, &wanted)
@@ -102,7 +102,7 @@ impl Run<'_> {
                     true => {
                         Refusal::Held(format!("upstream does not have the list {}", source.url))
                     }
-                    false => Refusal::Unasked(failed(Kind::File, &source.url, &cause)),
+                    false => Refusal::Unasked(failed(EntryKind::File, &source.url, &cause)),
                 })?;
             if text_of(&source.path, edited).map_err(told)? != text {
                 edited.insert(source.path, text);

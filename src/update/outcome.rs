@@ -5,7 +5,7 @@ use super::asker::{Wish, wishes};
 use landfall_item::manifest::{Edited, Wanted};
 use landfall_model::Digest;
 use landfall_model::document::Location;
-use landfall_model::report::{Item, Kind, Notice, NoticeKind, Status};
+use landfall_model::report::{EntryKind, ItemStatus, Notice, NoticeKind, ReportItem};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ pub(crate) struct Held {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Noticed {
     /// What kind of item it is.
-    pub(crate) item: Kind,
+    pub(crate) item: EntryKind,
     /// What upstream says.
     pub(crate) notice: Notice,
 }
@@ -77,7 +77,7 @@ pub(crate) struct Updated {
     /// What upstream says of the rest.
     pub(crate) noticed: Vec<Noticed>,
     /// One for each thing that could not be asked.
-    pub(crate) failed: Vec<Item>,
+    pub(crate) failed: Vec<ReportItem>,
     /// The digest of each manifest and list as it was read.
     pub(crate) before: BTreeMap<PathBuf, Digest>,
     /// The texts of the files that change, whole.
@@ -85,7 +85,7 @@ pub(crate) struct Updated {
     /// What the manifests want after it.
     pub(crate) wanted: Wanted,
     /// The items whose new digest is to be locked though their name stays.
-    pub(crate) relock: BTreeSet<(Kind, String)>,
+    pub(crate) relock: BTreeSet<(EntryKind, String)>,
 }
 
 impl Updated {
@@ -99,8 +99,8 @@ impl Updated {
     }
 
     /// One for each thing that is wanted, and what could not be asked: for a report without a lock.
-    pub(crate) fn items(&self) -> Vec<Item> {
-        let mut items: Vec<Item> = wishes(&self.wanted)
+    pub(crate) fn items(&self) -> Vec<ReportItem> {
+        let mut items: Vec<ReportItem> = wishes(&self.wanted)
             .into_iter()
             .map(|Wish { kind, name, .. }| {
                 let gone = self
@@ -109,11 +109,11 @@ impl Updated {
                     .any(|one| one.is_gone() && (one.item, one.name()) == (kind, &*name));
                 let reason = gone.then(|| "upstream does not have it any more".to_owned());
                 let status = if gone {
-                    Status::Missing
+                    ItemStatus::Missing
                 } else {
-                    Status::Present
+                    ItemStatus::Present
                 };
-                Item {
+                ReportItem {
                     kind,
                     name,
                     digest: None,
@@ -129,13 +129,15 @@ impl Updated {
     }
 
     /// Puts what could not be asked among `items`.
-    pub(crate) fn fail(&self, items: &mut Vec<Item>) {
+    pub(crate) fn fail(&self, items: &mut Vec<ReportItem>) {
         for failed in &self.failed {
             match items
                 .iter_mut()
                 .find(|item| (item.kind, &item.name) == (failed.kind, &failed.name))
             {
-                Some(item) => (item.status, item.reason) = (Status::Failed, failed.reason.clone()),
+                Some(item) => {
+                    (item.status, item.reason) = (ItemStatus::Failed, failed.reason.clone())
+                }
                 None => items.push(failed.clone()),
             }
         }

@@ -6,7 +6,7 @@ use super::state::{Refusal, Run, demand, failed};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::Error;
 use landfall_item::{Cause, LockedItem, Stand};
-use landfall_model::report::{Kind, Notice};
+use landfall_model::report::{EntryKind, Notice};
 use landfall_model::{Digest, ImageRef};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ impl Run<'_> {
     /// Asks about everything that did not move.
     pub(super) async fn look_at_the_rest(&mut self) -> Result<(), Error> {
         let wanted = self.updated.wanted.clone();
-        let accepted: BTreeSet<(Kind, &str)> = wanted
+        let accepted: BTreeSet<(EntryKind, &str)> = wanted
             .missing
             .iter()
             .map(|lost| (lost.kind, lost.name.as_str()))
@@ -132,7 +132,7 @@ impl Run<'_> {
 }
 
 /// The digest of each locked item, and the size of a file.
-fn locked(lock: &Lock) -> BTreeMap<(Kind, String), (Digest, Option<u64>)> {
+fn locked(lock: &Lock) -> BTreeMap<(EntryKind, String), (Digest, Option<u64>)> {
     let item = |item: &dyn LockedItem| {
         let size = item.files().first().map(|file| file.size);
         (

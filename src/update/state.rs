@@ -6,7 +6,7 @@ use super::outcome::Updated;
 use landfall_item::Cause;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{Edited, Error, Wanted, load_edited, set_digest, text_of};
-use landfall_model::report::{Item, Kind, Status};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{Digest, Platform};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub(super) enum Refusal {
     /// Something holds it back: the next lower one may do.
     Held(String),
     /// It could not be found out.
-    Unasked(Item),
+    Unasked(ReportItem),
 }
 
 impl From<String> for Refusal {
@@ -54,15 +54,15 @@ impl From<String> for Refusal {
 }
 
 /// An item that could not be asked for.
-pub(super) fn failed(kind: Kind, name: impl Into<String>, cause: &Cause) -> Item {
+pub(super) fn failed(kind: EntryKind, name: impl Into<String>, cause: &Cause) -> ReportItem {
     let (name, reason) = (name.into(), Some(cause.told.clone()));
-    Item {
+    ReportItem {
         kind,
         name,
         digest: None,
         bytes: None,
         packages: 0,
-        status: Status::Failed,
+        status: ItemStatus::Failed,
         reason,
     }
 }
@@ -111,7 +111,7 @@ pub(super) fn demand(
 
 /// What `new` wants that `old` does not.
 pub(super) fn fresh(old: &Wanted, new: &Wanted) -> Vec<Wish> {
-    let had: BTreeSet<(Kind, String)> = wishes(old)
+    let had: BTreeSet<(EntryKind, String)> = wishes(old)
         .into_iter()
         .map(|wish| (wish.kind, wish.name))
         .collect();

@@ -2,18 +2,18 @@
 //! that says what is wrong. The registry that misbehaves is our own (`support/faults`).
 
 use crate::support::faults::{Auth, Content, Fault, Later, On, Rig, Settings, What, quick};
-use crate::support::library::{Item, Limits, Status};
+use crate::support::library::{ItemStatus, Limits, ReportItem};
 use std::time::{Duration, Instant};
 
-fn done(items: &[Item]) -> bool {
+fn done(items: &[ReportItem]) -> bool {
     items
         .iter()
-        .all(|item| matches!(item.status, Status::Done | Status::Present))
+        .all(|item| matches!(item.status, ItemStatus::Done | ItemStatus::Present))
 }
 
 /// The reason of the first item that failed.
-fn reason(items: &[Item]) -> String {
-    let failed = items.iter().find(|item| item.status == Status::Failed);
+fn reason(items: &[ReportItem]) -> String {
+    let failed = items.iter().find(|item| item.status == ItemStatus::Failed);
     failed
         .and_then(|item| item.reason.clone())
         .unwrap_or_default()
@@ -357,7 +357,7 @@ fn a_quota_that_runs_out_ends_what_is_counted_and_nothing_else() {
     // each digest of a manifest is one pull: the two images have four
     let failed: Vec<_> = items
         .iter()
-        .filter(|item| item.status == Status::Failed)
+        .filter(|item| item.status == ItemStatus::Failed)
         .collect();
     assert!(
         !failed.is_empty() && failed.len() < items.len(),

@@ -3,18 +3,18 @@
 use crate::support::faults::{
     Auth, Content, Fault, Later, Location, On, Rig, Seen, Settings, What,
 };
-use crate::support::library::{Item, Status};
+use crate::support::library::{ItemStatus, ReportItem};
 use std::time::Duration;
 
-fn done(items: &[Item]) -> bool {
+fn done(items: &[ReportItem]) -> bool {
     items
         .iter()
-        .all(|item| matches!(item.status, Status::Done | Status::Present))
+        .all(|item| matches!(item.status, ItemStatus::Done | ItemStatus::Present))
 }
 
 /// The reason of the first item that failed.
-fn reason(items: &[Item]) -> String {
-    let failed = items.iter().find(|item| item.status == Status::Failed);
+fn reason(items: &[ReportItem]) -> String {
+    let failed = items.iter().find(|item| item.status == ItemStatus::Failed);
     failed
         .and_then(|item| item.reason.clone())
         .unwrap_or_default()
@@ -60,7 +60,7 @@ fn heads_that_say_little() {
             again
                 .items
                 .iter()
-                .all(|item| item.status == Status::Present),
+                .all(|item| item.status == ItemStatus::Present),
             "{name}: {:?}",
             again.items
         );
@@ -268,7 +268,7 @@ fn mirror_asks_upstream_no_more_often_than_pull_does() {
         let mut rig = Rig::new();
         // one at a time: what is in flight already does not hear of what another was told
         rig.limits.jobs = 1;
-        let asked = |run: &dyn Fn(&Rig) -> Vec<Item>| {
+        let asked = |run: &dyn Fn(&Rig) -> Vec<ReportItem>| {
             rig.arm([fault.clone()]);
             let items = run(&rig);
             assert!(!done(&items), "{name}");
@@ -319,7 +319,7 @@ fn what_vanished_from_the_registry_is_brought_again_by_a_recheck() {
             pushed
                 .items
                 .iter()
-                .all(|item| item.status == Status::Present),
+                .all(|item| item.status == ItemStatus::Present),
             "{name}: {:?}",
             pushed.items
         );
@@ -351,7 +351,7 @@ fn what_vanished_from_the_registry_is_brought_again_by_a_recheck() {
         let brought = pushed
             .items
             .iter()
-            .filter(|item| item.status == Status::Done)
+            .filter(|item| item.status == ItemStatus::Done)
             .count();
         assert!(
             done(&pushed.items) && brought > 0,

@@ -3,7 +3,7 @@
 
 use crate::support::dice::Dice;
 use crate::support::faults::{Content, Fault, Later, On, Rig, What, quick};
-use crate::support::library::{Item, Limits, PushError, Pushed, Status};
+use crate::support::library::{ItemStatus, Limits, PushError, Pushed, ReportItem};
 use crate::support::rounds;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -43,10 +43,10 @@ fn for_each(content: &Content, on: On, what: &What, times: usize) -> Vec<Fault> 
         .collect()
 }
 
-fn assert_whole(items: &[Item], story: &str) {
+fn assert_whole(items: &[ReportItem], story: &str) {
     let lost = items
         .iter()
-        .find(|item| !matches!(item.status, Status::Done | Status::Present));
+        .find(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present));
     assert!(lost.is_none(), "{story}: {lost:?}");
 }
 
@@ -57,7 +57,7 @@ fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed,
         Ok(pushed) => pushed
             .items
             .into_iter()
-            .find(|item| item.status == Status::Failed),
+            .find(|item| item.status == ItemStatus::Failed),
         Err(error) => {
             assert!(!error.to_string().is_empty(), "{story}");
             None

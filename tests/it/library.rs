@@ -10,7 +10,7 @@ mod rewrite_example;
 
 use crate::support::faults::Rig;
 use crate::support::images::noise;
-use crate::support::library::{ClientBuilder, Item, Pins, Status, Store, load_manifests};
+use crate::support::library::{ClientBuilder, ItemStatus, Pins, ReportItem, Store, load_manifests};
 use crate::support::peers::own_registry;
 use crate::support::{Images, Place};
 use std::fs::File;
@@ -37,9 +37,9 @@ fn the_example_mirrors_a_manifest() {
         "{lines:?}"
     );
     rig.assert_arrived("the example");
-    let again: Vec<Item> = rig.push("first").unwrap().items;
+    let again: Vec<ReportItem> = rig.push("first").unwrap().items;
     assert!(
-        again.iter().all(|item| item.status == Status::Present),
+        again.iter().all(|item| item.status == ItemStatus::Present),
         "{again:?}"
     );
 }

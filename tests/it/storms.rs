@@ -4,7 +4,7 @@ use crate::support::dice::Dice;
 use crate::support::faults::{
     Auth, Content, Fault, Later, Location, On, Rig, Settings, What, quick, quick_and_wide,
 };
-use crate::support::library::{Item, Status};
+use crate::support::library::{ItemStatus, ReportItem};
 use crate::support::rounds;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -104,10 +104,10 @@ fn final_one(dice: &mut Dice) -> Fault {
         .times(1 + dice.roll(3))
 }
 
-fn lost(items: &[Item]) -> Vec<&Item> {
+fn lost(items: &[ReportItem]) -> Vec<&ReportItem> {
     items
         .iter()
-        .filter(|item| !matches!(item.status, Status::Done | Status::Present))
+        .filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present))
         .collect()
 }
 
@@ -175,7 +175,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
         format!("round {number}: {up:?} and {down:?}"),
     );
     let mut well = true;
-    let mut check = |what: &str, items: &[Item]| {
+    let mut check = |what: &str, items: &[ReportItem]| {
         let lost = lost(items);
         for item in &lost {
             let why = item.reason.as_deref().unwrap_or_default();

@@ -184,7 +184,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: Box<sign::Error>,
+        source: Box<sign::SignatureError>,
     },
     /// Fewer signed it than the site asks for.
     #[error(
@@ -208,7 +208,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: Box<sign::Error>,
+        source: Box<sign::SignatureError>,
     },
     /// The bundle cannot be written.
     #[error("cannot write {path}: {source}")]

@@ -2,7 +2,7 @@
 
 use super::{TransferError, WriteError};
 use landfall_http::ErrorKind;
-use landfall_model::report::Side;
+use landfall_model::report::TransferSide;
 
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, WriteError> + Send + 'static,
@@ -10,7 +10,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result.map_err(TransferError::from),
         Err(error) => Err(TransferError::new(
-            Side::Destination,
+            TransferSide::Destination,
             ErrorKind::Local,
             error.to_string(),
         )),

@@ -6,7 +6,7 @@ use super::{IdleSlots, LocalSource, Opened, Part, Source, Store, Transfer};
 use futures_util::future::BoxFuture;
 use landfall_http::{Error, NoSlot, inherit_feed};
 use landfall_model::Limits;
-use landfall_model::report::Silent;
+use landfall_model::report::SilentProgress;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot, watch};
 
@@ -63,7 +63,7 @@ impl Cached {
             source,
             sink,
             limits,
-            progress: Arc::new(Silent),
+            progress: Arc::new(SilentProgress),
         };
         let wanted = part.clone();
         // the upload that reads it lends its slot while nothing comes

@@ -1,14 +1,14 @@
 //! A lock entry taken apart: everything that must be there for it to be whole.
 
 use super::{Origin, Part};
-use landfall_model::report::{Item, Kind, Status};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{Descriptor, Digest, media_type};
 
 /// A lock entry taken apart: everything that must be there for it to be whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// What kind.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Its name in the lock.
     pub name: String,
     /// The digest that the lock gives it.
@@ -57,14 +57,14 @@ impl Entry {
     }
 
     /// It as an item of a report, that is there.
-    pub fn item(&self) -> Item {
-        Item {
+    pub fn item(&self) -> ReportItem {
+        ReportItem {
             kind: self.kind,
             name: self.name.clone(),
             digest: Some(self.digest.clone()),
             bytes: Some(self.size()),
             packages: self.package_count(),
-            status: Status::Present,
+            status: ItemStatus::Present,
             reason: None,
         }
     }
@@ -73,7 +73,8 @@ impl Entry {
     pub fn package_count(&self) -> usize {
         let is_package = |part: &&Part| {
             let media_type = &*part.descriptor.media_type;
-            self.kind == Kind::Package && matches!(media_type, media_type::DEB | media_type::RPM)
+            self.kind == EntryKind::Package
+                && matches!(media_type, media_type::DEB | media_type::RPM)
         };
         let packages = self
             .parts

@@ -1,7 +1,7 @@
 //! Why content cannot be written, and why a part cannot be moved.
 
 use landfall_http::{Error, ErrorKind};
-use landfall_model::report::Side;
+use landfall_model::report::TransferSide;
 use landfall_model::{Descriptor, Digest};
 use std::path::{Path, PathBuf};
 
@@ -80,14 +80,14 @@ fn is_full(error: &std::io::Error) -> bool {
 #[error("{why}")]
 pub struct TransferError {
     /// Which side failed.
-    pub side: Side,
+    pub side: TransferSide,
     /// Why.
     pub why: Box<Error>,
 }
 
 impl TransferError {
     /// An error of this side and class.
-    pub fn new(side: Side, kind: ErrorKind, message: impl Into<String>) -> TransferError {
+    pub fn new(side: TransferSide, kind: ErrorKind, message: impl Into<String>) -> TransferError {
         TransferError {
             side,
             why: Error::new(kind, message).into(),
@@ -96,7 +96,7 @@ impl TransferError {
 
     /// Whether another URL may have what this one lacks, or has otherwise by now.
     pub fn is_elsewhere(&self) -> bool {
-        self.side == Side::Source
+        self.side == TransferSide::Source
             && matches!(
                 self.why.kind,
                 ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid
@@ -125,7 +125,7 @@ impl TransferError {
     /// An error of the source.
     pub fn source(why: Error) -> TransferError {
         TransferError {
-            side: Side::Source,
+            side: TransferSide::Source,
             why: why.into(),
         }
     }
@@ -133,7 +133,7 @@ impl TransferError {
     /// An error of the destination.
     pub fn destination(why: Error) -> TransferError {
         TransferError {
-            side: Side::Destination,
+            side: TransferSide::Destination,
             why: why.into(),
         }
     }
@@ -143,9 +143,11 @@ impl From<WriteError> for TransferError {
     fn from(error: WriteError) -> TransferError {
         let (side, kind) = match &error {
             WriteError::Digest { .. } | WriteError::Size { .. } => {
-                (Side::Source, ErrorKind::Invalid)
+                (TransferSide::Source, ErrorKind::Invalid)
             }
-            WriteError::Io { .. } | WriteError::Refused(_) => (Side::Destination, ErrorKind::Local),
+            WriteError::Io { .. } | WriteError::Refused(_) => {
+                (TransferSide::Destination, ErrorKind::Local)
+            }
         };
         let message = error.to_string();
         TransferError {

@@ -247,7 +247,7 @@ mod tests {
         );
         let nothing = followed(0, |_| {
             Err(TransferError::new(
-                landfall_model::report::Side::Source,
+                landfall_model::report::TransferSide::Source,
                 ErrorKind::Denied,
                 "",
             ))

@@ -1,7 +1,7 @@
 //! What of an entry one of several shards has.
 
 use super::{Entry, Part};
-use landfall_model::report::Item;
+use landfall_model::report::ReportItem;
 
 /// What of an entry one of several shards has.
 pub struct OwnParts {
@@ -33,7 +33,7 @@ impl OwnParts {
     }
 
     /// As an item of a report, that is there. Where it is not all of the entry, the reason says so.
-    pub fn item(&self) -> Item {
+    pub fn item(&self) -> ReportItem {
         let own = self.entry.parts.len();
         let reason = || {
             format!(
@@ -41,7 +41,7 @@ impl OwnParts {
                 self.all
             )
         };
-        Item {
+        ReportItem {
             reason: (!self.is_all()).then(reason),
             ..self.entry.item()
         }

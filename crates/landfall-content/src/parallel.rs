@@ -14,7 +14,7 @@ use super::{ByteRange, Cause, Failed, Opener, PartialBlob, TransferError, Writer
 use futures_util::StreamExt;
 use landfall_http::{ErrorKind, inherit_feed};
 use landfall_model::Limits;
-use landfall_model::report::Side;
+use landfall_model::report::TransferSide;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -181,7 +181,9 @@ impl ParallelFetch {
         let opened = self.opener.open(writer.offset()).await?;
         if opened.0 != writer.offset() {
             let message = format!("{}: its host honours no ranges", descriptor.digest);
-            return Err(TransferError::new(Side::Source, ErrorKind::Invalid, message).into());
+            return Err(
+                TransferError::new(TransferSide::Source, ErrorKind::Invalid, message).into(),
+            );
         }
         let mut stream = self.opener.resuming(writer.offset(), opened);
         let mut recorded = writer.offset();

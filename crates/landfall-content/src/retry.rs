@@ -8,7 +8,7 @@
 use super::{TransferError, WriteError};
 use landfall_http::{Attempts, Error, ErrorKind, RetryPolicy};
 use landfall_model::Limits;
-use landfall_model::report::Side;
+use landfall_model::report::TransferSide;
 use std::time::Duration;
 
 /// An attempt that failed.
@@ -61,7 +61,7 @@ impl Failed {
 /// A write that failed: wrong bytes are the source's, all else is final.
 impl From<TransferError> for Failed {
     fn from(error: TransferError) -> Failed {
-        let wrong = error.side == Side::Source && error.why.kind == ErrorKind::Invalid;
+        let wrong = error.side == TransferSide::Source && error.why.kind == ErrorKind::Invalid;
         Failed::new(error, if wrong { Cause::Wrong } else { Cause::Final })
     }
 }

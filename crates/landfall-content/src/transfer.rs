@@ -129,7 +129,7 @@ mod tests {
     use futures_util::StreamExt;
     use futures_util::future::BoxFuture;
     use landfall_http::{Error, ErrorKind, NoSlot};
-    use landfall_model::report::{Side, Silent};
+    use landfall_model::report::{SilentProgress, TransferSide};
     use landfall_model::{Descriptor, Digest};
     use std::collections::VecDeque;
     use std::io::Read;
@@ -209,8 +209,11 @@ mod tests {
                     })
                     .is_ok()
                 {
-                    let error =
-                        TransferError::new(Side::Destination, ErrorKind::Status(500), "full");
+                    let error = TransferError::new(
+                        TransferSide::Destination,
+                        ErrorKind::Status(500),
+                        "full",
+                    );
                     return Err(Failed::new(error, Cause::Sink));
                 }
                 Ok(())
@@ -240,7 +243,7 @@ mod tests {
             source: source.clone(),
             sink,
             limits,
-            progress: Arc::new(Silent),
+            progress: Arc::new(SilentProgress),
         };
         let descriptor = Descriptor {
             digest: Digest::sha256(CONTENT.as_bytes()),
@@ -382,7 +385,7 @@ mod tests {
             ..Whole::default()
         };
         let outcome = bring(&[(CONTENT, 11); 9], Arc::new(whole.clone())).await;
-        assert_eq!(outcome.brought.unwrap_err().side, Side::Destination);
+        assert_eq!(outcome.brought.unwrap_err().side, TransferSide::Destination);
         assert_eq!(whole.begun.load(Ordering::Relaxed), 3);
         let outcome = bring(&[(CONTENT, 3)], Arc::new(Whole::default())).await;
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Chooses the proxy that a request goes through, and says which rule chose it.
 
 use super::no_proxy::{NoProxyEntry, RequestTarget};
-use landfall_model::config::Proxy as SiteProxy;
+use landfall_model::config::SiteProxy;
 use percent_encoding::percent_decode_str;
 use std::fmt;
 use url::Url;

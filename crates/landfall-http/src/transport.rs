@@ -205,7 +205,7 @@ mod tests {
     use crate::PrivateTargets;
     use futures_util::FutureExt;
     use landfall_model::Shard;
-    use landfall_model::report::Silent;
+    use landfall_model::report::SilentProgress;
 
     /// How many requests to this host may run at once.
     fn at_once(transport: &Transport, url: &str) -> usize {
@@ -237,7 +237,7 @@ mod tests {
                 ("few.test:5000".to_owned(), rule(3)),
             ]
             .into(),
-            progress: Arc::new(Silent),
+            progress: Arc::new(SilentProgress),
         });
         transport.note_own(&Url::parse("https://own.test").unwrap());
         let hosts = [

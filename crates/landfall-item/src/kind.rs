@@ -10,9 +10,9 @@ use super::packages::{Carried, PackageForm, WantedPackages};
 use super::resolver::{Cause, Resolver};
 use landfall_content::{BlobRead, Entry};
 use landfall_model::document::{ChartVersions, Location, Node, SourceSpan};
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Destination, Digest, ImageRef, Mapping};
+use landfall_model::{Destination, DestinationMap, Digest, ImageRef};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -23,7 +23,7 @@ use std::ops::Range;
 /// One locked item, of whatever kind. Everybody outside of the item's own file asks this trait.
 pub trait LockedItem: fmt::Debug + Send + Sync {
     /// The word for its kind.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> EntryKind;
 
     /// Its name in the lock.
     fn name(&self) -> Cow<'_, str>;
@@ -45,7 +45,7 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
     fn entry(&self) -> Entry;
 
     /// Its repositories at a registry. The first one is written into references.
-    fn destinations(&self, mapping: &Mapping) -> Vec<Destination>;
+    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination>;
 
     /// Its tag in each of them.
     fn tag(&self) -> String;
@@ -134,7 +134,7 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileForm<'a> {
     /// The word for it: a file, or a sidecar of one.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Its URL.
     pub name: &'a str,
     /// All URLs that mean it, its own first.
@@ -151,7 +151,7 @@ pub struct FileForm<'a> {
 
 impl<'a> FileForm<'a> {
     /// A file at the URL `name` alone, with no mode and no members.
-    pub fn plain(kind: Kind, name: &'a str, digest: &'a Digest, size: u64) -> FileForm<'a> {
+    pub fn plain(kind: EntryKind, name: &'a str, digest: &'a Digest, size: u64) -> FileForm<'a> {
         FileForm {
             kind,
             name,
@@ -167,7 +167,7 @@ impl<'a> FileForm<'a> {
 /// One kind of item, as the lock and the manifest hold it.
 pub trait ItemKind: LockedItem + Clone + Sized {
     /// The word for the kind.
-    const KIND: Kind;
+    const KIND: EntryKind;
 
     /// Whether its items have [`files`](LockedItem::files).
     const HAS_FILES: bool = false;

@@ -7,8 +7,8 @@ use super::{
 };
 use landfall_content::{Entry, Origin, Part};
 use landfall_model::document::{Field, Node, SourceSpan};
-use landfall_model::report::Kind;
-use landfall_model::{Descriptor, Destination, Digest, ImageRef, Mapping, media_type};
+use landfall_model::report::EntryKind;
+use landfall_model::{Descriptor, Destination, DestinationMap, Digest, ImageRef, media_type};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -51,7 +51,7 @@ const SCHEME: &str = "note://";
 const EMPTY: &[u8] = b"{}";
 
 impl LockedItem for Note {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> EntryKind {
         Note::KIND
     }
 
@@ -108,7 +108,7 @@ impl LockedItem for Note {
         }
     }
 
-    fn destinations(&self, mapping: &Mapping) -> Vec<Destination> {
+    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
         mapping.image(&self.reference)
     }
 
@@ -135,7 +135,7 @@ impl LockedItem for Note {
 }
 
 impl ItemKind for Note {
-    const KIND: Kind = Kind::Note;
+    const KIND: EntryKind = EntryKind::Note;
     const HAS_FILES: bool = true;
     type Name = String;
     type Wish = WantedNote;

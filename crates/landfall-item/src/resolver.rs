@@ -11,7 +11,7 @@ use landfall_content::store::Disk;
 use landfall_content::upstream::{Upstreams, expect_file, get};
 use landfall_content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
 use landfall_http::{BodyFailure, Error, ErrorKind, NoSlot, OnceEach};
-use landfall_model::report::{Progress, Side, Silent, one_line};
+use landfall_model::report::{Progress, SilentProgress, TransferSide, one_line};
 use landfall_model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -523,13 +523,13 @@ impl Resolver {
             source: Arc::new(Upstreams(self.sessions.clone())),
             sink: Arc::new(Local::new(Arc::new(self.disk.clone()), limits, None)),
             limits,
-            progress: Arc::new(Silent),
+            progress: Arc::new(SilentProgress),
         };
         transfer
             .bring(&part, Arc::new(NoSlot))
             .await
             .map_err(|error| match error.side {
-                Side::Source => Cause::from(*error.why),
+                TransferSide::Source => Cause::from(*error.why),
                 _ => Cause::local(error.to_string()),
             })?;
         self.disk.read(blob).map_err(Cause::from)

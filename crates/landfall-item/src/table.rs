@@ -4,7 +4,7 @@ use super::entry_reader::Checked;
 use super::exclude::Exclude;
 use super::kind::ItemKind;
 use landfall_model::document::SourceSpan;
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 
 /// Hands the rows to the macro `$use`, in the order of the lock. A row is the section of manifest
 /// and lock, with its words in the manifest's schema, and the type of its items.
@@ -61,10 +61,10 @@ macro_rules! questions {
         }
 
         /// The words for the kinds, in the order of the lock.
-        pub const KINDS: &[Kind] = &[$(<$kind as ItemKind>::KIND,)*];
+        pub const KINDS: &[EntryKind] = &[$(<$kind as ItemKind>::KIND,)*];
 
         /// Whether items of this kind are files that can be exported.
-        pub fn has_files(kind: Kind) -> bool {
+        pub fn has_files(kind: EntryKind) -> bool {
             $(
                 if kind == <$kind as ItemKind>::KIND {
                     return <$kind as ItemKind>::HAS_FILES;
@@ -74,7 +74,7 @@ macro_rules! questions {
         }
 
         /// The kind of the item that people mean by `name`.
-        pub fn kind_named(name: &str) -> Kind {
+        pub fn kind_named(name: &str) -> EntryKind {
             let mut found = KINDS[0];
             $(
                 if <$kind as ItemKind>::is_named(name) {
@@ -88,7 +88,7 @@ macro_rules! questions {
         ///
         /// # Errors
         /// When it names none.
-        pub fn locked_name(text: &str, span: &SourceSpan) -> Checked<(Kind, String)> {
+        pub fn locked_name(text: &str, span: &SourceSpan) -> Checked<(EntryKind, String)> {
             let kind = kind_named(text);
             $(
                 if kind == <$kind as ItemKind>::KIND {

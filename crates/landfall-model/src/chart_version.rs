@@ -128,7 +128,7 @@ impl Partial {
 
 /// A range of versions, as in `^1.2.0`, `~1.2`, `1.x`, `>=1.0 <3.0 || 4.x`, `1.2 - 2.0`.
 #[derive(Debug, Clone)]
-pub struct VersionRange(Vec<Vec<Comparison>>);
+pub struct ChartVersionRange(Vec<Vec<Comparison>>);
 
 #[derive(Debug, Clone)]
 struct Comparison {
@@ -136,14 +136,14 @@ struct Comparison {
     than: Partial,
 }
 
-impl FromStr for VersionRange {
+impl FromStr for ChartVersionRange {
     type Err = ();
 
-    fn from_str(text: &str) -> Result<VersionRange, ()> {
+    fn from_str(text: &str) -> Result<ChartVersionRange, ()> {
         text.split("||")
             .map(all_of)
             .collect::<Result<_, _>>()
-            .map(VersionRange)
+            .map(ChartVersionRange)
     }
 }
 
@@ -178,7 +178,7 @@ fn all_of(text: &str) -> Result<Vec<Comparison>, ()> {
     if all.is_empty() { Err(()) } else { Ok(all) }
 }
 
-impl VersionRange {
+impl ChartVersionRange {
     /// Whether `version` is in the range. One with a `-` is where the range names such a one
     /// itself.
     pub fn has(&self, version: &ChartVersion) -> bool {
@@ -238,7 +238,7 @@ mod tests {
 
     fn has(range: &str, version: &str) -> bool {
         range
-            .parse::<VersionRange>()
+            .parse::<ChartVersionRange>()
             .unwrap()
             .has(&version.parse().unwrap())
     }
@@ -277,7 +277,7 @@ mod tests {
                 .for_each(|version| assert!(!has(range, version), "{range} has {version}"));
         }
         for bad in ["", "a", "1.2.3.4", "^", "1..2", "1.x.3", "latest"] {
-            assert!(bad.parse::<VersionRange>().is_err(), "{bad}");
+            assert!(bad.parse::<ChartVersionRange>().is_err(), "{bad}");
         }
     }
 

@@ -8,7 +8,7 @@ use url::Url;
 
 /// A registry and a prefix to put before every path: the value of `--to` and of `registry.address`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct TargetRegistry {
     /// `host[:port]`.
     pub registry: String,
     /// Path put before every result; may be empty.
@@ -20,7 +20,7 @@ pub struct Target {
 #[error(
     "'{0}' is no registry: write HOST[:PORT][/PREFIX] without a scheme, as in 172.20.0.2:5000/platform; a host has a dot or a port"
 )]
-pub struct TargetError(String);
+pub struct TargetRegistryError(String);
 
 /// What was written where a host stands, for a message: without user name and password.
 pub fn without_userinfo(text: &str) -> String {
@@ -33,8 +33,8 @@ pub fn holds_account(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-impl FromStr for Target {
-    type Err = TargetError;
+impl FromStr for TargetRegistry {
+    type Err = TargetRegistryError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (registry, prefix) = text.split_once('/').unwrap_or((text, ""));
@@ -55,16 +55,16 @@ impl FromStr for Target {
             || !port_ok
             || !(prefix.is_empty() || is_repository(prefix))
         {
-            return Err(TargetError(without_userinfo(text)));
+            return Err(TargetRegistryError(without_userinfo(text)));
         }
-        Ok(Target {
+        Ok(TargetRegistry {
             registry: registry.to_ascii_lowercase(),
             prefix: prefix.into(),
         })
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for TargetRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.prefix.as_str() {
             "" => f.write_str(&self.registry),
@@ -101,26 +101,26 @@ pub struct DestinationRules {
 
 /// The rule that gives every locked name its destinations.
 #[derive(Debug, Clone)]
-pub struct Mapping {
-    target: Target,
+pub struct DestinationMap {
+    target: TargetRegistry,
     keep_host: bool,
     /// Prefix -> destination paths, longest prefix first.
     paths: Vec<(String, Vec<String>)>,
     consumers: Vec<Consumer>,
 }
 
-impl Mapping {
+impl DestinationMap {
     /// The mapping to `target` without rules of a site.
-    pub fn to(target: Target) -> Mapping {
-        Mapping::new(target, &DestinationRules::default())
+    pub fn to(target: TargetRegistry) -> DestinationMap {
+        DestinationMap::new(target, &DestinationRules::default())
     }
 
     /// The mapping to `target` by `rules`, which apply to any target.
-    pub fn new(target: Target, rules: &DestinationRules) -> Mapping {
+    pub fn new(target: TargetRegistry, rules: &DestinationRules) -> DestinationMap {
         let normal = |(prefix, to): &(String, Vec<String>)| (normal_prefix(prefix), to.clone());
         let mut paths: Vec<(String, Vec<String>)> = rules.paths.iter().map(normal).collect();
         paths.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
-        Mapping {
+        DestinationMap {
             target,
             keep_host: rules.keep_host,
             paths,
@@ -129,7 +129,7 @@ impl Mapping {
     }
 
     /// The registry that everything goes to.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &TargetRegistry {
         &self.target
     }
 
@@ -257,7 +257,7 @@ mod tests {
     }
 
     fn map(to: &str, rules: Option<&DestinationRules>, name: &str) -> Vec<String> {
-        let mapping = Mapping::new(
+        let mapping = DestinationMap::new(
             to.parse().unwrap(),
             rules.unwrap_or(&DestinationRules::default()),
         );
@@ -376,7 +376,7 @@ mod tests {
             assert_eq!(all[..first.len()], first, "{consumer}");
             let expected: Vec<String> = added.iter().map(|path| format!("{to}/{path}")).collect();
             assert_eq!(all[first.len()..], expected, "{consumer} {image}");
-            let mapping = Mapping::new(to.parse().unwrap(), &with);
+            let mapping = DestinationMap::new(to.parse().unwrap(), &with);
             let asked = mapping.asked_by(consumer, &image.parse().unwrap());
             assert!(
                 asked.iter().all(|place| all.contains(&place.to_string())),
@@ -395,7 +395,7 @@ mod tests {
             "harbor:443/x",
         ] {
             assert_eq!(
-                good.parse::<Target>().map(|t| t.to_string()),
+                good.parse::<TargetRegistry>().map(|t| t.to_string()),
                 Ok(good.into())
             );
         }
@@ -408,7 +408,7 @@ mod tests {
             "harbor/x",
             "/x",
         ] {
-            assert!(bad.parse::<Target>().is_err(), "{bad}");
+            assert!(bad.parse::<TargetRegistry>().is_err(), "{bad}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The vocabulary of landfall, and its documents, without any network.
 //!
 //! The crate root has the terms of the field as types: [`Digest`], [`ImageRef`], [`Platform`],
-//! [`Descriptor`], [`Manifest`], [`Mapping`], [`Limits`]. [`document`] reads YAML with the place of
+//! [`Descriptor`], [`Manifest`], [`DestinationMap`], [`Limits`]. [`document`] reads YAML with the place of
 //! each value and explains errors by showing the line; it is the only entrance for YAML. [`report`]
 //! is what a command reports, as JSON, Markdown and HTML. [`config`] is the site document. [`sign`]
 //! verifies and makes signatures of SSH, OpenPGP and minisign.
@@ -41,12 +41,12 @@ mod update_policy;
 mod version;
 mod version_range;
 
-pub use chart_version::{ChartVersion, VersionRange};
+pub use chart_version::{ChartVersion, ChartVersionRange};
 pub use consumer::{Consumer, prefix_of};
 pub use date::today;
 pub use descriptor::Descriptor;
-pub use destination::{Destination, DestinationRules, TargetError};
-pub use destination::{Mapping, Target};
+pub use destination::{Destination, DestinationRules, TargetRegistryError};
+pub use destination::{DestinationMap, TargetRegistry};
 pub use destination::{holds_account, host_component, without_userinfo};
 pub use digest::{Algorithm, Digest};
 pub use digest::{DigestError, Hasher};
@@ -57,13 +57,13 @@ pub use host_name::is_dns_name;
 pub use layout::{INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
 pub use limits::Limits;
 pub use manifest::trim_index;
-pub use manifest::{Child, Manifest, ManifestError};
+pub use manifest::{ChildManifest, Manifest, ManifestError};
 pub use media_type::MediaType;
 pub use platform::Platform;
 pub use reference::ImageRef;
 pub use reference::{ReferenceError, is_repository, is_repository_component, is_tag, names_host};
 pub use referrer::{
-    ENTRY_ANNOTATIONS, Referring, cosign_tags, merge_referrers, referrers_tag, referring,
+    ENTRY_ANNOTATIONS, ReferrerManifest, cosign_tags, merge_referrers, referrers_tag, referring,
     tagged_subject,
 };
 pub use shard::Shard;
@@ -71,4 +71,4 @@ pub use shard::ShardError;
 pub use shard::{cost, split};
 pub use size::{human_size, parse_size};
 pub use update_policy::{PolicyError, UpdatePolicy};
-pub use version::Version;
+pub use version::TagVersion;

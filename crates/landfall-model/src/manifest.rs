@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// An entry of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Child {
+pub struct ChildManifest {
     /// Its descriptor.
     pub descriptor: Descriptor,
     /// Its platform, where the index has one.
@@ -21,7 +21,7 @@ pub struct Child {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Manifest {
     /// An index: a list of manifests (rarely of blobs).
-    Index(Vec<Child>),
+    Index(Vec<ChildManifest>),
     /// An image or an artifact.
     Image {
         /// The config blob.
@@ -164,12 +164,12 @@ impl Manifest {
     }
 }
 
-fn read_child(raw: &RawDescriptor) -> Result<Child, ManifestError> {
+fn read_child(raw: &RawDescriptor) -> Result<ChildManifest, ManifestError> {
     let attests = raw
         .annotations
         .as_ref()
         .and_then(|annotations| annotations.attests.as_deref());
-    Ok(Child {
+    Ok(ChildManifest {
         descriptor: raw.read()?,
         platform: raw.platform.as_ref().map(|platform| Platform {
             os: platform.os.clone(),

@@ -13,7 +13,7 @@ pub const ENTRY_ANNOTATIONS: usize = 1 << 20;
 
 /// A manifest with a subject.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Referring {
+pub struct ReferrerManifest {
     /// The digest of the manifest that it refers to.
     pub subject: Digest,
     /// Its entry in a list of referrers: the descriptor with artifact type and annotations.
@@ -45,7 +45,7 @@ struct Typed {
 }
 
 /// Reads the subject of a manifest or index; `None` where it has no subject.
-pub fn referring(bytes: &[u8], descriptor: &Descriptor) -> Option<Referring> {
+pub fn referring(bytes: &[u8], descriptor: &Descriptor) -> Option<ReferrerManifest> {
     let raw: Raw = serde_json::from_slice(bytes).ok()?;
     let subject = raw.subject?.digest;
     let mut entry = json!({
@@ -64,7 +64,7 @@ pub fn referring(bytes: &[u8], descriptor: &Descriptor) -> Option<Referring> {
     if let Some(annotations) = annotations {
         entry["annotations"] = serde_json::from_str(annotations).ok()?;
     }
-    Some(Referring {
+    Some(ReferrerManifest {
         subject,
         entry,
         is_abridged: omitted,

@@ -1,7 +1,7 @@
 //! What `landfall update` may move a version to.
 
-use super::version::Version;
-use super::version_range::VersionRange;
+use super::version::TagVersion;
+use super::version_range::TagVersionRange;
 use regex::Regex;
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ pub enum UpdatePolicy {
     /// The first number stays.
     Minor,
     /// Within a range.
-    Range(VersionRange),
+    Range(TagVersionRange),
     /// What matches, by the order of its groups.
     Pattern(Regex),
 }
@@ -77,7 +77,7 @@ impl FromStr for UpdatePolicy {
         }
         let is_pattern = text.starts_with('^') && text.contains('(') || text.contains('\\');
         if !is_pattern {
-            let range = VersionRange::parse(text).map(UpdatePolicy::Range);
+            let range = TagVersionRange::parse(text).map(UpdatePolicy::Range);
             return range.ok_or_else(|| PolicyError::Unknown(text.into()));
         }
         // a pattern matches the whole tag
@@ -122,13 +122,13 @@ impl UpdatePolicy {
             return Ok(Vec::new());
         }
         let version =
-            Version::parse(current).ok_or_else(|| NotOrdered::NoNumber(current.to_owned()))?;
+            TagVersion::parse(current).ok_or_else(|| NotOrdered::NoNumber(current.to_owned()))?;
         let takes_pre =
             version.is_pre() || matches!(self, UpdatePolicy::Range(range) if range.asks_for_pre());
         let found = found
             .into_iter()
-            .filter_map(|text| Version::parse(text.as_ref()));
-        let mut newer: Vec<Version> = found
+            .filter_map(|text| TagVersion::parse(text.as_ref()));
+        let mut newer: Vec<TagVersion> = found
             .filter(|other| other.shape() == version.shape() && (takes_pre || !other.is_pre()))
             .filter(|other| {
                 other.order(&version) == Ordering::Greater && self.allows(&version, other)
@@ -161,7 +161,7 @@ impl UpdatePolicy {
             return Ok(found);
         }
         // `1.0~rc1` and `1.0~beta` are pre-releases, `1.0~3` is none
-        let parse = |text: &str| Version::parse(&text.replace('~', "-"));
+        let parse = |text: &str| TagVersion::parse(&text.replace('~', "-"));
         let now = parse(upstream).ok_or_else(|| NotOrdered::NoNumber(current.to_owned()))?;
         let takes_pre =
             now.is_pre() || matches!(self, UpdatePolicy::Range(range) if range.asks_for_pre());
@@ -172,7 +172,7 @@ impl UpdatePolicy {
         Ok(found)
     }
 
-    fn allows(&self, version: &Version, other: &Version) -> bool {
+    fn allows(&self, version: &TagVersion, other: &TagVersion) -> bool {
         let same = |count: usize| {
             let (one, two) = (version.core(), other.core());
             one.iter().take(count).eq(two.iter().take(count))
@@ -219,13 +219,13 @@ fn groups(pattern: &Regex, text: &str) -> Option<Vec<String>> {
 /// Group by group: numbers by their value, texts by the versions in them, and else by their
 /// letters.
 fn by_groups(one: &[String], other: &[String]) -> Ordering {
-    let orders = one
-        .iter()
-        .zip(other)
-        .map(|(a, b)| match (Version::parse(a), Version::parse(b)) {
-            (Some(x), Some(y)) if x.shape() == y.shape() => x.order(&y),
-            _ => a.cmp(b),
-        });
+    let orders =
+        one.iter().zip(other).map(
+            |(a, b)| match (TagVersion::parse(a), TagVersion::parse(b)) {
+                (Some(x), Some(y)) if x.shape() == y.shape() => x.order(&y),
+                _ => a.cmp(b),
+            },
+        );
     orders
         .into_iter()
         .find(|order| *order != Ordering::Equal)

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 /// Versions are compared only where they have one [shape](Version::shape): `1.27.3-alpine3.20` with
 /// `1.28.0-alpine3.21`, and not with `1.28.0` or `1.28`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
+pub struct TagVersion {
     text: String,
     shape: String,
     /// The number of numbers before the core, and in it.
@@ -79,10 +79,10 @@ const NAMES: [&str; 13] = [
     "s390x", "ppc64le", "riscv64", "x86",
 ];
 
-impl Version {
+impl TagVersion {
     /// Takes `text` apart; `None` where it has no number.
-    pub fn parse(text: &str) -> Option<Version> {
-        let mut version = Version {
+    pub fn parse(text: &str) -> Option<TagVersion> {
+        let mut version = TagVersion {
             text: text.into(),
             shape: String::new(),
             before: 0,
@@ -180,7 +180,7 @@ impl Version {
     }
 
     /// The order of two versions; that of different shapes means nothing.
-    pub fn order(&self, other: &Version) -> Ordering {
+    pub fn order(&self, other: &TagVersion) -> Ordering {
         self.core()
             .cmp(&other.core())
             .then_with(|| in_order(&self.parts, &other.parts))
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     /// The lists of `orders.txt`: whose, and the tags.
-    fn lists() -> Vec<(&'static str, Vec<Version>)> {
+    fn lists() -> Vec<(&'static str, Vec<TagVersion>)> {
         let text = include_str!("../../../tests/data/versions/orders.txt");
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let list = |line: &'static str| {
@@ -278,7 +278,7 @@ mod tests {
             (
                 whose,
                 tags.split_whitespace()
-                    .map(|tag| Version::parse(tag).expect(tag))
+                    .map(|tag| TagVersion::parse(tag).expect(tag))
                     .collect(),
             )
         };
@@ -335,7 +335,7 @@ mod tests {
             ("1.0-SNAPSHOT", "#.#", "1.", true),
             ("stable-2.9.5", "stable-#.#.#", "2.9.5", false),
         ] {
-            let version = Version::parse(tag).unwrap();
+            let version = TagVersion::parse(tag).unwrap();
             let numbers: Vec<&str> = version
                 .core()
                 .into_iter()
@@ -345,7 +345,7 @@ mod tests {
             assert_eq!(found, (shape, core.to_owned(), pre), "{tag}");
         }
         for none in ["latest", "stable", "", "main-rc."] {
-            assert_eq!(Version::parse(none), None, "{none}");
+            assert_eq!(TagVersion::parse(none), None, "{none}");
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Ranges of versions as people write them: `~1.9`, `^2`, `>=1.2 <2`, `1.x`, `*`, with `||` between
 //! alternatives.
 
-use super::version::{Number, Version};
+use super::version::{Number, TagVersion};
 use std::cmp::Ordering;
 
 /// A range of versions. It compares the numbers of the version proper.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VersionRange {
+pub struct TagVersionRange {
     alternatives: Vec<Vec<Bound>>,
 }
 
@@ -14,7 +14,7 @@ pub struct VersionRange {
 struct Bound {
     operator: Operator,
     /// `None` stands for any version.
-    version: Option<Version>,
+    version: Option<TagVersion>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +42,9 @@ const OPERATORS: [(&str, Operator); 7] = [
     ("=", Operator::Like),
 ];
 
-impl VersionRange {
+impl TagVersionRange {
     /// Reads a range; `None` where it is none.
-    pub fn parse(text: &str) -> Option<VersionRange> {
+    pub fn parse(text: &str) -> Option<TagVersionRange> {
         let alternative = |text: &str| {
             // a blank may stand behind an operator
             let mut text = text.replace(',', " ");
@@ -63,7 +63,7 @@ impl VersionRange {
             .split("||")
             .map(alternative)
             .collect::<Option<Vec<_>>>()?;
-        Some(VersionRange { alternatives })
+        Some(TagVersionRange { alternatives })
     }
 
     /// Whether the range names a pre-release, and so asks for them.
@@ -73,11 +73,11 @@ impl VersionRange {
             .iter()
             .flatten()
             .filter_map(|bound| bound.version.as_ref());
-        versions.into_iter().any(Version::is_pre)
+        versions.into_iter().any(TagVersion::is_pre)
     }
 
     /// Whether `version` is in it.
-    pub fn has(&self, version: &Version) -> bool {
+    pub fn has(&self, version: &TagVersion) -> bool {
         self.alternatives
             .iter()
             .any(|bounds| bounds.iter().all(|bound| bound.has(version)))
@@ -100,7 +100,7 @@ impl Bound {
                 version: None,
             });
         }
-        let version = Version::parse(rest)?;
+        let version = TagVersion::parse(rest)?;
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
         let is_plain = rest.starts_with(|c: char| c.is_ascii_digit()) && rest.chars().all(good);
         // nothing but numbers with dots, and perhaps the mark of a pre-release
@@ -111,7 +111,7 @@ impl Bound {
         })
     }
 
-    fn has(&self, version: &Version) -> bool {
+    fn has(&self, version: &TagVersion) -> bool {
         let Some(bound) = &self.version else {
             return true;
         };
@@ -148,9 +148,9 @@ mod tests {
     use super::*;
 
     fn has(range: &str, version: &str) -> bool {
-        VersionRange::parse(range)
+        TagVersionRange::parse(range)
             .unwrap()
-            .has(&Version::parse(version).unwrap())
+            .has(&TagVersion::parse(version).unwrap())
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
             }
         }
         for bad in ["", "latest", "~", ">=a", "^1-alpine", "1..2", ">=1.2 ||"] {
-            assert_eq!(VersionRange::parse(bad), None, "{bad}");
+            assert_eq!(TagVersionRange::parse(bad), None, "{bad}");
         }
     }
 }

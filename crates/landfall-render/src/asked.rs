@@ -1,7 +1,7 @@
 //! The names by which a platform asks for locked images, where the registry has none of them.
 
 use landfall_item::lockfile::Lock;
-use landfall_model::{Consumer, Destination, ImageRef, Mapping};
+use landfall_model::{Consumer, Destination, DestinationMap, ImageRef};
 use std::fmt;
 
 /// Images that a consumer would ask for in vain.
@@ -14,7 +14,11 @@ pub struct Unasked {
 }
 
 /// The locked images that have not all the names by which `consumer` asks for them.
-pub(super) fn unasked(consumer: Consumer, mapping: &Mapping, lock: &Lock) -> Option<Unasked> {
+pub(super) fn unasked(
+    consumer: Consumer,
+    mapping: &DestinationMap,
+    lock: &Lock,
+) -> Option<Unasked> {
     let prefix = &mapping.target().prefix;
     let path = |place: &Destination| {
         let path = place

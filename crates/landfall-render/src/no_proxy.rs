@@ -5,7 +5,7 @@
 
 use super::error::RenderError;
 use landfall_http::dead_entry;
-use landfall_model::Target;
+use landfall_model::TargetRegistry;
 use landfall_model::config::Site;
 use std::net::IpAddr;
 use url::Url;
@@ -87,7 +87,7 @@ pub enum Dialect {
 
 impl NoProxy {
     /// What `site` says, with `target` as its registry.
-    pub fn of(site: Option<&Site>, target: Option<&Target>) -> NoProxy {
+    pub fn of(site: Option<&Site>, target: Option<&TargetRegistry>) -> NoProxy {
         let proxy = site.and_then(|site| site.proxy.as_ref());
         let cluster = proxy
             .and_then(|proxy| proxy.no_proxy.cluster.clone())

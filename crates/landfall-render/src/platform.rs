@@ -5,7 +5,7 @@ use super::file::RenderedFile;
 use super::request::Request;
 use super::settings::Setting;
 use landfall_model::Consumer;
-use landfall_model::report::Item;
+use landfall_model::report::ReportItem;
 use serde_json::Value;
 
 /// A platform that `landfall render` writes configuration for.
@@ -113,7 +113,7 @@ pub struct Rendered {
     /// What else there is to say, one line each.
     pub notes: Vec<String>,
     /// The items of the report.
-    pub items: Vec<Item>,
+    pub items: Vec<ReportItem>,
     /// Further members of the JSON document.
     pub members: Vec<(&'static str, Value)>,
     /// Why the configuration is useless, where it is.

@@ -7,7 +7,7 @@ use super::site_proxy::SiteProxy;
 use super::site_registry::SiteRegistry;
 use landfall_item::lockfile::Lock;
 use landfall_model::config::Site;
-use landfall_model::{ImageRef, Limits, Mapping, Target};
+use landfall_model::{DestinationMap, ImageRef, Limits, TargetRegistry};
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,9 +18,9 @@ pub struct Request<'r> {
     /// The lock.
     pub lock: &'r Lock,
     /// Where its items go.
-    pub mapping: &'r Mapping,
+    pub mapping: &'r DestinationMap,
     /// The registry of the mapping; `None` if no registry is known, and the platform needs none.
-    pub target: Option<&'r Target>,
+    pub target: Option<&'r TargetRegistry>,
     /// The documents of the file of `--into`; none without it.
     pub existing: &'r [Value],
     /// The site, where there is one.

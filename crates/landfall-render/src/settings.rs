@@ -1,7 +1,7 @@
 //! What a platform is told by `--set KEY=VALUE`.
 
 use super::error::RenderError;
-use landfall_model::config::Cluster;
+use landfall_model::config::SiteCluster;
 use landfall_model::document::nearest;
 use landfall_model::report::shell_word;
 use std::collections::BTreeMap;
@@ -126,7 +126,7 @@ impl Settings {
     ///
     /// # Errors
     /// When the cluster's name can be none.
-    pub(super) fn of_cluster(&self, cluster: &Cluster) -> Result<Settings, RenderError> {
+    pub(super) fn of_cluster(&self, cluster: &SiteCluster) -> Result<Settings, RenderError> {
         let names = [
             (CLUSTER.key, Some(&cluster.name)),
             (NAMESPACE.key, cluster.namespace.as_ref()),

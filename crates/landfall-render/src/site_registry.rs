@@ -6,15 +6,15 @@ use super::pem::{read_certificates, read_of};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_content::registry::site_account;
-use landfall_model::Target;
-use landfall_model::config::{Destinations, Site};
+use landfall_model::TargetRegistry;
+use landfall_model::config::{PathDestinations, Site};
 use serde_json::json;
 use std::net::IpAddr;
 
 /// The site's registry as nodes see it.
 pub struct SiteRegistry<'s> {
     /// Its host and port, and the prefix of all paths.
-    pub target: Target,
+    pub target: TargetRegistry,
     /// Whether it speaks http without TLS.
     pub plain_http: bool,
     /// The certificates of its authority, in PEM form.
@@ -37,7 +37,7 @@ impl<'s> SiteRegistry<'s> {
     /// # Errors
     /// When a certificate or key cannot be read.
     pub(super) fn of(
-        target: &Target,
+        target: &TargetRegistry,
         site: Option<&'s Site>,
         plain: &[String],
         environment: fn(&str) -> Option<String>,
@@ -46,7 +46,7 @@ impl<'s> SiteRegistry<'s> {
             let own = site
                 .registry
                 .as_ref()
-                .and_then(|registry| registry.address.parse::<Target>().ok());
+                .and_then(|registry| registry.address.parse::<TargetRegistry>().ok());
             own.is_some_and(|own| own.registry == target.registry)
         };
         let site = site.filter(is_own);
@@ -144,7 +144,7 @@ impl<'s> SiteRegistry<'s> {
     /// Whether the site names accounts for some of its paths.
     pub fn has_accounts_of_paths(&self) -> bool {
         let registry = self.site.and_then(|site| site.registry.as_ref());
-        let has_account = |place: &Destinations| matches!(place, Destinations::Entry(entry) if entry.credentials.is_some());
+        let has_account = |place: &PathDestinations| matches!(place, PathDestinations::Entry(entry) if entry.credentials.is_some());
         registry.is_some_and(|registry| registry.paths.values().any(has_account))
     }
 

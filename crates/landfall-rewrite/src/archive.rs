@@ -212,8 +212,8 @@ mod tests {
     use super::*;
     use flate2::{Compression, GzBuilder};
     use landfall_item::lockfile::Lock;
+    use landfall_model::DestinationMap;
     use landfall_model::Digest;
-    use landfall_model::Mapping;
     use std::io::Write;
 
     fn known() -> ReferenceIndex {
@@ -223,7 +223,7 @@ mod tests {
         );
         ReferenceIndex::new(
             &Lock::parse("l", &lock).unwrap(),
-            &Mapping::to("r:5".parse().unwrap()),
+            &DestinationMap::to("r:5".parse().unwrap()),
         )
     }
 

@@ -8,7 +8,7 @@ use super::{Meaning, Options, ReferenceIndex, Syntax, gzip, rewrite};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_item::lockfile::Lock;
-use landfall_model::{Digest, Limits, Mapping};
+use landfall_model::{DestinationMap, Digest, Limits};
 
 pub(super) fn known() -> ReferenceIndex {
     let names = [
@@ -24,7 +24,7 @@ pub(super) fn known() -> ReferenceIndex {
         )
     });
     let lock = Lock::parse("l", &format!("version: 1\nimages:\n{}", images.concat())).unwrap();
-    ReferenceIndex::new(&lock, &Mapping::to("r:5/p".parse().unwrap()))
+    ReferenceIndex::new(&lock, &DestinationMap::to("r:5/p".parse().unwrap()))
 }
 
 /// The new text, and the reasons for what was left.

@@ -7,8 +7,8 @@ use super::repository::{Repository, by_host};
 use super::{ServedBundle, Since};
 use landfall_content::Entry;
 use landfall_item::{FileForm, KINDS, LockedItem, MadeFile};
-use landfall_model::report::{EntryCount, Kind};
-use landfall_model::{Digest, Mapping, canonical_host, other_hosts};
+use landfall_model::report::{EntryCount, EntryKind};
+use landfall_model::{DestinationMap, Digest, canonical_host, other_hosts};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names of everything in the bundles.
@@ -37,7 +37,7 @@ pub(super) struct BundleListing {
 
 /// An item as the page shows it.
 pub(super) struct ItemListing {
-    pub(super) kind: Kind,
+    pub(super) kind: EntryKind,
     pub(super) name: String,
     /// `repository:tag` here, or at `registry`.
     pub(super) repository_tag: String,
@@ -65,13 +65,13 @@ pub(super) struct ItemListing {
 
 impl ItemListing {
     /// Its kind and its number of packages, for counts.
-    pub(super) fn counted(&self) -> (Kind, usize) {
+    pub(super) fn counted(&self) -> (EntryKind, usize) {
         (self.kind, self.packages)
     }
 
     /// An item of which only this is known.
     pub(super) fn new(
-        kind: Kind,
+        kind: EntryKind,
         name: String,
         repository_tag: String,
         digest: Digest,
@@ -98,7 +98,7 @@ impl ItemListing {
 impl Bundles {
     /// The names of everything in `bundles`. Where two give one full name to different content, the
     /// later one counts, and a note says so.
-    pub(super) fn new(bundles: &[ServedBundle], mapping: &Mapping) -> Bundles {
+    pub(super) fn new(bundles: &[ServedBundle], mapping: &DestinationMap) -> Bundles {
         let mut all = Bundles {
             repositories: BTreeMap::new(),
             files: FileTable::default(),
@@ -140,7 +140,7 @@ impl Bundles {
         is_source(host) || other_hosts(host).any(is_source)
     }
 
-    fn add(&mut self, bundle: &ServedBundle, mapping: &Mapping) {
+    fn add(&mut self, bundle: &ServedBundle, mapping: &DestinationMap) {
         let is_there = |digest: &Digest| matches!(bundle.blobs.stat(digest), Ok(Some(_)));
         let mut items = Vec::new();
         for item in bundle.lock.items() {
@@ -312,7 +312,10 @@ mod tests {
 
     fn bundles(locks: Vec<Lock>) -> Bundles {
         let served: Vec<ServedBundle> = locks.into_iter().map(served).collect();
-        Bundles::new(&served, &Mapping::to("127.0.0.1:5000".parse().unwrap()))
+        Bundles::new(
+            &served,
+            &DestinationMap::to("127.0.0.1:5000".parse().unwrap()),
+        )
     }
 
     fn digest(bundles: &Bundles, name: &str, ns: Option<&str>, tag: &str) -> Option<Digest> {

@@ -7,8 +7,8 @@ use landfall_content::BlobRead;
 use landfall_item::MadeFile;
 use landfall_item::lockfile::Lock;
 use landfall_model::config::Site;
-use landfall_model::report::{EntryCount, Kind, Progress};
-use landfall_model::{Digest, Limits, Mapping, Target};
+use landfall_model::report::{EntryCount, EntryKind, Progress};
+use landfall_model::{DestinationMap, Digest, Limits, TargetRegistry};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub struct ServedBundle {
     pub since: Option<Since>,
     /// The destinations at the registry that holds it, where it is no bundle: images are pulled
     /// from there, not from here.
-    pub registry: Option<Mapping>,
+    pub registry: Option<DestinationMap>,
 }
 
 /// What is new since something older.
@@ -50,7 +50,7 @@ pub struct Change {
     /// What became of it: `added`, `removed`, and so on.
     pub change: &'static str,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Its name.
     pub name: String,
     /// The digest that it had, and the one that it has.
@@ -62,7 +62,7 @@ pub struct Options<'a> {
     /// `HOST:PORT`, with `http://` or `https://` before it or without; port 0 takes a free one.
     pub listen: Vec<String>,
     /// The registry of rewritten references; this server's own address by default.
-    pub target: Option<Target>,
+    pub target: Option<TargetRegistry>,
     /// The site, for its destination paths.
     pub site: Option<&'a Site>,
     /// The folder for pushes.

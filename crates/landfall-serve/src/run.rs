@@ -20,7 +20,7 @@ use super::{
 use landfall_content::{BlobChain, BlobRead, Memory};
 use landfall_model::config;
 use landfall_model::report::Progress;
-use landfall_model::{Limits, Mapping, Target};
+use landfall_model::{DestinationMap, Limits, TargetRegistry};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
         .first()
         .map(|door| door.address.to_string())
         .unwrap_or_default();
-    let here = Target {
+    let here = TargetRegistry {
         registry: address.clone(),
         prefix: String::new(),
     };
@@ -214,7 +214,7 @@ impl Exposure {
 }
 
 /// The state in which `served` is served.
-fn state(kept: &Arc<Kept>, served: Served, mapping: &Mapping) -> Result<State, ServeError> {
+fn state(kept: &Arc<Kept>, served: Served, mapping: &DestinationMap) -> Result<State, ServeError> {
     let mut bundles = Bundles::new(&served.bundles, mapping);
     let own = kept.urls.iter().filter_map(|url| url.split_once("://"));
     own.for_each(|(_, host)| bundles.also_called(host.to_owned()));

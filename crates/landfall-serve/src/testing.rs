@@ -8,7 +8,7 @@
 use super::{Options, ServeError, Served, serve};
 use landfall_content::Memory;
 use landfall_item::{File, Image};
-use landfall_model::report::Silent;
+use landfall_model::report::SilentProgress;
 use landfall_model::{Descriptor, Digest, Limits, media_type};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -71,7 +71,7 @@ pub fn start(writable: Option<&Path>, load: impl Fn() -> Served + Send + 'static
             drain: Duration::ZERO,
             log: None,
             limits: Limits::default(),
-            progress: Arc::new(Silent),
+            progress: Arc::new(SilentProgress),
         };
         let load = || Ok::<_, ServeError>(load());
         let ready = |serving: &super::Serving| told.send(serving.urls[0].clone()).unwrap();

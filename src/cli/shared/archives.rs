@@ -4,7 +4,7 @@ use crate::cli::shared::Failure;
 use crate::client::Client;
 use clap::Args;
 use landfall_content::archives::{Archive, Taken, has};
-use landfall_model::report::{Report, count_of, one_line};
+use landfall_model::report::{RunReport, count_of, one_line};
 use landfall_model::{Descriptor, Digest, human_size};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(crate) struct FromArchives {
 
 /// Tells what the client took of archives: lines for people, and the member `archives` of the
 /// report.
-pub(crate) fn tell_taken(report: &mut Report, client: &Client) -> String {
+pub(crate) fn tell_taken(report: &mut RunReport, client: &Client) -> String {
     tell(report, &client.taken(), "took")
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn tell_taken(report: &mut Report, client: &Client) -> String {
 /// # Errors
 /// When one cannot be read.
 pub(crate) fn tell_there(
-    report: &mut Report,
+    report: &mut RunReport,
     from: &FromArchives,
     mut wanted: BTreeMap<Digest, Descriptor>,
 ) -> Result<String, Failure> {
@@ -45,7 +45,7 @@ pub(crate) fn tell_there(
     Ok(tell(report, &found, "would take"))
 }
 
-fn tell(report: &mut Report, taken: &[Taken], verb: &str) -> String {
+fn tell(report: &mut RunReport, taken: &[Taken], verb: &str) -> String {
     if taken.is_empty() {
         return String::new();
     }

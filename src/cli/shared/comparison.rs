@@ -11,7 +11,7 @@ use crate::push::Receipt;
 use landfall_bundle::Bundle;
 use landfall_content::Entry;
 use landfall_item::lockfile::Lock;
-use landfall_model::report::{Kind, Markdown, code, count_of, text};
+use landfall_model::report::{EntryKind, Markdown, code, count_of, text};
 use landfall_model::{Digest, human_size};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
@@ -147,7 +147,7 @@ impl Comparison {
                 .filter(|(digest, _)| !had.contains(digest));
             unique.fold((0, 0), |(count, sum), (_, size)| (count + 1, sum + size))
         };
-        let by_name: BTreeMap<(Kind, &str), &Entry> = entries
+        let by_name: BTreeMap<(EntryKind, &str), &Entry> = entries
             .iter()
             .flatten()
             .map(|entry| ((entry.kind, &*entry.name), entry))

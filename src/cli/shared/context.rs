@@ -8,8 +8,8 @@ use crate::client::{Client, ClientBuilder};
 use landfall_content::registry::Sessions;
 use landfall_model::Limits;
 use landfall_model::config::Site;
-use landfall_model::report::{Progress, Side};
-use landfall_model::{Mapping, Shard, Target, is_repository};
+use landfall_model::report::{Progress, TransferSide};
+use landfall_model::{DestinationMap, Shard, TargetRegistry, is_repository};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,7 +72,7 @@ impl Context {
     ///
     /// # Errors
     /// When neither is given (exit 2).
-    pub(crate) fn mapping(&self, to: Option<&Target>) -> Result<Mapping, Failure> {
+    pub(crate) fn mapping(&self, to: Option<&TargetRegistry>) -> Result<DestinationMap, Failure> {
         let target = match to {
             Some(target) => target.clone(),
             None => self.site_target()?.ok_or_else(|| {
@@ -111,7 +111,7 @@ impl Context {
     ///
     /// # Errors
     /// When it is no registry (exit 2).
-    pub(crate) fn site_target(&self) -> Result<Option<Target>, Failure> {
+    pub(crate) fn site_target(&self) -> Result<Option<TargetRegistry>, Failure> {
         let address = self
             .site
             .as_ref()
@@ -231,7 +231,7 @@ impl Context {
             .enable_all()
             .build();
         runtime.map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot start: {error}")).on(Side::Input)
+            Failure::new(Exit::Failed, format!("cannot start: {error}")).on(TransferSide::Input)
         })
     }
 }

@@ -10,9 +10,9 @@ use crate::client::Client;
 use crate::push::{Options, ProblemKind, PushError, Pushed};
 use clap::Args;
 use landfall_content::write_whole;
-use landfall_model::report::{Item, Report, Side, Status, count_of};
+use landfall_model::report::{ItemStatus, ReportItem, RunReport, TransferSide, count_of};
+use landfall_model::{DestinationMap, TargetRegistry};
 use landfall_model::{Digest, human_size};
-use landfall_model::{Mapping, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ const MOST_PROBLEMS: usize = 30;
 pub(crate) struct Delivery {
     /// The registry to deliver to [default: registry.address of the site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
-    pub(crate) to: Option<Target>,
+    pub(crate) to: Option<TargetRegistry>,
     /// Replace tags that stand at another digest
     #[arg(long)]
     move_tags: bool,
@@ -51,14 +51,14 @@ pub(crate) struct Delivery {
 impl Delivery {
     /// Delivers to the registry that `place` finds among the other arguments, unless `--to` names
     /// one.
-    pub(crate) fn take_place(&mut self, place: impl FnOnce() -> Option<Target>) {
+    pub(crate) fn take_place(&mut self, place: impl FnOnce() -> Option<TargetRegistry>) {
         if self.to.is_none() {
             self.to = place();
         }
     }
 
     /// The mapping to `--to` or the site's registry, after a look at what is to be written.
-    pub(crate) fn mapping(&self, context: &Context) -> Result<Mapping, Failure> {
+    pub(crate) fn mapping(&self, context: &Context) -> Result<DestinationMap, Failure> {
         if let Some(receipt) = self.receipt.as_ref().filter(|_| !self.dry_run) {
             check_output("the receipt", receipt)?;
         }
@@ -107,7 +107,7 @@ impl Delivery {
         client: &Client,
         fingerprint: Option<&Digest>,
         series: BTreeMap<String, u64>,
-        mapping: &Mapping,
+        mapping: &DestinationMap,
         delivering: impl Future<Output = Result<Pushed, PushError>>,
     ) -> Result<Outcome, Failure> {
         let mut pushed = delivering.await.map_err(|error| {
@@ -164,7 +164,7 @@ impl Delivery {
     }
 
     /// The report with what only deliveries have.
-    fn told(mut report: Report, pushed: &Pushed, mapping: &Mapping) -> Report {
+    fn told(mut report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> RunReport {
         report
             .extra
             .insert("to".into(), serde_json::json!(mapping.target().to_string()));
@@ -190,7 +190,13 @@ impl Delivery {
         report
     }
 
-    fn text(&self, report: &Report, pushed: &Pushed, mapping: &Mapping, runner: &str) -> String {
+    fn text(
+        &self,
+        report: &RunReport,
+        pushed: &Pushed,
+        mapping: &DestinationMap,
+        runner: &str,
+    ) -> String {
         let mut text = String::new();
         for moved in &pushed.moved {
             let _ = writeln!(
@@ -217,8 +223,9 @@ impl Delivery {
                 .map(|why| format!("unlisted {why}\n")),
         );
         let lacking = report.items.iter();
-        let lacking = lacking.filter(|item| !matches!(item.status, Status::Done | Status::Present));
-        let (planned, lacking): (Vec<&Item>, Vec<&Item>) =
+        let lacking =
+            lacking.filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present));
+        let (planned, lacking): (Vec<&ReportItem>, Vec<&ReportItem>) =
             lacking.partition(|item| self.dry_run && planned(item));
         for item in &planned {
             let _ = writeln!(
@@ -266,13 +273,13 @@ impl Delivery {
 }
 
 /// Whether a dry run found that it would be delivered.
-pub(crate) fn planned(item: &Item) -> bool {
-    item.status == Status::Skipped && item.digest.is_some()
+pub(crate) fn planned(item: &ReportItem) -> bool {
+    item.status == ItemStatus::Skipped && item.digest.is_some()
 }
 
 /// All that is in the way, in one list. What stood there already makes it 3 and not 1, as
 /// everywhere; what the site alone refuses is 4, and so is a delta without what it needs.
-fn refused(report: Report, pushed: &Pushed, mapping: &Mapping) -> Failure {
+fn refused(report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> Failure {
     let exit = match &pushed.problems[..] {
         [problem] if matches!(problem.kind, ProblemKind::Index | ProblemKind::Content) => {
             Exit::Refused
@@ -300,6 +307,6 @@ fn refused(report: Report, pushed: &Pushed, mapping: &Mapping) -> Failure {
     shortened(lines, MOST_PROBLEMS).for_each(|line| message += &format!("\n  - {line}"));
     Failure {
         report: Box::new(report),
-        ..Failure::new(exit, message).on(Side::Destination)
+        ..Failure::new(exit, message).on(TransferSide::Destination)
     }
 }

@@ -4,7 +4,7 @@ use super::wishes::{machine_wishes, packages_comment, wishes};
 use super::{Context, Exit, Failure};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{Draft, DraftItem, draft, platforms_line};
-use landfall_model::report::{Item, Kind, Report, Status, count_of};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of};
 use landfall_model::{Platform, today};
 use landfall_rewrite::audit::{
     Coverage, Helm, Install, Inventory, audit_text, discover, machine_installs, node_platforms,
@@ -35,7 +35,7 @@ pub(crate) struct Drafted {
     /// Lines for people: what is undecided and unread, and how many entries there are.
     pub lines: Vec<String>,
     /// One item for each image.
-    pub report: Report,
+    pub report: RunReport,
     /// 3 where something could not be read.
     pub exit: Exit,
 }
@@ -124,18 +124,18 @@ pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, F
     let mut images: Vec<String> = images.collect();
     images.sort();
     images.dedup();
-    let items = images.into_iter().map(|name| Item {
-        kind: Kind::Image,
+    let items = images.into_iter().map(|name| ReportItem {
+        kind: EntryKind::Image,
         name,
         digest: None,
         bytes: None,
         packages: 0,
-        status: Status::Done,
+        status: ItemStatus::Done,
         reason: None,
     });
-    let mut report = Report {
+    let mut report = RunReport {
         items: items.collect(),
-        ..Report::default()
+        ..RunReport::default()
     };
     let packages = installs.0.iter().filter_map(|(install, at)| match install {
         Install::Package(by, name) => Some(json!({"manager": by, "name": name, "at": at})),

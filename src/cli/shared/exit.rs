@@ -17,7 +17,9 @@ use landfall_item::lockfile::LockError;
 use landfall_item::{DescribeError, TrimError};
 use landfall_model::config::SiteError;
 use landfall_model::document::Diagnostic;
-use landfall_model::report::{ErrorInfo, Report, RunStatus, Side, block, escape, one_line};
+use landfall_model::report::{
+    ErrorInfo, RunReport, RunStatus, TransferSide, block, escape, one_line,
+};
 use landfall_model::sign;
 use landfall_render::RenderError;
 use landfall_rewrite::{ChartError, RewriteError};
@@ -59,7 +61,7 @@ impl Exit {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// For `--output json` and `--report`.
-    pub report: Report,
+    pub report: RunReport,
     /// For stdout in text mode, with its last newline. Lines for people, in which control
     /// characters and commands to a CI are escaped when they are printed, unless it is a document.
     pub text: String,
@@ -73,7 +75,7 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// It ended with this exit code.
-    pub(crate) fn new(report: Report, text: impl Into<String>, exit: Exit) -> Outcome {
+    pub(crate) fn new(report: RunReport, text: impl Into<String>, exit: Exit) -> Outcome {
         Outcome {
             report,
             text: text.into(),
@@ -85,7 +87,7 @@ impl Outcome {
 
     /// Exit 0 with this text and an empty report.
     pub(crate) fn text(text: impl Into<String>) -> Outcome {
-        Outcome::new(Report::default(), text, Exit::Done)
+        Outcome::new(RunReport::default(), text, Exit::Done)
     }
 
     /// The same with a text that is a document and not lines for people.
@@ -97,7 +99,7 @@ impl Outcome {
     }
 
     /// The exit code that the items call for: 0, 3, or 1 where nothing succeeded.
-    pub(crate) fn of(report: Report, text: impl Into<String>) -> Outcome {
+    pub(crate) fn of(report: RunReport, text: impl Into<String>) -> Outcome {
         let exit = match (report.has_losses(), report.has_successes()) {
             (false, _) => Exit::Done,
             (true, true) => Exit::Partial,
@@ -113,7 +115,7 @@ pub(crate) struct Failure {
     /// The exit code.
     pub exit: Exit,
     /// Which side, where there are sides.
-    pub side: Option<Side>,
+    pub side: Option<TransferSide>,
     /// Which item.
     pub item: Option<String>,
     /// What happened and what to do.
@@ -121,7 +123,7 @@ pub(crate) struct Failure {
     /// Whether the command refused, whatever its exit code says.
     pub refuses: bool,
     /// What was known when it stopped.
-    pub report: Box<Report>,
+    pub report: Box<RunReport>,
 }
 
 impl Failure {
@@ -147,7 +149,7 @@ impl Failure {
     /// Exit 2: what the user gave is wrong.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure {
-            side: Some(Side::Input),
+            side: Some(TransferSide::Input),
             ..Failure::new(Exit::Usage, message)
         }
     }
@@ -166,7 +168,7 @@ impl Failure {
     }
 
     /// The same with a side.
-    pub(crate) fn on(self, side: Side) -> Failure {
+    pub(crate) fn on(self, side: TransferSide) -> Failure {
         Failure {
             side: Some(side),
             ..self
@@ -223,7 +225,9 @@ impl From<RenderError> for Failure {
         let message = error.to_string();
         match error {
             RenderError::Unasked(_) | RenderError::Refused(_) => Failure::refused(message),
-            RenderError::Write { .. } => Failure::new(Exit::Failed, message).on(Side::Destination),
+            RenderError::Write { .. } => {
+                Failure::new(Exit::Failed, message).on(TransferSide::Destination)
+            }
             _ => Failure::usage(message),
         }
     }
@@ -236,7 +240,7 @@ impl From<bundle::Error> for Failure {
         match error {
             // an object was opened before, so this is about the way to it
             Error::Open { path, .. } if path.to_str().is_some_and(Location::is_meant) => {
-                Failure::new(Exit::Failed, message).on(Side::Source)
+                Failure::new(Exit::Failed, message).on(TransferSide::Source)
             }
             Error::Open { .. } => Failure::usage(message),
             Error::Damaged { .. }
@@ -254,26 +258,26 @@ impl From<bundle::Error> for Failure {
             | Error::TooLarge { .. } => Failure::usage(message),
             Error::Incomplete { .. } => Failure {
                 refuses: true,
-                ..Failure::new(Exit::Partial, message).on(Side::Source)
+                ..Failure::new(Exit::Partial, message).on(TransferSide::Source)
             },
             Error::Content { item, .. } | Error::Trim { item, .. } => {
                 Failure::new(Exit::Failed, message)
-                    .on(Side::Source)
+                    .on(TransferSide::Source)
                     .about(item)
             }
             Error::Space { .. } | Error::Busy { .. } | Error::Write { .. } | Error::Sign { .. } => {
-                Failure::new(Exit::Failed, message).on(Side::Destination)
+                Failure::new(Exit::Failed, message).on(TransferSide::Destination)
             }
         }
     }
 }
 
 /// Of a key or a file of allowed signers that was named.
-impl From<sign::Error> for Failure {
-    fn from(error: sign::Error) -> Failure {
+impl From<sign::SignatureError> for Failure {
+    fn from(error: sign::SignatureError) -> Failure {
         let message = error.to_string();
         match error {
-            sign::Error::Agent { .. } | sign::Error::Failed { .. } => {
+            sign::SignatureError::Agent { .. } | sign::SignatureError::Failed { .. } => {
                 Failure::new(Exit::Failed, message)
             }
             _ => Failure::usage(message),
@@ -289,7 +293,7 @@ impl From<SiteError> for Failure {
 
 impl From<ExportError> for Failure {
     fn from(error: ExportError) -> Failure {
-        Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+        Failure::new(Exit::Failed, error.to_string()).on(TransferSide::Destination)
     }
 }
 
@@ -301,7 +305,7 @@ impl From<DescribeError> for Failure {
 
 impl From<TrimError> for Failure {
     fn from(error: TrimError) -> Failure {
-        Failure::new(Exit::Failed, error.to_string()).on(Side::Source)
+        Failure::new(Exit::Failed, error.to_string()).on(TransferSide::Source)
     }
 }
 
@@ -310,8 +314,12 @@ impl From<ArchiveError> for Failure {
         let message = error.to_string();
         match error {
             ArchiveError::Unfit(_) => Failure::usage(message),
-            ArchiveError::Content(_) => Failure::new(Exit::Failed, message).on(Side::Source),
-            ArchiveError::Write(_) => Failure::new(Exit::Failed, message).on(Side::Destination),
+            ArchiveError::Content(_) => {
+                Failure::new(Exit::Failed, message).on(TransferSide::Source)
+            }
+            ArchiveError::Write(_) => {
+                Failure::new(Exit::Failed, message).on(TransferSide::Destination)
+            }
         }
     }
 }
@@ -344,7 +352,7 @@ impl From<ShelfError> for Failure {
 
 impl From<FromError> for Failure {
     fn from(error: FromError) -> Failure {
-        Failure::new(Exit::Failed, error.to_string()).on(Side::Source)
+        Failure::new(Exit::Failed, error.to_string()).on(TransferSide::Source)
     }
 }
 
@@ -358,7 +366,7 @@ impl From<ClientError> for Failure {
                 Failure::usage(error.to_string())
             }
             ClientError::ObjectStore(error) => {
-                Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+                Failure::new(Exit::Failed, error.to_string()).on(TransferSide::Destination)
             }
             ClientError::Pull(error) => error.into(),
             ClientError::Bundle(error) => error.into(),
@@ -375,7 +383,7 @@ impl From<SetupError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
-        Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+        Failure::new(Exit::Failed, error.to_string()).on(TransferSide::Destination)
     }
 }
 
@@ -402,9 +410,11 @@ impl From<PullError> for Failure {
 impl From<PushError> for Failure {
     fn from(error: PushError) -> Failure {
         let (exit, side) = match &error {
-            PushError::Collision(_) => (Exit::Usage, Side::Input),
-            PushError::Unreachable(error) if is_setting(error) => (Exit::Usage, Side::Input),
-            PushError::Unreachable(_) => (Exit::Failed, Side::Destination),
+            PushError::Collision(_) => (Exit::Usage, TransferSide::Input),
+            PushError::Unreachable(error) if is_setting(error) => {
+                (Exit::Usage, TransferSide::Input)
+            }
+            PushError::Unreachable(_) => (Exit::Failed, TransferSide::Destination),
         };
         Failure::new(exit, error.to_string()).on(side)
     }
@@ -478,7 +488,7 @@ pub(crate) fn finish(
             (RunStatus::Refused, Exit::Partial) => Some("refused: ".to_owned()),
             _ => error
                 .side
-                .filter(|side| *side != Side::Input)
+                .filter(|side| *side != TransferSide::Input)
                 .map(|side| format!("{side}: ")),
         };
         let item = error.item.as_ref().map(|item| format!("{item}: "));

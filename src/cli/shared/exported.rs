@@ -5,29 +5,29 @@ use landfall_bundle::image_archive::Archive;
 use landfall_item::lockfile::Lock;
 use landfall_item::{Image, Referrer};
 use landfall_model::human_size;
-use landfall_model::report::{Item, Kind, Report, Status, count_of};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
 /// The report: what is in the archive, or would be where it is not written, and what is `lost`.
-pub(crate) fn report(archive: &Archive, lost: &[Item], is_written: bool) -> Report {
-    let items = archive.images.iter().map(|image| Item {
-        kind: Kind::Image,
+pub(crate) fn report(archive: &Archive, lost: &[ReportItem], is_written: bool) -> RunReport {
+    let items = archive.images.iter().map(|image| ReportItem {
+        kind: EntryKind::Image,
         name: image.name.clone(),
         digest: Some(image.digest.clone()),
         bytes: Some(image.bytes),
         packages: 0,
         status: if is_written {
-            Status::Done
+            ItemStatus::Done
         } else {
-            Status::Skipped
+            ItemStatus::Skipped
         },
         reason: (!is_written).then(|| "would be written".to_owned()),
     });
-    let mut report = Report {
+    let mut report = RunReport {
         items: items.chain(lost.iter().cloned()).collect(),
-        ..Report::default()
+        ..RunReport::default()
     };
     report
         .extra
@@ -49,7 +49,7 @@ pub(crate) fn member(archive: &Archive, path: &Path, format: Option<&str>) -> Va
 /// The lines about an archive at `path`, or in a dry run about one that would be.
 pub(crate) fn text(
     archive: &Archive,
-    lost: &[Item],
+    lost: &[ReportItem],
     (path, is_dry): (&Path, bool),
     lock: &Lock,
     is_oci: bool,

@@ -8,7 +8,7 @@ use clap::Args;
 use landfall_content::BlobRead;
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::human_size;
-use landfall_model::report::{Item, Kind, Progress, Report, Status, count_of};
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport, count_of};
 use landfall_serve::ExportError;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -35,14 +35,14 @@ impl FolderExport {
     pub(crate) fn run(
         self,
         context: &Context,
-        wanted: fn(Kind) -> bool,
+        wanted: fn(EntryKind) -> bool,
         export: impl FnOnce(
             &Lock,
             &dyn BlobRead,
             &Path,
             bool,
             &dyn Progress,
-        ) -> Result<Report, ExportError>
+        ) -> Result<RunReport, ExportError>
         + Send
         + 'static,
     ) -> Result<Outcome, Failure> {
@@ -57,7 +57,7 @@ impl FolderExport {
     pub(crate) fn open(
         &self,
         context: &Context,
-        wanted: fn(Kind) -> bool,
+        wanted: fn(EntryKind) -> bool,
     ) -> Result<(Lock, Arc<dyn BlobRead>), Failure> {
         self.carried.open(context, |entry| wanted(entry.kind))
     }
@@ -69,7 +69,7 @@ impl FolderExport {
     pub(crate) fn write(
         self,
         context: &Context,
-        wanted: fn(Kind) -> bool,
+        wanted: fn(EntryKind) -> bool,
         lock: Lock,
         blobs: Arc<dyn BlobRead>,
         export: impl FnOnce(
@@ -78,7 +78,7 @@ impl FolderExport {
             &Path,
             bool,
             &dyn Progress,
-        ) -> Result<Report, ExportError>
+        ) -> Result<RunReport, ExportError>
         + Send
         + 'static,
     ) -> Result<Outcome, Failure> {
@@ -101,16 +101,16 @@ impl FolderExport {
 /// # Errors
 /// When the room of the folder cannot be told.
 fn told(
-    mut report: Report,
-    lost: impl Iterator<Item = Item>,
+    mut report: RunReport,
+    lost: impl Iterator<Item = ReportItem>,
     out: &Path,
     dry: bool,
 ) -> Result<Outcome, Failure> {
     report.items.extend(lost);
     let mut text = String::new();
     let told = report.items.iter().filter(|item| item.reason.is_some());
-    let (planned, lost): (Vec<&Item>, Vec<&Item>) =
-        told.partition(|item| item.status == Status::Skipped && item.digest.is_some());
+    let (planned, lost): (Vec<&ReportItem>, Vec<&ReportItem>) =
+        told.partition(|item| item.status == ItemStatus::Skipped && item.digest.is_some());
     for item in planned {
         let _ = writeln!(text, "{} would be written", item.name);
     }
@@ -130,7 +130,7 @@ fn told(
         let planned = report
             .items
             .iter()
-            .filter(|item| item.status == Status::Skipped);
+            .filter(|item| item.status == ItemStatus::Skipped);
         let needed = planned.filter_map(|item| item.bytes).sum();
         text += &tell_room(&mut report, &room_of(out, needed)?);
     }

@@ -2,7 +2,7 @@
 
 use landfall_content::WriteError;
 use landfall_content::store::Disk;
-use landfall_model::report::{Item, Kind, Status};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const FILE: &str = ".landfall/failing";
 /// An item that failed in the last run.
 #[derive(Serialize, Deserialize)]
 struct Failing {
-    kind: Kind,
+    kind: EntryKind,
     name: String,
     /// The day of the first run in which it failed, `YYYY-MM-DD`.
     since: String,
@@ -31,7 +31,7 @@ struct Written {
 /// When the store cannot be written.
 pub(crate) fn remember(
     disk: &Disk,
-    items: &mut [Item],
+    items: &mut [ReportItem],
     today: jiff::civil::Date,
 ) -> Result<(), WriteError> {
     disk.edit(FILE, |old| {
@@ -39,13 +39,13 @@ pub(crate) fn remember(
             .ok()
             .filter(|written| written.version == 1);
         let old_items = written.map(|written| written.items).unwrap_or_default();
-        let known: BTreeMap<(Kind, String), String> = old_items
+        let known: BTreeMap<(EntryKind, String), String> = old_items
             .into_iter()
             .map(|one| ((one.kind, one.name), one.since))
             .collect();
         let lost = items
             .iter_mut()
-            .filter(|item| matches!(item.status, Status::Failed | Status::Missing));
+            .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
         let failing: Vec<Failing> = lost
             .map(|item| {
                 let since = known.get(&(item.kind, item.name.clone()));
@@ -81,8 +81,8 @@ mod tests {
     fn the_first_day_of_a_failure_is_told_until_it_is_good_again() {
         let dir = tempfile::tempdir().unwrap();
         let disk = Disk::open(dir.path()).unwrap();
-        let item = |status| Item {
-            kind: Kind::Image,
+        let item = |status| ReportItem {
+            kind: EntryKind::Image,
             name: "a:1".into(),
             digest: None,
             bytes: None,
@@ -95,9 +95,18 @@ mod tests {
             remember(&disk, &mut items, date(2026, 11, day)).unwrap();
             items[0].reason.clone().unwrap()
         };
-        assert_eq!(told(Status::Failed, 1), "404 (failing since 2026-11-01)");
-        assert_eq!(told(Status::Missing, 9), "404 (failing since 2026-11-01)");
-        assert_eq!(told(Status::Done, 10), "404");
-        assert_eq!(told(Status::Failed, 11), "404 (failing since 2026-11-11)");
+        assert_eq!(
+            told(ItemStatus::Failed, 1),
+            "404 (failing since 2026-11-01)"
+        );
+        assert_eq!(
+            told(ItemStatus::Missing, 9),
+            "404 (failing since 2026-11-01)"
+        );
+        assert_eq!(told(ItemStatus::Done, 10), "404");
+        assert_eq!(
+            told(ItemStatus::Failed, 11),
+            "404 (failing since 2026-11-11)"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! `--output github`: annotations on stdout, and the summary of the step.
 
 use super::losses::LossGroup;
-use landfall_model::report::{Annotation, ErrorInfo, Level, Report, Status};
+use landfall_model::report::{AnnotationLevel, CiAnnotation, ErrorInfo, ItemStatus, RunReport};
 use std::fs::OpenOptions;
 use std::io::Write;
 
@@ -10,11 +10,11 @@ const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// The annotations of a result: its own, one for each cause by which items failed or are missing,
 /// and the error.
-pub(super) fn annotations(command: &str, report: &Report, error: Option<&ErrorInfo>) -> String {
+pub(super) fn annotations(command: &str, report: &RunReport, error: Option<&ErrorInfo>) -> String {
     let lost = report
         .items
         .iter()
-        .filter(|item| matches!(item.status, Status::Failed | Status::Missing));
+        .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
     // a step shows only its first ten errors
     let lost = LossGroup::all(lost).into_iter().map(|group| {
         let cause = group.cause.as_deref().unwrap_or("it failed").to_owned();
@@ -27,15 +27,15 @@ pub(super) fn annotations(command: &str, report: &Report, error: Option<&ErrorIn
                     .fold(cause, |message, name| message + "\n" + &name),
             ),
         };
-        Annotation {
-            level: Level::Error,
+        CiAnnotation {
+            level: AnnotationLevel::Error,
             place: None,
             title,
             message,
         }
     });
-    let error = error.map(|error| Annotation {
-        level: Level::Error,
+    let error = error.map(|error| CiAnnotation {
+        level: AnnotationLevel::Error,
         place: None,
         title: format!("landfall {command}"),
         message: error.message.clone(),

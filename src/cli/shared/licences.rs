@@ -6,7 +6,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{ChartArchive, LockedItem};
 use landfall_model::Limits;
 use landfall_model::document::{ArchiveBudget, unpack, yaml};
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const OF_CHARTS: &str = "artifacthub.io/license";
 pub(crate) fn licences(lock: &Lock, blobs: &dyn BlobRead) -> BTreeMap<String, String> {
     let licence = |item: &dyn LockedItem| match item.chart() {
         Some(chart) => of_chart(&chart, blobs),
-        None if item.kind() == Kind::Image => ImageFacts::of(&item.entry(), blobs).licences,
+        None if item.kind() == EntryKind::Image => ImageFacts::of(&item.entry(), blobs).licences,
         None => None,
     };
     lock.items()

@@ -4,12 +4,12 @@ use landfall_content::Entry;
 use landfall_item::KINDS;
 use landfall_item::lockfile::Lock;
 use landfall_model::human_size;
-use landfall_model::report::{EntryCount, Item, Kind, one_line};
+use landfall_model::report::{EntryCount, EntryKind, ReportItem, one_line};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 /// `3 images and 1 file`.
-pub(crate) fn count(items: &[Item]) -> String {
+pub(crate) fn count(items: &[ReportItem]) -> String {
     let counts = KINDS
         .iter()
         .map(|kind| EntryCount::of_items(*kind, items))
@@ -33,12 +33,12 @@ pub(crate) fn unique_bytes(entries: &[Entry]) -> u64 {
 }
 
 /// One line an item: kind, name, short digest, size.
-pub(crate) fn table(items: &[Item]) -> String {
+pub(crate) fn table(items: &[ReportItem]) -> String {
     items.iter().map(|item| line(item, "")).collect()
 }
 
 /// As [`table`], with its platforms or the number of its packages at the end.
-pub(crate) fn line(item: &Item, about: &str) -> String {
+pub(crate) fn line(item: &ReportItem, about: &str) -> String {
     let digest = item
         .digest
         .as_ref()
@@ -69,9 +69,9 @@ pub(crate) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// The kinds of items that a lock holds, for messages such as `3 images, 2 files`.
-pub(crate) fn count_kinds<'a>(items: impl IntoIterator<Item = &'a Item>) -> String {
-    let items: Vec<&Item> = items.into_iter().collect();
-    let kinds: BTreeSet<Kind> = items.iter().map(|item| item.kind).collect();
+pub(crate) fn count_kinds<'a>(items: impl IntoIterator<Item = &'a ReportItem>) -> String {
+    let items: Vec<&ReportItem> = items.into_iter().collect();
+    let kinds: BTreeSet<EntryKind> = items.iter().map(|item| item.kind).collect();
     let words: Vec<String> = kinds
         .into_iter()
         .map(|kind| EntryCount::of_items(kind, items.iter().copied()).to_string())

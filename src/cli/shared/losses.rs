@@ -3,7 +3,7 @@
 
 use super::listing::count_kinds;
 use landfall_model::ImageRef;
-use landfall_model::report::{Item, Status, one_line};
+use landfall_model::report::{ItemStatus, ReportItem, one_line};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -16,18 +16,18 @@ const ELSEWHERE: &str = "`--report FILE` writes all of them";
 
 /// Items with one status and one cause.
 pub(crate) struct LossGroup<'a> {
-    pub(crate) status: Status,
+    pub(crate) status: ItemStatus,
     /// The reason; if the items have different ones, without what is different: names, digests, and
     /// paths of URLs.
     pub(crate) cause: Option<Cow<'a, str>>,
-    pub(crate) items: Vec<&'a Item>,
+    pub(crate) items: Vec<&'a ReportItem>,
 }
 
 impl<'a> LossGroup<'a> {
     /// `items` in groups, in the order of the first item of each.
-    pub(crate) fn all(items: impl IntoIterator<Item = &'a Item>) -> Vec<LossGroup<'a>> {
+    pub(crate) fn all(items: impl IntoIterator<Item = &'a ReportItem>) -> Vec<LossGroup<'a>> {
         let mut groups: Vec<LossGroup<'a>> = Vec::new();
-        let mut by_cause: HashMap<(Status, String), usize> = HashMap::new();
+        let mut by_cause: HashMap<(ItemStatus, String), usize> = HashMap::new();
         for item in items {
             let Some(reason) = item.reason.as_deref() else {
                 groups.push(LossGroup {
@@ -99,7 +99,7 @@ pub(crate) fn shortened(
 }
 
 /// Lines for items that are not whole. Those with one cause stand below it.
-pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a Item>) -> String {
+pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a ReportItem>) -> String {
     let groups = LossGroup::all(items);
     let (shown, rest) = groups.split_at(groups.len().min(MOST_GROUPS));
     let mut lines: String = shown.iter().map(LossGroup::lines).collect();
@@ -114,33 +114,33 @@ pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a Item>) -> Strin
 }
 
 /// Lines for those items that are not whole.
-pub(crate) fn loss_lines(items: &[Item]) -> String {
+pub(crate) fn loss_lines(items: &[ReportItem]) -> String {
     item_lines(
         items
             .iter()
-            .filter(|item| !matches!(item.status, Status::Done | Status::Present)),
+            .filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present)),
     )
 }
 
 /// One line for an item that is not whole.
-pub(crate) fn item_line(item: &Item) -> String {
+pub(crate) fn item_line(item: &ReportItem) -> String {
     let word = word(item.status);
     let reason = item.reason.as_deref().map(one_line).unwrap_or_default();
     format!("{word:8} {} {}: {reason}", item.kind, one_line(&item.name))
 }
 
-fn word(status: Status) -> &'static str {
+fn word(status: ItemStatus) -> &'static str {
     match status {
-        Status::Missing => "missing",
-        Status::Failed => "failed",
-        Status::Skipped => "accepted",
-        Status::Done | Status::Present => "good",
+        ItemStatus::Missing => "missing",
+        ItemStatus::Failed => "failed",
+        ItemStatus::Skipped => "accepted",
+        ItemStatus::Done | ItemStatus::Present => "good",
     }
 }
 
 /// The reason of an item without what is particular to it: its repository, digests, and paths of
 /// URLs. The host stays.
-fn common(item: &Item, reason: &str) -> String {
+fn common(item: &ReportItem, reason: &str) -> String {
     let mut text = reason.to_owned();
     if let Ok(image) = item.name.parse::<ImageRef>() {
         let version = image
@@ -210,11 +210,11 @@ fn without_paths(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use landfall_model::report::Kind;
+    use landfall_model::report::EntryKind;
 
-    fn item(kind: Kind, name: &str, status: Status, reason: Option<&str>) -> Item {
+    fn item(kind: EntryKind, name: &str, status: ItemStatus, reason: Option<&str>) -> ReportItem {
         let (digest, bytes, packages) = (None, None, 0);
-        Item {
+        ReportItem {
             kind,
             name: name.into(),
             digest,
@@ -229,11 +229,11 @@ mod tests {
     fn items_with_one_cause_stand_below_it() {
         let full = Some("the disk is full");
         let items = [
-            item(Kind::Image, "a", Status::Done, None),
-            item(Kind::Image, "b", Status::Failed, full),
-            item(Kind::Image, "c", Status::Failed, Some("404")),
-            item(Kind::File, "d", Status::Present, None),
-            item(Kind::Package, "e", Status::Failed, full),
+            item(EntryKind::Image, "a", ItemStatus::Done, None),
+            item(EntryKind::Image, "b", ItemStatus::Failed, full),
+            item(EntryKind::Image, "c", ItemStatus::Failed, Some("404")),
+            item(EntryKind::File, "d", ItemStatus::Present, None),
+            item(EntryKind::Package, "e", ItemStatus::Failed, full),
         ];
         let lines = "failed   1 image, 1 set of packages: the disk is full\n           b\n           e\nfailed   image c: 404\n";
         assert_eq!(loss_lines(&items), lines);
@@ -249,17 +249,17 @@ mod tests {
                 digest(at)
             );
             item(
-                Kind::Image,
+                EntryKind::Image,
                 &format!("quay.io/team/a{at}:v1"),
-                Status::Failed,
+                ItemStatus::Failed,
                 Some(&reason),
             )
         };
-        let mut items: Vec<Item> = (0..540).map(image).collect();
+        let mut items: Vec<ReportItem> = (0..540).map(image).collect();
         items.push(item(
-            Kind::Image,
+            EntryKind::Image,
             "ghcr.io/team/b:v1",
-            Status::Failed,
+            ItemStatus::Failed,
             Some(&format!(
                 "source: blob {} of ghcr.io/team/b: ghcr.io answered 404 Not Found",
                 digest(1)
@@ -284,13 +284,13 @@ mod tests {
     fn as_many_reasons_as_items_are_cut_too() {
         let one = |at: usize| {
             item(
-                Kind::Image,
+                EntryKind::Image,
                 &format!("a:{at}"),
-                Status::Missing,
+                ItemStatus::Missing,
                 Some(&format!("reason {at}")),
             )
         };
-        let items: Vec<Item> = (0..300).map(one).collect();
+        let items: Vec<ReportItem> = (0..300).map(one).collect();
         let lines = loss_lines(&items);
         assert_eq!(lines.lines().count(), MOST_GROUPS + 1);
         assert!(lines.ends_with(

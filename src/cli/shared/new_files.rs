@@ -2,7 +2,7 @@
 
 use super::{Exit, Failure};
 use landfall_content::create;
-use landfall_model::report::Side;
+use landfall_model::report::TransferSide;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ pub(crate) fn write_new(
 ) -> Result<(), Failure> {
     let cannot = |file: &Path, error: &dyn std::fmt::Display| {
         let message = format!("cannot write {}: {error}", file.display());
-        Failure::new(Exit::Failed, message).on(Side::Destination)
+        Failure::new(Exit::Failed, message).on(TransferSide::Destination)
     };
     let is_new = !folder.exists();
     fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;

@@ -4,7 +4,7 @@
 use super::Context;
 use landfall_item::lockfile::Lock;
 use landfall_model::config;
-use landfall_model::{Target, today};
+use landfall_model::{TargetRegistry, today};
 use landfall_render::{self as render, Output, PLATFORMS, Platform, Request, Settings};
 use landfall_serve::{Guide, Guides, ServedBundle};
 use std::collections::BTreeMap;
@@ -15,7 +15,11 @@ const RUNTIMES: [&str; 6] = ["containerd", "docker", "podman", "crio", "k3s", "r
 
 /// Guides for the images of `bundles`: to `target`, or to the server itself by the name that its
 /// reader uses.
-pub(crate) fn of(context: &Context, bundles: &[ServedBundle], target: Option<&Target>) -> Guides {
+pub(crate) fn of(
+    context: &Context,
+    bundles: &[ServedBundle],
+    target: Option<&TargetRegistry>,
+) -> Guides {
     let mut lock = Lock::default();
     bundles
         .iter()

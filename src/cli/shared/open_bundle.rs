@@ -7,7 +7,7 @@ use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Failure, input_file};
 use landfall_bundle::{self as bundle, Bundle, SignedBy, Unopened, name_bad_volumes};
 use landfall_model::Digest;
-use landfall_model::report::Silent;
+use landfall_model::report::SilentProgress;
 use landfall_model::sign::AllowedSigners;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -80,7 +80,10 @@ pub(crate) fn open(
 pub(crate) fn plain(context: &Context, places: &[PathBuf]) -> Result<Bundle, Failure> {
     let opened = at(context, places)?;
     opened.map_err(|error| {
-        input_file::no_bundle(places, name_bad_volumes(error, places, &Silent).error)
+        input_file::no_bundle(
+            places,
+            name_bad_volumes(error, places, &SilentProgress).error,
+        )
     })
 }
 

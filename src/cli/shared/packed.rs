@@ -11,7 +11,7 @@ use landfall_content::folder_of;
 use landfall_item::lockfile::Lock;
 use landfall_item::lockfile::losses;
 use landfall_model::human_size;
-use landfall_model::report::{Item, Progress, Report, Status};
+use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use landfall_model::sign::{PublicKey, Signer};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl SerialFlags {
 pub(crate) fn dry_run(
     plan: &PackPlan,
     out: &Path,
-    mut report: Report,
+    mut report: RunReport,
     more: &str,
 ) -> Result<Outcome, Failure> {
     let needed = plan.needed_bytes();
@@ -187,7 +187,7 @@ pub(crate) fn first_to_last(names: &[String]) -> String {
 }
 
 /// Exit 0, or 3 where the user allowed that something is missing.
-pub(crate) fn outcome(plan: &PackPlan, report: Report, text: &str) -> Outcome {
+pub(crate) fn outcome(plan: &PackPlan, report: RunReport, text: &str) -> Outcome {
     let (exit, lost) = match plan.missing.len() {
         0 => (Exit::Done, String::new()),
         _ => {
@@ -203,31 +203,31 @@ pub(crate) fn outcome(plan: &PackPlan, report: Report, text: &str) -> Outcome {
 }
 
 /// Every item, with this status where nothing is lost.
-pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: Status) -> Report {
-    let mut items: Vec<Item> = plan
+pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: ItemStatus) -> RunReport {
+    let mut items: Vec<ReportItem> = plan
         .items
         .iter()
-        .map(|item| Item {
+        .map(|item| ReportItem {
             status,
             ..item.clone()
         })
         .collect();
-    items.extend(plan.missing.iter().map(|missing| Item {
+    items.extend(plan.missing.iter().map(|missing| ReportItem {
         kind: missing.item.kind,
         name: missing.item.name.clone(),
         digest: missing.digest.clone(),
         bytes: None,
         packages: 0,
-        status: Status::Missing,
+        status: ItemStatus::Missing,
         reason: Some(missing.reason.clone()),
     }));
     items.extend(
         losses(lock)
             .into_iter()
-            .filter(|item| item.status == Status::Skipped),
+            .filter(|item| item.status == ItemStatus::Skipped),
     );
-    Report {
+    RunReport {
         items,
-        ..Report::default()
+        ..RunReport::default()
     }
 }

@@ -8,8 +8,8 @@ use clap::Args;
 use landfall_content::write_whole;
 use landfall_item::lockfile::Lock;
 use landfall_model::document::{read_input, read_text_input};
-use landfall_model::report::{Side, count_of};
-use landfall_model::{Mapping, human_size, is_repository};
+use landfall_model::report::{TransferSide, count_of};
+use landfall_model::{DestinationMap, human_size, is_repository};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -61,7 +61,7 @@ impl Pruning {
         &self,
         context: &Context,
         lock: &Lock,
-        mapping: &Mapping,
+        mapping: &DestinationMap,
         dry_run: bool,
     ) -> Result<Plan, Failure> {
         let mut needed = Needed::default();
@@ -115,7 +115,7 @@ fn keep(
     context: &Context,
     path: &Path,
     needed: &mut Needed,
-    mapping: &Mapping,
+    mapping: &DestinationMap,
 ) -> Result<(), Failure> {
     if let Some(dump) = pods(path) {
         return match needed.pods(&dump, mapping) {
@@ -166,7 +166,7 @@ impl Plan {
     pub(crate) async fn run(
         &self,
         client: &Client,
-        mapping: &Mapping,
+        mapping: &DestinationMap,
         receipts: &BTreeSet<PathBuf>,
         mut outcome: Outcome,
     ) -> Result<Outcome, Failure> {
@@ -194,7 +194,7 @@ impl Plan {
                 let failure = Failure::new(Exit::Partial, format!("delivered, but {error}"));
                 return Err(Failure {
                     report: Box::new(outcome.report),
-                    ..failure.on(Side::Destination)
+                    ..failure.on(TransferSide::Destination)
                 });
             }
         };

@@ -8,7 +8,7 @@ use landfall_content::bucket::{Bucket, Location, ObjectWriter, OpenObject, Uploa
 use landfall_content::{BlobRead, stored_once};
 use landfall_item::lockfile::Lock;
 use landfall_model::Limits;
-use landfall_model::report::{Progress, Side};
+use landfall_model::report::{Progress, TransferSide};
 use landfall_model::sign::Signer;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) fn remote(context: &Context, path: &Path) -> Result<Option<Bundle>, F
     };
     let opened = OpenObject::open(&bucket, &name);
     let object =
-        opened.map_err(|error| Failure::from(ClientError::from(error)).on(Side::Source))?;
+        opened.map_err(|error| Failure::from(ClientError::from(error)).on(TransferSide::Source))?;
     Ok(Some(Bundle::open_object(Arc::new(object))?))
 }
 

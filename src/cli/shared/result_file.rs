@@ -2,7 +2,7 @@
 
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use landfall_content::write_whole;
-use landfall_model::report::{Side, one_line};
+use landfall_model::report::{TransferSide, one_line};
 use std::path::Path;
 
 /// Writes `made` to the file `out`: whole, or not at all.
@@ -12,7 +12,7 @@ use std::path::Path;
 pub(crate) fn write_to(out: &Path, made: &str) -> Result<(), Failure> {
     write_whole(out, made.as_bytes()).map_err(|error| {
         let message = format!("cannot write {}: {error}", out.display());
-        Failure::new(Exit::Failed, message).on(Side::Destination)
+        Failure::new(Exit::Failed, message).on(TransferSide::Destination)
     })
 }
 

@@ -4,7 +4,7 @@ use crate::cli::shared::kustomize;
 use crate::cli::shared::not_locked::NotLocked;
 use crate::cli::shared::unified_diff::Reader;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
-use landfall_model::report::{Report, count_of, one_line};
+use landfall_model::report::{RunReport, count_of, one_line};
 use landfall_model::{ImageRef, names_host};
 use landfall_rewrite::{Meaning, Member, Occurrence, RewriteError};
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ pub(crate) fn outcome(
     let mut report = if context.has_document() {
         report(done)
     } else {
-        Report::default()
+        RunReport::default()
     };
     if matches!(mode, Mode::Stdout | Mode::Kustomize) && context.global.output == OutputMode::Json {
         report.extra.insert("text".into(), text.clone().into());
@@ -212,7 +212,7 @@ pub(crate) fn reader(context: &Context) -> Reader {
 }
 
 /// `files`, `changes` and `left` of the JSON document.
-fn report(done: &[Done]) -> Report {
+fn report(done: &[Done]) -> RunReport {
     let (mut files, mut changes, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for Done { name, result, lost } in done {
         let members = match result {
@@ -265,7 +265,7 @@ fn report(done: &[Done]) -> Report {
             files.push(file);
         }
     }
-    let mut report = Report::default();
+    let mut report = RunReport::default();
     let members = [("files", files), ("changes", changes), ("left", left)];
     report
         .extra

@@ -4,7 +4,7 @@
 use super::{Exit, Failure};
 use landfall_content::{Room, folder_of};
 use landfall_model::human_size;
-use landfall_model::report::{Report, Side};
+use landfall_model::report::{RunReport, TransferSide};
 use serde_json::json;
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use std::path::Path;
 pub(crate) fn room_of(folder: &Path, needed: u64) -> Result<Room, Failure> {
     Room::of(folder, needed).map_err(|error| {
         let message = format!("cannot look at {}: {error}", folder.display());
-        Failure::new(Exit::Failed, message).on(Side::Destination)
+        Failure::new(Exit::Failed, message).on(TransferSide::Destination)
     })
 }
 
 /// Puts the room into the report of a dry run, and gives the line about it.
-pub(crate) fn tell_room(report: &mut Report, room: &Room) -> String {
+pub(crate) fn tell_room(report: &mut RunReport, room: &Room) -> String {
     report
         .extra
         .insert("needed_bytes".into(), json!(room.needed));
@@ -62,7 +62,7 @@ pub(crate) fn check_output(what: &str, file: &Path) -> Result<(), Failure> {
     };
     let Some(fault) = fault else { return Ok(()) };
     let message = format!("cannot write {what} {}: {fault}", file.display());
-    Err(Failure::new(Exit::Failed, message).on(Side::Destination))
+    Err(Failure::new(Exit::Failed, message).on(TransferSide::Destination))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::Failure;
 use clap::Args;
 use landfall_model::Shard;
-use landfall_model::report::Report;
+use landfall_model::report::RunReport;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -114,7 +114,7 @@ fn told(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, Failure> {
 }
 
 /// Says which shard this is: in the report, and in front of the closing line.
-pub(crate) fn tell_shard(flag: &ShardFlag, shard: Shard, report: &mut Report) -> String {
+pub(crate) fn tell_shard(flag: &ShardFlag, shard: Shard, report: &mut RunReport) -> String {
     if !flag.is_given() {
         return String::new();
     }

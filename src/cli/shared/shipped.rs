@@ -3,9 +3,9 @@
 use super::new_files::{NewFiles, refuse_present, write_new};
 use super::{Exit, Failure, Outcome};
 use landfall_item::manifest::{CATALOGUE, Shipped};
-use landfall_model::Target;
+use landfall_model::TargetRegistry;
 use landfall_model::config::Site;
-use landfall_model::report::{Report, shell_word};
+use landfall_model::report::{RunReport, shell_word};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(crate) fn listing() -> Outcome {
         }));
     }
     text += "landfall init --from SYSTEM -o DIR writes one\n";
-    let mut report = Report::default();
+    let mut report = RunReport::default();
     report.extra.insert("systems".into(), json!(systems));
     Outcome::of(report, text)
 }
@@ -43,7 +43,7 @@ pub(crate) fn listing() -> Outcome {
 pub(crate) fn written(
     system: &str,
     out: &Path,
-    to: Option<&Target>,
+    to: Option<&TargetRegistry>,
     dry_run: bool,
 ) -> Result<Outcome, Failure> {
     let Some(shipped) = Shipped::of(system) else {
@@ -62,7 +62,7 @@ pub(crate) fn written(
         }
     }
     refuse_present(&files.iter().map(|(path, _)| path).collect::<Vec<_>>())?;
-    let mut report = Report::default();
+    let mut report = RunReport::default();
     let next = format!(
         "landfall lock -f {}",
         shell_word(&out.display().to_string())

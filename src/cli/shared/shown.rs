@@ -9,9 +9,9 @@ use jiff::civil::Date;
 use landfall_content::{BlobRead, Entry};
 use landfall_item::lockfile::Lock;
 use landfall_model::ImageRef;
-use landfall_model::report::page::{Carried, Page, Phase, ShownPackage, render};
+use landfall_model::report::page::{ItemContent, PackageRow, ReportPage, RunPhase, render};
 use landfall_model::report::{
-    ErrorInfo, Kind, Notice, NoticeKind, Progress, Report, RunStatus, count_of,
+    EntryKind, ErrorInfo, Notice, NoticeKind, Progress, RunReport, RunStatus, count_of,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,8 +23,8 @@ pub(crate) struct Shown {
     is_wanted: bool,
     /// When the command began, where one is run.
     started: Option<Instant>,
-    content: Mutex<Vec<Carried>>,
-    phases: Mutex<Vec<(Phase, Instant)>>,
+    content: Mutex<Vec<ItemContent>>,
+    phases: Mutex<Vec<(RunPhase, Instant)>>,
 }
 
 /// Whether a report of this name is an HTML page.
@@ -90,7 +90,7 @@ impl Shown {
         command: &str,
         status: RunStatus,
         error: Option<&ErrorInfo>,
-        report: &Report,
+        report: &RunReport,
     ) -> String {
         let carried = self
             .content
@@ -98,7 +98,7 @@ impl Shown {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let phases = self.phases.lock().unwrap_or_else(PoisonError::into_inner);
-        render(&Page {
+        render(&ReportPage {
             command: command.to_owned(),
             bundle: self.started.is_none().then(|| name_of_bundle(report)),
             status,
@@ -124,7 +124,7 @@ impl Shown {
 }
 
 /// Everything that `lock` names as content of a page.
-pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<Carried> {
+pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemContent> {
     let of_item = |item: &dyn landfall_item::LockedItem| {
         let entry: Entry = item.entry();
         let sizes: BTreeMap<_, _> = entry
@@ -132,18 +132,18 @@ pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<Carried>
             .iter()
             .map(|part| (part.descriptor.digest.clone(), part.descriptor.size))
             .collect();
-        let facts = match blobs.filter(|_| entry.kind == Kind::Image) {
+        let facts = match blobs.filter(|_| entry.kind == EntryKind::Image) {
             Some(blobs) => ImageFacts::of(&entry, blobs),
             None => ImageFacts::default(),
         };
         let attached = referring(&entry, blobs).into_iter();
-        let packages = item.packages().into_iter().map(|package| ShownPackage {
+        let packages = item.packages().into_iter().map(|package| PackageRow {
             name: package.name.to_owned(),
             version: package.version.to_owned(),
             arch: package.arch.to_owned(),
             size: package.size,
         });
-        Carried {
+        ItemContent {
             kind: entry.kind,
             group: group(item.reference(), &entry.name),
             blobs: sizes.into_iter().collect(),
@@ -175,7 +175,7 @@ fn group(image: Option<&ImageRef>, name: &str) -> String {
 }
 
 /// What the bundle of a report is called: its series and number, or else its file.
-fn name_of_bundle(report: &Report) -> String {
+fn name_of_bundle(report: &RunReport) -> String {
     let bundle = report
         .extra
         .get("bundle")
@@ -192,7 +192,7 @@ fn name_of_bundle(report: &Report) -> String {
 }
 
 /// Digests and names that the report has.
-fn told(report: &Report) -> Vec<(String, String)> {
+fn told(report: &RunReport) -> Vec<(String, String)> {
     let extra = &report.extra;
     let bundle = extra.get("bundle");
     let text = |value: Option<&serde_json::Value>| {
@@ -277,7 +277,7 @@ struct Watched {
 
 impl Progress for Watched {
     fn begin(&self, what: &str, items: u64, bytes: u64) {
-        let phase = Phase {
+        let phase = RunPhase {
             what: what.to_owned(),
             items,
             bytes,

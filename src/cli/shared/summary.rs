@@ -2,7 +2,7 @@
 
 use super::package_changes::package_lines;
 use crate::lock::{Change, EndpointChange};
-use landfall_model::report::{EntryCount, Item, Kind, Status, Totals, one_line};
+use landfall_model::report::{EntryCount, EntryKind, ItemStatus, ReportItem, RunTotals, one_line};
 use std::collections::BTreeSet;
 
 /// One line for a change.
@@ -41,9 +41,10 @@ pub(crate) fn endpoint_line(change: &EndpointChange) -> String {
 }
 
 /// How many items of each kind are good, of how many: `6 of 10 images, 1 file`.
-pub(crate) fn good_of_all(items: &[Item]) -> String {
-    let is_good = |item: &&Item| matches!(item.status, Status::Done | Status::Present);
-    let kinds: BTreeSet<Kind> = items.iter().map(|item| item.kind).collect();
+pub(crate) fn good_of_all(items: &[ReportItem]) -> String {
+    let is_good =
+        |item: &&ReportItem| matches!(item.status, ItemStatus::Done | ItemStatus::Present);
+    let kinds: BTreeSet<EntryKind> = items.iter().map(|item| item.kind).collect();
     let words: Vec<String> = kinds
         .into_iter()
         .map(|kind| {
@@ -63,7 +64,7 @@ pub(crate) fn good_of_all(items: &[Item]) -> String {
 }
 
 /// `, 2 failed, 1 missing` for a summary; nothing where nothing is.
-pub(crate) fn lost_count(totals: &Totals) -> String {
+pub(crate) fn lost_count(totals: &RunTotals) -> String {
     let counts = [(totals.failed, "failed"), (totals.missing, "missing")];
     let told = counts.into_iter().filter(|(count, _)| *count > 0);
     told.map(|(count, word)| format!(", {count} {word}"))
@@ -74,8 +75,8 @@ pub(crate) fn lost_count(totals: &Totals) -> String {
 mod tests {
     use super::*;
 
-    fn item(kind: Kind, name: &str, status: Status, reason: Option<&str>) -> Item {
-        Item {
+    fn item(kind: EntryKind, name: &str, status: ItemStatus, reason: Option<&str>) -> ReportItem {
+        ReportItem {
             kind,
             name: name.into(),
             digest: None,
@@ -90,21 +91,21 @@ mod tests {
     fn counts_say_what_they_mean() {
         let full = Some("the disk is full");
         let items = [
-            item(Kind::Image, "a", Status::Done, None),
-            item(Kind::Image, "b", Status::Failed, full),
-            item(Kind::Image, "c", Status::Failed, Some("404")),
-            item(Kind::File, "d", Status::Present, None),
-            item(Kind::Package, "e", Status::Failed, full),
+            item(EntryKind::Image, "a", ItemStatus::Done, None),
+            item(EntryKind::Image, "b", ItemStatus::Failed, full),
+            item(EntryKind::Image, "c", ItemStatus::Failed, Some("404")),
+            item(EntryKind::File, "d", ItemStatus::Present, None),
+            item(EntryKind::Package, "e", ItemStatus::Failed, full),
         ];
         assert_eq!(
             good_of_all(&items),
             "1 of 3 images, 1 file, 0 of 1 set of packages"
         );
         assert_eq!(good_of_all(&[]), "nothing");
-        let totals = Totals {
+        let totals = RunTotals {
             failed: 3,
             missing: 1,
-            ..Totals::default()
+            ..RunTotals::default()
         };
         assert_eq!(lost_count(&totals), ", 3 failed, 1 missing");
     }

@@ -13,7 +13,8 @@ use landfall_content::replace;
 use landfall_content::store::Disk;
 use landfall_item::lockfile::FILE_NAME;
 use landfall_model::report::{
-    Annotation, Level, Markdown, Notice, NoticeKind, Report, Side, Status, code, count_of, text,
+    AnnotationLevel, CiAnnotation, ItemStatus, Markdown, Notice, NoticeKind, RunReport,
+    TransferSide, code, count_of, text,
 };
 use landfall_model::{Digest, Platform};
 use serde_json::json;
@@ -98,9 +99,9 @@ impl UpdateFlags {
         let locked = client
             .lock_updated(updated, old.map(|old| &old.lock), self.referrers, store)
             .await;
-        let report = Report {
+        let report = RunReport {
             items: locked.items.clone(),
-            ..Report::default()
+            ..RunReport::default()
         };
         // as `lock`: where nothing at all resolves, the lock stays as it is
         let is_vain = report.has_losses() && !report.has_successes();
@@ -114,7 +115,7 @@ fn cannot_write(path: &Path, error: &dyn std::fmt::Display) -> Failure {
         Exit::Failed,
         format!("cannot write {}: {error}", path.display()),
     )
-    .on(Side::Destination)
+    .on(TransferSide::Destination)
 }
 
 /// A line for each version that moved or is held back, and for what upstream says of the rest.
@@ -204,7 +205,7 @@ pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
 }
 
 /// Puts the plan into a report, with an annotation at each place.
-pub(crate) fn tell(report: &mut Report, updated: &Updated) {
+pub(crate) fn tell(report: &mut RunReport, updated: &Updated) {
     report.extra.insert("updates".into(), json!(updated.moves));
     for Move {
         name,
@@ -216,22 +217,24 @@ pub(crate) fn tell(report: &mut Report, updated: &Updated) {
     } in &updated.moves
     {
         let place = Some((at.file.clone(), at.line, at.column));
-        let annotation = |level, message| Annotation {
+        let annotation = |level, message| CiAnnotation {
             level,
             place: place.clone(),
             title: name.clone(),
             message,
         };
-        report.annotations.extend(
-            to.iter()
-                .map(|to| annotation(Level::Notice, format!("{} -> {}", short(from), short(to)))),
-        );
+        report.annotations.extend(to.iter().map(|to| {
+            annotation(
+                AnnotationLevel::Notice,
+                format!("{} -> {}", short(from), short(to)),
+            )
+        }));
         let held = held
             .iter()
             .map(|held| format!("{} is held back: {}", held.version, held.why));
         report
             .annotations
-            .extend(held.map(|message| annotation(Level::Warning, message)));
+            .extend(held.map(|message| annotation(AnnotationLevel::Warning, message)));
     }
     report.notice(notices(updated));
     for noticed in updated
@@ -241,8 +244,8 @@ pub(crate) fn tell(report: &mut Report, updated: &Updated) {
     {
         let title = format!("{} {}", noticed.item, noticed.name());
         let message = format!("{}{}{}", word(noticed), digests(noticed), advice(noticed));
-        report.annotations.push(Annotation {
-            level: Level::Warning,
+        report.annotations.push(CiAnnotation {
+            level: AnnotationLevel::Warning,
             place: None,
             title,
             message,
@@ -272,7 +275,7 @@ fn notices(updated: &Updated) -> Vec<Notice> {
 }
 
 /// The plan for a pull request. `summary` is its first line.
-pub(crate) fn markdown(summary: &str, updated: &Updated, report: &Report) -> Markdown {
+pub(crate) fn markdown(summary: &str, updated: &Updated, report: &RunReport) -> Markdown {
     let mut document = Markdown::new(summary);
     let moved = updated.moves.iter().filter_map(|one| {
         let to = one.to.as_ref()?;
@@ -327,7 +330,7 @@ pub(crate) fn markdown(summary: &str, updated: &Updated, report: &Report) -> Mar
     let lost = report
         .items
         .iter()
-        .filter(|item| matches!(item.status, Status::Failed | Status::Missing));
+        .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
     let lost = lost.map(|item| {
         vec![
             code(&item.name),

@@ -10,8 +10,10 @@ use clap::Args;
 use landfall_item::kind_named;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest;
-use landfall_model::report::{Item, Kind, Report, Side, Status, count_of, one_line};
-use landfall_model::{Mapping, Target, today};
+use landfall_model::report::{
+    EntryKind, ItemStatus, ReportItem, RunReport, TransferSide, count_of, one_line,
+};
+use landfall_model::{DestinationMap, TargetRegistry, today};
 use landfall_rewrite::audit::{Audited, Coverage, FileFinding, Inventory, audit_text, audit_tree};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -35,10 +37,10 @@ pub(crate) struct Audit {
     /// The registry whose names count as those of locked items [default: registry.address of the
     /// site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
-    to: Option<Target>,
+    to: Option<TargetRegistry>,
     /// Ask this registry too for every locked digest at its destination
     #[arg(long, value_name = "REGISTRY[/PREFIX]", conflicts_with = "to")]
-    registry: Option<Target>,
+    registry: Option<TargetRegistry>,
     /// Ask it for every blob too: a registry may have lost some
     #[arg(long, requires = "registry")]
     blobs: bool,
@@ -71,12 +73,12 @@ impl Audit {
             (Some(_), Some(mapping)) => {
                 context.run(self.ask(context, &lock, &mapping, (&audited, &inventory)))
             }
-            _ => self.outcome(&audited, None, &inventory, Report::default()),
+            _ => self.outcome(&audited, None, &inventory, RunReport::default()),
         }
     }
 
     /// The mapping by whose destinations names are known; `None` where there is no site.
-    fn mapping(&self, context: &Context) -> Result<Option<Mapping>, Failure> {
+    fn mapping(&self, context: &Context) -> Result<Option<DestinationMap>, Failure> {
         let to = self.registry.as_ref().or(self.to.as_ref());
         match to.is_some() || context.site_target()?.is_some() {
             true => context.mapping(to).map(Some),
@@ -114,14 +116,14 @@ impl Audit {
         &self,
         context: &Context,
         lock: &Lock,
-        mapping: &Mapping,
+        mapping: &DestinationMap,
         (audited, inventory): (&Audited, &Inventory<'_>),
     ) -> Result<Outcome, Failure> {
         let client = context.client()?;
         let asked = missing(lock, mapping, client.sessions(), self.blobs).await;
         let report = client.report(Vec::new());
         let lacking = asked.map_err(|error| {
-            let failure = Failure::from(error).on(Side::Destination);
+            let failure = Failure::from(error).on(TransferSide::Destination);
             Failure {
                 report: Box::new(report.clone()),
                 ..failure
@@ -135,7 +137,7 @@ impl Audit {
         audited: &Audited,
         lacking: Option<&Missing>,
         inventory: &Inventory<'_>,
-        report: Report,
+        report: RunReport,
     ) -> Result<Outcome, Failure> {
         let [held, missing, undecided] = sorted(audited);
         let mut lines: Vec<String> = grouped("missing", &missing);
@@ -178,7 +180,7 @@ impl Audit {
             );
             lines.push(format!("asked about {asked}: {lacks} lacking"));
         }
-        let mut report = Report {
+        let mut report = RunReport {
             items: items(&held, &missing),
             ..report
         };
@@ -281,8 +283,8 @@ fn grouped(word: &str, found: &[&FileFinding]) -> Vec<String> {
 }
 
 /// One item for each locked item that is named, and for each name that is missing.
-fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<Item> {
-    let mut items: BTreeMap<(Kind, String, bool), Item> = BTreeMap::new();
+fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<ReportItem> {
+    let mut items: BTreeMap<(EntryKind, String, bool), ReportItem> = BTreeMap::new();
     for placed in held.iter().chain(missing) {
         let (name, reason) = match &placed.finding.coverage {
             Coverage::Held { item } => (item.clone(), None),
@@ -292,16 +294,16 @@ fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<Item> {
             ),
         };
         let status = if reason.is_some() {
-            Status::Missing
+            ItemStatus::Missing
         } else {
-            Status::Present
+            ItemStatus::Present
         };
         let kind = placed
             .finding
             .manager
-            .map_or_else(|| kind_named(&name), |_| Kind::Package);
+            .map_or_else(|| kind_named(&name), |_| EntryKind::Package);
         let key = (kind, name.clone(), reason.is_some());
-        items.entry(key).or_insert(Item {
+        items.entry(key).or_insert(ReportItem {
             kind,
             name,
             digest: None,

@@ -6,7 +6,7 @@ use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use clap::Args;
 use landfall_content::Entry;
 use landfall_item::kind_named;
-use landfall_model::report::{Item, Report, Status};
+use landfall_model::report::{ItemStatus, ReportItem, RunReport};
 use std::path::PathBuf;
 
 /// Show how two locks, bundles or receipts differ, and how much a delta would carry
@@ -27,9 +27,9 @@ impl Diff {
             Known::open(context, &self.new)?,
         );
         let comparison = Comparison::new(context, &old, &new)?;
-        let mut report = Report {
+        let mut report = RunReport {
             items: items(&new),
-            ..Report::default()
+            ..RunReport::default()
         };
         report.extra = comparison.members();
         let outcome = Outcome::new(report, comparison.text(), Exit::Done);
@@ -41,19 +41,19 @@ impl Diff {
 }
 
 /// The items of the newer side.
-fn items(new: &Known) -> Vec<Item> {
+fn items(new: &Known) -> Vec<ReportItem> {
     match new {
         Known::Lock { lock, .. } => lock.each_entry().map(|entry: Entry| entry.item()).collect(),
         Known::Receipt(receipt) => receipt
             .items
             .iter()
-            .map(|item| Item {
+            .map(|item| ReportItem {
                 kind: kind_named(&item.name),
                 name: item.name.clone(),
                 digest: Some(item.digest.clone()),
                 bytes: None,
                 packages: 0,
-                status: Status::Present,
+                status: ItemStatus::Present,
                 reason: None,
             })
             .collect(),

@@ -11,7 +11,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::document::read_text_input;
-use landfall_model::report::Report;
+use landfall_model::report::RunReport;
 use landfall_model::without_userinfo;
 use landfall_render::{Dialect, NoProxy};
 use serde_json::json;
@@ -183,7 +183,7 @@ fn table(ask: &Ask, name: &str) -> Outcome {
         .find(|format| format.name == name)
         .unwrap_or(&PORTS_FORMATS[0]);
     let written = (format.write)(&ask.role, &ask.ports);
-    let mut report = Report::default();
+    let mut report = RunReport::default();
     report.extra.insert("ports".into(), json!(ask.ports));
     let outcome = Outcome::new(report, written, Exit::Done);
     if format.name == "text" {

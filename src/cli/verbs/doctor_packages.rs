@@ -6,7 +6,7 @@ use crate::doctor::{NodeList, rehearse};
 use clap::Args;
 use landfall_model::Limits;
 use landfall_model::document::read_input;
-use landfall_model::report::{Kind, Report, Status};
+use landfall_model::report::{EntryKind, ItemStatus, RunReport};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ impl Packages {
         let list = self.list()?;
         let (lock, blobs) = self
             .carried
-            .open(context, |entry| entry.kind == Kind::Package)?;
+            .open(context, |entry| entry.kind == EntryKind::Package)?;
         let sets: Vec<_> = lock
             .packages
             .iter()
@@ -51,7 +51,8 @@ impl Packages {
                 "the lock names no packages of {system}, and this is {list}"
             )));
         }
-        let (mut report, mut text, mut replaced) = (Report::default(), String::new(), Vec::new());
+        let (mut report, mut text, mut replaced) =
+            (RunReport::default(), String::new(), Vec::new());
         for set in sets {
             let done = rehearse(set, &*blobs, &list, &Limits::default())
                 .map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", set.name)))?;
@@ -61,9 +62,9 @@ impl Packages {
                     .filter(|item| item.status == wanted)
                     .count()
             };
-            let _ = match count(Status::Failed) {
+            let _ = match count(ItemStatus::Failed) {
                 0 => {
-                    let (all, missing) = (done.items.len(), count(Status::Missing));
+                    let (all, missing) = (done.items.len(), count(ItemStatus::Missing));
                     writeln!(
                         text,
                         "{}: {all} to be installed, all carried but {missing}",
@@ -87,7 +88,7 @@ impl Packages {
         let is_good = report
             .items
             .iter()
-            .all(|item| item.status == Status::Present);
+            .all(|item| item.status == ItemStatus::Present);
         Ok(Outcome::new(
             report,
             text,

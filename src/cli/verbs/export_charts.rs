@@ -3,7 +3,7 @@
 use crate::cli::shared::exported_files::FolderExport;
 use crate::cli::shared::{Context, Failure, Outcome};
 use clap::Args;
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_serve::export_charts;
 
 /// Write the charts as a folder with an index.yaml, which any web server offers to helm
@@ -16,6 +16,6 @@ pub(crate) struct Charts {
 impl Charts {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         self.export
-            .run(context, |kind| kind == Kind::Chart, export_charts)
+            .run(context, |kind| kind == EntryKind::Chart, export_charts)
     }
 }

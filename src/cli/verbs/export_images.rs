@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use landfall_bundle::image_archive::{Archive, ArchiveError, Asked, Format};
 use landfall_content::{BlobRead, FileUnderWay};
 use landfall_item::lockfile::{Lock, collision, losses};
-use landfall_model::report::{Item, Kind, Progress, Side, Status};
-use landfall_model::{Mapping, Platform, Target};
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
+use landfall_model::{DestinationMap, Platform, TargetRegistry};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(crate) struct Images {
     platform: Vec<Platform>,
     /// Add the names that images have at this registry [default: registry.address of the site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
-    to: Option<Target>,
+    to: Option<TargetRegistry>,
     /// Say what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -76,7 +76,7 @@ impl Images {
         let mapping = self.mapping(context)?;
         let (lock, blobs) = self
             .carried
-            .open(context, |entry| entry.kind == Kind::Image)?;
+            .open(context, |entry| entry.kind == EntryKind::Image)?;
         if let Some(collision) = mapping
             .as_ref()
             .and_then(|mapping| collision(mapping, &lock))
@@ -134,7 +134,7 @@ impl Images {
     }
 
     /// Whose destinations are names too: that of `--to`, or the site's registry where it has one.
-    fn mapping(&self, context: &Context) -> Result<Option<Mapping>, Failure> {
+    fn mapping(&self, context: &Context) -> Result<Option<DestinationMap>, Failure> {
         let is_known = self.to.is_some() || context.site_target()?.is_some();
         is_known
             .then(|| context.mapping(self.to.as_ref()))
@@ -145,7 +145,7 @@ impl Images {
         &self,
         lock: &Lock,
         blobs: &dyn BlobRead,
-        mapping: Option<&Mapping>,
+        mapping: Option<&DestinationMap>,
         (path, out): (&Path, Option<File>),
         progress: &dyn Progress,
     ) -> Result<Outcome, Failure> {
@@ -159,15 +159,18 @@ impl Images {
             mapping,
         };
         let archive = Archive::plan(lock, blobs, &asked)?;
-        let lost: Vec<Item> = losses(lock)
+        let lost: Vec<ReportItem> = losses(lock)
             .into_iter()
-            .filter(|item| item.kind == Kind::Image)
+            .filter(|item| item.kind == EntryKind::Image)
             .collect();
         let lost = [lost, archive.lost.clone()].concat();
         if archive.images.is_empty() && lost.is_empty() {
             return Err(Failure::usage("the lock names no image"));
         }
-        let bad = || lost.iter().filter(|item| item.status != Status::Skipped);
+        let bad = || {
+            lost.iter()
+                .filter(|item| item.status != ItemStatus::Skipped)
+        };
         if archive.images.is_empty() || (bad().next().is_some() && !self.carried.allow_partial) {
             let lines = item_lines(bad()).trim_end().replace('\n', "\n  ");
             let message = format!(
@@ -184,7 +187,7 @@ impl Images {
                 report,
                 ..Failure::new(Exit::Failed, message)
             }
-            .on(Side::Source));
+            .on(TransferSide::Source));
         }
         let mut report = exported::report(&archive, &lost, out.is_some());
         let format = self.format.to_possible_value();
@@ -244,5 +247,5 @@ fn sync(out: &File) -> Result<(), ArchiveError> {
 
 fn unwritten(path: &Path, error: &io::Error) -> Failure {
     let message = format!("cannot write {}: {error}", path.display());
-    Failure::new(Exit::Failed, message).on(Side::Destination)
+    Failure::new(Exit::Failed, message).on(TransferSide::Destination)
 }

@@ -6,8 +6,8 @@ use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use clap::{Args, Subcommand};
 use landfall_item::lockfile::{Asked, FORMS};
-use landfall_model::Target;
-use landfall_model::report::Report;
+use landfall_model::TargetRegistry;
+use landfall_model::report::RunReport;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(crate) struct Flags {
     digests: bool,
     /// The registry that the images go to, for regsync [default: registry.address of the site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
-    to: Option<Target>,
+    to: Option<TargetRegistry>,
 }
 
 impl List {
@@ -89,7 +89,7 @@ impl List {
             licences,
         };
         let listed = (form.write)(&asked);
-        let mut report = Report::default();
+        let mut report = RunReport::default();
         report.extra.insert("list".into(), json!(listed.text));
         report.extra.insert("notCarried".into(), json!(listed.left));
         let exit = if listed.left.is_empty() {

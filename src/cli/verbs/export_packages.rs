@@ -4,7 +4,7 @@ use crate::cli::shared::exported_files::FolderExport;
 use crate::cli::shared::packages_key::PackagesKey;
 use crate::cli::shared::{Context, Failure, Outcome};
 use clap::Args;
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_serve::export_packages;
 
 /// Write the repositories of apt as a folder HOST/PATH, which any web server offers to machines
@@ -45,7 +45,7 @@ impl Yum {
 impl Packages {
     /// Writes the repositories of `system`, `apt:` or `yum:`.
     fn run(self, context: &Context, system: &'static str) -> Result<Outcome, Failure> {
-        let is_package = |kind| kind == Kind::Package;
+        let is_package = |kind| kind == EntryKind::Package;
         let (lock, blobs) = self.export.open(context, is_package)?;
         let sets = lock
             .packages

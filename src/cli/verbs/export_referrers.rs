@@ -6,7 +6,9 @@ use clap::Args;
 use landfall_bundle::sbom::linked;
 use landfall_content::{BlobRead, Entry, write_whole};
 use landfall_item::LockedItem;
-use landfall_model::report::{Item, Kind, Report, Side, Status, count_of};
+use landfall_model::report::{
+    EntryKind, ItemStatus, ReportItem, RunReport, TransferSide, count_of,
+};
 use landfall_model::{Descriptor, ImageRef, host_component};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +27,7 @@ impl Referrers {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let has_some = |entry: &Entry| !entry.referrers.is_empty();
         let (lock, blobs) = self.carried.open(context, has_some)?;
-        let mut report = Report::default();
+        let mut report = RunReport::default();
         for item in lock.items() {
             let entry = item.entry();
             if !has_some(&entry) {
@@ -45,13 +47,13 @@ impl Referrers {
                 let path = self.out.join(folder(item)).join(name);
                 write(&path, &*blobs, &one.blob)?;
                 report.bytes_transferred += one.blob.size;
-                report.items.push(Item {
-                    kind: Kind::Referrer,
+                report.items.push(ReportItem {
+                    kind: EntryKind::Referrer,
                     name: path.display().to_string(),
                     digest: Some(one.blob.digest),
                     bytes: Some(one.blob.size),
                     packages: 0,
-                    status: Status::Done,
+                    status: ItemStatus::Done,
                     reason: one.said,
                 });
             }
@@ -80,14 +82,14 @@ fn folder(item: &dyn LockedItem) -> PathBuf {
 fn write(path: &Path, blobs: &dyn BlobRead, blob: &Descriptor) -> Result<(), Failure> {
     let bytes = blobs
         .read(blob)
-        .map_err(|error| Failure::new(Exit::Failed, error.to_string()).on(Side::Source))?;
+        .map_err(|error| Failure::new(Exit::Failed, error.to_string()).on(TransferSide::Source))?;
     let made = std::fs::create_dir_all(path.parent().unwrap_or(path));
     let cannot = |error: &dyn std::fmt::Display| {
         Failure::new(
             Exit::Failed,
             format!("cannot write {}: {error}", path.display()),
         )
-        .on(Side::Destination)
+        .on(TransferSide::Destination)
     };
     made.map_err(|error| cannot(&error))?;
     write_whole(path, &bytes).map_err(|error| cannot(&error))

@@ -8,7 +8,7 @@ use landfall_bundle::{Bundle, Serial};
 use landfall_content::bucket::{Location, wait};
 use landfall_content::store::{Blob, Collected, Sweep, Swept, gc};
 use landfall_item::lockfile::{FILE_NAME, Lock};
-use landfall_model::report::{Report, count_of};
+use landfall_model::report::{RunReport, count_of};
 use landfall_model::{Digest, human_size};
 use serde_json::json;
 use std::cmp::Reverse;
@@ -67,7 +67,7 @@ impl Gc {
         }
         let dir = context.store_dir()?;
         let swept = gc(&dir, &keep, self.dry_run)?;
-        let mut report = Report::default();
+        let mut report = RunReport::default();
         let paths = |bundles: &[Bundle]| -> Vec<String> {
             bundles
                 .iter()

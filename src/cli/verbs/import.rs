@@ -9,7 +9,7 @@ use landfall_http::is_direct;
 use landfall_item::manifest::{IMPORTS, Imported, Source, manifest_of};
 use landfall_model::config::{TkgSite, site_of_tkg};
 use landfall_model::document::read_text_input;
-use landfall_model::report::{Report, count_of, one_line, shell_word};
+use landfall_model::report::{RunReport, count_of, one_line, shell_word};
 use serde_json::json;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ impl Import {
             self.format
         );
         let manifest = manifest_of(&imported, &self.name, &title);
-        let mut report = Report::default();
+        let mut report = RunReport::default();
         report
             .extra
             .insert("notCarried".into(), json!(imported.left));
@@ -129,7 +129,7 @@ impl Import {
         let TkgSite { site, ca, notes } = site_of_tkg(&file, &text, is_direct)?;
         let mut files = vec![(self.out.join("site.yaml"), site.as_str())];
         files.extend(ca.as_deref().map(|ca| (self.out.join("ca.crt"), ca)));
-        let mut report = Report::default();
+        let mut report = RunReport::default();
         report.extra.insert("site".into(), json!(site));
         if self.dry_run {
             return Ok(Outcome::of(report, site).document());

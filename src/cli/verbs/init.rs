@@ -8,8 +8,8 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use landfall_item::manifest::{CATALOGUE, MORE, from_list, of_nothing, platforms_line};
 use landfall_model::config::first_site;
-use landfall_model::report::{Report, one_line, shell_word};
-use landfall_model::{Platform, Target};
+use landfall_model::report::{RunReport, one_line, shell_word};
+use landfall_model::{Platform, TargetRegistry};
 use landfall_rewrite::audit::Helm;
 use serde_json::json;
 use std::fs;
@@ -44,7 +44,7 @@ pub(crate) struct Init {
     out: PathBuf,
     /// The private registry, for the site
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
-    to: Option<Target>,
+    to: Option<TargetRegistry>,
     /// A platform for all images, as in linux/amd64 [default: those that node selectors name] (may
     /// be repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
@@ -62,7 +62,7 @@ struct First {
     manifest: String,
     site: String,
     lines: Vec<String>,
-    report: Report,
+    report: RunReport,
     exit: Exit,
 }
 
@@ -122,7 +122,7 @@ impl Init {
             manifest,
             site: site.clone(),
             lines: Vec::new(),
-            report: Report::default(),
+            report: RunReport::default(),
             exit: Exit::Done,
         };
         let Some(from) = &self.from else {

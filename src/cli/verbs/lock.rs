@@ -13,7 +13,7 @@ use landfall_content::store::Disk;
 use landfall_item::lockfile::FILE_NAME;
 use landfall_item::{OpenReference, Pins};
 use landfall_model::Platform;
-use landfall_model::report::{Notice, Report, Status};
+use landfall_model::report::{ItemStatus, Notice, RunReport};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -78,7 +78,7 @@ impl LockVerb {
         &self,
         locked: Locked,
         old: Option<&Old>,
-        mut report: Report,
+        mut report: RunReport,
         context: &Context,
     ) -> Result<Outcome, Failure> {
         let mut text = String::new();
@@ -104,7 +104,7 @@ impl LockVerb {
             report
                 .items
                 .iter()
-                .any(|item| item.status == Status::Done && item.name == name)
+                .any(|item| item.status == ItemStatus::Done && item.name == name)
         };
         for (item, OpenReference { reference, at, why }) in
             open.iter().filter(|(item, _)| is_new(item))

@@ -10,7 +10,7 @@ use landfall_bundle::{Bundle, places_of};
 use landfall_content::{BlobRead, Entry, missing_blobs};
 use landfall_item::lockfile::losses;
 use landfall_model::human_size;
-use landfall_model::report::{Item, Report, Status, count_of};
+use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of};
 use landfall_model::sign::Signature;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -69,11 +69,11 @@ impl Ls {
             let platforms = platforms.get(name).into_iter().flatten();
             platforms.cloned().collect::<Vec<_>>().join(",")
         };
-        let about = |item: &Item| match item.packages {
+        let about = |item: &ReportItem| match item.packages {
             0 => platforms_of(&item.name),
             packages => count_of(packages, "package"),
         };
-        let mut items: Vec<Item> = entries.iter().map(Entry::item).collect();
+        let mut items: Vec<ReportItem> = entries.iter().map(Entry::item).collect();
         let referrers: BTreeMap<&str, BTreeMap<&str, usize>> = entries
             .iter()
             .filter(|entry| !entry.referrers.is_empty())
@@ -84,7 +84,7 @@ impl Ls {
                 )
             })
             .collect();
-        let carried = |item: &Item| match referrers.get(&*item.name) {
+        let carried = |item: &ReportItem| match referrers.get(&*item.name) {
             Some(counts) => {
                 let counts = counts.iter().map(|(what, count)| count_of(*count, what));
                 format!("       with {}\n", counts.collect::<Vec<_>>().join(", "))
@@ -134,7 +134,7 @@ impl Ls {
             .transpose()?
             .unwrap_or(lock);
         let losses = losses(&held);
-        let told = |of: Status| {
+        let told = |of: ItemStatus| {
             lines(
                 &losses
                     .iter()
@@ -143,14 +143,14 @@ impl Ls {
                     .collect::<Vec<_>>(),
             )
         };
-        text += &told(Status::Skipped);
-        if losses.iter().any(|item| item.status == Status::Missing) {
-            text += &format!("partial; it lacks\n{}", told(Status::Missing));
+        text += &told(ItemStatus::Skipped);
+        if losses.iter().any(|item| item.status == ItemStatus::Missing) {
+            text += &format!("partial; it lacks\n{}", told(ItemStatus::Missing));
         }
         items.extend(losses);
-        let mut report = Report {
+        let mut report = RunReport {
             items,
-            ..Report::default()
+            ..RunReport::default()
         };
         if let serde_json::Value::Object(extra) = extra {
             report.extra = extra;

@@ -17,7 +17,7 @@ use landfall_bundle::{self as bundle, PackOptions, PackPlan, Packaging, PackedBu
 use landfall_content::bucket::Bucket;
 use landfall_content::store::Disk;
 use landfall_content::{Entry, Part, Store, held, stored_once};
-use landfall_model::report::{Report, Side, Status, count_of};
+use landfall_model::report::{ItemStatus, RunReport, TransferSide, count_of};
 use landfall_model::sign::PublicKey;
 use landfall_model::{Descriptor, human_size, today};
 use std::ffi::OsString;
@@ -128,7 +128,7 @@ impl Pack {
                     && let Err(error) = plan.check_whole()
                 {
                     return Err(Failure {
-                        report: Box::new(report(Status::Present)),
+                        report: Box::new(report(ItemStatus::Present)),
                         ..error.into()
                     });
                 }
@@ -138,12 +138,17 @@ impl Pack {
                         "nothing that the lock names is in the store; run `landfall pull` first",
                     );
                     return Err(Failure {
-                        report: Box::new(report(Status::Present)),
-                        ..failure.on(Side::Source)
+                        report: Box::new(report(ItemStatus::Present)),
+                        ..failure.on(TransferSide::Source)
                     });
                 }
                 if self.dry_run {
-                    return dry_run(&plan, &out, report(Status::Skipped), &self.left_out(&plan));
+                    return dry_run(
+                        &plan,
+                        &out,
+                        report(ItemStatus::Skipped),
+                        &self.left_out(&plan),
+                    );
                 }
                 if bases.is_empty() {
                     name_whole(&*store, plan.held(&lock))?;
@@ -171,7 +176,7 @@ impl Pack {
                     .iter()
                     .map(|signer| signer.key().clone())
                     .collect();
-                let mut outcome = self.done(&plan, &out, &written, &keys, report(Status::Done));
+                let mut outcome = self.done(&plan, &out, &written, &keys, report(ItemStatus::Done));
                 if to_stdout {
                     // the bundle is there
                     progress.note(std::mem::take(&mut outcome.text).trim_end());
@@ -274,7 +279,7 @@ impl Pack {
         out: &Path,
         written: &PackedBundle,
         keys: &[PublicKey],
-        mut report: Report,
+        mut report: RunReport,
     ) -> Outcome {
         report
             .extra

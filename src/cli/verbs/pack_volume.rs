@@ -6,7 +6,7 @@ use landfall_bundle as bundle;
 use landfall_content::store::Disk;
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::human_size;
-use landfall_model::report::Report;
+use landfall_model::report::RunReport;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Like {
         });
         let stopped = |error| Failure::new(Exit::Failed, format!("packing stopped: {error}"));
         let (path, bytes) = work.await.map_err(stopped)??;
-        let mut report = Report::default();
+        let mut report = RunReport::default();
         report.extra.insert(
             "volume".into(),
             json!({"path": path.display().to_string(), "bytes": bytes}),

@@ -7,7 +7,7 @@ use crate::client::ClientError;
 use clap::Args;
 use landfall_content::bucket::wait;
 use landfall_content::{Entry, held, stored_once};
-use landfall_model::report::{Item, Report, Side, Status};
+use landfall_model::report::{ItemStatus, ReportItem, RunReport, TransferSide};
 use serde_json::json;
 
 /// Have the servers of a store (`serve --store`) serve what a lock names, all of them at once
@@ -47,35 +47,37 @@ impl Publish {
                 .iter()
                 .all(|part| !part.is_stored() || here.contains(&part.descriptor.digest))
         };
-        let items: Vec<Item> = lock
+        let items: Vec<ReportItem> = lock
             .each_entry()
             .map(|entry| {
                 let status = if is_here(&entry) {
-                    Status::Present
+                    ItemStatus::Present
                 } else {
-                    Status::Missing
+                    ItemStatus::Missing
                 };
-                Item {
+                ReportItem {
                     status,
                     ..entry.item()
                 }
             })
             .collect();
         let (place, all) = (shelf.place(), count(&items));
-        let absent = items.iter().filter(|item| item.status == Status::Missing);
+        let absent = items
+            .iter()
+            .filter(|item| item.status == ItemStatus::Missing);
         let absent: Vec<String> = absent
             .map(|item| format!("{} {}", item.kind, item.name))
             .collect();
-        let mut report = Report {
+        let mut report = RunReport {
             items,
-            ..Report::default()
+            ..RunReport::default()
         };
         if !absent.is_empty() {
             let words = format!(
                 "{place} lacks some of what the lock names; run `landfall pull` with this --store, and publish again\n{}",
                 lines(&absent).trim_end()
             );
-            let failure = Failure::new(Exit::Failed, words).on(Side::Source);
+            let failure = Failure::new(Exit::Failed, words).on(TransferSide::Source);
             return Err(Failure {
                 report: Box::new(report),
                 ..failure

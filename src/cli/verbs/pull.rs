@@ -17,7 +17,7 @@ use landfall_bundle::{PackOptions, PackPlan};
 use landfall_content::store::Disk;
 use landfall_content::{Part, Store, held, stored_once};
 use landfall_item::lockfile::Lock;
-use landfall_model::report::{Item, Report, Status, block, count_of};
+use landfall_model::report::{ItemStatus, ReportItem, RunReport, block, count_of};
 use landfall_model::{LAYOUT_FILE, Shard, human_size, today};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
@@ -107,7 +107,7 @@ impl Pull {
         plan.serial = self.serial.of(lock)?;
         let plan = Arc::new(plan);
         if let Err(error) = plan.check_whole() {
-            let report = Box::new(packed::pack_report(lock, &plan, Status::Skipped));
+            let report = Box::new(packed::pack_report(lock, &plan, ItemStatus::Skipped));
             return Err(Failure {
                 report,
                 ..error.into()
@@ -119,7 +119,7 @@ impl Pull {
             return packed::dry_run(
                 &plan,
                 out,
-                packed::pack_report(lock, &plan, Status::Skipped),
+                packed::pack_report(lock, &plan, ItemStatus::Skipped),
                 "",
             );
         }
@@ -175,15 +175,15 @@ impl Pull {
             Some(store) => held(&**store, wanted.clone(), false, &*context.progress)?,
             None => HashSet::new(),
         };
-        let mut items: Vec<Item> = Vec::new();
+        let mut items: Vec<ReportItem> = Vec::new();
         for own in share.each() {
             let is_here = |part: &Part| !part.is_stored() || here.contains(&part.descriptor.digest);
             let status = if own.entry.parts.iter().all(is_here) {
-                Status::Present
+                ItemStatus::Present
             } else {
-                Status::Skipped
+                ItemStatus::Skipped
             };
-            items.push(Item {
+            items.push(ReportItem {
                 status,
                 ..own.item()
             });
@@ -198,9 +198,9 @@ impl Pull {
                 store.room(&mut wanted.iter().map(|blob| (&blob.digest, blob.size)))?
             }
         };
-        let mut report = Report {
+        let mut report = RunReport {
             items,
-            ..Report::default()
+            ..RunReport::default()
         };
         let room = room
             .map(|room| tell_room(&mut report, &room))
@@ -234,7 +234,7 @@ fn store(dir: &Path) -> Result<Option<Disk>, Failure> {
         .transpose()?)
 }
 
-fn closing_line(report: &Report, shard: Shard, into: &str) -> String {
+fn closing_line(report: &RunReport, shard: Shard, into: &str) -> String {
     let totals = report.totals();
     format!(
         "pulled {}{} into {}{}: {} new, {} there, {} in {}\n",

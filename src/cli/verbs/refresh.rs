@@ -26,7 +26,7 @@ use landfall_content::Store;
 use landfall_content::bucket::Bucket;
 use landfall_content::store::Disk;
 use landfall_item::lockfile::Lock;
-use landfall_model::report::{Item, Report, Status, code, count_of};
+use landfall_model::report::{ItemStatus, ReportItem, RunReport, code, count_of};
 use landfall_model::sign::Signer;
 use landfall_model::{Digest, human_size, today};
 use serde_json::json;
@@ -75,7 +75,7 @@ struct Done {
     updated: Updated,
     locked: Locked,
     /// What was pulled, where something was.
-    pulled: Option<Vec<Item>>,
+    pulled: Option<Vec<ReportItem>>,
     /// What was written of manifests and lock.
     files: Vec<PathBuf>,
     packed: Option<Packed>,
@@ -87,7 +87,7 @@ struct Packed {
     /// Of the report.
     member: Option<serde_json::Value>,
     /// One for each thing that it lacks.
-    lost: Vec<Item>,
+    lost: Vec<ReportItem>,
 }
 
 impl Refresh {
@@ -228,10 +228,10 @@ impl Refresh {
         let work = tokio::task::spawn_blocking(move || {
             let mut plan = PackPlan::since(&lock, &*store, &bases, today())?;
             plan.serial = serial;
-            let lost = pack_report(&lock, &plan, Status::Done).items;
-            let lost: Vec<Item> = lost
+            let lost = pack_report(&lock, &plan, ItemStatus::Done).items;
+            let lost: Vec<ReportItem> = lost
                 .into_iter()
-                .filter(|item| item.status == Status::Missing)
+                .filter(|item| item.status == ItemStatus::Missing)
                 .collect();
             if plan.items.is_empty() || (!lost.is_empty() && !allow_partial) {
                 let lines = "no bundle was made, as something is missing; --allow-partial makes one without that\n";
@@ -344,7 +344,12 @@ impl Refresh {
         Ok(outcome)
     }
 
-    fn markdown(updated: &Updated, locked: &Locked, report: &Report, nothing_new: bool) -> String {
+    fn markdown(
+        updated: &Updated,
+        locked: &Locked,
+        report: &RunReport,
+        nothing_new: bool,
+    ) -> String {
         let counted = match (nothing_new, &counted(updated)[..]) {
             (true, "") => "unchanged".to_owned(),
             (false, "") => {
@@ -385,7 +390,7 @@ impl Refresh {
         document.finish()
     }
 
-    fn dry(updated: &Updated, mut report: Report) -> Outcome {
+    fn dry(updated: &Updated, mut report: RunReport) -> Outcome {
         updating::tell(&mut report, updated);
         let mut text: String = updating::lines(updated)
             .into_iter()
@@ -408,15 +413,17 @@ impl Refresh {
 }
 
 /// Joins what became of an item in a later step with what is known of it: the worse counts.
-fn join(items: &mut Vec<Item>, later: Item) {
-    let is_lost = |status| matches!(status, Status::Failed | Status::Missing);
+fn join(items: &mut Vec<ReportItem>, later: ReportItem) {
+    let is_lost = |status| matches!(status, ItemStatus::Failed | ItemStatus::Missing);
     match items
         .iter_mut()
         .find(|item| (item.kind, &item.name) == (later.kind, &later.name))
     {
         None => items.push(later),
         Some(item) if is_lost(item.status) => {}
-        Some(item) if later.status == Status::Present => item.bytes = later.bytes.or(item.bytes),
+        Some(item) if later.status == ItemStatus::Present => {
+            item.bytes = later.bytes.or(item.bytes)
+        }
         Some(item) => *item = later,
     }
 }

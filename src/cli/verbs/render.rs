@@ -11,8 +11,8 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 use landfall_content::replace;
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::document::{documents, read_text_input};
-use landfall_model::report::{Report, Side, one_line};
-use landfall_model::{DestinationRules, Mapping, Target, today};
+use landfall_model::report::{RunReport, TransferSide, one_line};
+use landfall_model::{DestinationMap, DestinationRules, TargetRegistry, today};
 use landfall_render::{
     self as render, Flag, Input, Output, PLATFORMS, Platform, RenderedFile, Request, Settings,
     Spec, Writes,
@@ -45,7 +45,7 @@ pub(crate) struct Run {
 struct Common {
     /// The registry to point to [default: registry.address of the site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
-    to: Option<Target>,
+    to: Option<TargetRegistry>,
     #[command(flatten)]
     locked: Locked,
     #[arg(long, value_name = "KEY=VALUE")]
@@ -224,7 +224,7 @@ fn list() -> Outcome {
     let platforms: Map<_, _> = specs()
         .map(|spec| (spec.name.to_owned(), json!(spec.about)))
         .collect();
-    let mut report = Report::default();
+    let mut report = RunReport::default();
     report.extra.insert("platforms".into(), platforms.into());
     Outcome::of(report, text)
 }
@@ -247,11 +247,11 @@ impl Run {
         };
         let mapping = match (&target, self.platform.needs_registry()) {
             (None, false) => {
-                let nowhere = Target {
+                let nowhere = TargetRegistry {
                     registry: String::new(),
                     prefix: String::new(),
                 };
-                Mapping::new(nowhere, &DestinationRules::default())
+                DestinationMap::new(nowhere, &DestinationRules::default())
             }
             _ => context.mapping(to.as_ref())?,
         };
@@ -279,9 +279,9 @@ impl Run {
         };
         let rendered = render::run(self.platform, &request)?;
 
-        let mut report = Report {
+        let mut report = RunReport {
             items: rendered.items,
-            ..Report::default()
+            ..RunReport::default()
         };
         report.extra.extend(
             rendered
@@ -300,7 +300,7 @@ impl Run {
                 Exit::Failed,
                 [&[why.to_owned()][..], &lines].concat().iter(),
             )
-            .on(Side::Input);
+            .on(TransferSide::Input);
             return Err(Failure {
                 report: report.into(),
                 ..failure
@@ -371,7 +371,7 @@ fn write_files(
     spec: &Spec,
     files: &[RenderedFile],
     folder: &Path,
-    report: &mut Report,
+    report: &mut RunReport,
 ) -> Result<Vec<String>, Failure> {
     let left = render::left_behind(folder, spec.name, files);
     render::write(folder, files)?;
@@ -422,14 +422,15 @@ fn merge_into(
     merging: Merging,
     notes: Vec<String>,
     context: &Context,
-    report: &mut Report,
+    report: &mut RunReport,
 ) -> Result<String, Failure> {
     let shown = path.display();
     let text = read_text_input(path)
         .map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
     let merged = render::into(path, &text, files, merging.replace)?;
     let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(Exit::Failed, format!("cannot write {shown}: {error}")).on(Side::Destination)
+        Failure::new(Exit::Failed, format!("cannot write {shown}: {error}"))
+            .on(TransferSide::Destination)
     };
     let was = std::fs::metadata(path)
         .map_err(|error| failed(&error))?

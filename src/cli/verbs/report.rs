@@ -8,7 +8,7 @@ use crate::cli::shared::shown::Shown;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use clap::Args;
 use landfall_item::lockfile::losses;
-use landfall_model::report::{Report, RunStatus, count_of};
+use landfall_model::report::{RunReport, RunStatus, count_of};
 use landfall_model::today;
 use std::path::PathBuf;
 
@@ -39,9 +39,9 @@ impl ReportVerb {
             .map(|entry| entry.item())
             .chain(losses(&lock))
             .collect();
-        let mut report = Report {
+        let mut report = RunReport {
             items,
-            ..Report::default()
+            ..RunReport::default()
         };
         report.extra.insert("bundle".into(), carried.told());
         let shown = Shown::of_bundle();

@@ -9,7 +9,7 @@ use crate::cli::shared::{
 };
 use clap::Args;
 use landfall_item::lockfile::collision;
-use landfall_model::{Digest, Target, today};
+use landfall_model::{Digest, TargetRegistry, today};
 use landfall_rewrite::audit::{Inventory, audit_inputs, audit_text};
 use landfall_rewrite::{
     self as rewrite, ArchiveError, Content, Input, Member, Options, ReferenceIndex, RewriteError,
@@ -31,7 +31,7 @@ pub(crate) struct Rewrite {
     paths: Vec<PathBuf>,
     /// The registry to point to [default: registry.address of the site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
-    to: Option<Target>,
+    to: Option<TargetRegistry>,
     /// The file server that URLs of locked files are pointed to; any URL that answers
     /// /<host>/<path> [default: files of the site]
     #[arg(long, value_name = "URL")]

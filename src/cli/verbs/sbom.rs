@@ -7,7 +7,7 @@ use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use clap::Args;
 use landfall_bundle::sbom::{Subject, cyclonedx};
 use landfall_content::Entry;
-use landfall_model::report::{Report, count_of};
+use landfall_model::report::{RunReport, count_of};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -37,9 +37,9 @@ impl Sbom {
         };
         let licences = |entry: &Entry| ImageFacts::of(entry, bundle).licences;
         let (document, linked) = cyclonedx(&subject, &lock, bundle, &context.limits, licences)?;
-        let mut report = Report {
+        let mut report = RunReport {
             items: lock.each_entry().map(|entry| entry.item()).collect(),
-            ..Report::default()
+            ..RunReport::default()
         };
         report.extra.insert("bundle".into(), carried.told());
         let count: usize = linked.values().map(Vec::len).sum();

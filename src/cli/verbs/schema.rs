@@ -4,7 +4,7 @@ use crate::cli::shared::{Exit, Failure, Outcome};
 use clap::{Args, ValueEnum};
 use landfall_item::manifest::Document;
 use landfall_model::config::Site;
-use landfall_model::report::{self, Report};
+use landfall_model::report::{self, RunReport};
 use serde_json::json;
 
 /// Print the JSON schema of a document, for editors
@@ -33,7 +33,7 @@ impl Schema {
             Kind::Site => json!(schemars::schema_for!(Site)),
             Kind::Report => report::schema(),
         };
-        let mut report = Report::default();
+        let mut report = RunReport::default();
         report.extra.insert("schema".into(), json!(schema));
         let text = serde_json::to_string_pretty(&schema).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot write the schema: {error}"))

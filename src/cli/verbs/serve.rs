@@ -14,8 +14,8 @@ use crate::client::Client;
 use clap::Args;
 use landfall_bundle::{Bundle, places_of};
 use landfall_content::{BlobChain, BlobRead, missing_blobs};
-use landfall_model::report::{EntryCount, Report};
-use landfall_model::{Digest, Limits, Target, parse_size};
+use landfall_model::report::{EntryCount, RunReport};
+use landfall_model::{Digest, Limits, TargetRegistry, parse_size};
 use landfall_serve::{
     AccessLog, LogTarget, Options, Right, ServeError, Served, ServedBundle, Serving, Since, Users,
     find, serve,
@@ -47,11 +47,11 @@ pub(crate) struct Serve {
     /// Offer files and charts out of this registry, which `landfall push` delivered to. At each
     /// SIGHUP it is asked again
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
-    from: Option<Target>,
+    from: Option<TargetRegistry>,
     /// The registry that references were rewritten to [default: the site's registry.address, else
     /// here]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
-    to: Option<Target>,
+    to: Option<TargetRegistry>,
     /// Answer big blobs of a store in an object store by links to there, so that their bytes do not
     /// pass through here
     #[arg(long)]
@@ -254,7 +254,7 @@ impl Serve {
             };
             let ready = |serving: &Serving| announce(serving, context.global.output);
             serve(options, load, ready, reload, stop).await?;
-            Ok(Outcome::new(Report::default(), "", ended))
+            Ok(Outcome::new(RunReport::default(), "", ended))
         });
         runtime.shutdown_background();
         result
@@ -313,7 +313,7 @@ impl Serve {
         &self,
         context: &Context,
         found: Found,
-        target: Option<&Target>,
+        target: Option<&TargetRegistry>,
     ) -> Result<Served, Failure> {
         let Found {
             all,

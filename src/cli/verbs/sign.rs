@@ -5,7 +5,7 @@ use crate::cli::shared::remote::is_remote;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
 use clap::Args;
 use landfall_bundle as bundle;
-use landfall_model::report::Report;
+use landfall_model::report::RunReport;
 use std::path::PathBuf;
 
 /// Add a signature to a bundle; only its end changes
@@ -34,7 +34,7 @@ impl Sign {
             ));
         }
         let signed = bundle::add_signature(&path, &signer)?;
-        let mut report = Report::default();
+        let mut report = RunReport::default();
         report
             .extra
             .insert("bundle".into(), open_bundle::told(&path, &signed, None));

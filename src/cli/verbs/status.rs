@@ -6,9 +6,10 @@ use crate::push::{Stands, State, status};
 use clap::Args;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{
-    Item, Markdown, Report, Side, Status as Became, code, count_of, shell_word, text,
+    ItemStatus as Became, Markdown, ReportItem, RunReport, TransferSide, code, count_of,
+    shell_word, text,
 };
-use landfall_model::{Digest, Mapping, Target};
+use landfall_model::{DestinationMap, Digest, TargetRegistry};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,12 +25,12 @@ pub(crate) struct Status {
     path: Option<PathBuf>,
     /// The registry, in place of --registry
     #[arg(value_name = "REGISTRY", conflicts_with = "registry")]
-    place: Option<Target>,
+    place: Option<TargetRegistry>,
     #[command(flatten)]
     locked: Locked,
     /// The registry [default: registry.address of the site]
     #[arg(long, visible_alias = "to", value_name = "REGISTRY[/PREFIX]")]
-    registry: Option<Target>,
+    registry: Option<TargetRegistry>,
     /// Ask for every manifest and blob of what stands there too: a registry may have lost some
     #[arg(long)]
     recheck: bool,
@@ -72,7 +73,7 @@ impl Status {
             .await;
             let report = client.report(Vec::new());
             let stands = asked.map_err(|error| {
-                let failure = Failure::from(error).on(Side::Destination);
+                let failure = Failure::from(error).on(TransferSide::Destination);
                 Failure {
                     report: Box::new(report.clone()),
                     ..failure
@@ -84,7 +85,7 @@ impl Status {
     }
 
     /// The command that mends what differs, less `--move-tags`.
-    fn push_line(&self, mapping: &Mapping) -> String {
+    fn push_line(&self, mapping: &DestinationMap) -> String {
         let mut words: Vec<String> = vec!["landfall".into(), "push".into()];
         words.extend(self.locked.words(&[]));
         words.extend(["--to".into(), mapping.target().to_string()]);
@@ -98,10 +99,10 @@ impl Status {
 }
 
 fn outcome(
-    mut report: Report,
+    mut report: RunReport,
     lock: &Lock,
     stands: &[Stands],
-    mapping: &Mapping,
+    mapping: &DestinationMap,
     push: &str,
 ) -> Outcome {
     report.items = items(lock, stands);
@@ -227,7 +228,7 @@ fn markdown(summary: &str, stands: &[Stands], mend: Option<&str>) -> String {
 }
 
 /// One item for each lock entry: present if it is whole at all of its destinations.
-fn items(lock: &Lock, stands: &[Stands]) -> Vec<Item> {
+fn items(lock: &Lock, stands: &[Stands]) -> Vec<ReportItem> {
     let mut of_item: BTreeMap<_, Vec<&Stands>> = BTreeMap::new();
     for one in stands {
         of_item
@@ -247,7 +248,7 @@ fn items(lock: &Lock, stands: &[Stands]) -> Vec<Item> {
             Some(_) => Became::Missing,
         };
         let reason = worst.map(|one| line(word(one.state), one).trim_end().to_owned());
-        Item {
+        ReportItem {
             status,
             reason,
             ..entry.item()

@@ -7,7 +7,7 @@ use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::update::Updated;
 use clap::Args;
 use landfall_content::store::Disk;
-use landfall_model::report::Report;
+use landfall_model::report::RunReport;
 use serde_json::json;
 
 /// Move versions in manifests to the newest that their policies allow, and lock again
@@ -78,7 +78,7 @@ impl Update {
     }
 
     /// What a check or a dry run tells.
-    fn told(&self, updated: &Updated, mut report: Report) -> Outcome {
+    fn told(&self, updated: &Updated, mut report: RunReport) -> Outcome {
         updating::tell(&mut report, updated);
         let mut text: String = updating::lines(updated)
             .into_iter()

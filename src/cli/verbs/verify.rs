@@ -10,7 +10,7 @@ use clap::Args;
 use landfall_bundle::{self as bundle, Bundle, Serial, places_of};
 use landfall_content::{Entry, OwnParts};
 use landfall_item::lockfile::losses;
-use landfall_model::report::Report;
+use landfall_model::report::RunReport;
 use landfall_model::{Digest, Shard, human_size};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -90,9 +90,9 @@ impl Verify {
     fn outcome(&self, carried: &Carried, shard: Shard) -> Result<Outcome, Failure> {
         let bundle = &carried.bundle;
         let own = bundle::own_parts(bundle, shard)?;
-        let mut report = Report {
+        let mut report = RunReport {
             items: own.iter().map(OwnParts::item).collect(),
-            ..Report::default()
+            ..RunReport::default()
         };
         let entries: Vec<Entry> = own.into_iter().map(|own| own.entry).collect();
         let runner = tell_shard(&self.shard, shard, &mut report);

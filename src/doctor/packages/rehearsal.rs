@@ -3,7 +3,7 @@
 use landfall_content::BlobRead;
 use landfall_item::{PackageIndexError, PackageSet};
 use landfall_model::Limits;
-use landfall_model::report::{Item, Kind, Status};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_packages::PackagesError;
 use landfall_packages::yum::{MetadataError, YumError};
 
@@ -12,7 +12,7 @@ use landfall_packages::yum::{MetadataError, YumError};
 pub(crate) struct Rehearsal {
     /// The packages that would be installed: present where they are carried, else missing; and a
     /// set that cannot be.
-    pub items: Vec<Item>,
+    pub items: Vec<ReportItem>,
     /// What is installed and would be replaced or removed, a line each.
     pub replaced: Vec<String>,
 }
@@ -28,10 +28,10 @@ pub(super) struct Wanted {
 impl Rehearsal {
     pub(super) fn of(wanted: impl Iterator<Item = Wanted>, replaced: Vec<String>) -> Rehearsal {
         let items = wanted.map(|Wanted { name, is_carried }| match is_carried {
-            true => item(name, Status::Present, None),
+            true => item(name, ItemStatus::Present, None),
             false => item(
                 name,
-                Status::Missing,
+                ItemStatus::Missing,
                 Some("the node would ask for it, and it is not carried".into()),
             ),
         });
@@ -44,15 +44,15 @@ impl Rehearsal {
     /// `set` cannot be installed.
     pub(super) fn refused(set: &PackageSet, why: String) -> Rehearsal {
         Rehearsal {
-            items: vec![item(set.name.clone(), Status::Failed, Some(why))],
+            items: vec![item(set.name.clone(), ItemStatus::Failed, Some(why))],
             replaced: Vec::new(),
         }
     }
 }
 
-fn item(name: String, status: Status, reason: Option<String>) -> Item {
-    Item {
-        kind: Kind::Package,
+fn item(name: String, status: ItemStatus, reason: Option<String>) -> ReportItem {
+    ReportItem {
+        kind: EntryKind::Package,
         name,
         digest: None,
         bytes: None,

@@ -9,7 +9,7 @@ use landfall_content::store::{Objects, Patience, Shelf, Sweep, index_list};
 use landfall_content::{BlobRead, LocalSource, Memory, Store, held, stored_once};
 use landfall_http::Activity;
 use landfall_item::lockfile::Lock;
-use landfall_model::report::{Silent, Status};
+use landfall_model::report::{ItemStatus, SilentProgress};
 use landfall_model::{Digest, Limits, Shard};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -95,7 +95,7 @@ pub(super) async fn run(
             let (share, into): (_, Arc<dyn Store>) =
                 (Share::new(lock, Shard::default()), Arc::new(store));
             let source = Arc::new(LocalSource(world.source.clone()));
-            let watching = (Arc::new(Silent) as _, &Activity::default());
+            let watching = (Arc::new(SilentProgress) as _, &Activity::default());
             let limits = Limits {
                 backoff: Duration::from_millis(2),
                 attempts: 9,
@@ -103,7 +103,9 @@ pub(super) async fn run(
             };
             let items = pull(&share, source, &into, limits, false, watching).await;
             let items = items.map_err(|error| text(&error))?;
-            let failed = items.into_iter().find(|item| item.status == Status::Failed);
+            let failed = items
+                .into_iter()
+                .find(|item| item.status == ItemStatus::Failed);
             failed.map_or(Ok(()), |item| Err(item.reason.unwrap_or_default()))
         }
         Command::Publish(lock) => {
@@ -114,8 +116,8 @@ pub(super) async fn run(
             claim(&store, lock)?;
             store.doubt_lists();
             let wanted = stored_once(lock.each_entry());
-            let here =
-                held(&store, wanted.clone(), false, &Silent).map_err(|error| text(&error))?;
+            let here = held(&store, wanted.clone(), false, &SilentProgress)
+                .map_err(|error| text(&error))?;
             if wanted.len() > here.len() {
                 return Err("lacks some".into());
             }

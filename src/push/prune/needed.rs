@@ -3,7 +3,7 @@
 use crate::push::plan::deliveries;
 use crate::push::receipt::Receipt;
 use landfall_item::lockfile::Lock;
-use landfall_model::{Digest, ImageRef, Mapping};
+use landfall_model::{DestinationMap, Digest, ImageRef};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(crate) struct Needed {
 
 impl Needed {
     /// Everything that `lock` puts there, and every manifest under it.
-    pub(crate) fn lock(&mut self, lock: &Lock, mapping: &Mapping) {
+    pub(crate) fn lock(&mut self, lock: &Lock, mapping: &DestinationMap) {
         for delivery in deliveries(lock, mapping) {
             self.tags
                 .insert((delivery.destination.repository, delivery.tag));
@@ -46,7 +46,7 @@ impl Needed {
 
     /// Every image that pods run or name, by their own names or by those at the registry. `dump` is
     /// what `kubectl get pods -A -o json` prints. Returns how many were found.
-    pub(crate) fn pods(&mut self, dump: &Value, mapping: &Mapping) -> usize {
+    pub(crate) fn pods(&mut self, dump: &Value, mapping: &DestinationMap) -> usize {
         let mut found = BTreeSet::new();
         images(dump, &mut found);
         for name in &found {
@@ -55,7 +55,7 @@ impl Needed {
         found.len()
     }
 
-    fn image(&mut self, name: &str, mapping: &Mapping) {
+    fn image(&mut self, name: &str, mapping: &DestinationMap) {
         let name = name.rsplit_once("://").map_or(name, |(_, name)| name);
         if let Ok(digest) = name.parse() {
             self.digests.insert(digest);
@@ -127,7 +127,7 @@ mod tests {
             ]},
         }]});
         let mut needed = Needed::default();
-        let mapping = Mapping::to("r.test:5000".parse().unwrap());
+        let mapping = DestinationMap::to("r.test:5000".parse().unwrap());
         assert_eq!(needed.pods(&dump, &mapping), 7);
         let has =
             |repository: &str, tag: &str| needed.tags.contains(&(repository.into(), tag.into()));

@@ -5,7 +5,7 @@ use crate::push::receipt::PrunedManifest;
 use landfall_content::registry::Session;
 use landfall_content::side_by_side;
 use landfall_http::{Error, ErrorKind};
-use landfall_model::{Digest, Limits, Manifest, Version, media_type, tagged_subject};
+use landfall_model::{Digest, Limits, Manifest, TagVersion, media_type, tagged_subject};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a repository has.
@@ -85,9 +85,9 @@ pub(super) async fn survey(
 
 /// The `count` newest tags of each shape, by the numbers in them.
 fn newest<'a>(tags: impl Iterator<Item = &'a str>, count: usize) -> BTreeSet<&'a str> {
-    let mut shapes: BTreeMap<String, Vec<(Version, &str)>> = BTreeMap::new();
+    let mut shapes: BTreeMap<String, Vec<(TagVersion, &str)>> = BTreeMap::new();
     for tag in tags.filter(|tag| tagged_subject(tag).is_none()) {
-        if let Some(version) = Version::parse(tag) {
+        if let Some(version) = TagVersion::parse(tag) {
             shapes
                 .entry(version.shape().to_owned())
                 .or_default()

@@ -2,7 +2,7 @@
 //! and any folder named by `LANDFALL_REWRITE_CORPUS`.
 
 use crate::support::library::{
-    Content, Digest, ImageRef, Input, Lock, Mapping, Meaning, ReadAs, ReferenceIndex,
+    Content, DestinationMap, Digest, ImageRef, Input, Lock, Meaning, ReadAs, ReferenceIndex,
     RewriteOptions, Rewritten, Site, Syntax, inputs, mapping, read, rewrite, scan,
 };
 use crate::support::skip;
@@ -35,7 +35,7 @@ impl Corpus {
         )
     }
 
-    fn new(lock: &Lock, mapping: &Mapping, files: &str) -> Corpus {
+    fn new(lock: &Lock, mapping: &DestinationMap, files: &str) -> Corpus {
         Corpus {
             there: ReferenceIndex::new(lock, mapping).with_files(files),
             back: ReferenceIndex::reverse(lock, mapping).with_files(files),
@@ -121,7 +121,10 @@ fn every_shape_becomes_what_stands_beside_it() {
 /// A lock of two thirds of what `texts` have in image positions, and of the files they fetch.
 fn lock_of(texts: &[(String, Syntax, String)]) -> Lock {
     let nothing = Lock::parse("l", "version: 1\n").unwrap();
-    let nothing = ReferenceIndex::new(&nothing, &Mapping::to("r.invalid:5000".parse().unwrap()));
+    let nothing = ReferenceIndex::new(
+        &nothing,
+        &DestinationMap::to("r.invalid:5000".parse().unwrap()),
+    );
     let (mut images, mut files) = (BTreeSet::new(), BTreeSet::new());
     for (_, kind, text) in texts {
         for finding in scan(text, *kind, &nothing).found {
@@ -226,7 +229,7 @@ fn a_folder_of_real_files_keeps_everything_but_its_references() {
         }
     }
     let lock = lock_of(&texts);
-    let mapping = Mapping::to("172.20.0.2:5000/far".parse().unwrap());
+    let mapping = DestinationMap::to("172.20.0.2:5000/far".parse().unwrap());
     let corpus = Corpus::new(&lock, &mapping, "http://172.20.0.2:8080");
     let (mut bytes, mut changes, mut changed, mut trees, mut spent) = (0, 0, 0, 0, Duration::ZERO);
     let (mut read_as, mut left) = (

@@ -9,7 +9,7 @@ use crate::format::hash::Frame;
 use crate::write::entries::Entries;
 use crate::write::volume_writer::VolumeWriter;
 use landfall_content::{BlobRead, ByteRange, ContentError};
-use landfall_model::report::Silent;
+use landfall_model::report::SilentProgress;
 use landfall_model::{Digest, Hasher};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -45,7 +45,7 @@ impl DirectBundle {
             level: state.options.level,
             depth: DEPTH,
             path: &state.path,
-            progress: &Silent,
+            progress: &SilentProgress,
         };
         let result = entries.append(
             first..state.plan.entries.len(),

@@ -1,6 +1,6 @@
 //! The names that the format fixes, and how a bundle names an item of its lock.
 
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::{Digest, INDEX_FILE, LAYOUT_FILE};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -27,7 +27,7 @@ pub(crate) const SUMS_NAMESPACE: &str = "landfall-sums-v1";
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ItemName {
     /// What kind.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Its name in the lock.
     pub name: String,
 }

@@ -1,7 +1,7 @@
 //! The names under which an image is asked for.
 
 use landfall_item::{Image, LockedItem};
-use landfall_model::Mapping;
+use landfall_model::DestinationMap;
 use std::collections::BTreeSet;
 
 /// The names of one image.
@@ -14,7 +14,7 @@ pub(super) struct Names {
 }
 
 /// The names of `image`: at its own registry, and at its destinations where there is a `mapping`.
-pub(super) fn names(image: &Image, mapping: Option<&Mapping>) -> Names {
+pub(super) fn names(image: &Image, mapping: Option<&DestinationMap>) -> Names {
     let there = mapping
         .map(|mapping| image.destinations(mapping))
         .unwrap_or_default();
@@ -47,7 +47,7 @@ mod tests {
             media_type: "t".into(),
         };
         let image = Image::new("registry.k8s.io/pause:3.10".parse().unwrap(), top.clone());
-        let mapping = Mapping::to("172.20.0.2:5000/pre".parse().unwrap());
+        let mapping = DestinationMap::to("172.20.0.2:5000/pre".parse().unwrap());
         let names_of = |image: &Image, mapping| {
             let Names { tags, digests } = names(image, mapping);
             tags.into_iter().chain(digests).collect::<Vec<_>>()

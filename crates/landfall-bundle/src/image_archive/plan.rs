@@ -8,8 +8,10 @@ use super::names::{Names, names};
 use landfall_content::{BlobRead, ContentError};
 use landfall_item::lockfile::Lock;
 use landfall_item::{Image, ReadError, Selection, SelectionError};
-use landfall_model::report::{Item, Kind, Status};
-use landfall_model::{Descriptor, Digest, INDEX_FILE, LAYOUT_FILE, Mapping, OCI_LAYOUT, Platform};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
+use landfall_model::{
+    Descriptor, DestinationMap, Digest, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, Platform,
+};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +31,7 @@ pub struct Asked<'a> {
     /// The wanted platforms; empty means all that the lock has.
     pub platforms: &'a [Platform],
     /// Whose destinations are names too.
-    pub mapping: Option<&'a Mapping>,
+    pub mapping: Option<&'a DestinationMap>,
 }
 
 /// An index that stands in the archive without what was left out.
@@ -45,7 +47,7 @@ pub struct Archive {
     /// The images, in the lock's order.
     pub images: Vec<ArchivedImage>,
     /// Images that are not whole in the content at hand.
-    pub lost: Vec<Item>,
+    pub lost: Vec<ReportItem>,
     /// Indexes that have another digest than in the lock.
     pub trimmed: Vec<Trim>,
     /// Files that follow from the lock, by name, in the order in which they are written.
@@ -65,7 +67,7 @@ enum Unplanned {
     /// The sentence, and what the image has.
     Unfit(&'static str, String),
     /// Its content is not at hand.
-    Lost(Status, String),
+    Lost(ItemStatus, String),
 }
 
 impl Archive {
@@ -125,8 +127,8 @@ impl Archive {
                     });
                 }
                 Err(Unplanned::Unfit(why, what)) => unfit.add(why, &name, &what),
-                Err(Unplanned::Lost(status, reason)) => archive.lost.push(Item {
-                    kind: Kind::Image,
+                Err(Unplanned::Lost(status, reason)) => archive.lost.push(ReportItem {
+                    kind: EntryKind::Image,
                     name,
                     digest: Some(digest),
                     bytes: None,
@@ -218,9 +220,9 @@ fn planned(
 
 fn lost(error: ContentError) -> Unplanned {
     let status = if matches!(error, ContentError::Missing { .. }) {
-        Status::Missing
+        ItemStatus::Missing
     } else {
-        Status::Failed
+        ItemStatus::Failed
     };
     Unplanned::Lost(status, error.to_string())
 }
@@ -230,7 +232,7 @@ impl From<SelectionError> for Unplanned {
         match error {
             SelectionError::Read(ReadError::Content(error)) => lost(error),
             SelectionError::Read(ReadError::TooLarge(_) | ReadError::Manifest { .. })
-            | SelectionError::Trimmed(_) => Unplanned::Lost(Status::Failed, error.to_string()),
+            | SelectionError::Trimmed(_) => Unplanned::Lost(ItemStatus::Failed, error.to_string()),
             SelectionError::Lacks(lacks) => Unplanned::Unfit(
                 "these images are not for all that --platform asks for",
                 lacks.to_string(),

@@ -13,7 +13,7 @@ use crate::format::stored::{CHUNK, stored_len};
 use landfall_content::store::LayoutIndex;
 use landfall_content::{BlobRead, Entry};
 use landfall_item::lockfile::Lock;
-use landfall_model::report::{Item, Kind};
+use landfall_model::report::{EntryKind, ReportItem};
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, OCI_LAYOUT, media_type};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -22,7 +22,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 #[derive(Debug)]
 pub struct PackPlan {
     /// Items that will be in it, each complete: images by name, then files by name.
-    pub items: Vec<Item>,
+    pub items: Vec<ReportItem>,
     /// Items that should be in it and will not.
     pub missing: Vec<MissingItem>,
     /// The bases of a delta. Empty where nothing is left out.
@@ -97,7 +97,7 @@ impl PackPlan {
                 count => format!(" and {} more", count - 1),
             };
             // packages are signed one by one, and what `pull` refused is in the store
-            let is_signed_apart = absent.is_empty() && entry.kind == Kind::Package;
+            let is_signed_apart = absent.is_empty() && entry.kind == EntryKind::Package;
             let refused = if is_signed_apart {
                 item.contradictions(blobs, SignatureTime::Now)
             } else {
@@ -136,7 +136,7 @@ impl PackPlan {
     }
 
     fn less(lock: &Lock, mut missing: Vec<MissingItem>, today: jiff::civil::Date) -> PackPlan {
-        let name = |kind: Kind, name: &String| ItemName {
+        let name = |kind: EntryKind, name: &String| ItemName {
             kind,
             name: name.clone(),
         };
@@ -191,7 +191,7 @@ impl PackPlan {
 
     /// The plan of a bundle of `lock` that lacks exactly `without`.
     pub fn without(lock: &Lock, without: &BTreeSet<ItemName>) -> PackPlan {
-        let mut items: Vec<(usize, Item)> = lock
+        let mut items: Vec<(usize, ReportItem)> = lock
             .each_entry()
             .map(|entry| entry.item())
             .enumerate()

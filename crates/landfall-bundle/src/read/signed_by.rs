@@ -56,7 +56,7 @@ impl Bundle {
                 damage: vec![self.0.volumes.place(damage)],
                 loss: None,
             })?;
-        let (mut signers, mut refused): (Vec<SignedBy>, Vec<sign::Error>) =
+        let (mut signers, mut refused): (Vec<SignedBy>, Vec<sign::SignatureError>) =
             (Vec::new(), Vec::new());
         for text in self.signatures() {
             match check(text, &index, allowed, now) {
@@ -98,7 +98,7 @@ fn check(
     message: &[u8],
     allowed: &AllowedSigners,
     now: Timestamp,
-) -> Result<SignedBy, sign::Error> {
+) -> Result<SignedBy, sign::SignatureError> {
     let signature = Signature::parse(text.as_bytes())?;
     signature.check(NAMESPACE, message)?;
     let key = signature.key();

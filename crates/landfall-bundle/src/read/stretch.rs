@@ -72,7 +72,7 @@ mod tests {
     use crate::{Bundle, verify};
     use landfall_content::{BlobRead, InMemory};
     use landfall_model::Digest;
-    use landfall_model::report::Silent;
+    use landfall_model::report::SilentProgress;
     use std::io::{ErrorKind, Read};
     use std::sync::Arc;
 
@@ -113,7 +113,7 @@ mod tests {
         assert!(bundle.is_sound(&digest).unwrap());
         assert!(bundle.file_runs(&digest, 0).unwrap().is_none());
         object.asked();
-        verify(&bundle, &Silent).unwrap();
+        verify(&bundle, &SilentProgress).unwrap();
         let asked = object.asked();
         assert_eq!(
             asked.len(),
@@ -131,7 +131,7 @@ mod tests {
             ..InMemory::of(&file)
         });
         let bundle = opened(&object);
-        verify(&bundle, &Silent).unwrap();
+        verify(&bundle, &SilentProgress).unwrap();
         assert_eq!(
             bundle.looks(&digest).unwrap(),
             opened(&object).looks(&digest).unwrap()
@@ -166,6 +166,6 @@ mod tests {
             (bytes.len(), error.kind()),
             (1 << 20, ErrorKind::InvalidData)
         );
-        assert!(verify(&bundle, &Silent).is_err());
+        assert!(verify(&bundle, &SilentProgress).is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::linked::{Linked, ReferrerKind};
 use landfall_content::Entry;
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::{Algorithm, Digest, ImageRef};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -36,10 +36,10 @@ pub(super) struct Known<'a> {
 pub(super) fn component(entry: &Entry, known: &Known<'_>) -> Value {
     let mut component = json!({
         "type": match entry.kind {
-            Kind::Image => "container",
-            Kind::Chart => "application",
+            EntryKind::Image => "container",
+            EntryKind::Chart => "application",
             // a set of packages is none of them; each package is a component
-            Kind::Package => "data",
+            EntryKind::Package => "data",
             _ => "file",
         },
         "bom-ref": entry.name,
@@ -57,7 +57,7 @@ pub(super) fn component(entry: &Entry, known: &Known<'_>) -> Value {
             );
             component["purl"] = json!(purl_of_image(image, &entry.digest));
         }
-        None if entry.kind == Kind::Package => component["name"] = json!(entry.name),
+        None if entry.kind == EntryKind::Package => component["name"] = json!(entry.name),
         None => {
             component["name"] = json!(entry.name);
             component["purl"] = json!(purl_of_file(&entry.name, &entry.digest));
@@ -67,7 +67,7 @@ pub(super) fn component(entry: &Entry, known: &Known<'_>) -> Value {
         component["licenses"] = license(licences);
     }
     let mut references: Vec<Value> = known.linked.iter().map(reference).collect();
-    if known.image.is_none() && entry.kind != Kind::Package {
+    if known.image.is_none() && entry.kind != EntryKind::Package {
         references.insert(0, json!({"type": "distribution", "url": entry.name}));
     }
     if !references.is_empty() {

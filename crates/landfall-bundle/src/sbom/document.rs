@@ -6,7 +6,7 @@ use super::package::{package_component, package_ref};
 use landfall_content::{BlobRead, Entry};
 use landfall_item::lockfile::Lock;
 use landfall_item::{DescribeError, LockedItem};
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::{Digest, Limits};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +59,7 @@ pub fn cyclonedx(
         let known = Known {
             image: item.reference(),
             platforms: item.platforms().unwrap_or_default(),
-            licences: if entry.kind == Kind::Image {
+            licences: if entry.kind == EntryKind::Image {
                 licences(&entry)
             } else {
                 None

@@ -10,7 +10,7 @@ use crate::format::footer::Footer;
 use crate::format::signatures;
 use crate::{Bundle, verify};
 use landfall_content::BlobRead;
-use landfall_model::report::Silent;
+use landfall_model::report::SilentProgress;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -89,7 +89,7 @@ fn read_all(path: &Path) {
     }
     let _ = bundle.lock();
     assert!(
-        verify(&bundle, &Silent).is_err() || all_good,
+        verify(&bundle, &SilentProgress).is_err() || all_good,
         "verified, and not readable"
     );
 }

@@ -18,7 +18,7 @@ use crate::{Bundle, Error, PackOptions, PackPlan, Packaging, PackedBundle, write
 use landfall_content::{BlobRead, ContentError};
 use landfall_item::lockfile::Lock;
 use landfall_item::{File, Image};
-use landfall_model::report::{Progress, Silent};
+use landfall_model::report::{Progress, SilentProgress};
 use landfall_model::{Descriptor, Digest, media_type};
 use std::collections::HashMap;
 use std::fs;
@@ -110,7 +110,14 @@ fn packed_from(memory: &Memory, lock: &Lock) -> Packed {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("B");
     let plan = PackPlan::new(lock, memory, today()).unwrap();
-    write(&plan, memory, &path, PackOptions { level: 3 }, &Silent).unwrap();
+    write(
+        &plan,
+        memory,
+        &path,
+        PackOptions { level: 3 },
+        &SilentProgress,
+    )
+    .unwrap();
     Packed { _dir: dir, path }
 }
 
@@ -171,7 +178,7 @@ impl Packed {
     /// What verification finds; empty where the bundle is sound.
     #[cfg(test)]
     pub(super) fn problems(&self) -> String {
-        match Bundle::open(&self.path).and_then(|bundle| verify(&bundle, &Silent)) {
+        match Bundle::open(&self.path).and_then(|bundle| verify(&bundle, &SilentProgress)) {
             Ok(_) => String::new(),
             Err(error) => error.to_string(),
         }

@@ -12,7 +12,7 @@ use crate::write::index_builder::IndexBuilder;
 use crate::*;
 use landfall_content::BlobRead;
 use landfall_content::store::LayoutIndex;
-use landfall_model::report::Silent;
+use landfall_model::report::SilentProgress;
 use landfall_model::{Descriptor, Digest, Limits, media_type};
 use std::fs;
 use std::io::Read;
@@ -215,7 +215,7 @@ fn bundles_that_hide_what_they_lack_are_refused() {
     let packed = packed();
     packed.reseal(|contents, _| {
         let item = ItemName {
-            kind: landfall_model::report::Kind::File,
+            kind: landfall_model::report::EntryKind::File,
             name: lock.files[0].name.clone(),
         };
         contents.partial = vec![item];
@@ -238,7 +238,7 @@ fn bundles_that_hide_what_they_lack_are_refused() {
         &less,
         &packed.path,
         PackOptions { level: 3 },
-        &Silent,
+        &SilentProgress,
     )
     .unwrap();
     assert_eq!(packed.problems(), "");
@@ -285,7 +285,7 @@ fn too_little_room_is_told_before_anything_is_read() {
         &memory,
         &dir.path().join("B"),
         PackOptions { level: 3 },
-        &Silent,
+        &SilentProgress,
     )
     .unwrap_err();
     assert!(
@@ -303,7 +303,15 @@ fn two_cannot_write_one_bundle_at_once() {
     let other = fs::File::create(dir.path().join("B.partial")).unwrap();
     other.lock().unwrap();
     let plan = PackPlan::new(&lock, &memory, today()).unwrap();
-    let pack = || write(&plan, &memory, &path, PackOptions { level: 3 }, &Silent);
+    let pack = || {
+        write(
+            &plan,
+            &memory,
+            &path,
+            PackOptions { level: 3 },
+            &SilentProgress,
+        )
+    };
     assert!(matches!(pack(), Err(Error::Busy { .. })));
     drop(other);
     pack().unwrap();
@@ -313,7 +321,7 @@ fn two_cannot_write_one_bundle_at_once() {
 fn accepted_losses_count_until_their_date() {
     let (memory, mut lock) = sample();
     lock.missing = vec![landfall_item::lockfile::Accepted {
-        kind: landfall_model::report::Kind::Image,
+        kind: landfall_model::report::EntryKind::Image,
         name: "h.example/gone:1".into(),
         reason: "gone".into(),
         until: "2027-01-31".into(),
@@ -352,7 +360,14 @@ fn packed_delta() -> Packed {
     );
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("B");
-    write(&plan, &memory, &path, PackOptions { level: 3 }, &Silent).unwrap();
+    write(
+        &plan,
+        &memory,
+        &path,
+        PackOptions { level: 3 },
+        &SilentProgress,
+    )
+    .unwrap();
     Packed { _dir: dir, path }
 }
 
@@ -477,7 +492,7 @@ fn a_lock_that_leaves_out_or_adds_a_layer_is_refused() {
             &memory,
             &packed.path,
             PackOptions { level: 3 },
-            &Silent,
+            &SilentProgress,
         )
         .unwrap();
         let problems = packed.problems();
@@ -578,7 +593,7 @@ fn what_another_release_writes_otherwise_is_sound_too() {
         &memory,
         &packed.path,
         PackOptions { level: 3 },
-        &Silent,
+        &SilentProgress,
     )
     .unwrap();
     assert_eq!(packed.problems(), "");
@@ -632,7 +647,7 @@ fn a_pipe_gets_the_same_bytes() {
         into,
         PackOptions { level: 3 },
         None,
-        &Silent,
+        &SilentProgress,
     )
     .unwrap();
     let bytes = reader.join().unwrap().unwrap();

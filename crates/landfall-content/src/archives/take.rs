@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use crate::BlobRead;
     use crate::store::Disk;
-    use landfall_model::report::Silent;
+    use landfall_model::report::SilentProgress;
 
     fn blob(bytes: &[u8]) -> Descriptor {
         Descriptor {
@@ -215,7 +215,7 @@ mod tests {
             2,
             "one has another size"
         );
-        let taken = take(&archive, &mut wanted, &store, &Silent).unwrap();
+        let taken = take(&archive, &mut wanted, &store, &SilentProgress).unwrap();
         assert_eq!((taken.digests.len(), taken.bytes), (2, 11));
         assert_eq!(store.read(&half).unwrap(), b"resumed");
         assert_eq!(wanted.keys().collect::<Vec<_>>(), [&bad.digest]);
@@ -225,7 +225,7 @@ mod tests {
             "{told}"
         );
         put(&bad, b"what it shoulD be");
-        let told = take(&archive, &mut wanted, &store, &Silent)
+        let told = take(&archive, &mut wanted, &store, &SilentProgress)
             .unwrap()
             .left
             .join("\n");

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_http as http;
-use landfall_model::TargetError;
+use landfall_model::TargetRegistryError;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -83,7 +83,7 @@ pub enum CredentialError {
     },
     /// The site's registry has no usable address.
     #[error("registry.address of the site: {0}")]
-    Address(#[from] TargetError),
+    Address(#[from] TargetRegistryError),
     /// A file with user and password has another form.
     #[error("{setting}: the first line of {} is not user:password", path.display())]
     NoPair {

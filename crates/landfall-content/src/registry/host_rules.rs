@@ -2,7 +2,7 @@
 
 use super::keychain::Keychain;
 use landfall_http::{HostRule, TlsProfile};
-use landfall_model::Target;
+use landfall_model::TargetRegistry;
 use landfall_model::config::Site;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub fn host_rules(
     let mut rules: BTreeMap<String, HostRule> = BTreeMap::new();
     if let Some(site) = site {
         if let Some(registry) = &site.registry
-            && let Ok(target) = registry.address.parse::<Target>()
+            && let Ok(target) = registry.address.parse::<TargetRegistry>()
         {
             let rule = rules.entry(target.registry).or_default();
             rule.tls = TlsProfile {

@@ -4,8 +4,8 @@
 use super::auth_file::{AuthFile, hub_key, normal_key};
 use super::credential::{Credential, CredentialError, CredentialLookup, Secret};
 use super::site_secret::site_secret;
-use landfall_model::Target;
-use landfall_model::config::{Credentials as SiteCredentials, Destinations, Site};
+use landfall_model::TargetRegistry;
+use landfall_model::config::{PathDestinations, Site, SiteCredentials};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -70,9 +70,9 @@ impl Keychain {
         get: &impl Fn(&str) -> Option<String>,
     ) -> Result<(), CredentialError> {
         if let Some(registry) = &site.registry {
-            let target: Target = registry.address.parse()?;
+            let target: TargetRegistry = registry.address.parse()?;
             for destinations in registry.paths.values() {
-                if let Destinations::Entry(entry) = destinations
+                if let PathDestinations::Entry(entry) = destinations
                     && let Some(credentials) = &entry.credentials
                 {
                     for path in &entry.to {

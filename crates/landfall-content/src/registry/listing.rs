@@ -9,7 +9,7 @@ use super::session::Session;
 use bytes::Bytes;
 use landfall_http::{BodyFailure, Error, ErrorKind, Purpose, Request, Response};
 use landfall_model::{
-    Child, Descriptor, Digest, Manifest, ManifestError, media_type, referrers_tag,
+    ChildManifest, Descriptor, Digest, Manifest, ManifestError, media_type, referrers_tag,
 };
 use reqwest::header::{ACCEPT, LINK};
 use reqwest::{Method, StatusCode};
@@ -246,7 +246,7 @@ pub enum NoReferrersList {
 ///
 /// # Errors
 /// When the bytes are no index.
-pub fn referrers_in(bytes: &[u8]) -> Result<Vec<Child>, NoReferrersList> {
+pub fn referrers_in(bytes: &[u8]) -> Result<Vec<ChildManifest>, NoReferrersList> {
     match Manifest::parse(bytes, None)? {
         (Manifest::Index(children), _) => Ok(children),
         _ => Err(NoReferrersList::Other),

@@ -3,7 +3,7 @@
 use super::setup_error::SetupError;
 use super::site_secret::site_secret;
 use landfall_http::{ProxyAccount, ProxyRules};
-use landfall_model::Target;
+use landfall_model::TargetRegistry;
 use landfall_model::config::Site;
 use url::Url;
 
@@ -53,7 +53,7 @@ fn bypassed(site: &Site) -> Vec<(String, String)> {
         .registry
         .as_ref()
         .filter(|registry| !registry.via_proxy)
-        && let Ok(target) = registry.address.parse::<Target>()
+        && let Ok(target) = registry.address.parse::<TargetRegistry>()
     {
         hosts.push((target.registry, "registry.address of the site".to_owned()));
     }

@@ -1,7 +1,7 @@
 //! User and password of a `credentials` entry of the site, for registries and for the proxy.
 
 use super::credential::CredentialError;
-use landfall_model::config::{Credentials as SiteCredentials, Site};
+use landfall_model::config::{Site, SiteCredentials};
 
 /// User, password and where they came from, of a `credentials` entry of the site.
 ///

@@ -202,7 +202,7 @@ mod tests {
     use crate::bucket::{Condition, wait};
     use crate::{Entry, Origin, Part};
     use landfall_model::Descriptor;
-    use landfall_model::report::Kind;
+    use landfall_model::report::EntryKind;
 
     #[test]
     fn only_what_the_locks_name_is_offered_and_wrong_bytes_never_whole() {
@@ -231,7 +231,7 @@ mod tests {
                 origin: Origin::Url("https://h.example/a".into()),
             };
             Entry {
-                kind: Kind::File,
+                kind: EntryKind::File,
                 name: "a".into(),
                 digest: digest.clone(),
                 layout_name: "a".into(),

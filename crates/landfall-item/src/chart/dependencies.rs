@@ -4,7 +4,7 @@ use super::metadata::Dependency;
 use super::name::ChartName;
 use super::repository;
 use crate::resolver::{Cause, Resolver};
-use landfall_model::{ChartVersion, ImageRef, VersionRange};
+use landfall_model::{ChartVersion, ChartVersionRange, ImageRef};
 
 /// The charts that `lacking` mean, sorted. The chart that needs them is at the URL `source`. A
 /// repository that the manifest does not name is asked without an account.
@@ -56,7 +56,7 @@ async fn newest(
         version,
         repository,
     } = dependency;
-    let range: VersionRange = if version.is_empty() {
+    let range: ChartVersionRange = if version.is_empty() {
         "*"
     } else {
         version.as_str()

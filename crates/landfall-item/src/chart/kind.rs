@@ -15,15 +15,15 @@ use crate::{
 };
 use landfall_content::{BlobRead, Entry};
 use landfall_model::document::{ChartVersions, Location, Node, SourceSpan};
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Destination, Digest, ImageRef, Manifest, Mapping, host_component};
+use landfall_model::{Destination, DestinationMap, Digest, ImageRef, Manifest, host_component};
 use std::borrow::Cow;
 use std::fmt;
 
 impl LockedItem for Chart {
-    fn kind(&self) -> Kind {
-        Kind::Chart
+    fn kind(&self) -> EntryKind {
+        EntryKind::Chart
     }
 
     fn name(&self) -> Cow<'_, str> {
@@ -78,7 +78,7 @@ impl LockedItem for Chart {
             .collect()
     }
 
-    fn destinations(&self, mapping: &Mapping) -> Vec<Destination> {
+    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
         mapping.image(&self.name.reference)
     }
 
@@ -105,10 +105,11 @@ impl LockedItem for Chart {
         let Some(url) = self.url.as_deref().filter(|_| self.media_type.is_none()) else {
             return Vec::new();
         };
-        let own = FileForm::plain(Kind::Chart, url, &self.digest, self.size);
+        let own = FileForm::plain(EntryKind::Chart, url, &self.digest, self.size);
         let beside = self.provenance.iter();
-        let beside = beside
-            .map(|beside| FileForm::plain(Kind::Sidecar, &beside.url, &beside.digest, beside.size));
+        let beside = beside.map(|beside| {
+            FileForm::plain(EntryKind::Sidecar, &beside.url, &beside.digest, beside.size)
+        });
         std::iter::once(own).chain(beside).collect()
     }
 
@@ -160,7 +161,7 @@ impl LockedItem for Chart {
 }
 
 impl ItemKind for Chart {
-    const KIND: Kind = Kind::Chart;
+    const KIND: EntryKind = EntryKind::Chart;
     const HAS_FILES: bool = true;
     type Name = ChartName;
     type Wish = WantedChart;

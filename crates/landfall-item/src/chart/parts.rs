@@ -3,7 +3,7 @@
 
 use super::locked::Chart;
 use landfall_content::{Entry, Origin, Part};
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
 use serde_json::{Map, json};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) fn entry(chart: &Chart) -> Entry {
         None => wrapped(chart),
     };
     Entry {
-        kind: Kind::Chart,
+        kind: EntryKind::Chart,
         name: chart.name.to_string(),
         digest: chart.digest.clone(),
         layout_name: chart.name.reference.to_string(),

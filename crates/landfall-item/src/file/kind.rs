@@ -12,14 +12,14 @@ use crate::{
 };
 use landfall_content::Entry;
 use landfall_model::document::{Location, Node, SourceSpan};
-use landfall_model::report::Kind;
-use landfall_model::{Destination, Digest, Mapping};
+use landfall_model::report::EntryKind;
+use landfall_model::{Destination, DestinationMap, Digest};
 use std::borrow::Cow;
 use std::fmt;
 
 impl LockedItem for File {
-    fn kind(&self) -> Kind {
-        Kind::File
+    fn kind(&self) -> EntryKind {
+        EntryKind::File
     }
 
     fn name(&self) -> Cow<'_, str> {
@@ -65,7 +65,7 @@ impl LockedItem for File {
         parts::entry(self)
     }
 
-    fn destinations(&self, mapping: &Mapping) -> Vec<Destination> {
+    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
         vec![mapping.at(&parts::file_repository(&self.name))]
     }
 
@@ -79,7 +79,7 @@ impl LockedItem for File {
 
     fn files(&self) -> Vec<FileForm<'_>> {
         let own = FileForm {
-            kind: Kind::File,
+            kind: EntryKind::File,
             name: &self.name,
             urls: std::iter::once(&self.name)
                 .chain(&self.also)
@@ -91,7 +91,7 @@ impl LockedItem for File {
             members: &self.unpack,
         };
         let sidecars = self.sidecars.iter().map(|sidecar| FileForm {
-            kind: Kind::Sidecar,
+            kind: EntryKind::Sidecar,
             name: &sidecar.url,
             urls: sidecar_urls(&sidecar.url, self).collect(),
             digest: &sidecar.digest,
@@ -104,7 +104,7 @@ impl LockedItem for File {
 }
 
 impl ItemKind for File {
-    const KIND: Kind = Kind::File;
+    const KIND: EntryKind = EntryKind::File;
     const HAS_FILES: bool = true;
     type Name = String;
     type Wish = WantedFile;

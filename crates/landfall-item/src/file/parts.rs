@@ -2,7 +2,7 @@
 
 use super::locked::File;
 use landfall_content::{Entry, Origin, Part};
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
 use serde_json::json;
 
@@ -55,7 +55,7 @@ pub(super) fn entry(file: &File) -> Entry {
         origin: Origin::Computed(manifest),
     });
     Entry {
-        kind: Kind::File,
+        kind: EntryKind::File,
         name: file.name.clone(),
         digest: file.digest.clone(),
         layout_name: format!("{}:{}", file_repository(&file.name), file_tag(&file.digest)),

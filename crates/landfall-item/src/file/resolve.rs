@@ -197,7 +197,7 @@ async fn download_once(
     let local = |error: String| BodyFailure::Final(Cause::local(error));
     let response = expect_file(get(resolver.sessions(), url, None).await?, url).await?;
     // a checksum knows whether these are the file's bytes: servers that call a .tgz's own form an
-    // encoding send it as it is
+    // encoding send it is
     let compressed = response.compressed("the file");
     if let Some(error) = compressed.clone().filter(|_| expected.is_none()) {
         return Err(error

@@ -12,18 +12,18 @@ use crate::{
 };
 use landfall_content::{BlobRead, Entry};
 use landfall_model::document::{Location, Node, SourceSpan};
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{
-    Destination, Digest, ImageRef, Mapping, Platform, ReferenceError, host_component,
+    Destination, DestinationMap, Digest, ImageRef, Platform, ReferenceError, host_component,
 };
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
 impl LockedItem for Image {
-    fn kind(&self) -> Kind {
-        Kind::Image
+    fn kind(&self) -> EntryKind {
+        EntryKind::Image
     }
 
     fn name(&self) -> Cow<'_, str> {
@@ -66,7 +66,7 @@ impl LockedItem for Image {
         parts::entry(self)
     }
 
-    fn destinations(&self, mapping: &Mapping) -> Vec<Destination> {
+    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
         mapping.image(&self.name)
     }
 
@@ -131,7 +131,7 @@ impl LockedItem for Image {
 }
 
 impl ItemKind for Image {
-    const KIND: Kind = Kind::Image;
+    const KIND: EntryKind = EntryKind::Image;
     const AT_ONCE: usize = 2;
     type Name = ImageRef;
     type Wish = WantedImage;

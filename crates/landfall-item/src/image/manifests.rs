@@ -4,8 +4,8 @@
 use crate::resolver::{Cause, Resolver};
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::{
-    Child, Descriptor, Digest, ImageRef, Limits, Manifest, ManifestError, human_size, media_type,
-    referring,
+    ChildManifest, Descriptor, Digest, ImageRef, Limits, Manifest, ManifestError, human_size,
+    media_type, referring,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -63,7 +63,7 @@ pub(crate) fn read_manifest(
 }
 
 /// Whether a child of an index is a manifest, and no blob.
-pub(super) fn is_manifest(child: &Child) -> bool {
+pub(super) fn is_manifest(child: &ChildManifest) -> bool {
     media_type::is_manifest(&child.descriptor.media_type)
 }
 
@@ -109,7 +109,7 @@ impl Budget {
 pub(super) async fn fetch_under(
     resolver: &Resolver,
     name: &ImageRef,
-    kept: &[&Child],
+    kept: &[&ChildManifest],
     known: &BTreeSet<Digest>,
     budget: &Budget,
 ) -> Result<BTreeMap<Digest, Fetched>, Cause> {
@@ -188,7 +188,7 @@ pub(super) async fn fetch_one(
 /// The configs and layers of the manifests, and the blobs that an index lists itself, once each.
 pub(super) fn blobs_of<'a>(
     manifests: impl IntoIterator<Item = &'a Manifest>,
-    loose: &[&Child],
+    loose: &[&ChildManifest],
 ) -> Vec<Descriptor> {
     let mut blobs: BTreeMap<Digest, Descriptor> = BTreeMap::new();
     let mut add = |descriptor: &Descriptor| {

@@ -3,7 +3,7 @@
 use super::locked::Image;
 use landfall_content::{AttachedReferrer, Entry, Origin, Part};
 use landfall_model::media_type;
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ pub(super) fn entry(image: &Image) -> Entry {
         parts.insert(parts.len() - 1, part);
     }
     Entry {
-        kind: Kind::Image,
+        kind: EntryKind::Image,
         name: image.name.to_string(),
         digest: image.digest.clone(),
         layout_name: image.name.to_string(),

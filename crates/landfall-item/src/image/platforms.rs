@@ -1,6 +1,6 @@
 //! Which children of an index are for some platforms, and what a config says of its own.
 
-use landfall_model::{Child, Digest, Platform};
+use landfall_model::{ChildManifest, Digest, Platform};
 use std::collections::BTreeSet;
 
 /// Platforms that an image is not for.
@@ -19,9 +19,9 @@ pub struct LacksPlatform {
 /// # Errors
 /// When no child satisfies one of `platforms`.
 pub(super) fn choose<'a>(
-    children: &'a [Child],
+    children: &'a [ChildManifest],
     platforms: &[Platform],
-) -> Result<Vec<&'a Child>, LacksPlatform> {
+) -> Result<Vec<&'a ChildManifest>, LacksPlatform> {
     if platforms.is_empty() {
         return Ok(children.iter().collect());
     }
@@ -36,7 +36,7 @@ pub(super) fn choose<'a>(
     if !has.is_empty() {
         satisfy(&has, platforms)?;
     }
-    let wanted = |child: &&Child| match &child.platform {
+    let wanted = |child: &&ChildManifest| match &child.platform {
         Some(platform) if !platform.is_unknown() => {
             platforms.iter().any(|wanted| platform.satisfies(wanted))
         }
@@ -47,7 +47,7 @@ pub(super) fn choose<'a>(
         .filter(wanted)
         .map(|child| &child.descriptor.digest)
         .collect();
-    let keeps = |child: &&Child| {
+    let keeps = |child: &&ChildManifest| {
         kept.contains(&child.descriptor.digest)
             || child.attests.as_ref().is_some_and(|of| kept.contains(of))
     };
@@ -100,8 +100,8 @@ mod tests {
     use super::*;
     use landfall_model::{Descriptor, media_type};
 
-    fn child(name: &str, platform: Option<&str>, attests: Option<&str>) -> Child {
-        Child {
+    fn child(name: &str, platform: Option<&str>, attests: Option<&str>) -> ChildManifest {
+        ChildManifest {
             descriptor: Descriptor {
                 digest: Digest::sha256(name.as_bytes()),
                 size: 1,
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    fn kept(children: &[Child], platforms: &[&str]) -> Result<Vec<usize>, LacksPlatform> {
+    fn kept(children: &[ChildManifest], platforms: &[&str]) -> Result<Vec<usize>, LacksPlatform> {
         let platforms: Vec<Platform> = platforms
             .iter()
             .map(|platform| platform.parse().unwrap())

@@ -9,7 +9,7 @@ use crate::resolver::{Cause, Resolver};
 use landfall_content::registry::{RawManifest, Session, referrers_in};
 use landfall_http::{Error, ErrorKind};
 use landfall_model::{
-    Child, Descriptor, Digest, ImageRef, Manifest, cosign_tags, referrers_tag, referring,
+    ChildManifest, Descriptor, Digest, ImageRef, Manifest, cosign_tags, referrers_tag, referring,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -136,7 +136,7 @@ async fn search(resolver: &Resolver, image: Image, known: &Known<'_>) -> Result<
                 Manifest::Index(children) if !seen.contains(&digest) => children.clone(),
                 _ => Vec::new(),
             };
-            let children: Vec<&Child> =
+            let children: Vec<&ChildManifest> =
                 children.iter().filter(|child| is_manifest(child)).collect();
             let under =
                 fetch_under(resolver, &image.name, &children, &seen, &repository.budget).await?;

@@ -7,7 +7,7 @@ use super::referrers;
 use super::wish::WantedImage;
 use crate::resolver::{Cause, Resolver};
 use landfall_model::{
-    Child, Descriptor, Digest, ImageRef, Manifest, Platform, media_type, trim_index,
+    ChildManifest, Descriptor, Digest, ImageRef, Manifest, Platform, media_type, trim_index,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ pub(super) async fn resolve(
                     }
                 });
             let under = under?;
-            let loose: Vec<&Child> = kept
+            let loose: Vec<&ChildManifest> = kept
                 .iter()
                 .copied()
                 .filter(|child| !is_manifest(child))
@@ -106,7 +106,7 @@ pub(super) async fn head(resolver: &Resolver, name: &ImageRef) -> Result<Option<
 
 /// The manifests, children before parents, in the order of the index.
 fn in_order(
-    kept: &[&Child],
+    kept: &[&ChildManifest],
     under: &BTreeMap<Digest, Fetched>,
     platforms: &BTreeMap<Digest, Option<Platform>>,
 ) -> Vec<LockedManifest> {

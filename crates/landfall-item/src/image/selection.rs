@@ -6,7 +6,7 @@ use super::manifests::{ReadError, is_manifest, read_manifest, read_small};
 use super::platforms::{LacksPlatform, choose, platform_of_config, satisfy};
 use landfall_content::BlobRead;
 use landfall_model::{
-    Child, Descriptor, Digest, Manifest, ManifestError, Platform, media_type, trim_index,
+    ChildManifest, Descriptor, Digest, Manifest, ManifestError, Platform, media_type, trim_index,
 };
 use std::collections::{BTreeSet, VecDeque};
 
@@ -173,7 +173,7 @@ impl Image {
     }
 
     /// Those of its index's children that the lock has.
-    fn locked_children(&self, children: &[Child]) -> Vec<Child> {
+    fn locked_children(&self, children: &[ChildManifest]) -> Vec<ChildManifest> {
         let manifests = self.manifests.iter().map(|child| &child.digest);
         let locked: BTreeSet<&Digest> = manifests
             .chain(self.blobs.iter().map(|blob| &blob.digest))

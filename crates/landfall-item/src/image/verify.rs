@@ -3,7 +3,7 @@
 use super::locked::Image;
 use super::manifests::{blobs_of, is_manifest, read_manifest};
 use landfall_content::BlobRead;
-use landfall_model::{Child, Descriptor, Digest, Manifest, referring, trim_index};
+use landfall_model::{ChildManifest, Descriptor, Digest, Manifest, referring, trim_index};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where `image` contradicts its manifests, which are read from `blobs`; a sentence each. Children
@@ -65,7 +65,7 @@ impl Check<'_> {
         let Some((bytes, top)) = self.read(&image.descriptor()) else {
             return;
         };
-        let mut kept: Vec<Child> = match &top {
+        let mut kept: Vec<ChildManifest> = match &top {
             Manifest::Index(children) => children.clone(),
             Manifest::Image { .. } => Vec::new(),
         };
@@ -90,7 +90,7 @@ impl Check<'_> {
                 }
             }
         }
-        let loose: Vec<&Child> = kept.iter().filter(|child| !is_manifest(child)).collect();
+        let loose: Vec<&ChildManifest> = kept.iter().filter(|child| !is_manifest(child)).collect();
         let mut under: BTreeMap<Digest, Manifest> = BTreeMap::new();
         let mut next: Vec<Descriptor> = kept
             .iter()

@@ -2,7 +2,7 @@
 
 use super::document::Lock;
 use crate::LockedItem;
-use landfall_model::{Digest, Mapping};
+use landfall_model::{DestinationMap, Digest};
 use std::collections::BTreeMap;
 
 /// Two digests that would get one name.
@@ -27,7 +27,7 @@ pub struct Collision {
 }
 
 /// The first two items of `lock` that would get one name but have different digests.
-pub fn collision(mapping: &Mapping, lock: &Lock) -> Option<Collision> {
+pub fn collision(mapping: &DestinationMap, lock: &Lock) -> Option<Collision> {
     let mut taken: BTreeMap<String, (&dyn LockedItem, &Digest)> = BTreeMap::new();
     for item in lock.items() {
         let own = item.tag();

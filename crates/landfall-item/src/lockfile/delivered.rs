@@ -4,7 +4,7 @@
 
 use super::Lock;
 use landfall_content::{Entry, Origin, Part};
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
 use serde::Deserialize;
 use serde_json::json;
@@ -132,7 +132,7 @@ impl DeliveredLocks {
             origin: Origin::Computed(bytes.to_vec()),
         };
         Entry {
-            kind: Kind::File,
+            kind: EntryKind::File,
             name: format!("{REPOSITORY}:{TAG}"),
             digest,
             layout_name: format!("{REPOSITORY}:{TAG}"),

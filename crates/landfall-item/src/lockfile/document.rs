@@ -5,7 +5,7 @@ use super::endpoint::{self, Endpoint};
 use crate::{ItemKind, LockedItem, kinds};
 use landfall_content::Entry;
 use landfall_model::Digest;
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use serde::Deserialize;
 
 macro_rules! document {
@@ -137,7 +137,7 @@ impl Lock {
 #[serde(deny_unknown_fields)]
 pub struct Accepted {
     /// What kind of item.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Its name.
     pub name: String,
     /// Why it is accepted.
@@ -151,7 +151,7 @@ pub struct Accepted {
 #[serde(deny_unknown_fields)]
 pub struct Unresolved {
     /// What kind of item.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Its name.
     pub name: String,
     /// Why.

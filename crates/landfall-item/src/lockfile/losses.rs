@@ -1,14 +1,14 @@
 //! The losses that a lock carries, as items of a report.
 
 use super::{Accepted, Lock};
-use landfall_model::report::{Item, Status};
+use landfall_model::report::{ItemStatus, ReportItem};
 use landfall_model::today;
 
 /// The losses that a lock carries: what could not be resolved, and what the manifest accepts to be
 /// lost until a day.
-pub fn losses(lock: &Lock) -> Vec<Item> {
+pub fn losses(lock: &Lock) -> Vec<ReportItem> {
     let today = today().to_string();
-    let item = |kind, name: &str, status, reason: String| Item {
+    let item = |kind, name: &str, status, reason: String| ReportItem {
         kind,
         name: name.into(),
         digest: None,
@@ -17,15 +17,19 @@ pub fn losses(lock: &Lock) -> Vec<Item> {
         status,
         reason: Some(reason),
     };
-    let unresolved = lock
-        .unresolved
-        .iter()
-        .map(|lost| item(lost.kind, &lost.name, Status::Missing, lost.cause.clone()));
+    let unresolved = lock.unresolved.iter().map(|lost| {
+        item(
+            lost.kind,
+            &lost.name,
+            ItemStatus::Missing,
+            lost.cause.clone(),
+        )
+    });
     let accepted = lock.missing.iter().map(|lost: &Accepted| {
         let status = if lost.until >= today {
-            Status::Skipped
+            ItemStatus::Skipped
         } else {
-            Status::Missing
+            ItemStatus::Missing
         };
         item(
             lost.kind,

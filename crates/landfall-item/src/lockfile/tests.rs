@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{File, Image, LockedManifest, Referrer, Sidecar, Trimmed};
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest};
 use proptest::prelude::*;
 
@@ -89,13 +89,13 @@ fn sample() -> Lock {
             },
         ],
         missing: vec![Accepted {
-            kind: Kind::Image,
+            kind: EntryKind::Image,
             name: "quay.io/gone/app:v1".into(),
             reason: "removed: upstream, \"really\"".into(),
             until: "2027-01-31".into(),
         }],
         unresolved: vec![Unresolved {
-            kind: Kind::File,
+            kind: EntryKind::File,
             name: "https://x/y".into(),
             cause: "404 {not found}".into(),
         }],
@@ -252,8 +252,8 @@ fn two_items_of_one_name_are_refused() {
 
 #[test]
 fn two_signatures_that_would_get_one_tag_are_told() {
-    use landfall_model::Mapping;
-    let mapping = Mapping::to("r:5".parse().unwrap());
+    use landfall_model::DestinationMap;
+    let mapping = DestinationMap::to("r:5".parse().unwrap());
     let mut lock = sample();
     let first = lock.images[0].clone();
     // the same image from another host, with its signature

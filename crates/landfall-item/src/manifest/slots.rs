@@ -7,7 +7,7 @@ use crate::{ItemKind, Moving, Step, WantedPackages, kinds, tag_of};
 use landfall_model::document::{
     ChartVersions, Location, MovingVar, Node, SourceSpan, VersionsFrom, read_text_input, yaml,
 };
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef, UpdatePolicy};
 use serde_yaml::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ pub struct Slot {
     /// What people call it: the variable, or the item without its version.
     pub name: String,
     /// What has its versions: images, charts, or a document.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// The manifest.
     pub file: PathBuf,
     /// Where it stands there.
@@ -142,9 +142,9 @@ fn of_vars(read: &Read) -> Vec<Slot> {
             found.push(Slot {
                 name: name.clone(),
                 kind: match versions {
-                    Ok(Versions::Document(_)) => Kind::File,
-                    Ok(Versions::Packages(_)) => Kind::Package,
-                    _ => Kind::Image,
+                    Ok(Versions::Document(_)) => EntryKind::File,
+                    Ok(Versions::Packages(_)) => EntryKind::Package,
+                    _ => EntryKind::Image,
                 },
                 file: read.path.clone(),
                 at: key.place(read),
@@ -263,7 +263,7 @@ fn sources<K: ItemKind>(items: &[Located<K::Wish>]) -> BTreeMap<(usize, usize), 
 fn of_entry(
     read: &Read,
     key: SlotKey,
-    kind: Kind,
+    kind: EntryKind,
     moving: Moving<'_>,
     versions: Option<Versions>,
 ) -> Option<Slot> {

@@ -15,16 +15,16 @@ use crate::{
 };
 use landfall_content::{BlobRead, Entry};
 use landfall_model::document::{Node, SourceSpan};
-use landfall_model::report::{Kind, one_line};
+use landfall_model::report::{EntryKind, one_line};
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Destination, Digest, Mapping};
+use landfall_model::{Destination, DestinationMap, Digest};
 use landfall_packages::is_plain_path;
 use std::borrow::Cow;
 use std::fmt;
 
 impl LockedItem for PackageSet {
-    fn kind(&self) -> Kind {
-        Kind::Package
+    fn kind(&self) -> EntryKind {
+        EntryKind::Package
     }
 
     fn name(&self) -> Cow<'_, str> {
@@ -148,7 +148,7 @@ impl LockedItem for PackageSet {
         parts::entry(self)
     }
 
-    fn destinations(&self, mapping: &Mapping) -> Vec<Destination> {
+    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
         vec![mapping.at(&parts::repository(&self.name))]
     }
 
@@ -170,12 +170,17 @@ impl LockedItem for PackageSet {
                 .filter(move |_| is_signed)
                 .map(move |index| {
                     let mut file =
-                        FileForm::plain(Kind::Sidecar, &index.url, &index.digest, index.size);
+                        FileForm::plain(EntryKind::Sidecar, &index.url, &index.digest, index.size);
                     file.urls.extend(source.by_hash_url(index).map(Cow::from));
                     file
                 });
             let packages = source.packages.iter().map(move |package| {
-                FileForm::plain(Kind::Package, &package.url, &package.digest, package.size)
+                FileForm::plain(
+                    EntryKind::Package,
+                    &package.url,
+                    &package.digest,
+                    package.size,
+                )
             });
             indexes.chain(packages)
         });
@@ -208,7 +213,7 @@ impl LockedItem for PackageSet {
 }
 
 impl ItemKind for PackageSet {
-    const KIND: Kind = Kind::Package;
+    const KIND: EntryKind = EntryKind::Package;
     const HAS_FILES: bool = true;
     const IS_CHOSEN: bool = true;
     type Name = String;

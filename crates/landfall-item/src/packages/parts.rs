@@ -4,7 +4,7 @@
 use super::locked::{PackageSet, PackageSource};
 use super::wish::WantedPackages;
 use landfall_content::{Entry, Origin, Part};
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, MediaType, media_type};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ pub(super) fn entry(set: &PackageSet) -> Entry {
         origin: Origin::Computed(manifest),
     });
     Entry {
-        kind: Kind::Package,
+        kind: EntryKind::Package,
         name: set.name.clone(),
         digest: set.digest.clone(),
         layout_name: format!("{}:{}", repository(&set.name), tag(&set.digest)),

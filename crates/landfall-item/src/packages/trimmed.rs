@@ -8,7 +8,7 @@ use super::wish::OfferedIndex;
 use crate::FileForm;
 use jiff::Timestamp;
 use landfall_content::BlobRead;
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 use landfall_model::sign::{OpenPgpError, OpenPgpSigner};
 use landfall_model::{Digest, Limits};
 use landfall_packages::apt::{TrimmedSuite, plain_path};
@@ -68,7 +68,7 @@ impl MadeFile {
     /// It as a file that is offered.
     pub fn form(&self) -> FileForm<'_> {
         FileForm::plain(
-            Kind::Sidecar,
+            EntryKind::Sidecar,
             &self.url,
             &self.digest,
             self.bytes.len() as u64,

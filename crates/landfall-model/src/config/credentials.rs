@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Where a secret comes from. Never the secret itself.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Credentials {
+pub struct SiteCredentials {
     /// Environment variable that holds the user name.
     #[serde(default)]
     pub username_env: Option<String>,

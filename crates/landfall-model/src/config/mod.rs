@@ -12,11 +12,11 @@ mod site;
 mod tkg;
 mod upstream;
 
-pub use credentials::Credentials;
+pub use credentials::SiteCredentials;
 pub use first::first_site;
-pub use platforms::Cluster;
-pub use proxy::Proxy;
-pub use registry::Destinations;
+pub use platforms::SiteCluster;
+pub use proxy::SiteProxy;
 pub use registry::IndexPolicy;
+pub use registry::PathDestinations;
 pub use site::{Site, SiteError, mapping};
 pub use tkg::{TkgSite, site_of_tkg};

@@ -1,7 +1,7 @@
 //! Checks `names` of a site: DNS names, in which only `*.` at the start stands for more than
 //! itself.
 
-use super::platforms::Names;
+use super::platforms::RequiredNames;
 use crate::document::{Diagnostic, Node};
 use crate::is_dns_name;
 use std::net::IpAddr;
@@ -11,13 +11,17 @@ use std::ops::Range;
 ///
 /// # Errors
 /// The first text that is no name, with its place and what to write instead.
-pub(super) fn check(names: &[Names], file: &str, text: &str) -> Result<(), Box<Diagnostic>> {
+pub(super) fn check(
+    names: &[RequiredNames],
+    file: &str,
+    text: &str,
+) -> Result<(), Box<Diagnostic>> {
     let root = Node::parse(text).unwrap_or_default();
     for (index, entry) in names.iter().enumerate() {
         let node = root.get("names").item(index);
         let place = |key: &str, at: usize| match entry {
-            Names::One(_) => node.span(),
-            Names::Entry(_) => node.get(key).item(at).span(),
+            RequiredNames::One(_) => node.span(),
+            RequiredNames::Entry(_) => node.get(key).item(at).span(),
         };
         let of_key = |key: &'static str, names: &[String]| -> Option<(String, Range<usize>)> {
             let bad = names.iter().position(|name| !is_name(name))?;

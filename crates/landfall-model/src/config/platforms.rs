@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A cluster that configuration is rendered for.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Cluster {
+pub struct SiteCluster {
     /// Its name.
     pub name: String,
     /// The namespace that its objects are in.
@@ -17,17 +17,17 @@ pub struct Cluster {
 /// Names that must resolve at the site: one, or several with those that a certificate must have.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Names {
+pub enum RequiredNames {
     /// A name; `*.` at its start stands for any label.
     One(String),
     /// Names, and what the certificate shown there must have.
-    Entry(NamesEntry),
+    Entry(RequiredNamesEntry),
 }
 
 /// Names that must resolve, and what the certificate shown there must have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NamesEntry {
+pub struct RequiredNamesEntry {
     /// The names; `*.` at the start of one stands for any label.
     pub dns: Vec<String>,
     /// The names that the certificate must have.
@@ -35,20 +35,20 @@ pub struct NamesEntry {
     pub certificate: Vec<String>,
 }
 
-impl Names {
+impl RequiredNames {
     /// The names that must resolve.
     pub fn dns(&self) -> &[String] {
         match self {
-            Names::One(name) => std::slice::from_ref(name),
-            Names::Entry(entry) => &entry.dns,
+            RequiredNames::One(name) => std::slice::from_ref(name),
+            RequiredNames::Entry(entry) => &entry.dns,
         }
     }
 
     /// The names that the certificate shown there must have.
     pub fn certificate(&self) -> &[String] {
         match self {
-            Names::One(_) => &[],
-            Names::Entry(entry) => &entry.certificate,
+            RequiredNames::One(_) => &[],
+            RequiredNames::Entry(entry) => &entry.certificate,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The proxy of a site, and what goes past it.
 
-use super::credentials::Credentials;
+use super::credentials::SiteCredentials;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// A proxy for landfall's own traffic, and what nodes must not send through it.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Proxy {
+pub struct SiteProxy {
     /// Proxy URL for http targets.
     #[serde(default)]
     pub http: Option<String>,
@@ -20,16 +20,16 @@ pub struct Proxy {
     pub ca: Option<PathBuf>,
     /// Where the proxy's user name and password come from.
     #[serde(default)]
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<SiteCredentials>,
     /// Hosts that are reached directly.
     #[serde(default)]
-    pub no_proxy: NoProxy,
+    pub no_proxy: SiteNoProxy,
 }
 
 /// What is reached directly, in two parts.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct NoProxy {
+pub struct SiteNoProxy {
     /// Names, addresses and ranges for the whole installation.
     #[serde(default)]
     pub installation: Vec<String>,

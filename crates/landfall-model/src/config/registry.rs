@@ -1,6 +1,6 @@
 //! The private registry of a site, and the paths in it.
 
-use super::credentials::Credentials;
+use super::credentials::SiteCredentials;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -32,10 +32,10 @@ pub struct RegistrySite {
     pub via_proxy: bool,
     /// Where user name and password come from.
     #[serde(default)]
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<SiteCredentials>,
     /// Source prefix -> destination path(s). The longest matching prefix wins, on whole components.
     #[serde(default)]
-    pub paths: BTreeMap<String, Destinations>,
+    pub paths: BTreeMap<String, PathDestinations>,
     /// Put the source host first in the destination path.
     #[serde(default)]
     pub keep_host: bool,
@@ -50,7 +50,7 @@ pub struct RegistrySite {
 /// One destination path, several, or an entry with credentials of its own.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Destinations {
+pub enum PathDestinations {
     /// One path.
     One(String),
     /// Several paths: all are pushed, the first is written into references.
@@ -67,16 +67,16 @@ pub struct PathEntry {
     pub to: Vec<String>,
     /// Where user name and password for these paths come from.
     #[serde(default)]
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<SiteCredentials>,
 }
 
-impl Destinations {
+impl PathDestinations {
     /// The destination paths, in order.
     pub fn paths(&self) -> &[String] {
         match self {
-            Destinations::One(path) => std::slice::from_ref(path),
-            Destinations::Many(paths) => paths,
-            Destinations::Entry(entry) => &entry.to,
+            PathDestinations::One(path) => std::slice::from_ref(path),
+            PathDestinations::Many(paths) => paths,
+            PathDestinations::Entry(entry) => &entry.to,
         }
     }
 }

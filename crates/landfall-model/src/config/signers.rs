@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Who may sign bundles.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Signers {
+pub enum SiteSigners {
     /// One of this file; its path is relative to the site file.
     File(PathBuf),
     /// Several of a file.
@@ -25,12 +25,12 @@ pub struct SignersRule {
     pub at_least: NonZeroUsize,
 }
 
-impl Signers {
+impl SiteSigners {
     /// The file of allowed signers, and how many of them must sign.
     pub fn rule(&self) -> (&Path, usize) {
         match self {
-            Signers::File(file) => (file, 1),
-            Signers::AtLeast(rule) => (&rule.file, rule.at_least.get()),
+            SiteSigners::File(file) => (file, 1),
+            SiteSigners::AtLeast(rule) => (&rule.file, rule.at_least.get()),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The site document.
 
 use super::name_check;
-use super::platforms::{Cluster, Names};
-use super::proxy::Proxy;
+use super::platforms::{RequiredNames, SiteCluster};
+use super::proxy::SiteProxy;
 use super::registry::RegistrySite;
-use super::signers::Signers;
-use super::upstream::Upstream;
+use super::signers::SiteSigners;
+use super::upstream::SiteUpstream;
 use crate::document::{self, Diagnostic, read_text_input};
-use crate::{Consumer, DestinationRules, Mapping, Target};
+use crate::{Consumer, DestinationMap, DestinationRules, TargetRegistry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Site {
     /// `landfall/v1`.
-    pub api_version: ApiVersion,
+    pub api_version: SiteApiVersion,
     /// `Site`.
     pub kind: SiteKind,
     /// The private registry.
@@ -29,7 +29,7 @@ pub struct Site {
     pub files: Option<String>,
     /// The proxy for landfall's own traffic, in place of the environment's variables as a whole.
     #[serde(default)]
-    pub proxy: Option<Proxy>,
+    pub proxy: Option<SiteProxy>,
     /// Private hosts that answers of public hosts may lead to, by redirects, token realms and URLs
     /// in indexes: names, addresses and ranges, as in NO_PROXY.
     #[serde(default)]
@@ -37,7 +37,7 @@ pub struct Site {
     /// Who may sign bundles: a file of allowed signers (OpenSSH format), or such a file and how
     /// many must sign.
     #[serde(default)]
-    pub signers: Option<Signers>,
+    pub signers: Option<SiteSigners>,
     /// Where pushes write down what they left, and which bundle of a series was the last; relative
     /// to the site file.
     #[serde(default)]
@@ -47,13 +47,13 @@ pub struct Site {
     pub consumers: Vec<Consumer>,
     /// The clusters that configuration is rendered for, a folder each.
     #[serde(default)]
-    pub clusters: Vec<Cluster>,
+    pub clusters: Vec<SiteCluster>,
     /// Names that must resolve, and that certificates must have.
     #[serde(default)]
-    pub names: Vec<Names>,
+    pub names: Vec<RequiredNames>,
     /// Per-host transport on the connected side, by host name.
     #[serde(default)]
-    pub upstreams: BTreeMap<String, Upstream>,
+    pub upstreams: BTreeMap<String, SiteUpstream>,
     /// Folder of the site file: what relative paths in it start from.
     #[serde(skip)]
     #[schemars(skip)]
@@ -66,7 +66,7 @@ pub struct Site {
 
 /// The version of landfall's documents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-pub enum ApiVersion {
+pub enum SiteApiVersion {
     /// The only version so far.
     #[default]
     #[serde(rename = "landfall/v1")]
@@ -192,8 +192,8 @@ impl Site {
 }
 
 /// The mapping to `target` by the rules of `site`, where there is one.
-pub fn mapping(target: Target, site: Option<&Site>) -> Mapping {
-    Mapping::new(
+pub fn mapping(target: TargetRegistry, site: Option<&Site>) -> DestinationMap {
+    DestinationMap::new(
         target,
         &site.map(Site::destination_rules).unwrap_or_default(),
     )

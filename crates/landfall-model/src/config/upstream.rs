@@ -1,6 +1,6 @@
 //! How hosts of the connected side are reached.
 
-use super::credentials::Credentials;
+use super::credentials::SiteCredentials;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// How one upstream host is reached.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Upstream {
+pub struct SiteUpstream {
     /// URL that the host's first requests go to instead, without changing a name in a lock.
     #[serde(default)]
     pub mirror: Option<String>,
@@ -33,5 +33,5 @@ pub struct Upstream {
     pub via_proxy: bool,
     /// Where user name and password for this host come from.
     #[serde(default)]
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<SiteCredentials>,
 }

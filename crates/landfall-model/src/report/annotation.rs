@@ -4,7 +4,7 @@ use super::escape::escape;
 
 /// How urgent an annotation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum AnnotationLevel {
     /// Something changed.
     Notice,
     /// Somebody should look.
@@ -15,9 +15,9 @@ pub enum Level {
 
 /// A message about a place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Annotation {
+pub struct CiAnnotation {
     /// How urgent it is.
-    pub level: Level,
+    pub level: AnnotationLevel,
     /// File, line and column, where there is a place.
     pub place: Option<(String, usize, usize)>,
     /// What it is about.
@@ -26,13 +26,13 @@ pub struct Annotation {
     pub message: String,
 }
 
-impl Annotation {
+impl CiAnnotation {
     /// The workflow command, one line.
     pub fn command(&self) -> String {
         let word = match self.level {
-            Level::Notice => "notice",
-            Level::Warning => "warning",
-            Level::Error => "error",
+            AnnotationLevel::Notice => "notice",
+            AnnotationLevel::Warning => "warning",
+            AnnotationLevel::Error => "error",
         };
         let place = self
             .place
@@ -69,8 +69,8 @@ mod tests {
     fn nothing_in_a_message_is_a_command() {
         let place = Some(("a,b.yaml".to_owned(), 3, 7));
         let (title, message) = ("x: y".into(), "50%\n::error::z\u{1b}".into());
-        let annotation = Annotation {
-            level: Level::Warning,
+        let annotation = CiAnnotation {
+            level: AnnotationLevel::Warning,
             place,
             title,
             message,

@@ -1,7 +1,7 @@
 //! Counts with their noun.
 
-use super::Item;
-use super::Kind;
+use super::EntryKind;
+use super::ReportItem;
 use std::fmt;
 
 /// `1 blob`, `2 blobs`, `2 entries`.
@@ -21,17 +21,20 @@ pub fn count_of(count: usize, what: impl fmt::Display) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryCount {
     /// The kind of the entries.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// The number of entries.
     pub entries: usize,
     /// The number of packages in all of them; 0 if it is unknown, and for every kind but
-    /// [`Kind::Package`].
+    /// [`EntryKind::Package`].
     pub packages: usize,
 }
 
 impl EntryCount {
     /// Counts the entries of `kind` among `entries`, each a kind with its number of packages.
-    pub fn of(kind: Kind, entries: impl IntoIterator<Item = (Kind, usize)>) -> EntryCount {
+    pub fn of(
+        kind: EntryKind,
+        entries: impl IntoIterator<Item = (EntryKind, usize)>,
+    ) -> EntryCount {
         let mut count = EntryCount {
             kind,
             entries: 0,
@@ -45,7 +48,10 @@ impl EntryCount {
     }
 
     /// Counts the items of `kind` among `items`, which are lock entries.
-    pub fn of_items<'a>(kind: Kind, items: impl IntoIterator<Item = &'a Item>) -> EntryCount {
+    pub fn of_items<'a>(
+        kind: EntryKind,
+        items: impl IntoIterator<Item = &'a ReportItem>,
+    ) -> EntryCount {
         EntryCount::of(
             kind,
             items.into_iter().map(|item| (item.kind, item.packages)),
@@ -57,8 +63,8 @@ impl fmt::Display for EntryCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sets = |f: &mut fmt::Formatter<'_>| f.write_str(&count_of(self.entries, "set"));
         match (self.kind, self.packages) {
-            (Kind::Package, 0) => sets(f).and_then(|()| f.write_str(" of packages")),
-            (Kind::Package, packages) => {
+            (EntryKind::Package, 0) => sets(f).and_then(|()| f.write_str(" of packages")),
+            (EntryKind::Package, packages) => {
                 sets(f).and_then(|()| write!(f, " of {}", count_of(packages, "package")))
             }
             (kind, _) => f.write_str(&count_of(self.entries, kind)),

@@ -7,7 +7,7 @@ use std::fmt;
 /// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum EntryKind {
     /// A container image.
     Image,
     /// A plain file.
@@ -25,17 +25,17 @@ pub enum Kind {
     Note,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for EntryKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Image => "image",
-            Kind::File => "file",
-            Kind::Sidecar => "sidecar",
-            Kind::Referrer => "referrer",
-            Kind::Chart => "chart",
-            Kind::Package => "package",
+            EntryKind::Image => "image",
+            EntryKind::File => "file",
+            EntryKind::Sidecar => "sidecar",
+            EntryKind::Referrer => "referrer",
+            EntryKind::Chart => "chart",
+            EntryKind::Package => "package",
             #[cfg(any(test, feature = "testkit"))]
-            Kind::Note => "note",
+            EntryKind::Note => "note",
         })
     }
 }
@@ -43,7 +43,7 @@ impl fmt::Display for Kind {
 /// What became of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum ItemStatus {
     /// The command did something for it.
     Done,
     /// It was there already.
@@ -58,9 +58,9 @@ pub enum Status {
 
 /// One item of a report. An item is a lock entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Item {
+pub struct ReportItem {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Its name in the lock.
     pub name: String,
     /// Its digest, if known.
@@ -74,7 +74,7 @@ pub struct Item {
     #[serde(skip)]
     pub packages: usize,
     /// What became of it.
-    pub status: Status,
+    pub status: ItemStatus,
     /// The reason, where there is one to give.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -1,6 +1,6 @@
 //! What upstream says about itself, for people to act on: it fails nothing.
 
-use super::Report;
+use super::RunReport;
 use crate::Digest;
 use serde::Serialize;
 use serde_json::json;
@@ -72,7 +72,7 @@ impl Notice {
     }
 }
 
-impl Report {
+impl RunReport {
     /// Adds notices to the member `notices`.
     pub fn notice(&mut self, mut notices: Vec<Notice>) {
         notices.sort();

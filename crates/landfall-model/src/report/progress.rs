@@ -23,9 +23,9 @@ pub trait Progress: Send + Sync {
 }
 
 /// Says nothing.
-pub struct Silent;
+pub struct SilentProgress;
 
-impl Progress for Silent {
+impl Progress for SilentProgress {
     fn begin(&self, _what: &str, _items: u64, _bytes: u64) {}
     fn bytes(&self, _count: u64) {}
     fn item(&self, _name: &str) {}

@@ -1,24 +1,24 @@
 //! The report of a command: items, sums, hosts, the error; and its JSON document.
 
-use super::annotation::Annotation;
-use super::{Item, Status};
+use super::annotation::CiAnnotation;
+use super::{ItemStatus, ReportItem};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Sums over a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Totals {
+pub struct RunTotals {
     /// The number of items.
     pub items: usize,
-    /// See [`Status::Done`].
+    /// See [`ItemStatus::Done`].
     pub done: usize,
-    /// See [`Status::Present`].
+    /// See [`ItemStatus::Present`].
     pub present: usize,
-    /// See [`Status::Skipped`].
+    /// See [`ItemStatus::Skipped`].
     pub skipped: usize,
-    /// See [`Status::Missing`].
+    /// See [`ItemStatus::Missing`].
     pub missing: usize,
-    /// See [`Status::Failed`].
+    /// See [`ItemStatus::Failed`].
     pub failed: usize,
     /// Body bytes received and sent.
     pub bytes_transferred: u64,
@@ -55,7 +55,7 @@ pub struct HostUse {
 /// The side of a transfer where an error is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Side {
+pub enum TransferSide {
     /// Where content comes from.
     Source,
     /// Where content goes.
@@ -64,12 +64,12 @@ pub enum Side {
     Input,
 }
 
-impl fmt::Display for Side {
+impl fmt::Display for TransferSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Side::Source => "source",
-            Side::Destination => "destination",
-            Side::Input => "input",
+            TransferSide::Source => "source",
+            TransferSide::Destination => "destination",
+            TransferSide::Input => "input",
         })
     }
 }
@@ -79,7 +79,7 @@ impl fmt::Display for Side {
 pub struct ErrorInfo {
     /// The side of the transfer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub side: Option<Side>,
+    pub side: Option<TransferSide>,
     /// The name of the item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
@@ -115,9 +115,9 @@ impl RunStatus {
 
 /// The result of one command.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct RunReport {
     /// One item for each lock entry that the command handled.
-    pub items: Vec<Item>,
+    pub items: Vec<ReportItem>,
     /// Body bytes moved over the network or between files.
     pub bytes_transferred: u64,
     /// HTTP requests sent.
@@ -127,10 +127,10 @@ pub struct Report {
     /// Members of this command alone, such as `bundle` or `changes`.
     pub extra: serde_json::Map<String, serde_json::Value>,
     /// What a CI shows besides items that failed or are missing.
-    pub annotations: Vec<Annotation>,
+    pub annotations: Vec<CiAnnotation>,
 }
 
-impl Report {
+impl RunReport {
     /// Adds what another client has contacted, with its bytes and requests.
     pub fn add_hosts(&mut self, hosts: Vec<HostUse>) {
         for other in hosts {
@@ -165,20 +165,20 @@ impl Report {
     }
 
     /// Sums over the items and the traffic.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> RunTotals {
         let count = |status| {
             self.items
                 .iter()
                 .filter(|item| item.status == status)
                 .count()
         };
-        Totals {
+        RunTotals {
             items: self.items.len(),
-            done: count(Status::Done),
-            present: count(Status::Present),
-            skipped: count(Status::Skipped),
-            missing: count(Status::Missing),
-            failed: count(Status::Failed),
+            done: count(ItemStatus::Done),
+            present: count(ItemStatus::Present),
+            skipped: count(ItemStatus::Skipped),
+            missing: count(ItemStatus::Missing),
+            failed: count(ItemStatus::Failed),
             bytes_transferred: self.bytes_transferred,
             requests: self.requests,
         }
@@ -188,14 +188,14 @@ impl Report {
     pub fn has_losses(&self) -> bool {
         self.items
             .iter()
-            .any(|item| matches!(item.status, Status::Failed | Status::Missing))
+            .any(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing))
     }
 
     /// Whether an item is done or was present.
     pub fn has_successes(&self) -> bool {
         self.items
             .iter()
-            .any(|item| matches!(item.status, Status::Done | Status::Present))
+            .any(|item| matches!(item.status, ItemStatus::Done | ItemStatus::Present))
     }
 
     /// The JSON document of `--output json` and `--report`. Text from servers is safe in it: JSON

@@ -1,6 +1,6 @@
 //! Who may sign: a file of allowed signers (ssh-keygen(1), ALLOWED SIGNERS).
 
-use super::Error;
+use super::SignatureError;
 use super::key::{PublicKey, is_kind};
 use crate::document::{Diagnostic, read_text_input};
 use jiff::Timestamp;
@@ -61,8 +61,8 @@ impl AllowedSigners {
     ///
     /// # Errors
     /// When it cannot be read, or as [`AllowedSigners::parse`].
-    pub fn load(path: &Path) -> Result<AllowedSigners, Error> {
-        let text = read_text_input(path).map_err(|source| Error::AllowedSigners {
+    pub fn load(path: &Path) -> Result<AllowedSigners, SignatureError> {
+        let text = read_text_input(path).map_err(|source| SignatureError::AllowedSigners {
             path: path.into(),
             source,
         })?;
@@ -110,13 +110,13 @@ impl AllowedSigners {
     /// `now`.
     ///
     /// # Errors
-    /// [`Error::NotAllowed`] with the reason of each line that has the key.
+    /// [`SignatureError::NotAllowed`] with the reason of each line that has the key.
     pub fn principals(
         &self,
         key: &PublicKey,
         namespace: &str,
         now: Timestamp,
-    ) -> Result<&str, Error> {
+    ) -> Result<&str, SignatureError> {
         let mut why = Vec::new();
         for line in self.lines.iter().filter(|line| line.key == *key) {
             match line.options.refusal(namespace, now) {
@@ -127,7 +127,7 @@ impl AllowedSigners {
         if why.is_empty() {
             why.push("no line of it has this key".into());
         }
-        Err(Error::NotAllowed {
+        Err(SignatureError::NotAllowed {
             key: key.clone(),
             file: self.file.clone(),
             why: why.join("; "),

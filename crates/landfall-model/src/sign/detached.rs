@@ -1,7 +1,7 @@
 //! Signatures that stand beside the file that they are of, checked with one key: minisign's,
 //! OpenSSH's and OpenPGP's. The file with the key says which kind it is.
 
-use super::error::Error;
+use super::error::SignatureError;
 use super::key::PublicKey;
 use super::openpgp::OpenPgpKeys;
 use super::openpgp_error::OpenPgpError;
@@ -21,10 +21,10 @@ const OLD_FORM: u64 = 64 << 20;
 
 /// A public key that signs files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileKey(Kind);
+pub struct FileKey(FileKeyKind);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum FileKeyKind {
     /// In base64, as the second line of a `.pub` file has it.
     Minisign(String),
     /// Any of these.
@@ -60,7 +60,7 @@ pub enum FileKeyError {
     OpenPgp(#[from] OpenPgpError),
     /// OpenSSH's signature does not count.
     #[error(transparent)]
-    Ssh(#[from] Error),
+    Ssh(#[from] SignatureError),
     /// The content cannot be read.
     #[error("cannot read what it signs: {0}")]
     Read(#[from] io::Error),
@@ -74,7 +74,7 @@ impl FileKey {
     /// When it is none of these.
     pub fn parse(bytes: &[u8]) -> Result<FileKey, FileKeyError> {
         if is_binary(bytes) || bytes.windows(9).any(|part| part == b"BEGIN PGP") {
-            return Ok(FileKey(Kind::OpenPgp(OpenPgpKeys::parse(bytes)?)));
+            return Ok(FileKey(FileKeyKind::OpenPgp(OpenPgpKeys::parse(bytes)?)));
         }
         let text = std::str::from_utf8(bytes).map_err(|_| FileKeyError::NoKey)?;
         if text.contains("PRIVATE KEY") || text.contains("minisign encrypted secret key") {
@@ -82,7 +82,7 @@ impl FileKey {
         }
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
         if let Some(line) = lines().find(|line| minisign::PublicKey::from_base64(line).is_ok()) {
-            return Ok(FileKey(Kind::Minisign(line.to_owned())));
+            return Ok(FileKey(FileKeyKind::Minisign(line.to_owned())));
         }
         let starts = |line: &str| {
             let words = line
@@ -99,23 +99,23 @@ impl FileKey {
         if keys.is_empty() {
             Err(FileKeyError::NoKey)
         } else {
-            Ok(FileKey(Kind::Ssh(keys)))
+            Ok(FileKey(FileKeyKind::Ssh(keys)))
         }
     }
 
     /// Whether `name` is what [`FileKey::verify`] calls this key, or one of these keys.
     pub fn has(&self, name: &str) -> bool {
         match &self.0 {
-            Kind::OpenPgp(keys) => keys.has(name),
+            FileKeyKind::OpenPgp(keys) => keys.has(name),
             _ => self.names().iter().any(|own| own == name),
         }
     }
 
     fn names(&self) -> Vec<String> {
         match &self.0 {
-            Kind::Minisign(text) => vec![minisign_name(text)],
-            Kind::Ssh(keys) => keys.iter().map(ToString::to_string).collect(),
-            Kind::OpenPgp(keys) => vec![keys.to_string()],
+            FileKeyKind::Minisign(text) => vec![minisign_name(text)],
+            FileKeyKind::Ssh(keys) => keys.iter().map(ToString::to_string).collect(),
+            FileKeyKind::OpenPgp(keys) => vec![keys.to_string()],
         }
     }
 
@@ -123,9 +123,11 @@ impl FileKey {
     pub fn may_check(&self, signature: &[u8]) -> bool {
         let starts = |start: &str| signature.trim_ascii_start().starts_with(start.as_bytes());
         match &self.0 {
-            Kind::Minisign(_) => starts("untrusted comment:"),
-            Kind::Ssh(_) => starts("-----BEGIN SSH SIGNATURE-----"),
-            Kind::OpenPgp(_) => starts("-----BEGIN PGP SIGNATURE-----") || is_binary(signature),
+            FileKeyKind::Minisign(_) => starts("untrusted comment:"),
+            FileKeyKind::Ssh(_) => starts("-----BEGIN SSH SIGNATURE-----"),
+            FileKeyKind::OpenPgp(_) => {
+                starts("-----BEGIN PGP SIGNATURE-----") || is_binary(signature)
+            }
         }
     }
 
@@ -139,11 +141,13 @@ impl FileKey {
         open: impl Fn() -> io::Result<R>,
     ) -> Result<String, FileKeyError> {
         match &self.0 {
-            Kind::Minisign(key) => {
+            FileKeyKind::Minisign(key) => {
                 check_minisign(key, signature, &mut open()?).map(|()| minisign_name(key))
             }
-            Kind::OpenPgp(keys) => Ok(keys.verify_detached(signature, SignatureTime::Now, open)?),
-            Kind::Ssh(keys) => {
+            FileKeyKind::OpenPgp(keys) => {
+                Ok(keys.verify_detached(signature, SignatureTime::Now, open)?)
+            }
+            FileKeyKind::Ssh(keys) => {
                 let signature = Signature::parse(signature)?;
                 signature.check_content(NAMESPACE, &mut open()?)??;
                 let key = signature.key();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Why landfall cannot sign, or refuses a signature.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SignatureError {
     /// The key file cannot be read.
     #[error("cannot read the key {path}: {source}")]
     Read {

@@ -22,7 +22,7 @@ mod wire;
 
 pub use allowed::AllowedSigners;
 pub use detached::FileKey;
-pub use error::Error;
+pub use error::SignatureError;
 pub use key::PublicKey;
 pub use openpgp::OpenPgpKeys;
 pub use openpgp_error::OpenPgpError;

@@ -1,6 +1,6 @@
 //! A signature in OpenSSH's form (PROTOCOL.sshsig).
 
-use super::error::Error;
+use super::error::SignatureError;
 use super::key::{PublicKey, Unverifiable};
 use super::wire::{Reader, armour, strings, unarmoured};
 use sha2::{Digest, Sha256, Sha512};
@@ -77,8 +77,8 @@ impl Signature {
     /// Reads a signature as `ssh-keygen -Y sign` writes it.
     ///
     /// # Errors
-    /// [`Error::Malformed`].
-    pub fn parse(text: &[u8]) -> Result<Signature, Error> {
+    /// [`SignatureError::Malformed`].
+    pub fn parse(text: &[u8]) -> Result<Signature, SignatureError> {
         let read = || {
             let bytes = unarmoured(LABEL, std::str::from_utf8(text).ok()?)?;
             let mut reader = Reader(bytes.strip_prefix(MAGIC)?);
@@ -99,7 +99,7 @@ impl Signature {
                 value,
             })
         };
-        read().ok_or(Error::Malformed)
+        read().ok_or(SignatureError::Malformed)
     }
 
     /// The key that it names.
@@ -112,17 +112,17 @@ impl Signature {
     ///
     /// # Errors
     /// When the key did not make it, or landfall cannot check it.
-    pub fn check(&self, namespace: &str, message: &[u8]) -> Result<(), Error> {
+    pub fn check(&self, namespace: &str, message: &[u8]) -> Result<(), SignatureError> {
         self.check_hash(namespace, &self.hash.of(message))
     }
 
-    fn check_hash(&self, namespace: &str, hash: &[u8]) -> Result<(), Error> {
+    fn check_hash(&self, namespace: &str, hash: &[u8]) -> Result<(), SignatureError> {
         if self.namespace != namespace {
             let (found, wanted) = (
                 self.namespace.escape_default().to_string(),
                 namespace.into(),
             );
-            return Err(Error::Namespace { found, wanted });
+            return Err(SignatureError::Namespace { found, wanted });
         }
         let key = || self.key.clone();
         match self
@@ -130,9 +130,9 @@ impl Signature {
             .has_signed(&self.value, &signed_data(namespace, self.hash, hash))
         {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Error::OtherContent { key: key() }),
-            Err(Unverifiable::Weak) => Err(Error::Weak { key: key() }),
-            Err(Unverifiable::Algorithm(algorithm)) => Err(Error::Algorithm {
+            Ok(false) => Err(SignatureError::OtherContent { key: key() }),
+            Err(Unverifiable::Weak) => Err(SignatureError::Weak { key: key() }),
+            Err(Unverifiable::Algorithm(algorithm)) => Err(SignatureError::Algorithm {
                 kind: self.key.kind().into(),
                 algorithm,
             }),
@@ -147,7 +147,7 @@ impl Signature {
         &self,
         namespace: &str,
         content: &mut impl Read,
-    ) -> io::Result<Result<(), Error>> {
+    ) -> io::Result<Result<(), SignatureError>> {
         let hash = match self.hash {
             Hash::Sha256 => hash_of(Sha256::new(), content)?,
             Hash::Sha512 => hash_of(Sha512::new(), content)?,

@@ -3,7 +3,7 @@
 use super::key::{PublicKey, is_kind};
 use super::private::{self, Content, Secret};
 use super::signature::{Signature, to_sign};
-use super::{Error, agent};
+use super::{SignatureError, agent};
 use std::path::{Path, PathBuf};
 
 /// A key that can sign.
@@ -26,13 +26,13 @@ impl Signer {
     ///
     /// # Errors
     /// When there is no such key, or neither landfall nor the agent can sign with it.
-    pub fn load(key: &str, agent: Option<&Path>) -> Result<Signer, Error> {
+    pub fn load(key: &str, agent: Option<&Path>) -> Result<Signer, SignatureError> {
         if key.split_once(' ').is_some_and(|(kind, _)| is_kind(kind)) {
-            let public =
-                PublicKey::from_line(key).ok_or_else(|| Error::NoKey { path: key.into() })?;
+            let public = PublicKey::from_line(key)
+                .ok_or_else(|| SignatureError::NoKey { path: key.into() })?;
             return Signer::held(public, agent, key);
         }
-        let text = std::fs::read(key).map_err(|source| Error::Read {
+        let text = std::fs::read(key).map_err(|source| SignatureError::Read {
             path: key.into(),
             source,
         })?;
@@ -41,9 +41,9 @@ impl Signer {
             return match PublicKey::from_line(&text) {
                 Some(public) => Signer::held(public, agent, key),
                 None if text.contains("PRIVATE KEY-----") && !text.contains("BEGIN OPENSSH") => {
-                    Err(Error::OldKey { path: key.into() })
+                    Err(SignatureError::OldKey { path: key.into() })
                 }
-                None => Err(Error::NoKey { path: key.into() }),
+                None => Err(SignatureError::NoKey { path: key.into() }),
             };
         };
         match content {
@@ -52,32 +52,32 @@ impl Signer {
                 by: By::Key(secret),
             }),
             Content::ByAgent => match Signer::held(public, agent, key) {
-                Err(Error::NoAgent { .. } | Error::NotHeld { .. }) => {
-                    Err(Error::ByAgent { path: key.into() })
+                Err(SignatureError::NoAgent { .. } | SignatureError::NotHeld { .. }) => {
+                    Err(SignatureError::ByAgent { path: key.into() })
                 }
                 other => other,
             },
             Content::Encrypted => match Signer::held(public, agent, key) {
-                Err(Error::NoAgent { .. } | Error::NotHeld { .. }) => {
-                    Err(Error::Encrypted { path: key.into() })
+                Err(SignatureError::NoAgent { .. } | SignatureError::NotHeld { .. }) => {
+                    Err(SignatureError::Encrypted { path: key.into() })
                 }
                 other => other,
             },
         }
     }
 
-    fn held(public: PublicKey, agent: Option<&Path>, name: &str) -> Result<Signer, Error> {
-        let socket = agent.ok_or_else(|| Error::NoAgent { path: name.into() })?;
+    fn held(public: PublicKey, agent: Option<&Path>, name: &str) -> Result<Signer, SignatureError> {
+        let socket = agent.ok_or_else(|| SignatureError::NoAgent { path: name.into() })?;
         match agent::holds(socket, &public) {
             Ok(true) => Ok(Signer {
                 public,
                 by: By::Agent(socket.into()),
             }),
-            Ok(false) => Err(Error::NotHeld {
+            Ok(false) => Err(SignatureError::NotHeld {
                 key: public,
                 path: name.into(),
             }),
-            Err(source) => Err(Error::Agent {
+            Err(source) => Err(SignatureError::Agent {
                 socket: socket.into(),
                 source,
             }),
@@ -94,23 +94,23 @@ impl Signer {
     ///
     /// # Errors
     /// When the agent does not sign.
-    pub fn sign(&self, namespace: &str, message: &[u8]) -> Result<String, Error> {
+    pub fn sign(&self, namespace: &str, message: &[u8]) -> Result<String, SignatureError> {
         let data = to_sign(namespace, message);
         let signature = match &self.by {
-            By::Key(secret) => secret.sign(&data).ok_or_else(|| Error::Failed {
+            By::Key(secret) => secret.sign(&data).ok_or_else(|| SignatureError::Failed {
                 key: self.public.clone(),
             })?,
-            By::Agent(socket) => {
-                agent::sign(socket, &self.public, &data).map_err(|source| Error::Agent {
+            By::Agent(socket) => agent::sign(socket, &self.public, &data).map_err(|source| {
+                SignatureError::Agent {
                     socket: socket.clone(),
                     source,
-                })?
-            }
+                }
+            })?,
         };
         let signature = Signature::new(self.public.clone(), namespace, signature);
         // the agent may err: only a good signature is written
         match signature.check(namespace, message) {
-            Err(Error::OtherContent { key }) => Err(Error::Failed { key }),
+            Err(SignatureError::OtherContent { key }) => Err(SignatureError::Failed { key }),
             checked => checked.map(|()| signature.to_text()),
         }
     }

@@ -72,7 +72,7 @@ jvBAhJGSc1n8X1SQtpjYJ92Lf51okdZCkItj8PBRSL
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDGUKhigbVqmgw8SSL7kPIWI8eZG+v63vgZZnnEFKJbY";
 
-fn check(text: &str, message: &[u8]) -> Result<(), Error> {
+fn check(text: &str, message: &[u8]) -> Result<(), SignatureError> {
     Signature::parse(text.as_bytes())
         .unwrap()
         .check(NAMESPACE, message)
@@ -83,16 +83,22 @@ fn signatures_of_openssh_are_good_over_their_content_alone() {
     for text in [ED25519, ED25519_SHA256, P256, P384, RSA] {
         check(text, MESSAGE).unwrap();
         assert!(
-            matches!(check(text, b"landfall"), Err(Error::OtherContent { .. })),
+            matches!(
+                check(text, b"landfall"),
+                Err(SignatureError::OtherContent { .. })
+            ),
             "{text}"
         );
         let other = Signature::parse(text.as_bytes())
             .unwrap()
             .check("file", MESSAGE);
-        assert!(matches!(other, Err(Error::Namespace { .. })), "{text}");
+        assert!(
+            matches!(other, Err(SignatureError::Namespace { .. })),
+            "{text}"
+        );
         assert!(matches!(
             Signature::parse(&text.as_bytes()[..200]),
-            Err(Error::Malformed)
+            Err(SignatureError::Malformed)
         ));
     }
     assert_eq!(

@@ -7,7 +7,7 @@ use crate::platform::{Flag, Input, Output, Platform, Rendered, Spec, Writes};
 use crate::request::Request;
 use landfall_model::Limits;
 use landfall_model::document::read_text_input;
-use landfall_model::report::{Item, Kind, Status, one_line};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, one_line};
 use landfall_rewrite::audit::{Coverage, FileFinding, Inventory};
 use landfall_rewrite::{Chart, coalesce, values_of};
 use serde_json::json;
@@ -166,9 +166,9 @@ fn rendered(text: String, overlay: &Overlay) -> Rendered {
     }
 }
 
-fn items(overlay: &Overlay, missing: &[&FileFinding]) -> Vec<Item> {
-    let item = |name: String, status, reason| Item {
-        kind: Kind::Image,
+fn items(overlay: &Overlay, missing: &[&FileFinding]) -> Vec<ReportItem> {
+    let item = |name: String, status, reason| ReportItem {
+        kind: EntryKind::Image,
         name,
         digest: None,
         bytes: None,
@@ -179,10 +179,10 @@ fn items(overlay: &Overlay, missing: &[&FileFinding]) -> Vec<Item> {
     let held = overlay
         .held
         .iter()
-        .map(|name| item(name.clone(), Status::Done, None));
+        .map(|name| item(name.clone(), ItemStatus::Done, None));
     let missing = missing.iter().map(|open| {
         let reason = Some(open.line("missing"));
-        item(open.finding.reference.clone(), Status::Missing, reason)
+        item(open.finding.reference.clone(), ItemStatus::Missing, reason)
     });
     held.chain(missing).collect()
 }

@@ -7,8 +7,8 @@ use crate::index::{
 };
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
+use landfall_model::{DestinationMap, TargetRegistry};
 use landfall_model::{Digest, ImageRef, names_host};
-use landfall_model::{Mapping, Target};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,13 +42,13 @@ impl<'a> Inventory<'a> {
     /// the base URL of the site's file server.
     pub fn new(
         lock: &'a Lock,
-        mapping: Option<&Mapping>,
+        mapping: Option<&DestinationMap>,
         files: Option<&str>,
         today: &str,
     ) -> Inventory<'a> {
         // where there is no site, nothing has the name of a destination
         let nowhere = || {
-            Mapping::to(Target {
+            DestinationMap::to(TargetRegistry {
                 registry: "site.invalid".into(),
                 prefix: String::new(),
             })
@@ -118,7 +118,7 @@ impl<'a> Inventory<'a> {
         self.packages.iter().flatten().copied()
     }
 
-    fn add(&mut self, image: ReferencedItem<'a>, mapping: Option<&Mapping>) {
+    fn add(&mut self, image: ReferencedItem<'a>, mapping: Option<&DestinationMap>) {
         self.images.push(image);
         self.hosts.insert(&image.name().registry);
         self.upstream

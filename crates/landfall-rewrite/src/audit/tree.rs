@@ -1,4 +1,4 @@
-//! Audits files and folders: which files are read, and charts as charts.
+//! Audits files and folders: which files are read, and charts.
 
 use super::finding::{Coverage, FileFinding, Finding};
 use super::helm::{Helm, HelmError};

@@ -2,7 +2,7 @@
 
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
-use landfall_model::{Destination, Digest, ImageRef, Mapping};
+use landfall_model::{Destination, DestinationMap, Digest, ImageRef};
 use std::borrow::Cow;
 
 /// A name by which a reference finds a locked item.
@@ -48,7 +48,7 @@ impl<'l> ReferencedItem<'l> {
     }
 
     /// Its destinations; the first one is written.
-    pub(crate) fn destinations(self, mapping: &Mapping) -> Vec<Destination> {
+    pub(crate) fn destinations(self, mapping: &DestinationMap) -> Vec<Destination> {
         self.item.destinations(mapping)
     }
 

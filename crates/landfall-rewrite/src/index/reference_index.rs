@@ -6,7 +6,7 @@ use super::locked::{Found, LossCause, losses, names};
 use super::repository::{IndexedImage, Repositories, add};
 use super::words::Words;
 use landfall_item::lockfile::Lock;
-use landfall_model::{Destination, Mapping};
+use landfall_model::{Destination, DestinationMap};
 use landfall_model::{Digest, ImageRef};
 use std::collections::BTreeMap;
 
@@ -30,16 +30,16 @@ pub struct ReferenceIndex {
 
 impl ReferenceIndex {
     /// The references that `lock` knows, with the destinations of `mapping`.
-    pub fn new(lock: &Lock, mapping: &Mapping) -> ReferenceIndex {
+    pub fn new(lock: &Lock, mapping: &DestinationMap) -> ReferenceIndex {
         ReferenceIndex::build(lock, mapping, false)
     }
 
     /// The way back: what stands at the destinations of `mapping` becomes what `lock` names it.
-    pub fn reverse(lock: &Lock, mapping: &Mapping) -> ReferenceIndex {
+    pub fn reverse(lock: &Lock, mapping: &DestinationMap) -> ReferenceIndex {
         ReferenceIndex::build(lock, mapping, true)
     }
 
-    fn build(lock: &Lock, mapping: &Mapping, reverse: bool) -> ReferenceIndex {
+    fn build(lock: &Lock, mapping: &DestinationMap, reverse: bool) -> ReferenceIndex {
         let (mut repositories, mut settled) = (Repositories::new(), Repositories::new());
         let mut urls = FileUrls::new(reverse);
         for found in names(lock) {

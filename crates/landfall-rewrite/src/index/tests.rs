@@ -3,8 +3,8 @@
 use super::{Lookup, ReferenceIndex, Replacement};
 use crate::role::Role;
 use landfall_item::lockfile::Lock;
+use landfall_model::DestinationMap;
 use landfall_model::Digest;
-use landfall_model::Mapping;
 
 fn digest(text: &str) -> Digest {
     Digest::sha256(text.as_bytes())
@@ -31,7 +31,7 @@ fn known(names: &[&str], to: &str, rest: &str) -> ReferenceIndex {
     let text = format!("version: 1\nimages:\n{}{rest}", images.collect::<String>());
     ReferenceIndex::new(
         &Lock::parse("l", &text).unwrap(),
-        &Mapping::to(to.parse().unwrap()),
+        &DestinationMap::to(to.parse().unwrap()),
     )
 }
 

@@ -2,7 +2,7 @@
 
 use super::{ReferenceIndex, UrlLookup, UrlPattern};
 use landfall_item::lockfile::Lock;
-use landfall_model::{Digest, Mapping};
+use landfall_model::{DestinationMap, Digest};
 
 const PLUGINS: &str =
     "https://github.com/cni/plugins/releases/download/v1/cni-plugins-amd64-v1.tgz";
@@ -21,7 +21,7 @@ fn known() -> ReferenceIndex {
         file(KUBELET)
     );
     let lock = Lock::parse("l", &lock).unwrap();
-    ReferenceIndex::new(&lock, &Mapping::to("r:5".parse().unwrap())).with_files("http://f")
+    ReferenceIndex::new(&lock, &DestinationMap::to("r:5".parse().unwrap())).with_files("http://f")
 }
 
 /// What the URL is whose parts between placeholders are joined by `*`: what it reaches, or why it

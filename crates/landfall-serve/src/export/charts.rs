@@ -7,7 +7,7 @@ use landfall_content::{BlobRead, write_whole};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartArchive, FileForm, LockedItem, chart_index, clash, index_entry};
 use landfall_model::Descriptor;
-use landfall_model::report::{Kind, Progress, Report, Status};
+use landfall_model::report::{EntryKind, ItemStatus, Progress, RunReport};
 use std::path::{Path, PathBuf};
 
 /// Writes every chart of `lock` from `blobs` to `dir`: `<name>-<version>.tgz`, its `.prov`, and
@@ -22,7 +22,7 @@ pub fn export_charts(
     dir: &Path,
     dry: bool,
     progress: &dyn Progress,
-) -> Result<Report, ExportError> {
+) -> Result<RunReport, ExportError> {
     let charts: Vec<ChartArchive> = lock.items().filter_map(LockedItem::chart).collect();
     if let Some((chart, other)) = charts
         .iter()
@@ -38,9 +38,9 @@ pub fn export_charts(
     let files: Vec<(String, &Descriptor)> = charts.iter().flat_map(ChartArchive::files).collect();
     let exported = files.iter().map(|(name, content)| {
         let kind = if name.ends_with(".prov") {
-            Kind::Sidecar
+            EntryKind::Sidecar
         } else {
-            Kind::Chart
+            EntryKind::Chart
         };
         let file = FileForm {
             kind,
@@ -72,7 +72,7 @@ pub fn export_charts(
                     .filter(|item| item.reason.is_none())
                     .for_each(|item| {
                         (item.status, item.reason) =
-                            (Status::Failed, Some(format!("not in the index: {why}")));
+                            (ItemStatus::Failed, Some(format!("not in the index: {why}")));
                     });
             }
         }

@@ -7,7 +7,7 @@ use super::write::write;
 use landfall_content::{BlobRead, ContentError, Memory};
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedItem, MadeFile};
-use landfall_model::report::{Item, Progress, Report, Status};
+use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use std::path::Path;
 
 /// Writes every plain file of `lock` from `blobs` to `dir`, at the paths of all its URLs, and its
@@ -22,7 +22,7 @@ pub fn export_files(
     dir: &Path,
     dry: bool,
     progress: &dyn Progress,
-) -> Result<Report, ExportError> {
+) -> Result<RunReport, ExportError> {
     let files = export_paths(lock.items().flat_map(LockedItem::files))?;
     Ok(write_all(files, blobs, dir, dry, progress))
 }
@@ -40,7 +40,7 @@ pub fn export_packages(
     dir: &Path,
     dry: bool,
     progress: &dyn Progress,
-) -> Result<Report, ExportError> {
+) -> Result<RunReport, ExportError> {
     let sets = lock
         .packages
         .iter()
@@ -71,18 +71,22 @@ pub(super) fn write_all(
     dir: &Path,
     dry: bool,
     progress: &dyn Progress,
-) -> Report {
+) -> RunReport {
     progress.begin(
         "export",
         files.len() as u64,
         files.iter().map(|item| item.file.size).sum(),
     );
-    let mut report = Report::default();
+    let mut report = RunReport::default();
     for item in files {
         let exported = write(&item, blobs, dir, dry).and_then(|(status, bytes)| {
             let unpacked = if dry { 0 } else { unpack(&item, dir)? };
             Ok((
-                if unpacked > 0 { Status::Done } else { status },
+                if unpacked > 0 {
+                    ItemStatus::Done
+                } else {
+                    status
+                },
                 bytes + unpacked,
             ))
         });
@@ -91,17 +95,17 @@ pub(super) fn write_all(
                 report.bytes_transferred += bytes;
                 (
                     status,
-                    (status == Status::Skipped).then(|| "would be written".to_owned()),
+                    (status == ItemStatus::Skipped).then(|| "would be written".to_owned()),
                 )
             }
             Err(ExportError::Content(error @ ContentError::Missing { .. })) => {
-                (Status::Missing, Some(error.to_string()))
+                (ItemStatus::Missing, Some(error.to_string()))
             }
-            Err(error) => (Status::Failed, Some(error.to_string())),
+            Err(error) => (ItemStatus::Failed, Some(error.to_string())),
         };
         progress.bytes(item.file.size);
         progress.item(item.file.name);
-        report.items.push(Item {
+        report.items.push(ReportItem {
             kind: item.file.kind,
             name: item.file.name.to_owned(),
             digest: Some(item.file.digest.clone()),
@@ -122,7 +126,7 @@ mod tests {
     use landfall_content::Memory;
     use landfall_item::Sidecar;
     use landfall_model::Digest;
-    use landfall_model::report::Silent;
+    use landfall_model::report::SilentProgress;
     use std::fs;
     use std::os::unix::fs::MetadataExt;
 
@@ -147,26 +151,33 @@ mod tests {
         memory_of(&[b"kubelet", b"sum", b"front"])
     }
 
-    fn statuses(report: &Report) -> Vec<Status> {
+    fn statuses(report: &RunReport) -> Vec<ItemStatus> {
         report.items.iter().map(|item| item.status).collect()
     }
 
     #[test]
     fn files_stand_at_all_their_urls_and_a_second_run_leaves_them() {
         let dir = tempfile::tempdir().unwrap();
-        let run = |dry| export_files(&lock(), &memory(), dir.path(), dry, &Silent).unwrap();
-        assert_eq!(statuses(&run(true)), [Status::Skipped; 3]);
-        let nothing = export_files(&lock(), &Memory::default(), dir.path(), true, &Silent).unwrap();
+        let run = |dry| export_files(&lock(), &memory(), dir.path(), dry, &SilentProgress).unwrap();
+        assert_eq!(statuses(&run(true)), [ItemStatus::Skipped; 3]);
+        let nothing = export_files(
+            &lock(),
+            &Memory::default(),
+            dir.path(),
+            true,
+            &SilentProgress,
+        )
+        .unwrap();
         assert_eq!(
             statuses(&nothing),
-            [Status::Missing; 3],
+            [ItemStatus::Missing; 3],
             "a dry run tells what is not there"
         );
         assert!(!dir.path().join("h.example").exists());
         let report = run(false);
         assert_eq!(
             (statuses(&report), report.bytes_transferred),
-            (vec![Status::Done; 3], 7 + 3 + 5)
+            (vec![ItemStatus::Done; 3], 7 + 3 + 5)
         );
         let kubelet = dir.path().join("dl.k8s.io:8443/v1/a b/kubelet");
         assert_eq!(fs::read(&kubelet).unwrap(), b"kubelet");
@@ -190,13 +201,13 @@ mod tests {
             let report = run(dry);
             assert_eq!(
                 (statuses(&report), report.bytes_transferred),
-                (vec![Status::Present; 3], 0)
+                (vec![ItemStatus::Present; 3], 0)
             );
         }
         fs::write(&kubelet, "kubeleX").unwrap();
         assert_eq!(
             statuses(&run(false)),
-            [Status::Done, Status::Present, Status::Present]
+            [ItemStatus::Done, ItemStatus::Present, ItemStatus::Present]
         );
         assert_eq!(fs::read(&kubelet).unwrap(), b"kubelet");
     }
@@ -215,14 +226,20 @@ mod tests {
             "https://h/a%00b",
             "no-url",
         ] {
-            let result = export_files(&one(url), &memory(), dir.path(), false, &Silent);
+            let result = export_files(&one(url), &memory(), dir.path(), false, &SilentProgress);
             assert!(matches!(result, Err(ExportError::Path { .. })), "{url}");
         }
         let elsewhere = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("h")).unwrap();
-        let report =
-            export_files(&one("https://h/x"), &memory(), dir.path(), false, &Silent).unwrap();
-        assert_eq!(statuses(&report), [Status::Failed]);
+        let report = export_files(
+            &one("https://h/x"),
+            &memory(),
+            dir.path(),
+            false,
+            &SilentProgress,
+        )
+        .unwrap();
+        assert_eq!(statuses(&report), [ItemStatus::Failed]);
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     }
 
@@ -248,9 +265,9 @@ mod tests {
                 files: vec![locked.clone()],
                 ..Lock::default()
             };
-            export_files(&lock, &blobs, dir.path(), false, &Silent).unwrap()
+            export_files(&lock, &blobs, dir.path(), false, &SilentProgress).unwrap()
         };
-        assert_eq!(statuses(&run(&locked)), [Status::Done]);
+        assert_eq!(statuses(&run(&locked)), [ItemStatus::Done]);
         let kubelet = dir.path().join("h/node.tgz.d/bin/kubelet");
         assert_eq!(fs::read(&kubelet).unwrap(), b"content");
         assert_eq!(fs::metadata(&kubelet).unwrap().mode() & 0o7777, 0o755);
@@ -258,16 +275,16 @@ mod tests {
             !dir.path().join("h/node.tgz.d/README").exists(),
             "nobody asked for it"
         );
-        assert_eq!(statuses(&run(&locked)), [Status::Present]);
+        assert_eq!(statuses(&run(&locked)), [ItemStatus::Present]);
         fs::write(&kubelet, "contenX").unwrap();
         assert_eq!(
             statuses(&run(&locked)),
-            [Status::Done],
+            [ItemStatus::Done],
             "what was changed is written again"
         );
         locked.unpack = vec!["bin/kubectl".into()];
         let report = run(&locked);
-        assert_eq!(statuses(&report), [Status::Failed]);
+        assert_eq!(statuses(&report), [ItemStatus::Failed]);
         assert!(
             report.items[0]
                 .reason
@@ -290,7 +307,7 @@ mod tests {
             files,
             ..Lock::default()
         };
-        let error = export_files(&lock, &memory(), dir.path(), false, &Silent)
+        let error = export_files(&lock, &memory(), dir.path(), false, &SilentProgress)
             .unwrap_err()
             .to_string();
         assert!(error.contains("v=1") && error.contains("v=2"), "{error}");
@@ -304,10 +321,10 @@ mod tests {
         blobs
             .0
             .insert(Digest::sha256(b"kubelet"), b"kubelex"[..].into());
-        let report = export_files(&lock(), &blobs, dir.path(), false, &Silent).unwrap();
+        let report = export_files(&lock(), &blobs, dir.path(), false, &SilentProgress).unwrap();
         assert_eq!(
             statuses(&report),
-            [Status::Failed, Status::Missing, Status::Done]
+            [ItemStatus::Failed, ItemStatus::Missing, ItemStatus::Done]
         );
         assert!(!dir.path().join("mirror.example/kubelet").exists());
     }

@@ -5,7 +5,7 @@ use super::paths::ExportFile;
 use landfall_content::{
     BlobRead, ContentError, CopyError, copy_checked, digest_of, refuse_special,
 };
-use landfall_model::report::Status;
+use landfall_model::report::ItemStatus;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -19,8 +19,8 @@ pub(super) fn write(
     blobs: &dyn BlobRead,
     dir: &Path,
     dry: bool,
-) -> Result<(Status, u64), ExportError> {
-    let (mut status, mut written) = (Status::Present, 0);
+) -> Result<(ItemStatus, u64), ExportError> {
+    let (mut status, mut written) = (ItemStatus::Present, 0);
     let mut first: Option<PathBuf> = None;
     for below in &item.paths {
         let path = dir.join(below);
@@ -39,13 +39,13 @@ pub(super) fn write(
             there.ok_or_else(|| ContentError::Missing {
                 digest: item.file.digest.clone(),
             })?;
-            return Ok((Status::Skipped, 0));
+            return Ok((ItemStatus::Skipped, 0));
         }
         // a link is replaced, and nothing is written through it
         if !path.is_symlink() {
             refuse_special(&path).map_err(failed)?;
         }
-        status = Status::Done;
+        status = ItemStatus::Done;
         fs::create_dir_all(folder).map_err(failed)?;
         let linked = first
             .as_deref()

@@ -10,7 +10,7 @@ use landfall_content::{BlobRead, Entry};
 use landfall_http::{Error, ErrorKind};
 use landfall_item::LockedItem;
 use landfall_item::lockfile::{Lock, delivered};
-use landfall_model::{Descriptor, Digest, Mapping};
+use landfall_model::{Descriptor, DestinationMap, Digest};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -19,7 +19,10 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When there is no list of what was delivered, or the registry cannot be read.
-pub async fn find(sessions: &Sessions, mapping: &Mapping) -> Result<Vec<ServedBundle>, FromError> {
+pub async fn find(
+    sessions: &Sessions,
+    mapping: &DestinationMap,
+) -> Result<Vec<ServedBundle>, FromError> {
     let place = mapping.at(delivered::REPOSITORY);
     let (repository, place) = (
         place.repository.clone(),
@@ -107,7 +110,7 @@ async fn small(
 async fn held(
     session: &Session,
     locks: &[(&delivered::DeliveredLock, Lock)],
-    mapping: &Mapping,
+    mapping: &DestinationMap,
     jobs: usize,
 ) -> Result<HashMap<Digest, Held>, Error> {
     let items = locks.iter().flat_map(|(_, lock)| lock.items());

@@ -1,7 +1,7 @@
 //! What a reader asks the list for: words, a kind, and where to begin.
 
 use crate::route::query;
-use landfall_model::report::Kind;
+use landfall_model::report::EntryKind;
 
 /// What a reader asks the list for.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Asked {
     }
 
     /// Whether items of this kind are asked for.
-    pub(super) fn wants(&self, kind: Kind) -> bool {
+    pub(super) fn wants(&self, kind: EntryKind) -> bool {
         self.kind
             .as_ref()
             .is_none_or(|wanted| *wanted == kind.to_string())

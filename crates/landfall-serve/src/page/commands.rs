@@ -1,7 +1,7 @@
 //! The commands that get an item, each as somebody would type it.
 
 use crate::bundles::ItemListing;
-use landfall_model::report::{Kind, shell_word};
+use landfall_model::report::{EntryKind, shell_word};
 
 /// How the reader reaches what is served.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ pub(super) fn commands(item: &ItemListing, here: Here<'_>) -> Vec<(&'static str,
     let host = item.registry.as_deref().unwrap_or(here.host);
     let name = shell_word(&format!("{host}/{}", item.repository_tag));
     match item.kind {
-        Kind::Image => vec![
+        EntryKind::Image => vec![
             ("docker", format!("docker pull {name}")),
             (
                 "podman",
@@ -50,7 +50,7 @@ pub(super) fn commands(item: &ItemListing, here: Here<'_>) -> Vec<(&'static str,
             ),
             ("crictl", format!("crictl pull {name}")),
         ],
-        Kind::Chart => {
+        EntryKind::Chart => {
             let (chart, tag) = item
                 .repository_tag
                 .rsplit_once(':')
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use landfall_model::Digest;
 
-    fn item(kind: Kind, name: &str, repository_tag: &str) -> ItemListing {
+    fn item(kind: EntryKind, name: &str, repository_tag: &str) -> ItemListing {
         let item = ItemListing::new(
             kind,
             name.into(),
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn each_tool_is_told_whether_to_speak_plain_http() {
-        let image = item(Kind::Image, "quay.io/a/b:v1", "a/b:v1");
+        let image = item(EntryKind::Image, "quay.io/a/b:v1", "a/b:v1");
         assert_eq!(
             of(&image, false)[1],
             "podman pull --tls-verify=false m:5000/a/b:v1"
@@ -148,7 +148,7 @@ mod tests {
             of(&elsewhere, false)[2],
             "ctr --namespace k8s.io images pull far:443/a/b:v1"
         );
-        let chart = item(Kind::Chart, "x", "charts/app:1.2.3_b1");
+        let chart = item(EntryKind::Chart, "x", "charts/app:1.2.3_b1");
         assert_eq!(
             of(&chart, false),
             ["helm pull oci://m:5000/charts/app --version 1.2.3+b1 --plain-http"]
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_hostile_name_is_one_word_of_the_shell() {
-        let hostile = item(Kind::File, "https://h/$(reboot)';x?y=1", "f:1");
+        let hostile = item(EntryKind::File, "https://h/$(reboot)';x?y=1", "f:1");
         for command in of(&hostile, false) {
             // a quote within quotes ends them, and begins them again
             let bare: String = command

@@ -8,7 +8,7 @@ use crate::response::ApiError;
 use crate::state::State;
 use landfall_item::KINDS;
 use landfall_model::report::escape_html;
-use landfall_model::report::{EntryCount, Kind, count_of};
+use landfall_model::report::{EntryCount, EntryKind, count_of};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -88,7 +88,7 @@ fn newest<'a>(
         .iter()
         .flat_map(|bundle| bundle.items.iter().map(|item| (item, &*bundle.name)));
     let all = of_bundles.chain(pushed.iter().map(|item| (item, "pushed here")));
-    let place = |kind: Kind| KINDS.iter().position(|known| *known == kind);
+    let place = |kind: EntryKind| KINDS.iter().position(|known| *known == kind);
     let named: BTreeMap<_, _> = all
         .map(|found| ((place(found.0.kind), &*found.0.name), found))
         .collect();
@@ -109,7 +109,12 @@ fn pushed(state: &State) -> Result<Vec<ItemListing>, ApiError> {
         {
             if let Some(digest) = store.tag(&name, &tag).map_err(ApiError::disk)? {
                 let place = format!("{name}:{tag}");
-                items.push(ItemListing::new(Kind::Image, place.clone(), place, digest));
+                items.push(ItemListing::new(
+                    EntryKind::Image,
+                    place.clone(),
+                    place,
+                    digest,
+                ));
             }
         }
     }
@@ -268,7 +273,7 @@ mod tests {
 
     fn item(name: &str, content: &[u8]) -> ItemListing {
         ItemListing::new(
-            Kind::File,
+            EntryKind::File,
             name.into(),
             "files/h/0:1".into(),
             Digest::sha256(content),

@@ -7,7 +7,7 @@ use crate::bundles::ItemListing;
 use landfall_content::BlobRead;
 use landfall_model::human_size;
 use landfall_model::report::escape_html;
-use landfall_model::report::{EntryCount, Kind, count_of};
+use landfall_model::report::{EntryCount, EntryKind, count_of};
 use std::fmt::Write as _;
 
 /// The longest entry, in bytes. A name that is longer is told, and nothing else of its item.
@@ -47,7 +47,7 @@ fn full(item: &ItemListing, bundle: &str, here: Here<'_>, blobs: &dyn BlobRead) 
         .collect::<Vec<_>>()
         .join(", ");
     let kind = match item.kind {
-        Kind::Package => EntryCount::of(Kind::Package, [item.counted()]).to_string(),
+        EntryKind::Package => EntryCount::of(EntryKind::Package, [item.counted()]).to_string(),
         kind => kind.to_string(),
     };
     let about = [kind.as_str(), &platforms, &attached];
@@ -131,11 +131,11 @@ mod tests {
     use crate::file_table;
     use landfall_content::BlobChain;
     use landfall_model::Digest;
-    use landfall_model::report::Kind;
+    use landfall_model::report::EntryKind;
 
     fn shown(name: &str) -> String {
         let mut item = ItemListing::new(
-            Kind::File,
+            EntryKind::File,
             name.into(),
             "files/h/00:11".into(),
             Digest::sha256(b"x"),

@@ -6,7 +6,7 @@ use super::error::KeepError;
 use super::room::Room;
 use crate::ServeError;
 use landfall_content::BlobRead;
-use landfall_model::{Algorithm, Descriptor, Digest, Referring};
+use landfall_model::{Algorithm, Descriptor, Digest, ReferrerManifest};
 use serde_json::value::RawValue;
 use std::fs::{self, File};
 use std::io;
@@ -249,7 +249,7 @@ impl WritableStore {
         name: &str,
         tags: &[String],
         descriptor: &Descriptor,
-        referrer: Option<&Referring>,
+        referrer: Option<&ReferrerManifest>,
         incoming: IncomingBlob,
     ) -> Result<(), KeepError> {
         let digest = &descriptor.digest;

@@ -7,9 +7,9 @@ use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
 use crate::support::library::{
-    BundleOptions, Client, ClientBuilder, Digest, Item, Keep, Limits, Lock, Locked, Mapping,
-    Omitted, PackOptions, PackPlan, Packaging, Pins, Progress, PushError, PushOptions, Pushed,
-    Status, Store, load_manifests, pack, today,
+    BundleOptions, Client, ClientBuilder, DestinationMap, Digest, ItemStatus, Keep, Limits, Lock,
+    Locked, Omitted, PackOptions, PackPlan, Packaging, Pins, Progress, PushError, PushOptions,
+    Pushed, ReportItem, Store, load_manifests, pack, today,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -201,7 +201,7 @@ impl Rig {
         assert!(rig.lock.unresolved.is_empty(), "{:?}", rig.lock.unresolved);
         let items = rig.pull("first");
         assert!(
-            items.iter().all(|item| item.status == Status::Done),
+            items.iter().all(|item| item.status == ItemStatus::Done),
             "{items:?}"
         );
         rig.bundle = rig.pack("first");
@@ -241,14 +241,14 @@ impl Rig {
     }
 
     /// `landfall pull` into a store.
-    pub fn pull(&self, store: &str) -> Vec<Item> {
+    pub fn pull(&self, store: &str) -> Vec<ReportItem> {
         self.runtime
             .block_on(self.client().pull(&self.lock, &self.open(store), false))
             .unwrap()
     }
 
     /// `landfall pull --bundle` from nothing; the bundle is there where nothing failed.
-    pub fn pull_bundle(&self, out: &Path) -> Vec<Item> {
+    pub fn pull_bundle(&self, out: &Path) -> Vec<ReportItem> {
         let plan = Arc::new(PackPlan::wanted(&self.lock, jiff::civil::Date::MIN));
         let options = BundleOptions {
             pack: PackOptions { level: 1 },
@@ -261,7 +261,7 @@ impl Rig {
         let failed = pulled
             .items
             .iter()
-            .any(|item| item.status == Status::Failed);
+            .any(|item| item.status == ItemStatus::Failed);
         assert_eq!(pulled.packed.is_none(), failed, "{:?}", pulled.items);
         pulled.items
     }
@@ -313,8 +313,8 @@ impl Rig {
         ))
     }
 
-    fn far_side(&self) -> Mapping {
-        Mapping::to(self.down.address.parse().unwrap())
+    fn far_side(&self) -> DestinationMap {
+        DestinationMap::to(self.down.address.parse().unwrap())
     }
 
     /// Takes everything from the far side.

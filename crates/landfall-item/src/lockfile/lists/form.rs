@@ -2,7 +2,7 @@
 
 use crate::Image;
 use crate::lockfile::Lock;
-use landfall_model::{ImageRef, Mapping};
+use landfall_model::{DestinationMap, ImageRef};
 use std::collections::BTreeMap;
 
 /// What a list is made of.
@@ -10,7 +10,7 @@ pub struct Asked<'a> {
     /// The lock.
     pub lock: &'a Lock,
     /// Where the images go, for forms that name a destination.
-    pub mapping: Option<&'a Mapping>,
+    pub mapping: Option<&'a DestinationMap>,
     /// Whether each image is named with its digest; else only those that the manifest pins.
     pub digests: bool,
     /// Licences by the names of items, as far as they are known.

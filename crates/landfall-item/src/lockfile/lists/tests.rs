@@ -3,7 +3,7 @@
 use super::{Asked, FORMS, Listed};
 use crate::lockfile::Lock;
 use crate::{File, Image};
-use landfall_model::{Descriptor, Digest, Mapping};
+use landfall_model::{Descriptor, DestinationMap, Digest};
 use std::collections::BTreeMap;
 
 fn lock() -> Lock {
@@ -31,7 +31,7 @@ fn lock() -> Lock {
 }
 
 fn listed(name: &str, digests: bool) -> Listed {
-    let mapping = Mapping::to("172.20.0.2:5000/p".parse().unwrap());
+    let mapping = DestinationMap::to("172.20.0.2:5000/p".parse().unwrap());
     let form = FORMS.iter().find(|form| form.name == name).unwrap();
     (form.write)(&Asked {
         lock: &lock(),

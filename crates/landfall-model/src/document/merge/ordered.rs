@@ -159,7 +159,7 @@ fn exported(command: &str) -> Option<(&str, &str)> {
     (is_name && !name.is_empty()).then_some((name, value))
 }
 
-/// The value of a word of a shell, if the shell leaves it as it is.
+/// The value of a word of a shell, if the shell leaves it is.
 fn unquoted(word: &str) -> Option<&str> {
     let within = |quote| {
         word.strip_prefix(quote)

@@ -1,11 +1,11 @@
 //! What a page is made of.
 
 use crate::Digest;
-use crate::report::{ErrorInfo, Kind, Report, RunStatus};
+use crate::report::{EntryKind, ErrorInfo, RunReport, RunStatus};
 use std::collections::HashMap;
 
 /// What a page is made of.
-pub struct Page {
+pub struct ReportPage {
     /// The command that was run.
     pub command: String,
     /// The name of the bundle, where the page is about one and no command.
@@ -15,22 +15,22 @@ pub struct Page {
     /// What ended it.
     pub error: Option<ErrorInfo>,
     /// What it reports.
-    pub report: Report,
+    pub report: RunReport,
     /// The content that it was about.
-    pub carried: Vec<Carried>,
+    pub carried: Vec<ItemContent>,
     /// Words about it as a whole, each with its name: digests, signatures, bases.
     pub facts: Vec<(String, String)>,
     /// The phases of the run.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<RunPhase>,
     /// How long all took, in seconds; `None` where nothing was run.
     pub seconds: Option<f64>,
 }
 
 /// One item with its content.
 #[derive(Debug, Clone)]
-pub struct Carried {
+pub struct ItemContent {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Its name in the lock.
     pub name: String,
     /// What it stands with in the picture: its host and namespace.
@@ -46,12 +46,12 @@ pub struct Carried {
     /// When it was made, as it says itself.
     pub created: Option<String>,
     /// The packages of a set of packages.
-    pub packages: Vec<ShownPackage>,
+    pub packages: Vec<PackageRow>,
 }
 
 /// A package of a set of packages.
 #[derive(Debug, Clone)]
-pub struct ShownPackage {
+pub struct PackageRow {
     /// Its name.
     pub name: String,
     /// Its version.
@@ -64,7 +64,7 @@ pub struct ShownPackage {
 
 /// One phase of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Phase {
+pub struct RunPhase {
     /// What was done.
     pub what: String,
     /// How many items.
@@ -82,7 +82,7 @@ pub(super) struct Sharing<'a> {
 }
 
 impl<'a> Sharing<'a> {
-    pub(super) fn of(carried: &'a [Carried]) -> Sharing<'a> {
+    pub(super) fn of(carried: &'a [ItemContent]) -> Sharing<'a> {
         let mut blobs: HashMap<&Digest, (u64, Vec<usize>)> = HashMap::new();
         for (at, one) in carried.iter().enumerate() {
             for (digest, size) in &one.blobs {
@@ -109,7 +109,7 @@ impl<'a> Sharing<'a> {
     }
 
     /// The bytes that only this item has.
-    pub(super) fn own_bytes(&self, one: &Carried) -> u64 {
+    pub(super) fn own_bytes(&self, one: &ItemContent) -> u64 {
         one.blobs
             .iter()
             .filter(|(digest, _)| self.is_own(digest))

@@ -12,5 +12,5 @@ mod render;
 mod sections;
 mod treemap;
 
-pub use data::{Carried, Page, Phase, ShownPackage};
+pub use data::{ItemContent, PackageRow, ReportPage, RunPhase};
 pub use render::render;

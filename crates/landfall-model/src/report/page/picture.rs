@@ -1,7 +1,7 @@
 //! The picture of the content: a treemap by place, item and blob; what several items share stands
 //! by itself.
 
-use super::data::{Carried, Sharing};
+use super::data::{ItemContent, Sharing};
 use super::treemap::{Rect, squarify};
 use crate::human_size;
 use crate::report::escape_html;
@@ -31,7 +31,7 @@ struct Node {
 }
 
 /// The picture as SVG; nothing where there is no content.
-pub(super) fn picture(carried: &[Carried], sharing: &Sharing<'_>) -> String {
+pub(super) fn picture(carried: &[ItemContent], sharing: &Sharing<'_>) -> String {
     let groups = groups(carried, sharing);
     if groups.iter().all(|group| group.size == 0) {
         return String::new();
@@ -59,7 +59,7 @@ pub(super) fn picture(carried: &[Carried], sharing: &Sharing<'_>) -> String {
 const SHARED: &str = "shared by several";
 
 /// The items by group, and what several have; the largest first.
-fn groups(carried: &[Carried], sharing: &Sharing<'_>) -> Vec<Node> {
+fn groups(carried: &[ItemContent], sharing: &Sharing<'_>) -> Vec<Node> {
     let mut groups: BTreeMap<&str, Vec<Node>> = BTreeMap::new();
     for one in carried {
         let own = one

@@ -1,6 +1,6 @@
 //! The whole page.
 
-use super::data::{Page, Sharing};
+use super::data::{ReportPage, Sharing};
 use super::picture::picture;
 use super::sections::{Section, hosts, items, licences, lists, losses, packages, shared, timings};
 use crate::report::{count_of, escape_html};
@@ -16,7 +16,7 @@ const SCRIPT: &str = include_str!("script.js");
 const SEARCHED: usize = 20;
 
 /// The page as HTML. The same page gives the same bytes.
-pub fn render(page: &Page) -> String {
+pub fn render(page: &ReportPage) -> String {
     let sharing = Sharing::of(&page.carried);
     let status = page.status.word();
     let heading = match &page.bundle {
@@ -96,7 +96,7 @@ pub fn render(page: &Page) -> String {
 }
 
 /// What the page has below its sums, what needs attention first.
-fn sections(page: &Page, sharing: &Sharing<'_>) -> Vec<Section> {
+fn sections(page: &ReportPage, sharing: &Sharing<'_>) -> Vec<Section> {
     let picture = picture(&page.carried, sharing);
     let about = "<p class=\"soft\">Each item by the bytes that it alone brings; what several have stands by itself. <span \
                  id=\"zoom-help\" class=\"help\" hidden>A click or Enter enlarges a group, and once more or Escape goes \
@@ -128,7 +128,7 @@ fn sections(page: &Page, sharing: &Sharing<'_>) -> Vec<Section> {
 }
 
 /// The sums at the top.
-fn sums(page: &Page, sharing: &Sharing<'_>) -> String {
+fn sums(page: &ReportPage, sharing: &Sharing<'_>) -> String {
     let totals = page.report.totals();
     let mut sums: Vec<(String, String)> = vec![(totals.items.to_string(), "items".into())];
     let counts = [
@@ -186,17 +186,19 @@ fn allowed(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::page::{Carried, ShownPackage};
-    use crate::report::{ErrorInfo, HostUse, Item, Kind, Report, RunStatus, Side, Status};
+    use crate::report::page::{ItemContent, PackageRow};
+    use crate::report::{
+        EntryKind, ErrorInfo, HostUse, ItemStatus, ReportItem, RunReport, RunStatus, TransferSide,
+    };
     use serde_json::json;
 
     const EVIL: &str =
         "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'\u{202e}&";
 
-    fn page(items: usize, name: &dyn Fn(usize) -> String) -> Page {
+    fn page(items: usize, name: &dyn Fn(usize) -> String) -> ReportPage {
         let base = (Digest::sha256(b"base"), 40 << 20);
-        let carried = (0..items).map(|at| Carried {
-            kind: Kind::Image,
+        let carried = (0..items).map(|at| ItemContent {
+            kind: EntryKind::Image,
             name: name(at),
             group: format!("r{}.test/{}", at % 7, name(at % 3)),
             blobs: vec![
@@ -210,21 +212,21 @@ mod tests {
             attached: vec![("signature".into(), 2)],
             licences: Some(name(0)),
             created: None,
-            packages: vec![ShownPackage {
+            packages: vec![PackageRow {
                 name: name(at),
                 version: name(0),
                 arch: name(1),
                 size: 1,
             }],
         });
-        let carried: Vec<Carried> = carried.collect();
-        let item = |one: &Carried| Item {
+        let carried: Vec<ItemContent> = carried.collect();
+        let item = |one: &ItemContent| ReportItem {
             kind: one.kind,
             name: one.name.clone(),
             digest: Some(one.blobs[1].0.clone()),
             bytes: Some(40 << 20),
             packages: 0,
-            status: Status::Failed,
+            status: ItemStatus::Failed,
             reason: Some(one.name.clone()),
         };
         let host = HostUse {
@@ -238,21 +240,21 @@ mod tests {
             why: name(0),
             named_by: Vec::new(),
         };
-        let mut report = Report {
+        let mut report = RunReport {
             items: carried.iter().map(item).collect(),
             hosts: vec![host],
-            ..Report::default()
+            ..RunReport::default()
         };
         report.extra.insert(
             "moved".into(),
             json!([{"at": name(0), "from": "sha256:00", "to": name(0)}]),
         );
         let error = ErrorInfo {
-            side: Some(Side::Source),
+            side: Some(TransferSide::Source),
             item: Some(name(0)),
             message: name(0),
         };
-        Page {
+        ReportPage {
             command: "push".into(),
             bundle: None,
             status: RunStatus::Partial,

@@ -1,9 +1,9 @@
 //! The tables of a page. Each is left out where it would be empty.
 
-use super::data::{Carried, Page, Phase, Sharing, ShownPackage};
+use super::data::{ItemContent, PackageRow, ReportPage, RunPhase, Sharing};
 use crate::human_size;
 use crate::report::escape_html;
-use crate::report::{Item, Kind, Status};
+use crate::report::{EntryKind, ItemStatus, ReportItem};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ enum Cell {
     /// A number or size.
     Number(String),
     /// A status.
-    Status(Status),
+    Status(ItemStatus),
 }
 use Cell::{Code, Hash, Number, Text};
 
@@ -92,22 +92,22 @@ fn table(heading: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Section {
     section
 }
 
-fn word(status: Status) -> &'static str {
+fn word(status: ItemStatus) -> &'static str {
     match status {
-        Status::Done => "done",
-        Status::Present => "present",
-        Status::Skipped => "skipped",
-        Status::Missing => "missing",
-        Status::Failed => "failed",
+        ItemStatus::Done => "done",
+        ItemStatus::Present => "present",
+        ItemStatus::Skipped => "skipped",
+        ItemStatus::Missing => "missing",
+        ItemStatus::Failed => "failed",
     }
 }
 
 /// What failed, is missing, or was left out.
-pub(super) fn losses(items: &[Item]) -> Section {
+pub(super) fn losses(items: &[ReportItem]) -> Section {
     let lost = items
         .iter()
-        .filter(|item| !matches!(item.status, Status::Done | Status::Present));
-    let row = |item: &Item| {
+        .filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present));
+    let row = |item: &ReportItem| {
         let reason = item.reason.clone().unwrap_or_default();
         vec![
             Cell::Status(item.status),
@@ -124,13 +124,13 @@ pub(super) fn losses(items: &[Item]) -> Section {
 }
 
 /// Every item with its content.
-pub(super) fn items(page: &Page, sharing: &Sharing<'_>) -> Section {
-    let content: HashMap<(Kind, &str), &Carried> = page
+pub(super) fn items(page: &ReportPage, sharing: &Sharing<'_>) -> Section {
+    let content: HashMap<(EntryKind, &str), &ItemContent> = page
         .carried
         .iter()
         .map(|one| ((one.kind, one.name.as_str()), one))
         .collect();
-    let row = |item: &Item| {
+    let row = |item: &ReportItem| {
         let carried = content.get(&(item.kind, item.name.as_str()));
         let own = carried
             .map(|one| human_size(sharing.own_bytes(one)))
@@ -184,10 +184,10 @@ fn counts(attached: &[(String, usize)]) -> String {
 }
 
 /// The packages of each set of packages.
-pub(super) fn packages(carried: &[Carried]) -> Section {
+pub(super) fn packages(carried: &[ItemContent]) -> Section {
     let rows = carried.iter().flat_map(|set| {
         set.packages.iter().map(|package| {
-            let ShownPackage {
+            let PackageRow {
                 name,
                 version,
                 arch,
@@ -211,7 +211,7 @@ pub(super) fn packages(carried: &[Carried]) -> Section {
 }
 
 /// Blobs that several items have.
-pub(super) fn shared(carried: &[Carried], sharing: &Sharing<'_>) -> Section {
+pub(super) fn shared(carried: &[ItemContent], sharing: &Sharing<'_>) -> Section {
     const SHOWN: usize = 50;
     let all = sharing.shared();
     let row = |(digest, size, users): &(&crate::Digest, u64, &[usize])| {
@@ -246,14 +246,14 @@ pub(super) fn shared(carried: &[Carried], sharing: &Sharing<'_>) -> Section {
 }
 
 /// Licences, and how many items say that they have them.
-pub(super) fn licences(carried: &[Carried]) -> Section {
+pub(super) fn licences(carried: &[ItemContent]) -> Section {
     let mut licences: BTreeMap<&str, usize> = BTreeMap::new();
     for one in carried.iter().filter_map(|one| one.licences.as_deref()) {
         *licences.entry(one).or_default() += 1;
     }
     let silent = carried
         .iter()
-        .filter(|one| one.kind == Kind::Image && one.licences.is_none())
+        .filter(|one| one.kind == EntryKind::Image && one.licences.is_none())
         .count();
     let mut rows: Vec<Vec<Cell>> = licences
         .into_iter()
@@ -273,7 +273,7 @@ pub(super) fn licences(carried: &[Carried]) -> Section {
 }
 
 /// Hosts contacted.
-pub(super) fn hosts(page: &Page) -> Section {
+pub(super) fn hosts(page: &ReportPage) -> Section {
     let row = |host: &crate::report::HostUse| {
         vec![
             Code(format!("{}://{}:{}", host.scheme, host.host, host.port)),
@@ -300,8 +300,8 @@ pub(super) fn hosts(page: &Page) -> Section {
 }
 
 /// The phases of the run.
-pub(super) fn timings(phases: &[Phase]) -> Section {
-    let row = |phase: &Phase| {
+pub(super) fn timings(phases: &[RunPhase]) -> Section {
+    let row = |phase: &RunPhase| {
         let rate = match phase.bytes {
             0 => String::new(),
             bytes => format!(
@@ -420,7 +420,7 @@ const LISTS: [(&str, &str, Columns); 10] = [
 ];
 
 /// The lists of the report, as far as it has them.
-pub(super) fn lists(page: &Page) -> Vec<Section> {
+pub(super) fn lists(page: &ReportPage) -> Vec<Section> {
     let extra = &page.report.extra;
     let mut out = Vec::new();
     for (member, heading, columns) in LISTS {
