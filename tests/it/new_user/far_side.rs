@@ -94,15 +94,15 @@ fn help_has_the_verbs_and_the_pages() {
                     "kubermatic",
                 ],
             ),
-            ("help signing", 0, &["# Signing"]),
-            ("help docs/reference/bundle-format.md", 0, &["# The bundle"]),
+            ("help signing", 0, &["# Sign and approve bundles"]),
+            ("help docs/reference/bundle-format.md", 0, &["# Bundle format"]),
             ("help kubermatic", 0, &["landfall render kubermatic"]),
             (
                 "help push",
                 0,
                 &["Usage: landfall push", "landfall help --page push"],
             ),
-            ("help --page push", 0, &["# Delivering to a registry"]),
+            ("help --page push", 0, &["# Push to a registry"]),
             (
                 "help export images",
                 0,
