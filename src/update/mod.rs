@@ -6,6 +6,13 @@
 //! use it (`asker`). What upstream says of everything else comes along: a tag that moved, an image
 //! that is gone.
 //!
+//! A candidate is tried by editing the text of its manifest in memory and reading all manifests
+//! again with that text, so what uses a version, what contradicts and how YAML parses the edit are
+//! known in one place only. What is then wanted and was not before must exist upstream; a set of
+//! packages must be one that can be locked. Nothing is written before all versions are settled;
+//! then the files, the lock, and for a `refresh` the store and the bundle are written, each
+//! atomically, so that any of them can be the last.
+//!
 //! [`UpdatePolicy`]: landfall_model::UpdatePolicy
 
 mod asker;

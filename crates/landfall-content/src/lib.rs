@@ -9,6 +9,39 @@
 //!
 //! It imports `landfall-model` and `landfall-http`. Begin with `source.rs`, `sink.rs` and
 //! `transfer.rs`.
+//!
+//! # Retries
+//!
+//! No two loops count the same failures:
+//!
+//! - Sending in `landfall-http` repeats a request without a response, or with a transient status.
+//!   Counted: attempts at one request; requested waits are separate. The body of an upload gets
+//!   one attempt.
+//! - The session of [`registry`] repeats a request that was answered with 401. Counted:
+//!   challenges; a second refusal of a fresh token or account is final.
+//! - The token service of [`registry`] repeats a token for an account that was accepted before and
+//!   is refused now. Counted: one more attempt.
+//! - Reading whole bodies in `landfall-http` repeats a manifest, list or checksum file that was
+//!   cut or has another digest. Counted: cut bodies; wrong ones, the second of which is final.
+//! - The opener repeats a stream of the source that broke, at its last byte within the same write.
+//!   Counted: failures since new bytes arrived.
+//! - A transfer repeats a body that the sink refused, and wrong bytes. Counted: failures of the
+//!   sink; wrong bytes, the second of which is final. A part with several URLs moves on to the
+//!   next one.
+//! - The reader of package metadata (`landfall-item`) repeats an index that does not match the
+//!   signed list, if the list has changed by then. Counted: three reads of the list.
+//! - `serve --from` (`landfall-serve`) repeats a MiB of a file at a registry whose body was cut.
+//!   Counted: three attempts at this MiB.
+//!
+//! A transfer does not repeat what `landfall-http` gave up: an error before the first byte is
+//! final. A partial file is hashed once, when its write starts.
+//!
+//! # Writes
+//!
+//! A sink on disk hashes what it writes. A registry reports a wrong digest only at the end, so the
+//! stream to a registry is hashed on its way, and its last bytes are held back until the digest is
+//! right. Files that users own (the lock, rewritten documents, reports, receipts) are replaced
+//! atomically with their permissions and attributes, and only if nobody changed them meanwhile.
 
 pub mod archives;
 pub mod bucket;

@@ -6,6 +6,47 @@
 //!
 //! It imports `landfall-model`. Begin with `transport.rs` and `send.rs`, and with `host_limiter.rs`
 //! for the limits.
+//!
+//! # Failures of the network
+//!
+//! `Transport` sends HTTP/1.1 only, because one HTTP/2 connection cannot use all of a link. It
+//! follows redirects itself, so that `Authorization` never leaves its host. The policy for retries
+//! has one place (`retry`), and so has the text that explains a failed connection (`explain`).
+//! Code decides by the kind of an error; its text is for people.
+//!
+//! - **A connection fails or is cut; 408, 425, 500, 502–504, 520–524**: five attempts in all, with
+//!   pauses from 0.3 s that double, with jitter.
+//! - **A body is cut or stalls**: the caller resumes at the last byte; an attempt is counted if
+//!   fewer than 16 KiB arrived.
+//! - **A host only fails**: it is given up for the run: after all attempts at one request if it
+//!   never answered, after three such rounds if it answered before, hangs up or answers 5xx, and
+//!   after a minute of failures. All its items end with one cause.
+//! - **No response yet**: landfall waits `--first-byte` (2 min, 10 min through a proxy), then
+//!   `--idle` (60 s) between bytes. The total time is unlimited.
+//! - **429, or 503 with `Retry-After`**: all workers pause for the host and its limit is halved;
+//!   each round of good responses raises it by one.
+//! - **The requested wait exceeds `--max-wait`, or a quota (`ratelimit-remaining`) is used up**:
+//!   the item ends with the time to come back.
+//! - **A range is refused or answered with another one**: the whole is requested, and no more
+//!   ranges of this host in this run.
+//! - **200 with an HTML page, or with `Content-Encoding`**: an error that names the page's title
+//!   or the encoding, instead of a digest mismatch.
+//! - **An absurd number in a header or token response**: they are bounded: a wait to a year, a
+//!   token's lifetime to a day; sizes beyond 8 PiB are rejected.
+//! - **The first request with a proxy account**: it is sent alone; if the proxy refuses the
+//!   account, that is final for all workers.
+//!
+//! The integration tests in `tests/it/faults.rs`, `faults_push.rs` and `storms.rs` provoke each of
+//! these.
+//!
+//! # Slots
+//!
+//! A request needs a slot of its host (`host_limiter`). Holders that wait lend their slots
+//! (`lending`). Requests that others wait for have slots of their own (`SlotClass`): those that
+//! feed an upload, since the upload holds a slot of its host, which may be the same, and those for
+//! tokens. The mark of a feed is local to the task (`feed`), so token requests and redirects
+//! inherit it. Tasks of a host that others already wait for start last, so a failing host takes
+//! nothing from the others.
 
 mod activity;
 mod body;

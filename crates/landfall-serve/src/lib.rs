@@ -9,6 +9,23 @@
 //!
 //! It imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-item`. Begin with
 //! `run.rs` and `router.rs`.
+//!
+//! # Verification, connections and reloads
+//!
+//! The first request for a blob starts its hashing, and all others for the blob wait for that. A
+//! blob that was hashed is identified by the inode, time and size of its file, so it stays
+//! verified over a reload, and a file that looks different is hashed again. Over plain http,
+//! stored content is sent with `sendfile` after its checksums were compared.
+//!
+//! Each connection has a seat, which knows when bytes arrived or left and whether the client must
+//! act next; each request has a place in flight up to the last byte of its response. A stalled
+//! client loses both as soon as another client needs them. A request gets its place once its
+//! password is known to be right: bcrypt results are cached by a keyed hash, and client addresses
+//! take turns while they wait.
+//!
+//! A reload makes a new state for the requests that follow. In the folder for pushes, a lock keeps
+//! what a manifest needs until the manifest names it; removals take that lock alone, after they
+//! have read what all manifests name, so pushes wait only while files are removed.
 
 mod auth;
 mod blob_body;

@@ -95,7 +95,11 @@ fn help_has_the_verbs_and_the_pages() {
                 ],
             ),
             ("help signing", 0, &["# Sign and approve bundles"]),
-            ("help docs/reference/bundle-format.md", 0, &["# Bundle format"]),
+            (
+                "help docs/reference/bundle-format.md",
+                0,
+                &["# Bundle format"],
+            ),
             ("help kubermatic", 0, &["landfall render kubermatic"]),
             (
                 "help push",
