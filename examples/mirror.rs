@@ -1,4 +1,4 @@
-//! Locks a manifest and mirrors what it wants into a registry: `cargo run --example mirror --
+//! Locks a manifest and mirrors its items to a registry: `cargo run --example mirror --
 //! MANIFEST HOST[:PORT]`
 
 #![allow(
@@ -11,11 +11,11 @@ use landfall::{ClientBuilder, DestinationMap, Keep, Pins, PushOptions, Store, lo
 use std::error::Error;
 use std::path::PathBuf;
 
-/// Mirrors everything that `manifest` wants to the registry `to`. Returns a line for each item.
+/// Mirrors the items of `manifest` to the registry `to`. Returns a line for each item.
 pub async fn mirror(manifest: PathBuf, to: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let wanted = load_manifests(&[manifest])?;
     let client = ClientBuilder::default().build()?;
-    // manifests are kept here while the mirror runs; blobs pass through
+    // manifests are kept here while the mirror runs; blobs are not stored
     let folder = tempfile::tempdir()?;
     let store = Store::open(folder.path())?;
     let locked = client.lock(&wanted, None, Pins::Keep, &store).await;

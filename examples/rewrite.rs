@@ -1,4 +1,4 @@
-//! Points a text at a private registry, by a lock.
+//! Rewrites the image references of a text to a private registry.
 //!
 //!     cargo run --example rewrite
 
@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A text with one image, as it names it at `registry`.
+/// Returns a text with one image, rewritten to its name at `registry`.
 pub(crate) fn pointed_at(registry: &str) -> Result<String, Box<dyn std::error::Error>> {
     let digest = "0".repeat(64);
     let lock = Lock::parse(

@@ -481,18 +481,21 @@ fn the_table_of_the_documents_has_every_shipped_manifest_and_its_numbers() {
                 numbers.map(|number| number.to_string()),
                 "{file}"
             );
-            // each says where its pins come from, and how it is made anew
+            // each says where its pins come from, and how it is updated
             let head = text.split("\napiVersion:").next().unwrap();
             let says = |words: &[&str]| words.iter().any(|words| head.contains(words));
             assert!(
-                says(&[
-                    "Where the versions come from",
-                    "Sources, with the date of each"
-                ]),
+                says(&["Where the versions come from", "Sources with their dates"]),
                 "{file}: {head}"
             );
             assert!(
-                says(&["anew", "renews", "It was read by", "To make"]),
+                says(&[
+                    "To update",
+                    "to update",
+                    "not updated",
+                    "Read with",
+                    "To write"
+                ]),
                 "{file}: {head}"
             );
             assert!(row.len() > 7 && row[6].contains("20"), "{file}: {row:?}");
@@ -515,7 +518,7 @@ fn init_takes_an_address_and_leaves_what_is_there() {
     assert!(
         place
             .read("k/site.yaml")
-            .contains("  address: mirror.test:5000/team        # yours")
+            .contains("  address: mirror.test:5000/team        # your registry")
     );
     let again = place
         .landfall()
