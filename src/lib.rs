@@ -50,8 +50,8 @@ mod update;
 pub use cli::main as command_line;
 pub use client::{BundleOptions, Client, ClientBuilder, ClientError, PulledBundle};
 pub use landfall_bundle::{
-    Bundle, Error as BundleError, PackOptions, PackPlan, Packaging, PackedBundle, Serial, SignedBy,
-    Verified, VolumeSize, add_signature, verify, write_packaged as pack, write_to as pack_to,
+    Bundle, BundleError, BundleSigner, PackOptions, PackPlan, Packaging, PackedBundle, Serial,
+    VerifiedBundle, VolumeSize, add_signature, verify, write_packaged as pack, write_to as pack_to,
 };
 pub use landfall_content::archives::ArchiveError;
 pub use landfall_content::store::{Disk as Store, StoreError};

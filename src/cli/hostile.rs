@@ -5,7 +5,7 @@ use super::testing::run;
 use crate::cli::shared::Exit;
 use landfall_bundle::testkit::sample::lying;
 use landfall_model::Digest;
-use landfall_serve::Served;
+use landfall_serve::ServedContent;
 use landfall_serve::testing::{get, start};
 use std::fs;
 
@@ -23,7 +23,7 @@ fn a_bundle_with_the_approved_lock_but_other_frames_is_refused_by_every_verb_tha
     assert_eq!(verified.exit, Exit::Refused, "{}", verified.message);
     assert!(verified.message.contains("digest"), "{}", verified.message);
 
-    let registry = start(Some(&dir.join("pushed")), Served::default);
+    let registry = start(Some(&dir.join("pushed")), ServedContent::default);
     let pushed = run(
         dir,
         &format!("push DIR/B --lock DIR/l --to {}", registry.address),

@@ -3,8 +3,8 @@
 use super::Outcome;
 use landfall_model::report::{EntryKind, ItemStatus};
 use landfall_model::{Digest, TargetRegistry};
-use landfall_serve::testing::{Started, start};
-use landfall_serve::{Served, ServedBundle};
+use landfall_serve::testing::{TestServer, start};
+use landfall_serve::{ServedBundle, ServedContent};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read, Write};
@@ -39,13 +39,13 @@ fn manifest(dir: &Path, text: &str) {
 }
 
 /// A server in the background.
-fn serving(bundles: Vec<ServedBundle>, writable: Option<&Path>) -> Started {
+fn serving(bundles: Vec<ServedBundle>, writable: Option<&Path>) -> TestServer {
     start(writable, move || {
         let content = bundles.iter().map(|bundle| bundle.blobs.clone()).collect();
-        Served {
+        ServedContent {
             bundles: bundles.clone(),
             content,
-            ..Served::default()
+            ..ServedContent::default()
         }
     })
 }
@@ -129,7 +129,7 @@ fn a_note_goes_all_the_way() {
         signatures: Vec::new(),
         lock,
         blobs: Arc::new(bundle),
-        since: None,
+        changes: None,
         registry: None,
     };
     let server = serving(vec![served], None);

@@ -29,7 +29,7 @@ pub enum ClientError {
     Pull(#[from] PullError),
     /// The bundle cannot be made.
     #[error(transparent)]
-    Bundle(#[from] bundle::Error),
+    Bundle(#[from] bundle::BundleError),
     /// An object store cannot be used.
     #[error(transparent)]
     ObjectStore(#[from] http::Error),

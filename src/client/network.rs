@@ -5,7 +5,9 @@ use crate::lock::{ChartImages, Locked, diff, lock, recall, remember};
 use crate::pull::{PullError, Share, check_packages, pull};
 use crate::push::{Omitted, Options, PushError, Pushed, push};
 use crate::update::{Asked, Updated, update};
-use landfall_bundle::{self as bundle, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
+use landfall_bundle::{
+    self as bundle, DirectBundle, DirectStart, PackOptions, PackPlan, PackedBundle,
+};
 use landfall_content::archives::{Archive, Named, Taken, read_named, take};
 use landfall_content::registry::Sessions;
 use landfall_content::store::Disk;
@@ -381,7 +383,7 @@ impl Client {
         let (planned, to, progress) = (plan.clone(), out.to_path_buf(), self.progress.clone());
         let begin = move || DirectBundle::begin(planned, store, &to, pack, signer, &*progress);
         match blocking(begin).await? {
-            Start::Complete(packed, keys) => {
+            DirectStart::Complete(packed, keys) => {
                 let items = plan.items.iter().cloned().chain(losses(lock)).collect();
                 Ok(PulledBundle {
                     items,
@@ -389,7 +391,7 @@ impl Client {
                     keys,
                 })
             }
-            Start::Incomplete(bundle) => {
+            DirectStart::Incomplete(bundle) => {
                 let (items, packed) = self.fill(lock, bundle, rehash).await?;
                 Ok(PulledBundle {
                     items,
@@ -550,7 +552,7 @@ impl Client {
 }
 
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, bundle::Error> + Send + 'static,
+    work: impl FnOnce() -> Result<T, bundle::BundleError> + Send + 'static,
 ) -> Result<T, ClientError> {
     Ok(tokio::task::spawn_blocking(work).await??)
 }

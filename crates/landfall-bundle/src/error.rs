@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// Why a bundle cannot be written or read.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum BundleError {
     /// The bundle cannot be opened.
     #[error("cannot open the bundle {path}: {source}")]
     Open {

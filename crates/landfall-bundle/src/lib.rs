@@ -31,17 +31,17 @@ mod read;
 pub mod testkit;
 mod write;
 
-pub use direct::{DirectBundle, Start};
-pub use error::Error;
+pub use direct::{DirectBundle, DirectStart};
+pub use error::BundleError;
 pub use format::base::BaseName;
 pub use format::contents::{PackOptions, Serial};
 pub use format::header as tar_header;
 pub use format::volume_size::VolumeSize;
-pub use plan::Base;
+pub use plan::DeltaBase;
 pub use plan::PackPlan;
-pub use read::{Bundle, SignedBy, Verified, verify};
-pub use read::{Unopened, is_split, name_bad_volumes, places_of};
-pub use read::{own_parts, verify_shard};
+pub use read::{Bundle, BundleSigner, VerifiedBundle, verify};
+pub use read::{UnopenedBundle, is_split, name_bad_volumes, volume_locations};
+pub use read::{shard_parts, verify_shard};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use testkit::fuzz;
 pub use write::{Packaging, PackedBundle, add_signature, write_packaged, write_to};

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 /// What somebody may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Right {
+pub enum AccessRight {
     /// Read.
     Read,
     /// Read, push and delete.
@@ -27,33 +27,36 @@ pub enum Right {
 pub(super) struct Known {
     /// The name; `None` for somebody who did not sign in.
     pub(super) user: Option<String>,
-    pub(super) right: Right,
+    pub(super) right: AccessRight,
 }
 
 /// The users of password files.
-pub struct Users {
-    users: BTreeMap<String, (Right, String)>,
+pub struct HtpasswdUsers {
+    users: BTreeMap<String, (AccessRight, String)>,
     /// What somebody may do who does not sign in.
-    anonymous: Option<Right>,
+    anonymous: Option<AccessRight>,
     passwords: Arc<Passwords>,
 }
 
-impl Users {
+impl HtpasswdUsers {
     /// Reads files of `user:hash` lines, each with what its users may do. Only bcrypt is accepted,
     /// as by other registries.
     ///
     /// # Errors
     /// When a file cannot be read, names no user or one of another file, or has another kind of
     /// hash.
-    pub fn load(files: &[(&Path, Right)], anonymous: Option<Right>) -> Result<Users, ServeError> {
+    pub fn load(
+        files: &[(&Path, AccessRight)],
+        anonymous: Option<AccessRight>,
+    ) -> Result<HtpasswdUsers, ServeError> {
         let passwords = Passwords::new().map_err(|_| ServeError::Random)?;
-        let mut users = Users {
+        let mut users = HtpasswdUsers {
             users: BTreeMap::new(),
             anonymous,
             passwords,
         };
         for (path, right) in files {
-            let wrong = |why: String| ServeError::Users {
+            let wrong = |why: String| ServeError::PasswordFile {
                 path: (*path).into(),
                 why,
             };
@@ -178,7 +181,10 @@ mod tests {
     /// `htpasswd -nbB -C 4 anna secret`
     const ANNA: &str = "anna:$2b$04$";
 
-    fn users(texts: &[(&str, Right)], anonymous: Option<Right>) -> Result<Users, ServeError> {
+    fn users(
+        texts: &[(&str, AccessRight)],
+        anonymous: Option<AccessRight>,
+    ) -> Result<HtpasswdUsers, ServeError> {
         let dir = tempfile::tempdir().unwrap();
         let paths: Vec<_> = (0..texts.len())
             .map(|at| dir.path().join(at.to_string()))
@@ -192,10 +198,10 @@ mod tests {
             .zip(texts)
             .map(|(path, (_, right))| (path.as_path(), *right))
             .collect();
-        Users::load(&files, anonymous)
+        HtpasswdUsers::load(&files, anonymous)
     }
 
-    async fn find(users: &Users, header: Option<&HeaderValue>) -> Option<Known> {
+    async fn find(users: &HtpasswdUsers, header: Option<&HeaderValue>) -> Option<Known> {
         let queue = Arc::new(SignInQueue::new(100));
         users
             .find(header, &queue, IpAddr::from([127, 0, 0, 1]))
@@ -217,14 +223,18 @@ mod tests {
     async fn only_the_right_password_of_a_known_user_counts() {
         let hash = hash("secret");
         assert!(format!("anna:{hash}").starts_with(ANNA));
-        let users = users(&[(&format!("# people\nanna:{hash}\n"), Right::Push)], None).unwrap();
+        let users = users(
+            &[(&format!("# people\nanna:{hash}\n"), AccessRight::Push)],
+            None,
+        )
+        .unwrap();
         for _ in 0..2 {
             let anna = find(&users, Some(&basic("anna:secret"))).await.unwrap();
             assert_eq!(
                 anna,
                 Known {
                     user: Some("anna".into()),
-                    right: Right::Push
+                    right: AccessRight::Push
                 }
             );
             for wrong in ["anna:secreT", "otto:secret", ":"] {
@@ -238,20 +248,23 @@ mod tests {
     #[tokio::test]
     async fn who_does_not_sign_in_may_read_where_that_is_said_and_a_wrong_password_may_not() {
         let (pushers, readers) = (format!("anna:{}", hash("a")), format!("otto:{}", hash("o")));
-        let files = [(&*pushers, Right::Push), (&*readers, Right::Read)];
-        let users = users(&files, Some(Right::Read)).unwrap();
+        let files = [
+            (&*pushers, AccessRight::Push),
+            (&*readers, AccessRight::Read),
+        ];
+        let users = users(&files, Some(AccessRight::Read)).unwrap();
         let right =
             async |header: Option<HeaderValue>| Some(find(&users, header.as_ref()).await?.right);
-        assert_eq!(right(None).await, Some(Right::Read));
-        assert_eq!(right(Some(basic(":"))).await, Some(Right::Read));
-        assert_eq!(right(Some(basic("anna:a"))).await, Some(Right::Push));
-        assert_eq!(right(Some(basic("otto:o"))).await, Some(Right::Read));
+        assert_eq!(right(None).await, Some(AccessRight::Read));
+        assert_eq!(right(Some(basic(":"))).await, Some(AccessRight::Read));
+        assert_eq!(right(Some(basic("anna:a"))).await, Some(AccessRight::Push));
+        assert_eq!(right(Some(basic("otto:o"))).await, Some(AccessRight::Read));
         assert_eq!(right(Some(basic("otto:a"))).await, None);
     }
 
     #[test]
     fn other_kinds_of_hashes_are_refused_with_the_fix() {
-        let of = |text: &str| users(&[(text, Right::Push)], None);
+        let of = |text: &str| users(&[(text, AccessRight::Push)], None);
         let message = of("anna:$apr1$x$y\n").err().unwrap().to_string();
         assert!(
             message.contains("line 1") && message.contains("htpasswd -B"),
@@ -260,9 +273,12 @@ mod tests {
         assert!(!message.contains("apr1"), "hashes are not shown: {message}");
         assert!(of("").is_err());
         let anna = format!("anna:{}", hash("a"));
-        let twice = users(&[(&*anna, Right::Push), (&*anna, Right::Read)], None)
-            .err()
-            .unwrap();
+        let twice = users(
+            &[(&*anna, AccessRight::Push), (&*anna, AccessRight::Read)],
+            None,
+        )
+        .err()
+        .unwrap();
         assert!(twice.to_string().contains("anna is in another"), "{twice}");
     }
 }

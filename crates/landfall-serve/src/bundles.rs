@@ -4,7 +4,7 @@ use super::chart_table::ChartTable;
 use super::file_table::{self, FileTable};
 use super::page::Attached;
 use super::repository::{Repository, by_host};
-use super::{ServedBundle, Since};
+use super::{BundleChanges, ServedBundle};
 use landfall_content::Entry;
 use landfall_item::{FileForm, KINDS, LockedItem, MadeFile};
 use landfall_model::report::{EntryCount, EntryKind};
@@ -32,7 +32,7 @@ pub(super) struct BundleListing {
     pub(super) signatures: Vec<String>,
     pub(super) items: Vec<ItemListing>,
     /// What is new in it, where that is known.
-    pub(super) since: Option<Since>,
+    pub(super) changes: Option<BundleChanges>,
 }
 
 /// An item as the page shows it.
@@ -198,7 +198,7 @@ impl Bundles {
             missing: bundle.missing.clone(),
             signatures: bundle.signatures.clone(),
             items,
-            since: bundle.since.clone(),
+            changes: bundle.changes.clone(),
         });
     }
 
@@ -297,7 +297,7 @@ mod tests {
             signatures: vec![],
             lock,
             blobs: Arc::new(Memory::default()),
-            since: None,
+            changes: None,
             registry: None,
         }
     }

@@ -58,7 +58,7 @@ pub enum ServeError {
     },
     /// The password file cannot be used.
     #[error("cannot use the password file {path}: {why}")]
-    Users {
+    PasswordFile {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.

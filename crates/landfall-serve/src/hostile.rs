@@ -1,7 +1,7 @@
 //! Bundles of somebody who lies, and foreign bases: not a byte of them leaves the server.
 
 use super::testing::{answer, get, image, memory, start};
-use super::{Served, ServedBundle};
+use super::{ServedBundle, ServedContent};
 use landfall_bundle::Bundle;
 use landfall_bundle::testkit::sample::lying;
 use landfall_content::BlobRead;
@@ -16,19 +16,19 @@ fn layer(seed: u8) -> Vec<u8> {
 }
 
 /// A bundle of the lock with `honest`, served with these others for what it leaves out.
-fn served(bundle: &Bundle, content: Vec<Arc<dyn BlobRead>>) -> Served {
+fn served(bundle: &Bundle, content: Vec<Arc<dyn BlobRead>>) -> ServedContent {
     let named = named(bundle.lock().unwrap(), Arc::new(bundle.clone()));
-    Served {
+    ServedContent {
         bundles: vec![named],
         content,
-        ..Served::default()
+        ..ServedContent::default()
     }
 }
 
 /// A bundle of this lock and content.
 fn named(lock: Lock, blobs: Arc<dyn BlobRead>) -> ServedBundle {
     ServedBundle {
-        since: None,
+        changes: None,
         registry: None,
         name: "B".into(),
         digest: None,
@@ -118,10 +118,10 @@ fn a_lock_that_calls_a_manifest_a_web_page_has_it_sent_as_bytes() {
             ..Lock::default()
         };
         let named = named(lock, blobs.clone());
-        Served {
+        ServedContent {
             bundles: vec![named],
             content: vec![blobs],
-            ..Served::default()
+            ..ServedContent::default()
         }
     });
     for reference in ["1", &Digest::sha256(manifest).to_string()] {

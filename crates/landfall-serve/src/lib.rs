@@ -4,7 +4,7 @@
 //!
 //! [`serve`] is the server. A request goes from `listen` by way of `connections` and `router` to
 //! the handler of its `route`: `pull`, `blob_upload`, `manifest_upload`, `page`. What the handlers
-//! share is in `state`. `origin` finds files under their original URLs, and `from` offers what a
+//! share is in `state`. `origin` finds files under their original URLs, and `registry_source` offers what a
 //! registry holds. [`export_files`] writes the files for a web server that is there already.
 //!
 //! It imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-item`. Begin with
@@ -40,7 +40,6 @@ mod error;
 mod export;
 mod file_table;
 mod freshness;
-mod from;
 #[cfg(test)]
 mod hostile;
 mod known_blobs;
@@ -56,6 +55,7 @@ mod passwords;
 mod pull;
 mod range;
 mod referrers;
+mod registry_source;
 mod repository;
 mod response;
 mod route;
@@ -70,12 +70,13 @@ mod writable;
 
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use auth::fuzz;
-pub use auth::{Right, Users};
+pub use auth::{AccessRight, HtpasswdUsers};
 pub use error::ServeError;
 pub use export::{ExportError, export_charts, export_files, export_packages};
-pub use from::{FromError, find};
 pub use observe::{AccessLog, LogTarget};
 pub use options::{
-    Change, Guide, Guides, IsOutdated, Options, Served, ServedBundle, Serving, Since,
+    BundleChange, BundleChanges, NodeGuide, NodeGuides, OutdatedCheck, ServeOptions, ServedBundle,
+    ServedContent, ServerInfo,
 };
+pub use registry_source::{RegistrySourceError, find_delivered};
 pub use run::serve;

@@ -1,6 +1,6 @@
 //! What to serve and how, and what a running server reports.
 
-use super::auth::Users;
+use super::auth::HtpasswdUsers;
 use super::observe::AccessLog;
 use futures_util::future::BoxFuture;
 use landfall_content::BlobRead;
@@ -29,7 +29,7 @@ pub struct ServedBundle {
     /// What it says to hold, its bases included.
     pub blobs: Arc<dyn BlobRead>,
     /// What is new in it, where that is known.
-    pub since: Option<Since>,
+    pub changes: Option<BundleChanges>,
     /// The destinations at the registry that holds it, where it is no bundle: images are pulled
     /// from there, not from here.
     pub registry: Option<DestinationMap>,
@@ -37,16 +37,16 @@ pub struct ServedBundle {
 
 /// What is new since something older.
 #[derive(Debug, Clone)]
-pub struct Since {
+pub struct BundleChanges {
     /// The name of what is older.
-    pub name: String,
+    pub since: String,
     /// What differs.
-    pub changes: Vec<Change>,
+    pub changes: Vec<BundleChange>,
 }
 
 /// One difference.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct BundleChange {
     /// What became of it: `added`, `removed`, and so on.
     pub change: &'static str,
     /// Its kind.
@@ -58,7 +58,7 @@ pub struct Change {
 }
 
 /// How to serve. It stays as it is as long as the server runs.
-pub struct Options<'a> {
+pub struct ServeOptions<'a> {
     /// `HOST:PORT`, with `http://` or `https://` before it or without; port 0 takes a free one.
     pub listen: Vec<String>,
     /// The registry of rewritten references; this server's own address by default.
@@ -85,7 +85,7 @@ pub struct Options<'a> {
 
 /// What is served, and to whom. A reload reads it anew.
 #[derive(Default)]
-pub struct Served {
+pub struct ServedContent {
     /// What is served by name. Where two bundles hold one name, the later one counts.
     pub bundles: Vec<ServedBundle>,
     /// All content, in the order in which it is looked for: the bundles, and what deltas take from
@@ -95,28 +95,28 @@ pub struct Served {
     pub earlier: Vec<ServedBundle>,
     /// Whether all of this is outdated by now. Asked before each look-up by name, where it is
     /// there.
-    pub is_outdated: Option<IsOutdated>,
+    pub is_outdated: Option<OutdatedCheck>,
     /// Metadata of packages that is made here, in place of what the bundles have.
     pub made: Vec<MadeFile>,
     /// Who may use the API; everybody by default.
-    pub users: Option<Users>,
+    pub users: Option<HtpasswdUsers>,
     /// How to point nodes here.
-    pub guides: Option<Guides>,
+    pub guides: Option<NodeGuides>,
     /// Certificate chains and their keys, PEM; each is for the names that it covers, the first one
     /// for all others.
     pub tls: Vec<(PathBuf, PathBuf)>,
 }
 
 /// Finds out whether what is served is outdated; an error says why nobody knows.
-pub type IsOutdated = Arc<dyn Fn() -> BoxFuture<'static, Result<bool, String>> + Send + Sync>;
+pub type OutdatedCheck = Arc<dyn Fn() -> BoxFuture<'static, Result<bool, String>> + Send + Sync>;
 
 /// Makes the configuration with which nodes ask a server that they reach as `host[:port]`, over TLS
 /// or not.
-pub type Guides = Arc<dyn Fn(&str, bool) -> Vec<Guide> + Send + Sync>;
+pub type NodeGuides = Arc<dyn Fn(&str, bool) -> Vec<NodeGuide> + Send + Sync>;
 
 /// Configuration of one kind of node.
 #[derive(Debug, Clone)]
-pub struct Guide {
+pub struct NodeGuide {
     /// Its word, such as `containerd`.
     pub title: String,
     /// What it is, in a line.
@@ -129,7 +129,7 @@ pub struct Guide {
 
 /// What a started server serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Serving {
+pub struct ServerInfo {
     /// `http://127.0.0.1:5000`, for each address.
     pub urls: Vec<String>,
     /// The number of items of each kind, also where it is 0.

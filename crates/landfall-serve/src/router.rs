@@ -1,6 +1,6 @@
 //! One request: authentication, its route, and the handler that answers it.
 
-use super::auth::{Known, Right};
+use super::auth::{AccessRight, Known};
 use super::blob_response::blob_response;
 use super::connections::Ticket;
 use super::lookup::{fresh, state_for};
@@ -66,7 +66,7 @@ pub(super) async fn answer(
             ticket = Some(place);
             let may_push = known
                 .as_ref()
-                .is_none_or(|known| known.right == Right::Push);
+                .is_none_or(|known| known.right == AccessRight::Push);
             user = known.and_then(|known| known.user);
             match file {
                 Some(Err(error)) => Err(error),

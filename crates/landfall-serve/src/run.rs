@@ -15,7 +15,8 @@ use super::state::{Kept, State};
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
 use super::{
-    Options, ServeError, Served, Serving, blob_body, connections, deletion, listen, lookup,
+    ServeError, ServeOptions, ServedContent, ServerInfo, blob_body, connections, deletion, listen,
+    lookup,
 };
 use landfall_content::{BlobChain, BlobRead, Memory};
 use landfall_model::config;
@@ -35,9 +36,9 @@ use tokio::task::block_in_place;
 /// # Errors
 /// When the server cannot start.
 pub async fn serve<E: From<ServeError> + std::fmt::Display>(
-    options: Options<'_>,
-    load: impl Fn() -> Result<Served, E>,
-    ready: impl FnOnce(&Serving),
+    options: ServeOptions<'_>,
+    load: impl Fn() -> Result<ServedContent, E>,
+    ready: impl FnOnce(&ServerInfo),
     mut reload: impl AsyncFnMut(),
     stop: impl Future<Output = ()>,
 ) -> Result<(), E> {
@@ -197,7 +198,7 @@ impl Exposure {
     }
 
     /// Whether `served` may be served so.
-    fn check(&self, served: &Served, progress: &dyn Progress) -> Result<(), ServeError> {
+    fn check(&self, served: &ServedContent, progress: &dyn Progress) -> Result<(), ServeError> {
         let Some(address) = self.beyond else {
             return Ok(());
         };
@@ -214,7 +215,11 @@ impl Exposure {
 }
 
 /// The state in which `served` is served.
-fn state(kept: &Arc<Kept>, served: Served, mapping: &DestinationMap) -> Result<State, ServeError> {
+fn state(
+    kept: &Arc<Kept>,
+    served: ServedContent,
+    mapping: &DestinationMap,
+) -> Result<State, ServeError> {
     let mut bundles = Bundles::new(&served.bundles, mapping);
     let own = kept.urls.iter().filter_map(|url| url.split_once("://"));
     own.for_each(|(_, host)| bundles.also_called(host.to_owned()));

@@ -1,15 +1,15 @@
 //! What all handlers share.
 
-use super::Guides;
-use super::Serving;
-use super::auth::Users;
+use super::NodeGuides;
+use super::ServerInfo;
+use super::auth::HtpasswdUsers;
 use super::buffers::Buffers;
 use super::bundles::Bundles;
 use super::connections::{InFlight, Seats};
 use super::freshness::Freshness;
 use super::known_blobs::KnownBlobs;
 use super::observe::Observer;
-use super::options::IsOutdated;
+use super::options::OutdatedCheck;
 use super::sign_in_queue::SignInQueue;
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
@@ -31,11 +31,11 @@ pub(super) struct State {
     /// What was served before by name, and is still there by digest.
     pub(super) earlier: Bundles,
     /// Whether this state is outdated by now.
-    pub(super) is_outdated: Option<IsOutdated>,
+    pub(super) is_outdated: Option<OutdatedCheck>,
     /// Who may use the API; everybody where it is `None`.
-    pub(super) users: Option<Users>,
+    pub(super) users: Option<HtpasswdUsers>,
     /// How to point nodes here.
-    pub(super) guides: Option<Guides>,
+    pub(super) guides: Option<NodeGuides>,
     /// `None` where all addresses speak plain http.
     pub(super) tls: Option<TlsAcceptor>,
     /// What stays as long as the server runs.
@@ -87,8 +87,8 @@ impl Deref for State {
 
 impl State {
     /// What is told when the server has started.
-    pub(super) fn serving(&self) -> Serving {
-        Serving {
+    pub(super) fn serving(&self) -> ServerInfo {
+        ServerInfo {
             urls: self.urls.clone(),
             items: self.bundles.counts(),
             writable: self.writable.is_some(),

@@ -5,7 +5,7 @@
     reason = "a test ends where something fails"
 )]
 
-use super::{Options, ServeError, Served, serve};
+use super::{ServeError, ServeOptions, ServedContent, serve};
 use landfall_content::Memory;
 use landfall_item::{File, Image};
 use landfall_model::report::SilentProgress;
@@ -44,14 +44,17 @@ pub fn file(url: &str, content: &[u8]) -> File {
 }
 
 /// A server for the test, which ends when this is dropped.
-pub struct Started {
+pub struct TestServer {
     /// `host:port`
     pub address: String,
     _stop: tokio::sync::oneshot::Sender<()>,
 }
 
 /// Serves what `load` gives.
-pub fn start(writable: Option<&Path>, load: impl Fn() -> Served + Send + 'static) -> Started {
+pub fn start(
+    writable: Option<&Path>,
+    load: impl Fn() -> ServedContent + Send + 'static,
+) -> TestServer {
     let writable = writable.map(Path::to_path_buf);
     let (told, ready) = channel();
     let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -60,7 +63,7 @@ pub fn start(writable: Option<&Path>, load: impl Fn() -> Served + Send + 'static
             .enable_all()
             .build()
             .unwrap();
-        let options = Options {
+        let options = ServeOptions {
             listen: vec!["127.0.0.1:0".into()],
             target: None,
             site: None,
@@ -74,7 +77,7 @@ pub fn start(writable: Option<&Path>, load: impl Fn() -> Served + Send + 'static
             progress: Arc::new(SilentProgress),
         };
         let load = || Ok::<_, ServeError>(load());
-        let ready = |serving: &super::Serving| told.send(serving.urls[0].clone()).unwrap();
+        let ready = |serving: &super::ServerInfo| told.send(serving.urls[0].clone()).unwrap();
         let stop = async { drop(stopped.await) };
         runtime
             .block_on(serve(
@@ -91,7 +94,7 @@ pub fn start(writable: Option<&Path>, load: impl Fn() -> Served + Send + 'static
         .unwrap()
         .trim_start_matches("http://")
         .to_owned();
-    Started {
+    TestServer {
         address,
         _stop: stop,
     }

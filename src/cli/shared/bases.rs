@@ -3,7 +3,7 @@
 use crate::cli::shared::remote::remote;
 use crate::cli::shared::{Context, Failure, input_file, open_bundle};
 use crate::push::{Omitted, Receipt};
-use landfall_bundle::{Base, BaseName, Bundle, is_split};
+use landfall_bundle::{BaseName, Bundle, DeltaBase, is_split};
 use landfall_content::Entry;
 use landfall_content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
 use landfall_item::lockfile::Lock;
@@ -65,11 +65,13 @@ impl Given {
     }
 
     /// What a delta is packed against.
-    pub(crate) fn base(self) -> Base {
+    pub(crate) fn base(self) -> DeltaBase {
         match self {
             Given::Bundle(bundle) => bundle.as_base(),
-            Given::Lock(lock) => Base::lock(&lock),
-            Given::Receipt(receipt) => Base::receipt(receipt.lock, receipt.registry, receipt.blobs),
+            Given::Lock(lock) => DeltaBase::lock(&lock),
+            Given::Receipt(receipt) => {
+                DeltaBase::receipt(receipt.lock, receipt.registry, receipt.blobs)
+            }
         }
     }
 }

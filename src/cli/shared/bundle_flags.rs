@@ -3,7 +3,7 @@
 use super::open_bundle::{Carried, Demands, name_first, open};
 use super::{Context, Failure};
 use clap::Args;
-use landfall_bundle::places_of;
+use landfall_bundle::volume_locations;
 use std::path::PathBuf;
 
 /// Flags that name a bundle, which may lack items and lie in several folders.
@@ -28,7 +28,7 @@ impl BundleFlags {
     /// it.
     pub(crate) fn open(mut self, context: &Context) -> Result<Carried, Failure> {
         name_first(self.named, &mut self.bundle, &mut self.more);
-        let places = places_of(self.bundle.unwrap_or_default(), &mut self.more);
+        let places = volume_locations(self.bundle.unwrap_or_default(), &mut self.more);
         if let Some(other) = self.more.first() {
             let (other, first) = (other.display(), places[0].display());
             return Err(Failure::usage(format!(

@@ -7,7 +7,7 @@ use crate::egress::EgressError;
 use crate::pull::PullError;
 use crate::push::PushError;
 use landfall_bundle as bundle;
-use landfall_bundle::image_archive::ArchiveError;
+use landfall_bundle::image_archive::ImageArchiveError;
 use landfall_content::bucket::Location;
 use landfall_content::registry::{CredentialError, SetupError};
 use landfall_content::store::{ShelfError, StoreError};
@@ -23,7 +23,7 @@ use landfall_model::report::{
 use landfall_model::sign;
 use landfall_render::RenderError;
 use landfall_rewrite::{ChartError, RewriteError};
-use landfall_serve::{ExportError, FromError, ServeError};
+use landfall_serve::{ExportError, RegistrySourceError, ServeError};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -233,39 +233,42 @@ impl From<RenderError> for Failure {
     }
 }
 
-impl From<bundle::Error> for Failure {
-    fn from(error: bundle::Error) -> Failure {
-        use bundle::Error;
+impl From<bundle::BundleError> for Failure {
+    fn from(error: bundle::BundleError) -> Failure {
+        use bundle::BundleError;
         let message = error.to_string();
         match error {
             // an object was opened before, so this is about the way to it
-            Error::Open { path, .. } if path.to_str().is_some_and(Location::is_meant) => {
+            BundleError::Open { path, .. } if path.to_str().is_some_and(Location::is_meant) => {
                 Failure::new(Exit::Failed, message).on(TransferSide::Source)
             }
-            Error::Open { .. } => Failure::usage(message),
-            Error::Damaged { .. }
-            | Error::Missing { .. }
-            | Error::Volumes { .. }
-            | Error::Volume { .. }
-            | Error::VolumeLock { .. }
-            | Error::Newer { .. }
-            | Error::NotSigned { .. }
-            | Error::Signers { .. }
-            | Error::Signature { .. } => Failure::refused(message),
-            Error::NoVolume { .. }
-            | Error::VolumeSize { .. }
-            | Error::Tool { .. }
-            | Error::TooLarge { .. } => Failure::usage(message),
-            Error::Incomplete { .. } => Failure {
+            BundleError::Open { .. } => Failure::usage(message),
+            BundleError::Damaged { .. }
+            | BundleError::Missing { .. }
+            | BundleError::Volumes { .. }
+            | BundleError::Volume { .. }
+            | BundleError::VolumeLock { .. }
+            | BundleError::Newer { .. }
+            | BundleError::NotSigned { .. }
+            | BundleError::Signers { .. }
+            | BundleError::Signature { .. } => Failure::refused(message),
+            BundleError::NoVolume { .. }
+            | BundleError::VolumeSize { .. }
+            | BundleError::Tool { .. }
+            | BundleError::TooLarge { .. } => Failure::usage(message),
+            BundleError::Incomplete { .. } => Failure {
                 refuses: true,
                 ..Failure::new(Exit::Partial, message).on(TransferSide::Source)
             },
-            Error::Content { item, .. } | Error::Trim { item, .. } => {
+            BundleError::Content { item, .. } | BundleError::Trim { item, .. } => {
                 Failure::new(Exit::Failed, message)
                     .on(TransferSide::Source)
                     .about(item)
             }
-            Error::Space { .. } | Error::Busy { .. } | Error::Write { .. } | Error::Sign { .. } => {
+            BundleError::Space { .. }
+            | BundleError::Busy { .. }
+            | BundleError::Write { .. }
+            | BundleError::Sign { .. } => {
                 Failure::new(Exit::Failed, message).on(TransferSide::Destination)
             }
         }
@@ -309,15 +312,15 @@ impl From<TrimError> for Failure {
     }
 }
 
-impl From<ArchiveError> for Failure {
-    fn from(error: ArchiveError) -> Failure {
+impl From<ImageArchiveError> for Failure {
+    fn from(error: ImageArchiveError) -> Failure {
         let message = error.to_string();
         match error {
-            ArchiveError::Unfit(_) => Failure::usage(message),
-            ArchiveError::Content(_) => {
+            ImageArchiveError::Unfit(_) => Failure::usage(message),
+            ImageArchiveError::Content(_) => {
                 Failure::new(Exit::Failed, message).on(TransferSide::Source)
             }
-            ArchiveError::Write(_) => {
+            ImageArchiveError::Write(_) => {
                 Failure::new(Exit::Failed, message).on(TransferSide::Destination)
             }
         }
@@ -334,7 +337,7 @@ impl From<ServeError> for Failure {
             ServeError::Address { .. }
             | ServeError::Exposed { .. }
             | ServeError::Tls { .. }
-            | ServeError::Users { .. } => Failure::usage(error.to_string()),
+            | ServeError::PasswordFile { .. } => Failure::usage(error.to_string()),
         }
     }
 }
@@ -350,8 +353,8 @@ impl From<ShelfError> for Failure {
     }
 }
 
-impl From<FromError> for Failure {
-    fn from(error: FromError) -> Failure {
+impl From<RegistrySourceError> for Failure {
+    fn from(error: RegistrySourceError) -> Failure {
         Failure::new(Exit::Failed, error.to_string()).on(TransferSide::Source)
     }
 }

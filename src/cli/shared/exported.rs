@@ -1,7 +1,7 @@
 //! How an archive of images is told, and that of a dry run.
 
 use super::losses::item_lines;
-use landfall_bundle::image_archive::Archive;
+use landfall_bundle::image_archive::ImageArchive;
 use landfall_item::lockfile::Lock;
 use landfall_item::{Image, Referrer};
 use landfall_model::human_size;
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// The report: what is in the archive, or would be where it is not written, and what is `lost`.
-pub(crate) fn report(archive: &Archive, lost: &[ReportItem], is_written: bool) -> RunReport {
+pub(crate) fn report(archive: &ImageArchive, lost: &[ReportItem], is_written: bool) -> RunReport {
     let items = archive.images.iter().map(|image| ReportItem {
         kind: EntryKind::Image,
         name: image.name.clone(),
@@ -36,7 +36,7 @@ pub(crate) fn report(archive: &Archive, lost: &[ReportItem], is_written: bool) -
 }
 
 /// The member `archive` of a report.
-pub(crate) fn member(archive: &Archive, path: &Path, format: Option<&str>) -> Value {
+pub(crate) fn member(archive: &ImageArchive, path: &Path, format: Option<&str>) -> Value {
     let images = archive.images.iter();
     let images = images
         .map(|image| json!({"name": image.name, "digest": image.top.digest, "names": image.names}));
@@ -48,7 +48,7 @@ pub(crate) fn member(archive: &Archive, path: &Path, format: Option<&str>) -> Va
 
 /// The lines about an archive at `path`, or in a dry run about one that would be.
 pub(crate) fn text(
-    archive: &Archive,
+    archive: &ImageArchive,
     lost: &[ReportItem],
     (path, is_dry): (&Path, bool),
     lock: &Lock,

@@ -234,7 +234,7 @@ pub(crate) fn receipt(path: &Path) -> Result<Receipt, Failure> {
 }
 
 /// Why the bundle at `places` cannot be opened, which is no bundle perhaps.
-pub(crate) fn no_bundle(places: &[PathBuf], error: bundle::Error) -> Failure {
+pub(crate) fn no_bundle(places: &[PathBuf], error: bundle::BundleError) -> Failure {
     match places {
         [path] if !is_split(places) => instead(FileKind::Bundle, path, error),
         _ => error.into(),

@@ -6,7 +6,7 @@ use landfall_item::lockfile::Lock;
 use landfall_model::config;
 use landfall_model::{TargetRegistry, today};
 use landfall_render::{self as render, Output, PLATFORMS, Platform, Request, Settings};
-use landfall_serve::{Guide, Guides, ServedBundle};
+use landfall_serve::{NodeGuide, NodeGuides, ServedBundle};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) fn of(
     context: &Context,
     bundles: &[ServedBundle],
     target: Option<&TargetRegistry>,
-) -> Guides {
+) -> NodeGuides {
     let mut lock = Lock::default();
     bundles
         .iter()
@@ -53,7 +53,7 @@ pub(crate) fn of(
     })
 }
 
-fn guides(request: &Request<'_>) -> Vec<Guide> {
+fn guides(request: &Request<'_>) -> Vec<NodeGuide> {
     if request.images().next().is_none() {
         return Vec::new();
     }
@@ -65,7 +65,7 @@ fn guides(request: &Request<'_>) -> Vec<Guide> {
         .collect()
 }
 
-fn guide(platform: &dyn Platform, request: &Request<'_>) -> Option<Guide> {
+fn guide(platform: &dyn Platform, request: &Request<'_>) -> Option<NodeGuide> {
     let spec = platform.spec();
     let rendered = render::run(platform, request).ok()?;
     let Output::Files(files) = rendered.output else {
@@ -82,7 +82,7 @@ fn guide(platform: &dyn Platform, request: &Request<'_>) -> Option<Guide> {
         .into_iter()
         .filter(|file| !file.secret)
         .map(|file| (file.path, file.text));
-    Some(Guide {
+    Some(NodeGuide {
         title: spec.name.into(),
         about: spec.about.into(),
         files: files.collect(),

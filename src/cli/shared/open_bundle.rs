@@ -5,7 +5,7 @@ use crate::cli::shared::listing::lines;
 use crate::cli::shared::remote::remote;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Failure, input_file};
-use landfall_bundle::{self as bundle, Bundle, SignedBy, Unopened, name_bad_volumes};
+use landfall_bundle::{self as bundle, Bundle, BundleSigner, UnopenedBundle, name_bad_volumes};
 use landfall_model::Digest;
 use landfall_model::report::SilentProgress;
 use landfall_model::sign::AllowedSigners;
@@ -34,7 +34,7 @@ pub(crate) struct Carried {
     path: PathBuf,
     pub(crate) bundle: Bundle,
     /// Who signed it, where that was asked for.
-    pub(crate) signed_by: Option<Vec<SignedBy>>,
+    pub(crate) signed_by: Option<Vec<BundleSigner>>,
 }
 
 /// Opens the bundle at `places`.
@@ -47,7 +47,7 @@ pub(crate) fn open(
     demands: &Demands<'_>,
 ) -> Result<Carried, Failure> {
     let bundle = at(context, places)?.or_else(|error| {
-        let Unopened { error, rest } = name_bad_volumes(error, places, &*context.progress);
+        let UnopenedBundle { error, rest } = name_bad_volumes(error, places, &*context.progress);
         match rest.filter(|_| demands.takes_rest) {
             Some(rest) => {
                 context.progress.note(&error.to_string());
@@ -88,7 +88,10 @@ pub(crate) fn plain(context: &Context, places: &[PathBuf]) -> Result<Bundle, Fai
 }
 
 /// The bundle at `places`, or why its bytes are none.
-fn at(context: &Context, places: &[PathBuf]) -> Result<Result<Bundle, bundle::Error>, Failure> {
+fn at(
+    context: &Context,
+    places: &[PathBuf],
+) -> Result<Result<Bundle, bundle::BundleError>, Failure> {
     if let [place] = places
         && let Some(bundle) = remote(context, place)?
     {
@@ -119,7 +122,7 @@ pub(crate) fn signed_by(
     context: &Context,
     bundle: &Bundle,
     signers: Option<&Path>,
-) -> Result<Option<Vec<SignedBy>>, Failure> {
+) -> Result<Option<Vec<BundleSigner>>, Failure> {
     let site = || {
         let site = context.site.as_ref()?;
         let (file, at_least) = site.signers.as_ref()?.rule();
@@ -132,7 +135,7 @@ pub(crate) fn signed_by(
         return Ok(None);
     };
     if bundle.signatures().is_empty() {
-        return Err(bundle::Error::NotSigned {
+        return Err(bundle::BundleError::NotSigned {
             path: bundle.path().into(),
         }
         .into());
@@ -228,8 +231,8 @@ impl Carried {
 
 /// The member `bundle` of reports. `signer` and `signers` are there only where the signatures were
 /// checked; `signer` is the first of them.
-pub(crate) fn told(path: &Path, bundle: &Bundle, signed_by: Option<&[SignedBy]>) -> Value {
-    let signer = |SignedBy { principals, key }: &SignedBy| json!({"principals": principals, "key": key.fingerprint(), "type": key.kind()});
+pub(crate) fn told(path: &Path, bundle: &Bundle, signed_by: Option<&[BundleSigner]>) -> Value {
+    let signer = |BundleSigner { principals, key }: &BundleSigner| json!({"principals": principals, "key": key.fingerprint(), "type": key.kind()});
     let signers: Option<Vec<Value>> = signed_by.map(|all| all.iter().map(signer).collect());
     let serial = bundle.serial();
     json!({

@@ -12,7 +12,7 @@ use landfall_content::bucket::wait;
 use landfall_content::store::{Disk, Offered, Shelf, ShelfError};
 use landfall_item::lockfile::Lock;
 use landfall_model::{Digest, LAYOUT_FILE, Limits};
-use landfall_serve::{Change, IsOutdated, ServedBundle, Since};
+use landfall_serve::{BundleChange, BundleChanges, OutdatedCheck, ServedBundle};
 use std::sync::Arc;
 
 /// What is to be served.
@@ -24,7 +24,7 @@ pub(crate) struct Found {
     /// By digest alone.
     pub(crate) earlier: Vec<ServedBundle>,
     /// Whether it is outdated by now.
-    pub(crate) is_outdated: Option<IsOutdated>,
+    pub(crate) is_outdated: Option<OutdatedCheck>,
 }
 
 impl Context {
@@ -77,11 +77,11 @@ pub(crate) fn published(shelf: &Shelf, demands: &Demands<'_>) -> Result<Found, F
         signatures: Vec::new(),
         lock,
         blobs: blobs.clone(),
-        since: None,
+        changes: None,
         registry: None,
     };
-    let since = before.as_ref().map(|before| Since {
-        name: current
+    let changes = before.as_ref().map(|before| BundleChanges {
+        since: current
             .pointer
             .previous
             .iter()
@@ -96,11 +96,11 @@ pub(crate) fn published(shelf: &Shelf, demands: &Demands<'_>) -> Result<Found, F
         .into_iter()
         .collect();
     let all = vec![ServedBundle {
-        since,
+        changes,
         ..served(lock, fingerprint)
     }];
     let (shelf, current) = (shelf.clone(), Arc::new(current));
-    let is_outdated: IsOutdated = Arc::new(move || {
+    let is_outdated: OutdatedCheck = Arc::new(move || {
         let (shelf, current) = (shelf.clone(), current.clone());
         async move {
             shelf
@@ -119,8 +119,8 @@ pub(crate) fn published(shelf: &Shelf, demands: &Demands<'_>) -> Result<Found, F
 }
 
 /// What is new in a lock.
-pub(crate) fn news(old: &Lock, new: &Lock) -> Vec<Change> {
-    let changes = diff(old, new).into_iter().map(|change| Change {
+pub(crate) fn news(old: &Lock, new: &Lock) -> Vec<BundleChange> {
+    let changes = diff(old, new).into_iter().map(|change| BundleChange {
         change: change.change,
         kind: change.kind,
         name: change.name,

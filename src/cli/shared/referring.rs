@@ -1,6 +1,6 @@
 //! How many manifests refer to an item, by what they are.
 
-use landfall_bundle::sbom::attached_kind;
+use landfall_bundle::sbom::referrer_kind;
 use landfall_content::{BlobRead, Entry};
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(crate) fn referring(
     let mut counts = BTreeMap::new();
     for referrer in &entry.referrers {
         *counts
-            .entry(attached_kind(referrer, blobs).word())
+            .entry(referrer_kind(referrer, blobs).word())
             .or_default() += 1;
     }
     counts

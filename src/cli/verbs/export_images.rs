@@ -6,7 +6,9 @@ use crate::cli::shared::stdout::result_stdout;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, exported};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use landfall_bundle::image_archive::{Archive, ArchiveError, Asked, Format};
+use landfall_bundle::image_archive::{
+    ImageArchive, ImageArchiveError, ImageArchiveFormat, ImageArchiveOptions,
+};
 use landfall_content::{BlobRead, FileUnderWay};
 use landfall_item::lockfile::{Lock, collision, losses};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
@@ -150,15 +152,15 @@ impl Images {
         progress: &dyn Progress,
     ) -> Result<Outcome, Failure> {
         let format = match self.format {
-            Form::Oci => Format::Oci,
-            Form::Docker => Format::Docker,
+            Form::Oci => ImageArchiveFormat::Oci,
+            Form::Docker => ImageArchiveFormat::Docker,
         };
-        let asked = Asked {
+        let asked = ImageArchiveOptions {
             format,
             platforms: &self.platform,
             mapping,
         };
-        let archive = Archive::plan(lock, blobs, &asked)?;
+        let archive = ImageArchive::plan(lock, blobs, &asked)?;
         let lost: Vec<ReportItem> = losses(lock)
             .into_iter()
             .filter(|item| item.kind == EntryKind::Image)
@@ -206,7 +208,7 @@ impl Images {
                 .for_each(|image| progress.item(&image.name));
             progress.end();
             written.map_err(|error| match error {
-                ArchiveError::Write(error) => unwritten(path, &error),
+                ImageArchiveError::Write(error) => unwritten(path, &error),
                 other => other.into(),
             })?;
             report.bytes_transferred = archive.size();
@@ -236,10 +238,10 @@ impl Place {
 }
 
 /// Brings it to disk, where it is on one.
-fn sync(out: &File) -> Result<(), ArchiveError> {
-    let is_file = out.metadata().map_err(ArchiveError::Write)?.is_file();
+fn sync(out: &File) -> Result<(), ImageArchiveError> {
+    let is_file = out.metadata().map_err(ImageArchiveError::Write)?.is_file();
     if is_file {
-        out.sync_all().map_err(ArchiveError::Write)
+        out.sync_all().map_err(ImageArchiveError::Write)
     } else {
         Ok(())
     }

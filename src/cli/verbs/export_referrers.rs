@@ -3,7 +3,7 @@
 use crate::cli::shared::exported_from::ExportedFrom;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use clap::Args;
-use landfall_bundle::sbom::linked;
+use landfall_bundle::sbom::linked_documents;
 use landfall_content::{BlobRead, Entry, write_whole};
 use landfall_item::LockedItem;
 use landfall_model::report::{
@@ -33,7 +33,7 @@ impl Referrers {
             if !has_some(&entry) {
                 continue;
             }
-            for one in linked(&entry, &item.source(), &*blobs) {
+            for one in linked_documents(&entry, &item.source(), &*blobs) {
                 let ending = if one.blob.media_type.contains("json") {
                     "json"
                 } else {

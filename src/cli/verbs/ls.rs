@@ -6,7 +6,7 @@ use crate::cli::shared::losses::item_line;
 use crate::cli::shared::referring::referring;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
 use clap::Args;
-use landfall_bundle::{Bundle, places_of};
+use landfall_bundle::{Bundle, volume_locations};
 use landfall_content::{BlobRead, Entry, missing_blobs};
 use landfall_item::lockfile::losses;
 use landfall_model::human_size;
@@ -37,7 +37,7 @@ pub(crate) struct Ls {
 impl Ls {
     pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         let file = self.file.or(self.bundle).or(self.lock).unwrap_or_default();
-        let places = places_of(file.clone(), &mut self.more);
+        let places = volume_locations(file.clone(), &mut self.more);
         if let Some(other) = self.more.first() {
             let (other, file) = (other.display(), file.display());
             return Err(Failure::usage(format!(

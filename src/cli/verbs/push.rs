@@ -8,7 +8,7 @@ use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::push::{Omitted, Options};
 use clap::Args;
-use landfall_bundle::{self as bundle, Bundle, Serial, places_of};
+use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
 use landfall_content::BlobRead;
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::Digest;
@@ -89,7 +89,7 @@ impl Push {
         let places = self
             .bundle
             .clone()
-            .map(|bundle| places_of(bundle, &mut self.bases));
+            .map(|bundle| volume_locations(bundle, &mut self.bases));
         let mapping = self.delivery.mapping(context)?;
         let shard = self.delivery.shard.get()?;
         let taken = Taken::load(context, self.delivery.receipt.as_deref(), self.allow_older)?;

@@ -5,7 +5,7 @@ use crate::cli::shared::image_facts::ImageFacts;
 use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use clap::Args;
-use landfall_bundle::sbom::{Subject, cyclonedx};
+use landfall_bundle::sbom::{SbomSubject, cyclonedx};
 use landfall_content::Entry;
 use landfall_model::report::{RunReport, count_of};
 use serde_json::json;
@@ -28,7 +28,7 @@ impl Sbom {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let carried = self.bundle.open(context)?;
         let (bundle, lock) = (&carried.bundle, carried.bundle.held()?);
-        let subject = Subject {
+        let subject = SbomSubject {
             digest: bundle.digest(),
             lock: bundle.fingerprint(),
             series: bundle.serial().map(|serial| (serial.series, serial.number)),

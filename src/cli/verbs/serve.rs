@@ -12,13 +12,13 @@ use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::client::Client;
 use clap::Args;
-use landfall_bundle::{Bundle, places_of};
+use landfall_bundle::{Bundle, volume_locations};
 use landfall_content::{BlobChain, BlobRead, missing_blobs};
 use landfall_model::report::{EntryCount, RunReport};
 use landfall_model::{Digest, Limits, TargetRegistry, parse_size};
 use landfall_serve::{
-    AccessLog, LogTarget, Options, Right, ServeError, Served, ServedBundle, Serving, Since, Users,
-    find, serve,
+    AccessLog, AccessRight, BundleChanges, HtpasswdUsers, LogTarget, ServeError, ServeOptions,
+    ServedBundle, ServedContent, ServerInfo, find_delivered, serve,
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -219,7 +219,7 @@ impl Serve {
             };
             self.load(context, found?, target_of_guides.as_ref())
         };
-        let options = Options {
+        let options = ServeOptions {
             listen: self.listen.clone(),
             target,
             site: context.site.as_ref(),
@@ -252,7 +252,7 @@ impl Serve {
                     _ = tokio::signal::ctrl_c() => ended = Exit::Interrupted,
                 }
             };
-            let ready = |serving: &Serving| announce(serving, context.global.output);
+            let ready = |serving: &ServerInfo| announce(serving, context.global.output);
             serve(options, load, ready, reload, stop).await?;
             Ok(Outcome::new(RunReport::default(), "", ended))
         });
@@ -269,7 +269,7 @@ impl Serve {
     ) -> Result<Found, Failure> {
         let (mut bundles, mut paths) = (Vec::new(), self.bundles.clone());
         while !paths.is_empty() {
-            let places = places_of(paths.remove(0), &mut paths);
+            let places = volume_locations(paths.remove(0), &mut paths);
             bundles.push(open_bundle::open(context, &places, demands)?.bundle);
         }
         let bundles = bases_first(bundles);
@@ -288,7 +288,7 @@ impl Serve {
             .collect::<Result<_, _>>()?;
         if let (Some(from), Some(client)) = (&self.from, client) {
             let finding = async {
-                find(client.sessions(), &context.mapping(Some(from))?)
+                find_delivered(client.sessions(), &context.mapping(Some(from))?)
                     .await
                     .map_err(Failure::from)
             };
@@ -314,7 +314,7 @@ impl Serve {
         context: &Context,
         found: Found,
         target: Option<&TargetRegistry>,
-    ) -> Result<Served, Failure> {
+    ) -> Result<ServedContent, Failure> {
         let Found {
             all,
             content,
@@ -331,7 +331,7 @@ impl Serve {
             );
             Vec::new()
         });
-        Ok(Served {
+        Ok(ServedContent {
             guides: Some(node_guides::of(context, &all, target)),
             bundles: all,
             earlier,
@@ -349,18 +349,21 @@ impl Serve {
     }
 
     /// Who may use the API, where not everybody may.
-    fn users(&self) -> Result<Option<Users>, ServeError> {
-        let pushers = self.htpasswd.as_deref().map(|path| (path, Right::Push));
+    fn users(&self) -> Result<Option<HtpasswdUsers>, ServeError> {
+        let pushers = self
+            .htpasswd
+            .as_deref()
+            .map(|path| (path, AccessRight::Push));
         let readers = self
             .htpasswd_read
             .as_deref()
-            .map(|path| (path, Right::Read));
-        let files: Vec<(&Path, Right)> = pushers.into_iter().chain(readers).collect();
-        let anonymous = self.anonymous_read.then_some(Right::Read);
+            .map(|path| (path, AccessRight::Read));
+        let files: Vec<(&Path, AccessRight)> = pushers.into_iter().chain(readers).collect();
+        let anonymous = self.anonymous_read.then_some(AccessRight::Read);
         if files.is_empty() {
             Ok(None)
         } else {
-            Users::load(&files, anonymous).map(Some)
+            HtpasswdUsers::load(&files, anonymous).map(Some)
         }
     }
 }
@@ -400,7 +403,7 @@ fn served(
     }
     let path = bundle.path();
     Ok(ServedBundle {
-        since: None,
+        changes: None,
         registry: None,
         name: path
             .file_name()
@@ -436,8 +439,8 @@ fn tell_news(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
             .find(|other| other.lock.name == all[at].lock.name);
         let older = base_of(&all[at])
             .or_else(|| before.map(|other| (other.name.clone(), other.lock.clone())));
-        all[at].since = older.map(|(name, lock)| Since {
-            name,
+        all[at].changes = older.map(|(since, lock)| BundleChanges {
+            since,
             changes: news(&lock, &all[at].lock),
         });
     }
@@ -460,7 +463,7 @@ fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
 
 /// One line that scripts can wait for. With `--output json` or `markdown` stdout is kept for the
 /// document.
-fn announce(serving: &Serving, output: OutputMode) {
+fn announce(serving: &ServerInfo, output: OutputMode) {
     let mut holds = serving
         .items
         .iter()

@@ -7,7 +7,7 @@ use crate::cli::shared::open_bundle::{self, Carried, Demands, name_first};
 use crate::cli::shared::shard::{ShardFlag, its_part, tell_shard};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use clap::Args;
-use landfall_bundle::{self as bundle, Bundle, Serial, places_of};
+use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
 use landfall_content::{Entry, OwnParts};
 use landfall_item::lockfile::losses;
 use landfall_model::report::RunReport;
@@ -46,7 +46,7 @@ pub(crate) struct Verify {
 impl Verify {
     pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         name_first(self.named.take(), &mut self.bundle, &mut self.bases);
-        let places = places_of(self.bundle.take().unwrap_or_default(), &mut self.bases);
+        let places = volume_locations(self.bundle.take().unwrap_or_default(), &mut self.bases);
         let shard = self.shard.get()?;
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
         let demands = Demands {
@@ -89,7 +89,7 @@ impl Verify {
 
     fn outcome(&self, carried: &Carried, shard: Shard) -> Result<Outcome, Failure> {
         let bundle = &carried.bundle;
-        let own = bundle::own_parts(bundle, shard)?;
+        let own = bundle::shard_parts(bundle, shard)?;
         let mut report = RunReport {
             items: own.iter().map(OwnParts::item).collect(),
             ..RunReport::default()

@@ -4,7 +4,7 @@ use super::journal::{self, Journal};
 use super::layout::layout;
 use super::reuse::Reuse;
 use super::state::{CompressedEntries, DirectBundle, State};
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::contents::{Contents, PackOptions};
 use crate::format::form::Form;
 use crate::format::names::FRONT_LEN;
@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex};
 
 /// How a direct bundle starts.
 #[derive(Debug)]
-pub enum Start {
+pub enum DirectStart {
     /// It is there already, complete and verified; signed by these keys.
     Complete(PackedBundle, Vec<PublicKey>),
     /// It is to be made, from the beginning or from where an earlier run stopped.
@@ -49,10 +49,10 @@ impl DirectBundle {
         options: PackOptions,
         signer: Option<Arc<Signer>>,
         progress: &dyn Progress,
-    ) -> Result<Start, Error> {
+    ) -> Result<DirectStart, BundleError> {
         let (path, mut file) = claim(out)?;
         let work = work_folder(&path);
-        let failed = |source| Error::Write {
+        let failed = |source| BundleError::Write {
             path: path.clone(),
             source,
         };
@@ -72,7 +72,7 @@ impl DirectBundle {
             fs::remove_file(&path)
                 .and_then(|()| clear_work(&path))
                 .map_err(failed)?;
-            return Ok(Start::Complete(
+            return Ok(DirectStart::Complete(
                 PackedBundle::one_file(old.digest(), old.bytes(), out),
                 keys,
             ));
@@ -137,7 +137,7 @@ impl DirectBundle {
         };
         state.check_room()?;
         state.recover();
-        Ok(Start::Incomplete(DirectBundle(Arc::new(state))))
+        Ok(DirectStart::Incomplete(DirectBundle(Arc::new(state))))
     }
 }
 
@@ -166,7 +166,7 @@ fn same(one: &Contents, empty: &Contents) -> bool {
 impl State {
     /// Refuses to begin where there is less room than the rest may need: at the end, and while the
     /// largest compressed entry is both in the spool and in the file.
-    fn check_room(&self) -> Result<(), Error> {
+    fn check_room(&self) -> Result<(), BundleError> {
         let compressed = &self.plan.entries[self.compressed..];
         let largest = compressed
             .iter()

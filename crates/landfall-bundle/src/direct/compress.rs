@@ -2,7 +2,7 @@
 //! those before it are there. The spool's copy is removed once the entry is on disk.
 
 use super::state::{Arrivals, DirectBundle, State};
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::entry::TarEntry;
 use crate::format::frame::{self, MAX_FRAME};
 use crate::format::hash::Frame;
@@ -27,9 +27,9 @@ impl DirectBundle {
     ///
     /// # Errors
     /// When content that arrived cannot be read, or the file cannot be written.
-    pub fn compress(&self) -> Result<(), Error> {
+    pub fn compress(&self) -> Result<(), BundleError> {
         let state = &*self.0;
-        let failed = |source| Error::Write {
+        let failed = |source| BundleError::Write {
             path: state.path.clone(),
             source,
         };
@@ -66,16 +66,16 @@ impl DirectBundle {
         );
         let result = match result {
             // nothing more arrives; the pull says what is missing
-            Err(Error::Content {
+            Err(BundleError::Content {
                 source: ContentError::Missing { .. },
                 ..
             }) => Ok(()),
-            Err(Error::Content {
+            Err(BundleError::Content {
                 source: ContentError::Damaged { digest },
                 item,
             }) => {
                 state.distrust(&digest);
-                Err(Error::Content {
+                Err(BundleError::Content {
                     source: ContentError::Damaged { digest },
                     item,
                 })

@@ -2,7 +2,7 @@
 //! name.
 
 use super::state::{DirectBundle, State};
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::hash::Frame;
 use crate::format::stored::CHUNK;
 use crate::format::{frame, header};
@@ -34,13 +34,13 @@ impl DirectBundle {
     ///
     /// # Errors
     /// When content is missing, or the file cannot be written.
-    pub fn complete(&self) -> Result<Whole, Error> {
+    pub fn complete(&self) -> Result<Whole, BundleError> {
         let state = &*self.0;
-        let failed = |source| Error::Write {
+        let failed = |source| BundleError::Write {
             path: state.out.clone(),
             source,
         };
-        let missing = |entry: &PlannedEntry| Error::Content {
+        let missing = |entry: &PlannedEntry| BundleError::Content {
             item: entry.item.clone(),
             source: ContentError::Missing {
                 digest: entry.descriptor.digest.clone(),
@@ -98,7 +98,7 @@ impl Whole {
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn open(&self) -> Result<Bundle, Error> {
+    pub fn open(&self) -> Result<Bundle, BundleError> {
         Bundle::open(&self.state.path)
     }
 
@@ -106,10 +106,10 @@ impl Whole {
     ///
     /// # Errors
     /// When the name cannot be given.
-    pub fn publish(mut self) -> Result<PackedBundle, Error> {
+    pub fn publish(mut self) -> Result<PackedBundle, BundleError> {
         self.has_name = true;
         let state = &*self.state;
-        let failed = |source| Error::Write {
+        let failed = |source| BundleError::Write {
             path: state.out.clone(),
             source,
         };

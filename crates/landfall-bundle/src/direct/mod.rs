@@ -20,5 +20,5 @@ mod reuse;
 mod sink;
 mod state;
 
-pub use begin::Start;
+pub use begin::DirectStart;
 pub use state::DirectBundle;

@@ -7,7 +7,7 @@ use std::io;
 
 /// Why there is no archive.
 #[derive(Debug, thiserror::Error)]
-pub enum ArchiveError {
+pub enum ImageArchiveError {
     /// Images that the format cannot hold, or that are not for the platforms asked for.
     #[error("{0}")]
     Unfit(Unfit),
@@ -33,11 +33,11 @@ impl Unfit {
     }
 
     /// All of them as an error, if there are any.
-    pub(super) fn refuse(self) -> Result<(), ArchiveError> {
+    pub(super) fn refuse(self) -> Result<(), ImageArchiveError> {
         if self.0.is_empty() {
             Ok(())
         } else {
-            Err(ArchiveError::Unfit(self))
+            Err(ImageArchiveError::Unfit(self))
         }
     }
 }

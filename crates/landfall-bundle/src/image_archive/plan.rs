@@ -1,7 +1,7 @@
 //! What goes into an archive; found out before its first byte.
 
 use super::docker::{self, Saved};
-use super::error::{ArchiveError, Unfit};
+use super::error::{ImageArchiveError, Unfit};
 use super::image::ArchivedImage;
 use super::layout;
 use super::names::{Names, names};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The form of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ImageArchiveFormat {
     /// An OCI image layout; an image may have several platforms.
     Oci,
     /// The same with one platform of each image, and `manifest.json`.
@@ -25,9 +25,9 @@ pub enum Format {
 }
 
 /// What is asked for.
-pub struct Asked<'a> {
+pub struct ImageArchiveOptions<'a> {
     /// The form.
-    pub format: Format,
+    pub format: ImageArchiveFormat,
     /// The wanted platforms; empty means all that the lock has.
     pub platforms: &'a [Platform],
     /// Whose destinations are names too.
@@ -43,7 +43,7 @@ pub struct Trim {
 }
 
 /// Everything that an archive is made of.
-pub struct Archive {
+pub struct ImageArchive {
     /// The images, in the lock's order.
     pub images: Vec<ArchivedImage>,
     /// Images that are not whole in the content at hand.
@@ -70,7 +70,7 @@ enum Unplanned {
     Lost(ItemStatus, String),
 }
 
-impl Archive {
+impl ImageArchive {
     /// Plans the archive of the images of `lock`, whose content is in `blobs`.
     ///
     /// # Errors
@@ -78,9 +78,9 @@ impl Archive {
     pub fn plan(
         lock: &Lock,
         blobs: &dyn BlobRead,
-        asked: &Asked<'_>,
-    ) -> Result<Archive, ArchiveError> {
-        let mut archive = Archive {
+        asked: &ImageArchiveOptions<'_>,
+    ) -> Result<ImageArchive, ImageArchiveError> {
+        let mut archive = ImageArchive {
             images: Vec::new(),
             lost: Vec::new(),
             trimmed: Vec::new(),
@@ -145,7 +145,7 @@ impl Archive {
         archive
             .computed
             .push((INDEX_FILE.into(), layout::index(&archive.images)));
-        if asked.format == Format::Docker {
+        if asked.format == ImageArchiveFormat::Docker {
             let saved: Vec<&Saved> = archive
                 .images
                 .iter()
@@ -168,15 +168,15 @@ impl Archive {
 fn planned(
     image: &Image,
     blobs: &dyn BlobRead,
-    asked: &Asked<'_>,
+    asked: &ImageArchiveOptions<'_>,
     tags: &BTreeSet<String>,
 ) -> Result<Planned, Unplanned> {
     let planned = match asked.format {
-        Format::Oci => Planned {
+        ImageArchiveFormat::Oci => Planned {
             selection: image.select(blobs, asked.platforms)?,
             docker: None,
         },
-        Format::Docker => {
+        ImageArchiveFormat::Docker => {
             let one = image.select_one(blobs, asked.platforms.first())?;
             if let Some(kind) = docker::strange_layer(&one) {
                 let why = "docker takes no layers of such a type; take --format oci, or lock without these";

@@ -1,12 +1,12 @@
 //! The bytes of an archive: a tar without anything of this machine or moment in it.
 
-use super::{Archive, ArchiveError};
+use super::{ImageArchive, ImageArchiveError};
 use crate::tar_header::{END, encode, encoded_len, padding};
 use landfall_content::{BlobRead, CopyError, copy_checked};
 use landfall_model::report::Progress;
 use std::io::Write;
 
-impl Archive {
+impl ImageArchive {
     /// Size of the archive in bytes.
     pub fn size(&self) -> u64 {
         let computed = self
@@ -35,7 +35,7 @@ impl Archive {
         blobs: &dyn BlobRead,
         out: &mut dyn Write,
         progress: &dyn Progress,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<(), ImageArchiveError> {
         let zeros = |size| &END[..padding(size)];
         for (name, bytes) in &self.computed {
             let parts = [
@@ -46,24 +46,25 @@ impl Archive {
             parts
                 .into_iter()
                 .try_for_each(|part| out.write_all(part))
-                .map_err(ArchiveError::Write)?;
+                .map_err(ImageArchiveError::Write)?;
         }
         for (digest, size) in &self.blobs {
             out.write_all(&encode(&digest.layout_path(), *size))
-                .map_err(ArchiveError::Write)?;
+                .map_err(ImageArchiveError::Write)?;
             let copied = copy_checked(blobs, digest, *size, |piece| {
                 progress.bytes(piece.len() as u64);
                 out.write_all(piece)
             });
             copied.map_err(|error| match error {
-                CopyError::Content(error) => ArchiveError::Content(error),
-                CopyError::Write(error) => ArchiveError::Write(error),
+                CopyError::Content(error) => ImageArchiveError::Content(error),
+                CopyError::Write(error) => ImageArchiveError::Write(error),
             })?;
-            out.write_all(zeros(*size)).map_err(ArchiveError::Write)?;
+            out.write_all(zeros(*size))
+                .map_err(ImageArchiveError::Write)?;
         }
         out.write_all(&END)
             .and_then(|()| out.flush())
-            .map_err(ArchiveError::Write)
+            .map_err(ImageArchiveError::Write)
     }
 }
 

@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Something that was carried before: its name, and the content that its receiver has.
 #[derive(Debug)]
-pub struct Base {
+pub struct DeltaBase {
     name: BaseName,
     /// Digest and size of that content; the size where the base knows it.
     had: HashMap<Digest, Option<u64>>,
 }
 
-impl Base {
+impl DeltaBase {
     /// A bundle with this digest and index: its receiver has what is in it, and what it leaves out
     /// itself.
-    pub fn bundle(digest: Digest, contents: &Contents) -> Base {
+    pub fn bundle(digest: Digest, contents: &Contents) -> DeltaBase {
         let inside = contents
             .entries
             .iter()
@@ -28,19 +28,19 @@ impl Base {
             .iter()
             .map(|blob| (blob.digest.clone(), Some(blob.size)));
         let lock = contents.locks[0].fingerprint.clone();
-        Base {
+        DeltaBase {
             name: BaseName::Bundle { digest, lock },
             had: inside.chain(outside).collect(),
         }
     }
 
     /// A lock: its receiver has all that it names.
-    pub fn lock(lock: &Lock) -> Base {
+    pub fn lock(lock: &Lock) -> DeltaBase {
         let parts = lock.entries().into_iter().flat_map(|entry| entry.parts);
         let had = parts
             .map(|part| (part.descriptor.digest, Some(part.descriptor.size)))
             .collect();
-        Base {
+        DeltaBase {
             name: BaseName::Lock {
                 lock: lock.fingerprint(),
             },
@@ -49,12 +49,16 @@ impl Base {
     }
 
     /// A push: `registry` has these blobs of `lock`, each in a repository.
-    pub fn receipt(lock: Digest, registry: String, repositories: BTreeMap<Digest, String>) -> Base {
+    pub fn receipt(
+        lock: Digest,
+        registry: String,
+        repositories: BTreeMap<Digest, String>,
+    ) -> DeltaBase {
         let had = repositories
             .keys()
             .map(|digest| (digest.clone(), None))
             .collect();
-        Base {
+        DeltaBase {
             name: BaseName::Receipt {
                 lock,
                 registry,
@@ -82,12 +86,12 @@ impl Base {
 }
 
 /// Whether there are bases and all of them have the blob.
-pub(crate) fn all_have(bases: &[Base], blob: &Descriptor) -> bool {
+pub(crate) fn all_have(bases: &[DeltaBase], blob: &Descriptor) -> bool {
     !bases.is_empty() && bases.iter().all(|base| base.has(blob))
 }
 
 /// The names of the bases, each once, sorted: their order has no meaning.
-pub(crate) fn names(bases: &[Base], omitted: &[Descriptor]) -> Vec<BaseName> {
+pub(crate) fn names(bases: &[DeltaBase], omitted: &[Descriptor]) -> Vec<BaseName> {
     let mut names: Vec<BaseName> = bases.iter().map(|base| base.named(omitted)).collect();
     names.sort();
     names.dedup();

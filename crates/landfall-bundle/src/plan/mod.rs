@@ -5,5 +5,5 @@ pub(crate) mod base;
 pub(crate) mod pack_plan;
 pub(crate) mod planned_entry;
 
-pub use base::Base;
+pub use base::DeltaBase;
 pub use pack_plan::PackPlan;

@@ -1,9 +1,9 @@
 //! The plan: what goes into a bundle, in which order. It follows from the lock, and from what is
 //! missing.
 
-use super::base::{self, Base};
+use super::base::{self, DeltaBase};
 use super::planned_entry::{PlannedEntry, blob_entries, front_entry};
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::base::BaseName;
 use crate::format::contents::{Contents, Serial};
 use crate::format::form::Form;
@@ -47,7 +47,7 @@ impl PackPlan {
         lock: &Lock,
         blobs: &dyn BlobRead,
         today: jiff::civil::Date,
-    ) -> Result<PackPlan, Error> {
+    ) -> Result<PackPlan, BundleError> {
         PackPlan::since(lock, blobs, &[], today)
     }
 
@@ -59,16 +59,16 @@ impl PackPlan {
     pub fn since(
         lock: &Lock,
         blobs: &dyn BlobRead,
-        bases: &[Base],
+        bases: &[DeltaBase],
         today: jiff::civil::Date,
-    ) -> Result<PackPlan, Error> {
+    ) -> Result<PackPlan, BundleError> {
         let mut missing = Vec::new();
         let mut asked = HashMap::new();
         let mut all_kept = HashSet::new();
         for item in lock.items() {
             let entry = item.entry();
             let mut absent = Vec::new();
-            let failed = |source| Error::Content {
+            let failed = |source| BundleError::Content {
                 item: entry.name.clone(),
                 source,
             };
@@ -263,11 +263,11 @@ impl PackPlan {
     ///
     /// # Errors
     /// When something is missing.
-    pub fn check_whole(&self) -> Result<(), Error> {
+    pub fn check_whole(&self) -> Result<(), BundleError> {
         if self.missing.is_empty() {
             Ok(())
         } else {
-            Err(Error::Incomplete {
+            Err(BundleError::Incomplete {
                 missing: self.missing.clone(),
             })
         }

@@ -4,7 +4,7 @@
 
 use super::bundle::Bundle;
 use super::entry_reader::EntryReader;
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::damage::Damage;
 use crate::format::names::{CONTENTS, ItemName, LAYOUT, LOCK};
 use crate::plan::base::kept;
@@ -29,7 +29,7 @@ struct Asked {
 
 /// What of the bundle is not as its lock asks for: entries that are missing, too many, or other
 /// ones.
-pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, Error> {
+pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, BundleError> {
     let lock = bundle.lock()?;
     let without: BTreeSet<ItemName> = bundle.partial().iter().cloned().collect();
     let held = |entry: &Entry| {

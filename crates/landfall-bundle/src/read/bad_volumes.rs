@@ -5,7 +5,7 @@ use super::checksums::hash_file;
 use super::mend::Bad;
 use super::volume_set::VolumeSet;
 use super::without_volume::{open_rest, open_without};
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::files::{checksums_path, file_name};
 use crate::format::loss::Loss;
 use landfall_model::report::Progress;
@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Why a bundle cannot be opened.
-pub struct Unopened {
+pub struct UnopenedBundle {
     /// What is wrong with it.
-    pub error: Error,
+    pub error: BundleError,
     /// What is left where one volume is bad. It says that it lacks the items which need that.
     pub rest: Option<Bundle>,
 }
@@ -23,9 +23,13 @@ pub struct Unopened {
 /// Compares the volumes at `places` with the checksums beside them, after opening them has failed
 /// with `error`. Returns an error that names all volumes that are missing, cut short, damaged or of
 /// another bundle, and what that means; or `error` itself where that says no more.
-pub fn name_bad_volumes(error: Error, places: &[PathBuf], progress: &dyn Progress) -> Unopened {
-    let as_it_is = |error| Unopened { error, rest: None };
-    let (Error::Damaged { .. } | Error::Missing { .. }) = error else {
+pub fn name_bad_volumes(
+    error: BundleError,
+    places: &[PathBuf],
+    progress: &dyn Progress,
+) -> UnopenedBundle {
+    let as_it_is = |error| UnopenedBundle { error, rest: None };
+    let (BundleError::Damaged { .. } | BundleError::Missing { .. }) = error else {
         return as_it_is(error);
     };
     let Ok(Some(set)) = VolumeSet::of(places) else {
@@ -49,7 +53,7 @@ pub fn name_bad_volumes(error: Error, places: &[PathBuf], progress: &dyn Progres
     let (has_index, has_lock) = match &rest {
         Some(_) => (true, true),
         None => {
-            let cannot = |why: &str| Error::Volume {
+            let cannot = |why: &str| BundleError::Volume {
                 volume: set.name(*first),
                 why: why.into(),
             };
@@ -79,7 +83,7 @@ pub fn name_bad_volumes(error: Error, places: &[PathBuf], progress: &dyn Progres
     let error = match damaged.is_empty() {
         true => {
             let volumes = missing.into_iter().map(|number| set.name(number)).collect();
-            Error::Missing {
+            BundleError::Missing {
                 path,
                 volumes,
                 loss,
@@ -90,14 +94,14 @@ pub fn name_bad_volumes(error: Error, places: &[PathBuf], progress: &dyn Progres
                 let why = damaged.get(number).map_or("it is missing", String::as_str);
                 format!("{}: {why}", set.name(*number))
             });
-            Error::Volumes {
+            BundleError::Volumes {
                 path,
                 bad: bad.collect(),
                 loss,
             }
         }
     };
-    Unopened { error, rest }
+    UnopenedBundle { error, rest }
 }
 
 /// The volumes that are there and do not have their checksums: what is wrong, by number.

@@ -41,13 +41,13 @@ use super::index::{Index, read_footer};
 use super::open_bundle::OpenBundle;
 use super::stored_blob_reader::StoredBlobReader;
 use super::volume_reader::VolumeReader;
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::base::BaseName;
 use crate::format::contents::{Contents, Serial};
 use crate::format::damage::Damage;
 use crate::format::form::Form;
 use crate::format::names::{CONTENTS, ItemName};
-use crate::plan::base::Base;
+use crate::plan::base::DeltaBase;
 use landfall_content::{BlobRead, ContentError, Entry, FileRuns, Look, RangeRead, digest_of};
 use landfall_item::lockfile::{Lock, Unresolved};
 use landfall_model::{Descriptor, Digest, Limits};
@@ -68,7 +68,7 @@ impl Bundle {
     /// # Errors
     /// When it cannot be read, volumes are missing, it is no bundle, it is damaged in these parts,
     /// its length is wrong, or it needs a newer landfall.
-    pub fn open(path: &Path) -> Result<Bundle, Error> {
+    pub fn open(path: &Path) -> Result<Bundle, BundleError> {
         Bundle::open_at(&[path.into()])
     }
 
@@ -77,7 +77,7 @@ impl Bundle {
     ///
     /// # Errors
     /// As [`Bundle::open`].
-    pub fn open_at(places: &[PathBuf]) -> Result<Bundle, Error> {
+    pub fn open_at(places: &[PathBuf]) -> Result<Bundle, BundleError> {
         Bundle::of(places, VolumeReader::open(places)?)
     }
 
@@ -86,11 +86,11 @@ impl Bundle {
     ///
     /// # Errors
     /// As [`Bundle::open`].
-    pub fn open_object(object: Arc<dyn RangeRead>) -> Result<Bundle, Error> {
+    pub fn open_object(object: Arc<dyn RangeRead>) -> Result<Bundle, BundleError> {
         Bundle::of(&[object.url().into()], VolumeReader::of_object(object)?)
     }
 
-    fn of(places: &[PathBuf], volumes: VolumeReader) -> Result<Bundle, Error> {
+    fn of(places: &[PathBuf], volumes: VolumeReader) -> Result<Bundle, BundleError> {
         let path = places.first().map_or(Path::new(""), PathBuf::as_path);
         let damaged = |damage: Damage| {
             // until the index is known, a volume that is cut short looks like damage in those after
@@ -105,7 +105,7 @@ impl Bundle {
                 why: format!("{}{hint}", damage.why),
                 ..volumes.place(damage)
             };
-            Error::Damaged {
+            BundleError::Damaged {
                 path: path.into(),
                 damage: vec![damage],
                 loss: None,
@@ -183,8 +183,8 @@ impl Bundle {
     }
 
     /// The bundle as a base of a delta.
-    pub fn as_base(&self) -> Base {
-        Base::bundle(self.digest().clone(), self.contents())
+    pub fn as_base(&self) -> DeltaBase {
+        DeltaBase::bundle(self.digest().clone(), self.contents())
     }
 
     /// The lock inside, without the items that the bundle lacks: these are among its unresolved
@@ -192,7 +192,7 @@ impl Bundle {
     ///
     /// # Errors
     /// As [`Bundle::lock`].
-    pub fn held(&self) -> Result<Lock, Error> {
+    pub fn held(&self) -> Result<Lock, BundleError> {
         let mut lock = self.lock()?;
         let lacks = |kind, name: &str| {
             self.partial()
@@ -219,7 +219,7 @@ impl Bundle {
     ///
     /// # Errors
     /// When it cannot be read, or is not the one that the index names.
-    pub fn lock(&self) -> Result<Lock, Error> {
+    pub fn lock(&self) -> Result<Lock, BundleError> {
         let OpenBundle {
             index: Index {
                 contents, footer, ..
@@ -229,7 +229,7 @@ impl Bundle {
             ..
         } = &*self.0;
         let none = || Damage::new(CONTENTS, footer.offset, "it has no lock");
-        let error = |damage| Error::Damaged {
+        let error = |damage| BundleError::Damaged {
             path: path.clone(),
             damage: vec![volumes.place(damage)],
             loss: None,
@@ -258,7 +258,7 @@ impl Bundle {
     ///
     /// # Errors
     /// As [`Bundle::lock`].
-    pub fn entries(&self) -> Result<Vec<Entry>, Error> {
+    pub fn entries(&self) -> Result<Vec<Entry>, BundleError> {
         let lost: BTreeSet<_> = self
             .partial()
             .iter()

@@ -1,7 +1,7 @@
 //! Finding and reading the contents index, from the end of the file.
 
 use super::volume_reader::VolumeReader;
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::contents::Contents;
 use crate::format::damage::Damage;
 use crate::format::footer::{self, Footer};
@@ -76,8 +76,8 @@ impl Index {
         path: &Path,
         volumes: &VolumeReader,
         footer: Footer,
-        damaged: impl Fn(Damage) -> Error,
-    ) -> Result<Index, Error> {
+        damaged: impl Fn(Damage) -> BundleError,
+    ) -> Result<Index, BundleError> {
         let bytes = read_index(volumes, &footer).map_err(&damaged)?;
         let contents = parse(path, &bytes, |why| {
             damaged(Damage::new(CONTENTS, footer.offset, why))
@@ -156,7 +156,11 @@ fn read_signatures(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<String
 }
 
 /// Parses the contents index of the bundle at `path`.
-fn parse(path: &Path, index: &[u8], damaged: impl Fn(String) -> Error) -> Result<Contents, Error> {
+fn parse(
+    path: &Path,
+    index: &[u8],
+    damaged: impl Fn(String) -> BundleError,
+) -> Result<Contents, BundleError> {
     #[derive(Deserialize)]
     struct Head {
         version: u32,
@@ -164,7 +168,7 @@ fn parse(path: &Path, index: &[u8], damaged: impl Fn(String) -> Error) -> Result
         requires: Vec<String>,
     }
     let newer = |what| {
-        Err(Error::Newer {
+        Err(BundleError::Newer {
             path: path.into(),
             what,
         })

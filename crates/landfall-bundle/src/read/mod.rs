@@ -20,9 +20,9 @@ pub(crate) mod volume_reader;
 pub(crate) mod volume_set;
 pub(crate) mod without_volume;
 
-pub use bad_volumes::{Unopened, name_bad_volumes};
+pub use bad_volumes::{UnopenedBundle, name_bad_volumes};
 pub use bundle::Bundle;
-pub use signed_by::SignedBy;
-pub use verify::{Verified, verify};
-pub use verify::{own_parts, verify_shard};
-pub use volume_set::{is_split, places_of};
+pub use signed_by::BundleSigner;
+pub use verify::{VerifiedBundle, verify};
+pub use verify::{shard_parts, verify_shard};
+pub use volume_set::{is_split, volume_locations};

@@ -2,7 +2,7 @@
 
 use super::bundle::Bundle;
 use super::index::read_index;
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::names::NAMESPACE;
 use jiff::Timestamp;
 use landfall_model::sign::{self, AllowedSigners, PublicKey, Signature};
@@ -11,14 +11,14 @@ use std::fmt;
 
 /// Who signed a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignedBy {
+pub struct BundleSigner {
     /// The principals of the key, as the file of allowed signers has them.
     pub principals: String,
     /// The key.
     pub key: PublicKey,
 }
 
-impl fmt::Display for SignedBy {
+impl fmt::Display for BundleSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.principals, self.key)
     }
@@ -45,18 +45,19 @@ impl Bundle {
         allowed: &AllowedSigners,
         at_least: usize,
         now: Timestamp,
-    ) -> Result<Vec<SignedBy>, Error> {
+    ) -> Result<Vec<BundleSigner>, BundleError> {
         let path = || self.0.path.clone();
         if self.signatures().is_empty() {
-            return Err(Error::NotSigned { path: path() });
+            return Err(BundleError::NotSigned { path: path() });
         }
-        let index =
-            read_index(&self.0.volumes, &self.0.index.footer).map_err(|damage| Error::Damaged {
+        let index = read_index(&self.0.volumes, &self.0.index.footer).map_err(|damage| {
+            BundleError::Damaged {
                 path: path(),
                 damage: vec![self.0.volumes.place(damage)],
                 loss: None,
-            })?;
-        let (mut signers, mut refused): (Vec<SignedBy>, Vec<sign::SignatureError>) =
+            }
+        })?;
+        let (mut signers, mut refused): (Vec<BundleSigner>, Vec<sign::SignatureError>) =
             (Vec::new(), Vec::new());
         for text in self.signatures() {
             match check(text, &index, allowed, now) {
@@ -71,7 +72,7 @@ impl Bundle {
             return Ok(signers);
         }
         match refused.pop() {
-            Some(source) if at_least == 1 && refused.is_empty() => Err(Error::Signature {
+            Some(source) if at_least == 1 && refused.is_empty() => Err(BundleError::Signature {
                 path: path(),
                 source: source.into(),
             }),
@@ -81,7 +82,7 @@ impl Bundle {
                     .chain(&last)
                     .map(ToString::to_string)
                     .collect();
-                Err(Error::Signers {
+                Err(BundleError::Signers {
                     path: path(),
                     at_least,
                     count,
@@ -98,12 +99,12 @@ fn check(
     message: &[u8],
     allowed: &AllowedSigners,
     now: Timestamp,
-) -> Result<SignedBy, sign::SignatureError> {
+) -> Result<BundleSigner, sign::SignatureError> {
     let signature = Signature::parse(text.as_bytes())?;
     signature.check(NAMESPACE, message)?;
     let key = signature.key();
     let principals = allowed.principals(key, NAMESPACE, now)?.to_owned();
-    Ok(SignedBy {
+    Ok(BundleSigner {
         principals,
         key: key.clone(),
     })

@@ -8,7 +8,7 @@ use super::mend::{Bad, COPY};
 use super::open_bundle::OpenBundle;
 use super::stretch::Stretch;
 use super::volume_set::VolumeSet;
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::damage::Damage;
 use crate::format::entry::TarEntry;
 use crate::format::loss::Loss;
@@ -26,7 +26,7 @@ const MAX_LISTED: usize = 100;
 
 /// A bundle that is consistent in itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedBundle {
     /// The bundle digest.
     pub digest: Digest,
     /// SHA-256 of the lock.
@@ -41,8 +41,8 @@ pub struct Verified {
 /// who packed it.
 ///
 /// # Errors
-/// [`Error::Damaged`] with every damaged entry.
-pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Error> {
+/// [`BundleError::Damaged`] with every damaged entry.
+pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<VerifiedBundle, BundleError> {
     verify_shard(bundle, Shard::default(), progress)
 }
 
@@ -55,7 +55,7 @@ pub fn verify_shard(
     bundle: &Bundle,
     shard: Shard,
     progress: &dyn Progress,
-) -> Result<Verified, Error> {
+) -> Result<VerifiedBundle, BundleError> {
     let own = own_places(bundle, shard);
     let bytes = own
         .iter()
@@ -91,13 +91,13 @@ pub fn verify_shard(
                     || count <= MAX_LISTED
             });
         let damage = damage.collect();
-        return Err(Error::Damaged {
+        return Err(BundleError::Damaged {
             path: bundle.0.path.clone(),
             damage,
             loss,
         });
     }
-    Ok(Verified {
+    Ok(VerifiedBundle {
         digest: bundle.digest().clone(),
         fingerprint: bundle.fingerprint().clone(),
         partial: bundle.partial().to_vec(),
@@ -117,7 +117,7 @@ fn own_places(bundle: &Bundle, shard: Shard) -> Vec<usize> {
 ///
 /// # Errors
 /// When the contents of the bundle cannot be read.
-pub fn own_parts(bundle: &Bundle, shard: Shard) -> Result<Vec<OwnParts>, Error> {
+pub fn shard_parts(bundle: &Bundle, shard: Shard) -> Result<Vec<OwnParts>, BundleError> {
     let entries = bundle.entries()?.into_iter();
     if shard.is_only() {
         return Ok(entries.map(OwnParts::all).collect());

@@ -4,7 +4,7 @@
 
 use super::object_part::{LITTLE, ObjectPart};
 use super::volume_set::VolumeSet;
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::damage::Damage;
 use crate::format::files::file_name;
 use crate::format::stored::ReadAt;
@@ -52,9 +52,9 @@ impl VolumeReader {
     ///
     /// # Errors
     /// When a file cannot be read, or volumes are missing; all of them are named.
-    pub fn open(places: &[PathBuf]) -> Result<VolumeReader, Error> {
+    pub fn open(places: &[PathBuf]) -> Result<VolumeReader, BundleError> {
         let path = || places.first().cloned().unwrap_or_default();
-        let set = VolumeSet::of(places).map_err(|source| Error::Open {
+        let set = VolumeSet::of(places).map_err(|source| BundleError::Open {
             path: path(),
             source,
         })?;
@@ -64,7 +64,7 @@ impl VolumeReader {
         let missing = set.missing();
         if !missing.is_empty() {
             let volumes = missing.into_iter().map(|number| set.name(number)).collect();
-            return Err(Error::Missing {
+            return Err(BundleError::Missing {
                 path: path(),
                 volumes,
                 loss: None,
@@ -74,7 +74,7 @@ impl VolumeReader {
     }
 
     /// Reads these files as one, in this order.
-    pub fn over(paths: Vec<PathBuf>, are_volumes: bool) -> Result<VolumeReader, Error> {
+    pub fn over(paths: Vec<PathBuf>, are_volumes: bool) -> Result<VolumeReader, BundleError> {
         let mut parts = Vec::with_capacity(paths.len());
         let mut open = VecDeque::new();
         let mut start = 0;
@@ -87,7 +87,7 @@ impl VolumeReader {
                     Err(io::Error::other("it is no plain file"))
                 }
             });
-            let (file, length) = file.map_err(|source| Error::Open {
+            let (file, length) = file.map_err(|source| BundleError::Open {
                 path: path.clone(),
                 source,
             })?;
@@ -113,9 +113,9 @@ impl VolumeReader {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn of_object(object: Arc<dyn RangeRead>) -> Result<VolumeReader, Error> {
+    pub fn of_object(object: Arc<dyn RangeRead>) -> Result<VolumeReader, BundleError> {
         let (path, length) = (PathBuf::from(object.url()), object.size());
-        let part = ObjectPart::open(object).map_err(|source| Error::Open {
+        let part = ObjectPart::open(object).map_err(|source| BundleError::Open {
             path: path.clone(),
             source,
         })?;

@@ -113,7 +113,7 @@ pub fn is_split(places: &[PathBuf]) -> bool {
 
 /// The places of the bundle `first`: itself, and those of `others`, which are taken out, that have
 /// further volumes of it. So people name each disc, or each volume.
-pub fn places_of(first: PathBuf, others: &mut Vec<PathBuf>) -> Vec<PathBuf> {
+pub fn volume_locations(first: PathBuf, others: &mut Vec<PathBuf>) -> Vec<PathBuf> {
     let mut places = vec![first];
     others.retain(|other| {
         let Ok(Some(set)) = VolumeSet::of(&places) else {
@@ -249,7 +249,7 @@ mod tests {
         }
         let places = |named: &[&str]| {
             let mut others: Vec<PathBuf> = named[1..].iter().map(|name| at(name)).collect();
-            (places_of(at(named[0]), &mut others), others)
+            (volume_locations(at(named[0]), &mut others), others)
         };
         for named in [
             ["1", "2", "3"],

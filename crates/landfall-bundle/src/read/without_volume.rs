@@ -6,7 +6,7 @@ use super::lost_items::lost_items;
 use super::open_bundle::OpenBundle;
 use super::volume_reader::VolumeReader;
 use super::volume_set::VolumeSet;
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::damage::Damage;
 use crate::format::entry::TarEntry;
 use crate::format::footer::Footer;
@@ -25,16 +25,16 @@ const NO_INDEX: &str = "the contents index lies in it, or in a volume that is da
 pub(crate) fn open_without(
     places: &[PathBuf],
     number: usize,
-    cannot: &dyn Fn(&str) -> Error,
-) -> Result<(Bundle, Range<u64>), Error> {
+    cannot: &dyn Fn(&str) -> BundleError,
+) -> Result<(Bundle, Range<u64>), BundleError> {
     let path = places.first().cloned().unwrap_or_default();
-    let set = VolumeSet::of(places).map_err(|source| Error::Open {
+    let set = VolumeSet::of(places).map_err(|source| BundleError::Open {
         path: path.clone(),
         source,
     })?;
     let set = set.ok_or_else(|| cannot("no other volume is there"))?;
     let (is_beyond, is_listed) = (number > set.last, !set.sums.is_empty());
-    let no_volume = |count| Error::NoVolume {
+    let no_volume = |count| BundleError::NoVolume {
         path: path.clone(),
         number,
         count,
@@ -80,7 +80,7 @@ pub(crate) fn open_without(
 /// What is left of the split bundle at `places` without volume `number`: it says that it lacks the
 /// items which need what was in that, and which these are. `None` where that cannot be told.
 pub(super) fn open_rest(places: &[PathBuf], number: usize) -> Option<(Bundle, Vec<ItemName>)> {
-    let cannot = |why: &str| Error::Volume {
+    let cannot = |why: &str| BundleError::Volume {
         volume: number.to_string(),
         why: why.into(),
     };

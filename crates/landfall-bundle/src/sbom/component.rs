@@ -1,6 +1,6 @@
 //! One item of a lock as a component of CycloneDX.
 
-use super::linked::{Linked, ReferrerKind};
+use super::linked_documents::{LinkedDocument, ReferrerKind};
 use landfall_content::Entry;
 use landfall_model::report::EntryKind;
 use landfall_model::{Algorithm, Digest, ImageRef};
@@ -29,7 +29,7 @@ pub(super) struct Known<'a> {
     /// Its licences, as it says itself.
     pub(super) licences: Option<String>,
     /// What refers to it.
-    pub(super) linked: &'a [Linked],
+    pub(super) linked: &'a [LinkedDocument],
 }
 
 /// The component; its `bom-ref` is the item's name in the lock.
@@ -101,7 +101,7 @@ fn properties(entry: &Entry, known: &Known<'_>) -> Vec<Value> {
     properties
 }
 
-fn reference(linked: &Linked) -> Value {
+fn reference(linked: &LinkedDocument) -> Value {
     let kind = match linked.kind {
         ReferrerKind::Sbom => "bom",
         ReferrerKind::Attestation => "attestation",

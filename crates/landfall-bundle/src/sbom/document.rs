@@ -1,7 +1,7 @@
 //! The whole document: the same bytes for the same bundle.
 
 use super::component::{Known, component, hash};
-use super::linked::{Linked, linked};
+use super::linked_documents::{LinkedDocument, linked_documents};
 use super::package::{package_component, package_ref};
 use landfall_content::{BlobRead, Entry};
 use landfall_item::lockfile::Lock;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the document is about.
-pub struct Subject<'a> {
+pub struct SbomSubject<'a> {
     /// The bundle digest.
     pub digest: &'a Digest,
     /// The fingerprint of its lock.
@@ -31,12 +31,12 @@ pub struct Subject<'a> {
 /// # Errors
 /// When the metadata of a carried repository of packages cannot be read.
 pub fn cyclonedx(
-    subject: &Subject<'_>,
+    subject: &SbomSubject<'_>,
     lock: &Lock,
     blobs: &dyn BlobRead,
     limits: &Limits,
     licences: impl Fn(&Entry) -> Option<String>,
-) -> Result<(Value, BTreeMap<String, Vec<Linked>>), DescribeError> {
+) -> Result<(Value, BTreeMap<String, Vec<LinkedDocument>>), DescribeError> {
     let mut all = BTreeMap::new();
     let mut components = Vec::new();
     // each package once, whichever sets have it
@@ -114,8 +114,8 @@ pub fn cyclonedx(
     Ok((document, all))
 }
 
-fn of_item(item: &dyn LockedItem, entry: &Entry, blobs: &dyn BlobRead) -> Vec<Linked> {
-    linked(entry, &item.source(), blobs)
+fn of_item(item: &dyn LockedItem, entry: &Entry, blobs: &dyn BlobRead) -> Vec<LinkedDocument> {
+    linked_documents(entry, &item.source(), blobs)
 }
 
 /// A UUID (RFC 9562, version 8) of the digest's first bits: the same bundle has the same one.

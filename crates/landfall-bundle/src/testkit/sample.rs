@@ -14,7 +14,7 @@ use crate::format::stored::stored_len;
 use crate::format::{frame, header};
 #[cfg(test)]
 use crate::verify;
-use crate::{Bundle, Error, PackOptions, PackPlan, Packaging, PackedBundle, write_packaged};
+use crate::{Bundle, BundleError, PackOptions, PackPlan, Packaging, PackedBundle, write_packaged};
 use landfall_content::{BlobRead, ContentError};
 use landfall_item::lockfile::Lock;
 use landfall_item::{File, Image};
@@ -307,6 +307,6 @@ pub(super) fn write(
     out: &Path,
     options: PackOptions,
     progress: &dyn Progress,
-) -> Result<PackedBundle, Error> {
+) -> Result<PackedBundle, BundleError> {
     write_packaged(plan, blobs, out, options, &Packaging::default(), progress)
 }

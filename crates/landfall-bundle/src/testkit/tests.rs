@@ -232,7 +232,9 @@ fn bundles_that_hide_what_they_lack_are_refused() {
     };
     less.blobs.remove(&lock.files[0].digest);
     let plan = PackPlan::new(&lock, &less, today()).unwrap();
-    assert!(matches!(plan.check_whole(), Err(Error::Incomplete { missing }) if missing.len() == 1));
+    assert!(
+        matches!(plan.check_whole(), Err(BundleError::Incomplete { missing }) if missing.len() == 1)
+    );
     write(
         &plan,
         &less,
@@ -289,7 +291,7 @@ fn too_little_room_is_told_before_anything_is_read() {
     )
     .unwrap_err();
     assert!(
-        matches!(error, Error::Space { needed, .. } if needed > 1 << 50),
+        matches!(error, BundleError::Space { needed, .. } if needed > 1 << 50),
         "{error}"
     );
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -312,7 +314,7 @@ fn two_cannot_write_one_bundle_at_once() {
             &SilentProgress,
         )
     };
-    assert!(matches!(pack(), Err(Error::Busy { .. })));
+    assert!(matches!(pack(), Err(BundleError::Busy { .. })));
     drop(other);
     pack().unwrap();
 }
@@ -339,7 +341,7 @@ fn packed_delta() -> Packed {
         .keys()
         .map(|digest| (digest.clone(), "some/app".into()))
         .collect();
-    let receipt = Base::receipt(lock.fingerprint(), "r.test:5000".into(), repositories);
+    let receipt = DeltaBase::receipt(lock.fingerprint(), "r.test:5000".into(), repositories);
     let (layer, file) = (
         lock.images[0].blobs[1].digest.clone(),
         lock.files[0].digest.clone(),
@@ -348,7 +350,8 @@ fn packed_delta() -> Packed {
     memory
         .blobs
         .retain(|digest, _| *digest != layer && *digest != file);
-    let plan = PackPlan::since(&lock, &memory, &[receipt, Base::lock(&lock)], today()).unwrap();
+    let plan =
+        PackPlan::since(&lock, &memory, &[receipt, DeltaBase::lock(&lock)], today()).unwrap();
     let mut expected = [layer, file];
     expected.sort();
     assert_eq!(
@@ -615,7 +618,7 @@ fn a_bundle_that_no_reader_would_open_is_not_begun() {
     };
     assert!(matches!(
         index.check_size(path, &limits),
-        Err(Error::TooLarge { most: 500, .. })
+        Err(BundleError::TooLarge { most: 500, .. })
     ));
     // what is allowed is as much as the reader takes
     let written = Bundle::open(&packed().path)

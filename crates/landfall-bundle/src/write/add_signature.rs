@@ -4,7 +4,7 @@
 use super::checksums;
 use super::remove::remove_file;
 use super::sign::sign_index;
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::files::{base_of, checksums_path, partial_path, signature_path, suffixed};
 use crate::format::footer::Footer;
 use crate::format::hash::Hash;
@@ -30,8 +30,8 @@ use std::path::Path;
 ///
 /// # Errors
 /// When it is no bundle, cannot be signed or written, or another process writes it.
-pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, Error> {
-    let failed = |source| Error::Write {
+pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError> {
+    let failed = |source| BundleError::Write {
         path: path.into(),
         source,
     };
@@ -40,7 +40,7 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, Error> {
     let file = File::options().write(true).open(&last).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(Error::Busy { path: path.into() }),
+        Err(TryLockError::WouldBlock) => return Err(BundleError::Busy { path: path.into() }),
         Err(TryLockError::Error(source)) => return Err(failed(source)),
     }
     let redo = suffixed(&last, ".signing");
@@ -54,7 +54,7 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, Error> {
         (opened, _) => opened?,
     };
     remove_file(&redo).map_err(failed)?;
-    let damaged = |damage| Error::Damaged {
+    let damaged = |damage| BundleError::Damaged {
         path: path.into(),
         damage: vec![damage],
         loss: None,
@@ -70,7 +70,7 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, Error> {
         let frame = signatures::to_frame(&texts);
         let (bytes, most) = (frame.len() as u64, Limits::default().signatures_bytes);
         if bytes > most {
-            return Err(Error::TooLarge {
+            return Err(BundleError::TooLarge {
                 path: path.into(),
                 what: "list of signatures",
                 bytes,
@@ -118,9 +118,9 @@ fn put_end(file: &File, end: &[u8]) -> io::Result<()> {
 
 /// Corrects the line of `file` in the checksums beside the bundle `base`, where they have one, and
 /// signs them.
-fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), Error> {
+fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), BundleError> {
     let path = checksums_path(base);
-    let failed = |source| Error::Write {
+    let failed = |source| BundleError::Write {
         path: path.clone(),
         source,
     };
@@ -134,7 +134,7 @@ fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), Error> {
         return Ok(());
     }
     let signature = signer.sign(SUMS_NAMESPACE, &new);
-    let signature = signature.map_err(|source| Error::Sign {
+    let signature = signature.map_err(|source| BundleError::Sign {
         path: path.clone(),
         source: source.into(),
     })?;

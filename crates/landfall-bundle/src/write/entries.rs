@@ -3,7 +3,7 @@
 //! be compressed.
 
 use super::volume_writer::VolumeWriter;
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::buffers::Buffers;
 use crate::format::builder::FrameBuilder;
 use crate::format::form::Form;
@@ -56,7 +56,7 @@ impl Entries<'_> {
         places: Range<usize>,
         out: &mut VolumeWriter,
         mut done: impl FnMut(usize, u64, Vec<Frame>) -> io::Result<()>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), BundleError> {
         let buffers = Buffers::default();
         let (mut offset, mut frames) = (out.end, Vec::new());
         pipeline::ordered(
@@ -100,7 +100,7 @@ impl Entries<'_> {
                     }
                     Ok(())
                 });
-                written.map_err(|source| Error::Write {
+                written.map_err(|source| BundleError::Write {
                     path: self.path.into(),
                     source,
                 })
@@ -114,10 +114,10 @@ impl Entries<'_> {
         place: usize,
         buffers: &Buffers,
         hand: &mut dyn FnMut(Unencoded) -> bool,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, BundleError> {
         let entry = &self.plan.entries[place];
         let size = entry.descriptor.size;
-        let failed = |source| Error::Content {
+        let failed = |source| BundleError::Content {
             item: entry.item.clone(),
             source,
         };
@@ -172,8 +172,8 @@ fn read_error(entry: &PlannedEntry, source: io::Error) -> ContentError {
     }
 }
 
-fn open(entry: &PlannedEntry, blobs: &dyn BlobRead) -> Result<Box<dyn Read + Send>, Error> {
-    let failed = |source| Error::Content {
+fn open(entry: &PlannedEntry, blobs: &dyn BlobRead) -> Result<Box<dyn Read + Send>, BundleError> {
+    let failed = |source| BundleError::Content {
         item: entry.item.clone(),
         source,
     };
@@ -182,7 +182,7 @@ fn open(entry: &PlannedEntry, blobs: &dyn BlobRead) -> Result<Box<dyn Read + Sen
         ContentSource::Store => blobs.open(&entry.descriptor.digest, 0).map_err(failed),
         ContentSource::Trimmed { of, keep } => {
             let index = blobs.read(of).map_err(failed)?;
-            let trimmed = trim_index(&index, keep).map_err(|error| Error::Trim {
+            let trimmed = trim_index(&index, keep).map_err(|error| BundleError::Trim {
                 item: entry.item.clone(),
                 why: error.to_string(),
             })?;

@@ -2,7 +2,7 @@
 //! end of the bundle follows, from the frame table to the footer.
 
 use super::volume_writer::VolumeWriter;
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::contents::{Contents, LockName, PackOptions};
 use crate::format::entry::TarEntry;
 use crate::format::footer::Footer;
@@ -92,8 +92,8 @@ impl IndexBuilder {
     /// index or lock than is read.
     ///
     /// # Errors
-    /// [`Error::TooLarge`].
-    pub(crate) fn check_size(&self, path: &Path, limits: &Limits) -> Result<(), Error> {
+    /// [`BundleError::TooLarge`].
+    pub(crate) fn check_size(&self, path: &Path, limits: &Limits) -> Result<(), BundleError> {
         let mut most = self.contents.clone();
         let frames: u64 = most
             .entries
@@ -109,7 +109,7 @@ impl IndexBuilder {
         most.entries
             .iter_mut()
             .for_each(|entry| (entry.offset, entry.length) = (u64::MAX, u64::MAX));
-        let write = |source| Error::Write {
+        let write = |source| BundleError::Write {
             path: path.into(),
             source,
         };
@@ -122,7 +122,7 @@ impl IndexBuilder {
         for (what, bytes) in [("contents index", index), ("lock", lock)] {
             if bytes > limits.contents_bytes as u64 {
                 let most = limits.contents_bytes as u64;
-                return Err(Error::TooLarge {
+                return Err(BundleError::TooLarge {
                     path: path.into(),
                     what,
                     bytes,
@@ -142,9 +142,9 @@ impl IndexBuilder {
         self,
         out: &mut VolumeWriter,
         path: &Path,
-        sign: impl FnOnce(&[u8]) -> Result<Vec<String>, Error>,
-    ) -> Result<Digest, Error> {
-        let failed = |source| Error::Write {
+        sign: impl FnOnce(&[u8]) -> Result<Vec<String>, BundleError>,
+    ) -> Result<Digest, BundleError> {
+        let failed = |source| BundleError::Write {
             path: path.into(),
             source,
         };

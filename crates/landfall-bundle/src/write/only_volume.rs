@@ -8,7 +8,7 @@ use super::index_builder::IndexBuilder;
 use super::pack::write_all;
 use super::partial_file::room;
 use super::volume_writer::VolumeWriter;
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::files::{base_of, checksums_path, file_name, partial_path, volume_path};
 use crate::plan::pack_plan::PackPlan;
 use crate::read::bundle::Bundle;
@@ -38,15 +38,15 @@ pub fn write_volume(
     lock: impl FnOnce() -> Result<Lock, LockError>,
     blobs: &dyn BlobRead,
     progress: &dyn Progress,
-) -> Result<(PathBuf, u64), Error> {
+) -> Result<(PathBuf, u64), BundleError> {
     let base = base_of(like.first().map_or(Path::new(""), PathBuf::as_path));
-    let set = VolumeSet::of(like).map_err(|source| Error::Open {
+    let set = VolumeSet::of(like).map_err(|source| BundleError::Open {
         path: base.clone(),
         source,
     })?;
     let base = set.as_ref().map_or(base, |set| set.base.clone());
     let lost = file_name(&volume_path(&base, number));
-    let cannot = |why: &str| Error::Volume {
+    let cannot = |why: &str| BundleError::Volume {
         volume: lost.clone(),
         why: why.into(),
     };
@@ -54,7 +54,7 @@ pub fn write_volume(
     let packed = bundle.contents();
     let lock = match bundle.lock() {
         Ok(lock) => lock,
-        Err(_) => lock().map_err(|source| Error::VolumeLock {
+        Err(_) => lock().map_err(|source| BundleError::VolumeLock {
             volume: lost.clone(),
             source: source.into(),
         })?,
@@ -69,7 +69,7 @@ pub fn write_volume(
     let plan = PackPlan::again(&lock, packed);
     let path = volume_path(out.unwrap_or(&base), number);
     let partial = partial_path(&path);
-    let failed = |source| Error::Write {
+    let failed = |source| BundleError::Write {
         path: path.clone(),
         source,
     };

@@ -9,7 +9,7 @@ use super::publish::publish;
 use super::remove::remove_volumes;
 use super::sign::sign_index;
 use super::volume_writer::VolumeWriter;
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::contents::PackOptions;
 use crate::format::files::MAX_VOLUMES;
 use crate::format::names::FRONT_LEN;
@@ -68,11 +68,11 @@ pub fn write_packaged(
     options: PackOptions,
     packaging: &Packaging,
     progress: &dyn Progress,
-) -> Result<PackedBundle, Error> {
+) -> Result<PackedBundle, BundleError> {
     let (partial, file) = claim(out)?;
     // it is locked until the end
     let file = Arc::new(file);
-    let failed = |source| Error::Write {
+    let failed = |source| BundleError::Write {
         path: out.into(),
         source,
     };
@@ -100,7 +100,7 @@ pub fn write_packaged(
         )?;
         out.close();
         match (out.smallest(), packaging.volume_size) {
-            (Some(smallest), Some(VolumeSize(size))) => Err(Error::VolumeSize {
+            (Some(smallest), Some(VolumeSize(size))) => Err(BundleError::VolumeSize {
                 size,
                 most: MAX_VOLUMES,
                 smallest,
@@ -157,7 +157,7 @@ pub fn write_to(
     options: PackOptions,
     signer: Option<&Signer>,
     progress: &dyn Progress,
-) -> Result<PackedBundle, Error> {
+) -> Result<PackedBundle, BundleError> {
     write_stream(
         plan,
         blobs,
@@ -179,7 +179,7 @@ pub fn write_stream(
     options: PackOptions,
     signer: Option<&Signer>,
     progress: &dyn Progress,
-) -> Result<PackedBundle, Error> {
+) -> Result<PackedBundle, BundleError> {
     let index = IndexBuilder::new(plan, options);
     index.check_size(path, &Limits::default())?;
     let mut out = VolumeWriter::stream(out);
@@ -204,7 +204,7 @@ pub(super) fn write_all(
     out: &mut VolumeWriter,
     signer: Option<&Signer>,
     progress: &dyn Progress,
-) -> Result<Digest, Error> {
+) -> Result<Digest, BundleError> {
     let level = index.contents.options.level;
     let entries = Entries {
         plan,
@@ -242,8 +242,8 @@ pub(super) fn write_all(
 /// Runs `work` beside a thread that syncs the files which it receives to disk. So progress is
 /// honest on a slow disk, and little is left to wait for at the end.
 fn flushing<T>(
-    work: impl FnOnce(SyncSender<Arc<File>>) -> Result<T, Error>,
-) -> Result<(T, io::Result<()>), Error> {
+    work: impl FnOnce(SyncSender<Arc<File>>) -> Result<T, BundleError>,
+) -> Result<(T, io::Result<()>), BundleError> {
     thread::scope(|scope| {
         let (flush, wanted) = sync_channel::<Arc<File>>(1);
         let flusher = scope.spawn(move || wanted.into_iter().try_for_each(|file| file.sync_data()));

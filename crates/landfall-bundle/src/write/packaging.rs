@@ -1,6 +1,6 @@
 //! The packaging of a bundle: one file or volumes, the programs beside it, and who signs it.
 
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::files::{checksums_path, file_name, number_of, partial_path, signature_path};
 use crate::format::volume_size::VolumeSize;
 use crate::read::checksums::{has, hash_file};
@@ -45,10 +45,10 @@ impl Packaging {
     ///
     /// # Errors
     /// When one cannot be read or written, or its name is taken.
-    pub fn tools(&self, out: &Path) -> Result<Vec<Tool>, Error> {
+    pub fn tools(&self, out: &Path) -> Result<Vec<Tool>, BundleError> {
         let mut tools: Vec<Tool> = Vec::new();
         for from in &self.tools {
-            let failed = |why: String| Error::Tool {
+            let failed = |why: String| BundleError::Tool {
                 path: from.clone(),
                 why,
             };
@@ -78,7 +78,7 @@ impl Packaging {
         }
         for (ending, content) in &self.documents {
             let path = out.with_file_name(file_name(out) + ending);
-            let failed = |why: String| Error::Tool {
+            let failed = |why: String| BundleError::Tool {
                 path: path.clone(),
                 why,
             };

@@ -1,7 +1,7 @@
 //! `OUT.partial`, the file that a bundle is written into before it has its name: its lock against
 //! other processes, the room that it needs, and the folder beside it.
 
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::files::{checksums_path, partial_path, signature_path, suffixed, volume_path};
 use crate::read::volume_set::numbers;
 use landfall_content::{self as content, Room, folder_of, refuse_special};
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// Opens or creates `OUT.partial`, and locks it against other processes. Refuses a bundle that
 /// would take the name of something that is no plain file.
-pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), Error> {
+pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
     let path = partial_path(out);
-    let failed = |source| Error::Write {
+    let failed = |source| BundleError::Write {
         path: path.clone(),
         source,
     };
@@ -28,23 +28,23 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), Error> {
         .into_iter()
         .map(|number| volume_path(out, number));
     for path in beside.into_iter().chain(volumes) {
-        refuse_special(&path).map_err(|source| Error::Write { path, source })?;
+        refuse_special(&path).map_err(|source| BundleError::Write { path, source })?;
     }
     let file = content::claim(&path).map_err(failed)?;
-    let file = file.ok_or_else(|| Error::Busy { path: path.clone() })?;
+    let file = file.ok_or_else(|| BundleError::Busy { path: path.clone() })?;
     Ok((path, file))
 }
 
 /// Refuses to begin where there is less room than `needed` bytes.
-pub(crate) fn room(needed: u64, out: &Path) -> Result<(), Error> {
+pub(crate) fn room(needed: u64, out: &Path) -> Result<(), BundleError> {
     let folder = folder_of(out);
-    let room = Room::of(folder, needed).map_err(|source| Error::Write {
+    let room = Room::of(folder, needed).map_err(|source| BundleError::Write {
         path: folder.into(),
         source,
     })?;
     match room.is_enough() {
         true => Ok(()),
-        false => Err(Error::Space {
+        false => Err(BundleError::Space {
             folder: room.folder,
             needed,
             available: room.free,

@@ -1,6 +1,6 @@
 //! Signing a bundle: signatures over its contents index.
 
-use crate::error::Error;
+use crate::error::BundleError;
 use crate::format::names::NAMESPACE;
 use landfall_model::sign::Signer;
 use std::path::Path;
@@ -9,9 +9,13 @@ use std::path::Path;
 ///
 /// # Errors
 /// When the key or its agent does not sign.
-pub(crate) fn sign_index(signer: &Signer, index: &[u8], path: &Path) -> Result<String, Error> {
+pub(crate) fn sign_index(
+    signer: &Signer,
+    index: &[u8],
+    path: &Path,
+) -> Result<String, BundleError> {
     let text = signer.sign(NAMESPACE, index);
-    text.map_err(|source| Error::Sign {
+    text.map_err(|source| BundleError::Sign {
         path: path.into(),
         source: source.into(),
     })

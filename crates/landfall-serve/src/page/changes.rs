@@ -1,6 +1,6 @@
 //! The page at `/changes`: what each bundle has that the one before it had not.
 
-use crate::Change;
+use crate::BundleChange;
 use crate::bundles::{BundleListing, Bundles};
 use landfall_model::report::count_of;
 use landfall_model::report::escape_html;
@@ -17,7 +17,7 @@ pub(super) fn body(bundles: &Bundles) -> String {
         .listings
         .iter()
         .rev()
-        .filter(|bundle| bundle.since.is_some())
+        .filter(|bundle| bundle.changes.is_some())
         .collect();
     if known.is_empty() {
         return "<p>Nothing older is known here. Serve the bundle before this one too, or give a delta its base with \
@@ -26,21 +26,23 @@ pub(super) fn body(bundles: &Bundles) -> String {
     }
     let mut out = String::new();
     for bundle in known {
-        let Some(since) = &bundle.since else { continue };
-        let (new, old) = (escape_html(&bundle.name), escape_html(&since.name));
+        let Some(changes) = &bundle.changes else {
+            continue;
+        };
+        let (new, old) = (escape_html(&bundle.name), escape_html(&changes.since));
         let _ = writeln!(
             out,
             "<h2>{new}</h2>\n<p class=\"dim\">{} since {old}</p>",
-            count_of(since.changes.len(), "change")
+            count_of(changes.changes.len(), "change")
         );
-        if since.changes.is_empty() {
+        if changes.changes.is_empty() {
             continue;
         }
         out += "<table>\n<tr><th scope=\"col\">Change</th><th scope=\"col\">What</th><th scope=\"col\">Digest</th></tr>\n";
-        for (at, change) in since.changes.iter().enumerate() {
+        for (at, change) in changes.changes.iter().enumerate() {
             if out.len() > ROOM {
                 out += "</table>\n";
-                let left = since.changes.len() - at;
+                let left = changes.changes.len() - at;
                 let _ = writeln!(
                     out,
                     "<p>and {left} more, which <code>landfall diff OLD NEW</code> lists</p>"
@@ -54,7 +56,7 @@ pub(super) fn body(bundles: &Bundles) -> String {
     out
 }
 
-fn row(change: &Change) -> String {
+fn row(change: &BundleChange) -> String {
     let name: String = change.name.chars().take(SHOWN).collect();
     let digests: Vec<String> = change
         .digests

@@ -287,7 +287,7 @@ mod tests {
             missing: vec![],
             signatures: vec![],
             items,
-            since: None,
+            changes: None,
         }
     }
 

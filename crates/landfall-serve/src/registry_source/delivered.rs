@@ -2,14 +2,14 @@
 //! each item.
 
 use super::content::{Held, RegistryContent};
-use super::error::FromError;
+use super::error::RegistrySourceError;
 use crate::ServedBundle;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_content::registry::{Session, Sessions};
 use landfall_content::{BlobRead, Entry};
 use landfall_http::{Error, ErrorKind};
 use landfall_item::LockedItem;
-use landfall_item::lockfile::{Lock, delivered};
+use landfall_item::lockfile::{Lock, delivered as delivered_locks};
 use landfall_model::{Descriptor, DestinationMap, Digest};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When there is no list of what was delivered, or the registry cannot be read.
-pub async fn find(
+pub async fn find_delivered(
     sessions: &Sessions,
     mapping: &DestinationMap,
-) -> Result<Vec<ServedBundle>, FromError> {
-    let place = mapping.at(delivered::REPOSITORY);
+) -> Result<Vec<ServedBundle>, RegistrySourceError> {
+    let place = mapping.at(delivered_locks::REPOSITORY);
     let (repository, place) = (
         place.repository.clone(),
-        format!("{place}:{}", delivered::TAG),
+        format!("{place}:{}", delivered_locks::TAG),
     );
-    let unread = |source| FromError::Registry {
+    let unread = |source| RegistrySourceError::Registry {
         place: place.clone(),
         source,
     };
@@ -36,14 +36,14 @@ pub async fn find(
         .destination(&mapping.target().registry)
         .await
         .map_err(unread)?;
-    let list = match session.manifest(&repository, delivered::TAG).await {
+    let list = match session.manifest(&repository, delivered_locks::TAG).await {
         Err(error) if error.kind == ErrorKind::NotFound => {
-            return Err(FromError::Nothing { place });
+            return Err(RegistrySourceError::Nothing { place });
         }
         list => list.map_err(unread)?,
     };
-    let list = delivered::DeliveredLocks::parse(&list.bytes);
-    let list = list.map_err(|why| FromError::List {
+    let list = delivered_locks::DeliveredLocks::parse(&list.bytes);
+    let list = list.map_err(|why| RegistrySourceError::List {
         place: place.clone(),
         why,
     })?;
@@ -57,11 +57,13 @@ pub async fn find(
             limits.contents_bytes as u64,
         )
         .await;
-        let text = text.map_err(unread)?.ok_or_else(|| FromError::Damaged {
-            place: place.clone(),
-        })?;
+        let text = text
+            .map_err(unread)?
+            .ok_or_else(|| RegistrySourceError::Damaged {
+                place: place.clone(),
+            })?;
         let lock = Lock::parse(&place, &String::from_utf8_lossy(&text));
-        let wrong = |source| FromError::Lock {
+        let wrong = |source| RegistrySourceError::Lock {
             place: place.clone(),
             source: Box::new(source),
         };
@@ -81,7 +83,7 @@ pub async fn find(
         missing: Vec::new(),
         signatures: Vec::new(),
         lock,
-        since: None,
+        changes: None,
         blobs: blobs.clone(),
         registry: Some(mapping.clone()),
     });
@@ -109,7 +111,7 @@ async fn small(
 /// The parts of the items that stand at the registry, each with its repository.
 async fn held(
     session: &Session,
-    locks: &[(&delivered::DeliveredLock, Lock)],
+    locks: &[(&delivered_locks::DeliveredLock, Lock)],
     mapping: &DestinationMap,
     jobs: usize,
 ) -> Result<HashMap<Digest, Held>, Error> {

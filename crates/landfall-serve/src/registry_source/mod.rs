@@ -2,8 +2,8 @@
 //! keeps everything in its registry.
 
 mod content;
+mod delivered;
 mod error;
-mod find;
 
-pub use error::FromError;
-pub use find::find;
+pub use delivered::find_delivered;
+pub use error::RegistrySourceError;

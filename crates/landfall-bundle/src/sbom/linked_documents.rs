@@ -36,7 +36,7 @@ impl ReferrerKind {
 }
 
 /// What a referrer is: by the tag that cosign gives it, or by its type, which `blobs` has.
-pub fn attached_kind(referrer: &AttachedReferrer, blobs: Option<&dyn BlobRead>) -> ReferrerKind {
+pub fn referrer_kind(referrer: &AttachedReferrer, blobs: Option<&dyn BlobRead>) -> ReferrerKind {
     let of_type = || {
         let bytes = blobs?.read(&referrer.descriptor).ok()?;
         Some(
@@ -60,7 +60,7 @@ pub fn attached_kind(referrer: &AttachedReferrer, blobs: Option<&dyn BlobRead>) 
 
 /// A document that refers to an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Linked {
+pub struct LinkedDocument {
     /// What it is.
     pub kind: ReferrerKind,
     /// How it is named from outside.
@@ -75,7 +75,7 @@ pub struct Linked {
 
 /// The documents that refer to `entry`, whose place is `registry/repository`, as far as `blobs` has
 /// them.
-pub fn linked(entry: &Entry, place: &str, blobs: &dyn BlobRead) -> Vec<Linked> {
+pub fn linked_documents(entry: &Entry, place: &str, blobs: &dyn BlobRead) -> Vec<LinkedDocument> {
     let mut all = Vec::new();
     for referrer in &entry.referrers {
         let Ok(bytes) = blobs.read(&referrer.descriptor) else {
@@ -84,7 +84,7 @@ pub fn linked(entry: &Entry, place: &str, blobs: &dyn BlobRead) -> Vec<Linked> {
         let Ok((Manifest::Image { layers, .. }, _)) = Manifest::parse(&bytes, None) else {
             continue;
         };
-        let kind = attached_kind(referrer, Some(blobs));
+        let kind = referrer_kind(referrer, Some(blobs));
         for blob in layers {
             let document = match blob.size <= LARGEST && kind != ReferrerKind::Signature {
                 true => blobs
@@ -95,7 +95,7 @@ pub fn linked(entry: &Entry, place: &str, blobs: &dyn BlobRead) -> Vec<Linked> {
             };
             let named = document.as_ref().and_then(named);
             let is_sbom = named.as_ref().is_some_and(|named| named.is_sbom);
-            all.push(Linked {
+            all.push(LinkedDocument {
                 kind: if is_sbom { ReferrerKind::Sbom } else { kind },
                 url: named
                     .as_ref()

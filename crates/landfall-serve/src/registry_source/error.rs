@@ -5,7 +5,7 @@ use landfall_item::lockfile::LockError;
 
 /// Why nothing can be offered out of a registry.
 #[derive(Debug, thiserror::Error)]
-pub enum FromError {
+pub enum RegistrySourceError {
     /// Nobody delivered anything there that it could offer.
     #[error(
         "{place} has nothing to serve: there is no list of what was delivered; deliver files or charts to it with \
