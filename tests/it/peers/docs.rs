@@ -144,7 +144,7 @@ fn the_sessions_in_the_documents_happen() {
     for document in documents() {
         let steps = steps(&std::fs::read_to_string(&document).unwrap());
         if steps.is_empty() {
-            assert!(!document.ends_with("README.md"), "the README has a session");
+            assert_ne!(document, root.join("README.md"), "the README has a session");
             continue;
         }
         let place = Place::new();
