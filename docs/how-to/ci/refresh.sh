@@ -1,7 +1,7 @@
 #!/bin/sh
-# One refresh, from a clone to a pushed branch and a bundle: for the CronJob and the timer beside this file.
-# The working folder is a clone with manifests/, landfall.lock and sent.lock. The exit code is that of landfall, so a
-# partly failed run fails, and what it did is pushed all the same.
+# One refresh, from a clone to a pushed branch and a bundle: for the CronJob and the timer in this folder.
+# The working folder is a clone with manifests/, landfall.lock and sent.lock. The exit code is that of landfall: a partly
+# failed run fails, but what it did is pushed.
 set -eu
 : "${BUNDLES:=bundles}"
 : "${BRANCH:=refresh}"
