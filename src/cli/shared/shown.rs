@@ -92,7 +92,7 @@ impl Shown {
         error: Option<&ErrorInfo>,
         report: &RunReport,
     ) -> String {
-        let carried = self
+        let contents = self
             .content
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -104,7 +104,7 @@ impl Shown {
             status,
             error: error.cloned(),
             report: report.clone(),
-            carried,
+            contents,
             facts: told(report),
             phases: phases.iter().map(|(phase, _)| phase.clone()).collect(),
             seconds: self.started.map(|started| started.elapsed().as_secs_f64()),
@@ -278,7 +278,7 @@ struct Watched {
 impl Progress for Watched {
     fn begin(&self, what: &str, items: u64, bytes: u64) {
         let phase = RunPhase {
-            what: what.to_owned(),
+            name: what.to_owned(),
             items,
             bytes,
             seconds: 0.0,

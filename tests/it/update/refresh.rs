@@ -220,7 +220,7 @@ fn a_page_tells_what_a_refresh_did() {
         "<title>landfall refresh: ",
         ">Newer versions</h2>",
         ">Changes</h2>",
-        ">What upstream says about itself</h2>",
+        ">Notices about upstream</h2>",
         "and stands at",
         ">Hosts contacted</h2>",
         ">Timings</h2>",

@@ -56,6 +56,19 @@ pub enum ItemStatus {
     Failed,
 }
 
+impl ItemStatus {
+    /// The value in the JSON document.
+    pub fn word(self) -> &'static str {
+        match self {
+            ItemStatus::Done => "done",
+            ItemStatus::Present => "present",
+            ItemStatus::Skipped => "skipped",
+            ItemStatus::Missing => "missing",
+            ItemStatus::Failed => "failed",
+        }
+    }
+}
+
 /// One item of a report. An item is a lock entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReportItem {

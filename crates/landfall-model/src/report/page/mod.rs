@@ -1,16 +1,23 @@
-//! A report as one self-contained HTML page. It opens from a file, prints, and works without
-//! scripts; a script only zooms into the picture. Whatever comes from elsewhere is escaped, and the
-//! page may load nothing.
+//! A report as one self-contained HTML page.
 //!
-//! - `data.rs`: what a page is made of.
-//! - `treemap.rs`: rectangles in proportion to sizes; `picture.rs` draws content with them.
-//! - `sections.rs`: the tables; `render.rs`: the whole page.
+//! The page opens from a file, prints, and works without scripts; its script only searches the
+//! tables and zooms into the treemap. `page.html` and `treemap.html` are its templates: askama
+//! escapes every value, and the Content-Security-Policy of the page forbids loading anything.
+//!
+//! - `content.rs`: what the page shows.
+//! - `blob_usage.rs`: which items share which blobs.
+//! - `table.rs`: a table and its cells; `sections.rs` and `report_lists.rs` make the tables.
+//! - `squarify.rs`: rectangles in proportion to sizes; `treemap.rs` lays out the content with them.
+//! - `render.rs`: the whole page.
 
-mod data;
-mod picture;
+mod blob_usage;
+mod content;
 mod render;
+mod report_lists;
 mod sections;
+mod squarify;
+mod table;
 mod treemap;
 
-pub use data::{ItemContent, PackageRow, ReportPage, RunPhase};
+pub use content::{ItemContent, PackageRow, ReportPage, RunPhase};
 pub use render::render;

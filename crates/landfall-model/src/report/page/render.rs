@@ -1,186 +1,120 @@
 //! The whole page.
 
-use super::data::{ReportPage, Sharing};
-use super::picture::picture;
-use super::sections::{Section, hosts, items, licences, lists, losses, packages, shared, timings};
-use crate::report::{count_of, escape_html};
+use super::blob_usage::BlobUsage;
+use super::content::ReportPage;
+use super::sections::{Section, SectionBody, sections};
+use super::treemap::AREA;
+use crate::report::{ErrorInfo, count_of};
 use crate::{Digest, human_size, unhex};
+use askama::Template;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use std::fmt::Write as _;
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
+/// A page with at least this number of rows has a search.
+const MIN_SEARCHED_ROWS: usize = 20;
 
-/// The fewest rows of a page with a search.
-const SEARCHED: usize = 20;
+#[derive(Template)]
+#[template(path = "page.html")]
+struct PageTemplate<'p> {
+    heading: String,
+    status: &'static str,
+    version: &'static str,
+    key_figures: Vec<KeyFigure>,
+    error: Option<&'p ErrorInfo>,
+    facts: &'p [(String, String)],
+    has_search: bool,
+    sections: Vec<Section>,
+    style: InlineAsset,
+    script: InlineAsset,
+}
 
-/// The page as HTML. The same page gives the same bytes.
-pub fn render(page: &ReportPage) -> String {
-    let sharing = Sharing::of(&page.carried);
-    let status = page.status.word();
-    let heading = match &page.bundle {
-        Some(name) => format!("Bundle {name}"),
-        None => format!("landfall {}", page.command),
-    };
-    let title = format!("{heading}: {status}");
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" \
-         content=\"default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'\">\n<title>{}</title>\n\
-         <style>{STYLE}</style>\n</head>\n<body>\n",
-        allowed(STYLE),
-        allowed(SCRIPT),
-        escape_html(&title)
-    );
-    let _ = writeln!(
-        out,
-        "<h1>{} <span class=\"{status}\">{status}</span></h1>\n<p class=\"soft\">landfall {}</p>",
-        escape_html(&heading),
-        env!("CARGO_PKG_VERSION")
-    );
-    out += &sums(page, &sharing);
-    if let Some(error) = &page.error {
-        let item = error
-            .item
-            .as_ref()
-            .map(|item| format!("{item}: "))
-            .unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "<pre>{}</pre>",
-            escape_html(&format!("{item}{}", error.message))
-        );
-    }
-    if !page.facts.is_empty() {
-        out += "<dl>\n";
-        for (name, value) in &page.facts {
-            let _ = writeln!(
-                out,
-                "<dt>{}</dt><dd><code>{}</code></dd>",
-                escape_html(name),
-                escape_html(value)
-            );
+/// A number at the top of the page.
+struct KeyFigure {
+    value: String,
+    label: String,
+}
+
+/// A style or script within the page, and the hash by which the Content-Security-Policy allows it.
+struct InlineAsset {
+    text: &'static str,
+    hash: String,
+}
+
+impl InlineAsset {
+    fn new(text: &'static str) -> InlineAsset {
+        let sha256 = unhex::<32>(&Digest::sha256(text.as_bytes()).hex()).unwrap_or_default();
+        InlineAsset {
+            text,
+            hash: STANDARD.encode(sha256),
         }
-        out += "</dl>\n";
     }
-    let sections = sections(page, &sharing);
-    out += "<nav>";
-    for (at, section) in sections.iter().enumerate() {
-        let rows = if section.rows > 0 {
-            format!(" {}", section.rows)
-        } else {
-            String::new()
-        };
-        let _ = write!(
-            out,
-            "<a href=\"#part-{at}\">{}</a>{rows} ",
-            escape_html(&section.heading)
-        );
-    }
-    out += "</nav>\n";
-    if sections.iter().map(|section| section.rows).sum::<usize>() >= SEARCHED {
-        // the script shows it
-        out += "<label class=\"find\" hidden>Search <input id=\"find\" type=\"search\" autocomplete=\"off\"> <span id=\"found\" class=\"soft\"></span></label>\n";
-    }
-    for (at, section) in sections.iter().enumerate() {
-        let _ = write!(
-            out,
-            "<h2 id=\"part-{at}\">{}</h2>\n{}",
-            escape_html(&section.heading),
-            section.body
-        );
-    }
-    let _ = write!(out, "<script>{SCRIPT}</script>\n</body>\n</html>\n");
-    out
 }
 
-/// What the page has below its sums, what needs attention first.
-fn sections(page: &ReportPage, sharing: &Sharing<'_>) -> Vec<Section> {
-    let picture = picture(&page.carried, sharing);
-    let about = "<p class=\"soft\">Each item by the bytes that it alone brings; what several have stands by itself. <span \
-                 id=\"zoom-help\" class=\"help\" hidden>A click or Enter enlarges a group, and once more or Escape goes \
-                 back.</span></p>\n";
-    let body = if picture.is_empty() {
-        String::new()
-    } else {
-        about.to_owned() + &picture
-    };
-    let mut sections = vec![
-        losses(&page.report.items),
-        Section {
-            heading: "Sizes".into(),
-            rows: 0,
-            body,
+/// Returns the page as HTML. The same page gives the same bytes.
+pub fn render(page: &ReportPage) -> String {
+    let usage = BlobUsage::new(&page.contents);
+    let sections = sections(page, &usage);
+    let template = PageTemplate {
+        heading: match &page.bundle {
+            Some(name) => format!("Bundle {name}"),
+            None => format!("landfall {}", page.command),
         },
-    ];
-    sections.extend(lists(page));
-    sections.extend([
-        items(page, sharing),
-        packages(&page.carried),
-        shared(&page.carried, sharing),
-        licences(&page.carried),
-        hosts(page),
-        timings(&page.phases),
-    ]);
-    sections.retain(|section| !section.body.is_empty());
-    sections
+        status: page.status.word(),
+        version: env!("CARGO_PKG_VERSION"),
+        key_figures: key_figures(page, &usage),
+        error: page.error.as_ref(),
+        facts: &page.facts,
+        has_search: sections.iter().map(Section::rows).sum::<usize>() >= MIN_SEARCHED_ROWS,
+        sections,
+        style: InlineAsset::new(include_str!("style.css")),
+        script: InlineAsset::new(include_str!("script.js")),
+    };
+    // askama drops the line feed at the end of a template
+    format!("{template}\n")
 }
 
-/// The sums at the top.
-fn sums(page: &ReportPage, sharing: &Sharing<'_>) -> String {
+fn key_figures(page: &ReportPage, usage: &BlobUsage<'_>) -> Vec<KeyFigure> {
     let totals = page.report.totals();
-    let mut sums: Vec<(String, String)> = vec![(totals.items.to_string(), "items".into())];
+    let mut figures = Vec::new();
+    let mut add = |value: String, label: &str| {
+        figures.push(KeyFigure {
+            value,
+            label: label.to_owned(),
+        });
+    };
+    add(totals.items.to_string(), "items");
     let counts = [
         (totals.done, "done"),
         (totals.present, "present"),
         (totals.failed, "failed"),
         (totals.missing, "missing"),
     ];
-    sums.extend(
-        counts
-            .iter()
-            .filter(|(count, _)| *count > 0 && page.bundle.is_none())
-            .map(|(count, word)| (count.to_string(), (*word).into())),
-    );
-    if !page.carried.is_empty() {
-        let all: u64 = page
-            .carried
-            .iter()
-            .flat_map(|one| &one.blobs)
-            .map(|(_, size)| size)
-            .sum();
-        let unique = sharing.bytes();
-        sums.push((human_size(unique), "content, each layer once".into()));
+    // a bundle was not run, so its items have no outcome
+    if page.bundle.is_none() {
+        for (count, label) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            add(count.to_string(), label);
+        }
+    }
+    if !page.contents.is_empty() {
+        let blobs = page.contents.iter().flat_map(|item| &item.blobs);
+        let all: u64 = blobs.map(|(_, size)| size).sum();
+        let unique = usage.unique_bytes();
+        add(human_size(unique), "content, each layer once");
         if all > unique {
-            sums.push((human_size(all - unique), "saved by shared layers".into()));
+            add(human_size(all - unique), "saved by shared layers");
         }
     }
     if totals.requests > 0 {
-        sums.push((
+        let requests = count_of(totals.requests as usize, "request");
+        add(
             human_size(totals.bytes_transferred),
-            format!("moved in {}", count_of(totals.requests as usize, "request")),
-        ));
-    }
-    sums.extend(
-        page.seconds
-            .map(|seconds| (format!("{seconds:.1} s"), "in all".into())),
-    );
-    let mut out = "<ul class=\"sums\">\n".to_owned();
-    for (value, name) in sums {
-        let _ = writeln!(
-            out,
-            "<li><b>{}</b>{}</li>",
-            escape_html(&value),
-            escape_html(&name)
+            &format!("moved in {requests}"),
         );
     }
-    out + "</ul>\n"
-}
-
-/// The hash by which a browser may use a style or script that stands in the page.
-fn allowed(text: &str) -> String {
-    STANDARD.encode(unhex::<32>(&Digest::sha256(text.as_bytes()).hex()).unwrap_or_default())
+    if let Some(seconds) = page.seconds {
+        add(format!("{seconds:.1} s"), "total time");
+    }
+    figures
 }
 
 #[cfg(test)]
@@ -197,7 +131,7 @@ mod tests {
 
     fn page(items: usize, name: &dyn Fn(usize) -> String) -> ReportPage {
         let base = (Digest::sha256(b"base"), 40 << 20);
-        let carried = (0..items).map(|at| ItemContent {
+        let contents = (0..items).map(|at| ItemContent {
             kind: EntryKind::Image,
             name: name(at),
             group: format!("r{}.test/{}", at % 7, name(at % 3)),
@@ -219,7 +153,7 @@ mod tests {
                 size: 1,
             }],
         });
-        let carried: Vec<ItemContent> = carried.collect();
+        let contents: Vec<ItemContent> = contents.collect();
         let item = |one: &ItemContent| ReportItem {
             kind: one.kind,
             name: one.name.clone(),
@@ -241,7 +175,7 @@ mod tests {
             named_by: Vec::new(),
         };
         let mut report = RunReport {
-            items: carried.iter().map(item).collect(),
+            items: contents.iter().map(item).collect(),
             hosts: vec![host],
             ..RunReport::default()
         };
@@ -260,7 +194,7 @@ mod tests {
             status: RunStatus::Partial,
             error: Some(error),
             report,
-            carried,
+            contents,
             facts: vec![(name(0), name(0))],
             phases: Vec::new(),
             seconds: Some(1.0),

@@ -1,488 +1,271 @@
-//! The tables of a page. Each is left out where it would be empty.
+//! The sections of the page.
 
-use super::data::{ItemContent, PackageRow, ReportPage, RunPhase, Sharing};
-use crate::human_size;
-use crate::report::escape_html;
-use crate::report::{EntryKind, ItemStatus, ReportItem};
-use serde_json::Value;
+use super::blob_usage::BlobUsage;
+use super::content::{ItemContent, ReportPage, RunPhase};
+use super::report_lists::{list_sections, pruned_section};
+use super::table::{Table, TableCell, number_column, text_column};
+use super::treemap::Treemap;
+use crate::report::{EntryKind, HostUse, ItemStatus, ReportItem};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 
-/// A cell of a table.
-enum Cell {
-    /// Words.
-    Text(String),
-    /// A name.
-    Code(String),
-    /// A digest, which stays on one line.
-    Hash(String),
-    /// A number or size.
-    Number(String),
-    /// A status.
-    Status(ItemStatus),
-}
-use Cell::{Code, Hash, Number, Text};
-
-/// A part of the page, with its heading.
+/// A section of the page.
 pub(super) struct Section {
-    /// Its heading.
     pub(super) heading: String,
-    /// How many rows it has.
-    pub(super) rows: usize,
-    /// What stands below the heading; nothing, where the section is left out.
-    pub(super) body: String,
+    pub(super) body: SectionBody,
 }
 
-impl Cell {
+/// What is below the heading of a section.
+pub(super) enum SectionBody {
+    Table(Table),
+    Treemap(Treemap),
+}
+
+impl Section {
+    pub(super) fn table(heading: impl Into<String>, table: Table) -> Section {
+        Section {
+            heading: heading.into(),
+            body: SectionBody::Table(table),
+        }
+    }
+
+    /// The number of rows of the table.
+    pub(super) fn rows(&self) -> usize {
+        match &self.body {
+            SectionBody::Table(table) => table.rows.len(),
+            SectionBody::Treemap(_) => 0,
+        }
+    }
+
     fn is_empty(&self) -> bool {
-        match self {
-            Text(text) | Code(text) | Hash(text) | Number(text) => text.is_empty(),
-            Cell::Status(_) => false,
+        match &self.body {
+            SectionBody::Table(table) => table.rows.is_empty(),
+            SectionBody::Treemap(treemap) => treemap.groups.is_empty(),
         }
     }
 }
 
-/// The fewest characters of a text that gets a column of some width.
-const LONG_TEXT: usize = 40;
-
-/// A table. Columns that begin with `#` hold numbers; those without anything in them are left out,
-/// so that names have room.
-fn table(heading: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Section {
-    let has = |at: usize| {
-        rows.iter()
-            .any(|row| row.get(at).is_some_and(|cell| !cell.is_empty()))
-    };
-    let shown: Vec<bool> = (0..columns.len()).map(has).collect();
-    let mut section = Section {
-        heading: heading.to_owned(),
-        rows: rows.len(),
-        body: String::new(),
-    };
-    if rows.is_empty() {
-        return section;
-    }
-    let mut out = "<div class=\"scroll\"><table><thead><tr>".to_owned();
-    for (column, _) in columns.iter().zip(&shown).filter(|(_, shown)| **shown) {
-        let _ = match column.strip_prefix('#') {
-            Some(column) => write!(out, "<th class=\"num\">{}</th>", escape_html(column)),
-            None => write!(out, "<th>{}</th>", escape_html(column)),
-        };
-    }
-    out += "</tr></thead><tbody>\n";
-    for row in rows {
-        out += "<tr>";
-        for (cell, _) in row.into_iter().zip(&shown).filter(|(_, shown)| **shown) {
-            let _ = match cell {
-                Hash(text) => write!(out, "<td class=\"hash\">{}</td>", escape_html(&text)),
-                Text(text) if text.chars().count() >= LONG_TEXT => {
-                    write!(out, "<td class=\"long\">{}</td>", escape_html(&text))
-                }
-                Text(text) => write!(out, "<td>{}</td>", escape_html(&text)),
-                Code(text) => write!(out, "<td class=\"code\">{}</td>", escape_html(&text)),
-                Number(text) => write!(out, "<td class=\"num\">{}</td>", escape_html(&text)),
-                Cell::Status(status) => {
-                    let word = word(status);
-                    write!(out, "<td class=\"{word}\">{word}</td>")
-                }
-            };
-        }
-        out += "</tr>\n";
-    }
-    section.body = out + "</tbody></table></div>\n";
-    section
-}
-
-fn word(status: ItemStatus) -> &'static str {
-    match status {
-        ItemStatus::Done => "done",
-        ItemStatus::Present => "present",
-        ItemStatus::Skipped => "skipped",
-        ItemStatus::Missing => "missing",
-        ItemStatus::Failed => "failed",
-    }
-}
-
-/// What failed, is missing, or was left out.
-pub(super) fn losses(items: &[ReportItem]) -> Section {
-    let lost = items
-        .iter()
-        .filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present));
-    let row = |item: &ReportItem| {
-        let reason = item.reason.clone().unwrap_or_default();
-        vec![
-            Cell::Status(item.status),
-            Text(item.kind.to_string()),
-            Code(item.name.clone()),
-            Text(reason),
-        ]
-    };
-    table(
-        "Failed, missing or left out",
-        &["status", "kind", "name", "why"],
-        lost.map(row).collect(),
-    )
-}
-
-/// Every item with its content.
-pub(super) fn items(page: &ReportPage, sharing: &Sharing<'_>) -> Section {
-    let content: HashMap<(EntryKind, &str), &ItemContent> = page
-        .carried
-        .iter()
-        .map(|one| ((one.kind, one.name.as_str()), one))
-        .collect();
-    let row = |item: &ReportItem| {
-        let carried = content.get(&(item.kind, item.name.as_str()));
-        let own = carried
-            .map(|one| human_size(sharing.own_bytes(one)))
-            .unwrap_or_default();
-        let attached = carried.map(|one| counts(&one.attached)).unwrap_or_default();
-        let platforms = carried
-            .map(|one| one.platforms.join(", "))
-            .unwrap_or_default();
-        let licences = carried
-            .and_then(|one| one.licences.clone())
-            .unwrap_or_default();
-        vec![
-            Code(item.name.clone()),
-            Hash(
-                item.digest
-                    .as_ref()
-                    .map(|digest| digest.short(12))
-                    .unwrap_or_default(),
-            ),
-            Number(item.bytes.map(human_size).unwrap_or_default()),
-            Number(own),
-            Text(platforms),
-            Text(attached),
-            Text(licences),
-            Cell::Status(item.status),
-        ]
-    };
-    let columns = [
-        "name",
-        "digest",
-        "#size",
-        "#its own",
-        "platforms",
-        "carried with it",
-        "licences",
-        "status",
+/// The sections that are not empty; losses first, because they need attention.
+pub(super) fn sections(page: &ReportPage, usage: &BlobUsage<'_>) -> Vec<Section> {
+    let treemap = Treemap::new(&page.contents, usage);
+    let mut sections = vec![
+        losses(&page.report.items),
+        Section {
+            heading: "Sizes".into(),
+            body: SectionBody::Treemap(treemap),
+        },
     ];
-    table(
-        "Items",
-        &columns,
-        page.report.items.iter().map(row).collect(),
-    )
+    sections.extend(list_sections(&page.report.extra));
+    sections.extend(pruned_section(&page.report.extra));
+    sections.extend([
+        items(page, usage),
+        packages(&page.contents),
+        shared_layers(&page.contents, usage),
+        licences(&page.contents),
+        hosts(&page.report.hosts),
+        timings(&page.phases),
+    ]);
+    sections.retain(|section| !section.is_empty());
+    sections
 }
 
-fn counts(attached: &[(String, usize)]) -> String {
-    let words = attached.iter().map(|(what, count)| match count {
-        1 => what.clone(),
-        count => format!("{count} {what}s"),
-    });
-    words.collect::<Vec<_>>().join(", ")
-}
-
-/// The packages of each set of packages.
-pub(super) fn packages(carried: &[ItemContent]) -> Section {
-    let rows = carried.iter().flat_map(|set| {
-        set.packages.iter().map(|package| {
-            let PackageRow {
-                name,
-                version,
-                arch,
-                size,
-            } = package;
-            let size = Number(human_size(*size));
-            vec![
-                Code(name.clone()),
-                Code(version.clone()),
-                Text(arch.clone()),
-                size,
-                Code(set.name.clone()),
-            ]
-        })
-    });
-    table(
-        "Packages",
-        &["name", "version", "architecture", "#size", "in"],
-        rows.collect(),
-    )
-}
-
-/// Blobs that several items have.
-pub(super) fn shared(carried: &[ItemContent], sharing: &Sharing<'_>) -> Section {
-    const SHOWN: usize = 50;
-    let all = sharing.shared();
-    let row = |(digest, size, users): &(&crate::Digest, u64, &[usize])| {
-        let names: Vec<&str> = users
-            .iter()
-            .take(4)
-            .map(|at| carried[*at].name.as_str())
-            .collect();
-        let more = match users.len() - names.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let saved = size.saturating_mul(users.len() as u64 - 1);
-        vec![
-            Hash(digest.short(12)),
-            Number(human_size(*size)),
-            Number(users.len().to_string()),
-            Number(human_size(saved)),
-            Text(names.join(", ") + &more),
-        ]
-    };
-    let heading = match all.len() > SHOWN {
-        true => format!("Shared layers: the {SHOWN} of {} that save most", all.len()),
-        false => "Shared layers".to_owned(),
-    };
-    let columns = ["digest", "#size", "#items", "#saved", "in"];
-    table(
-        &heading,
-        &columns,
-        all.iter().take(SHOWN).map(row).collect(),
-    )
-}
-
-/// Licences, and how many items say that they have them.
-pub(super) fn licences(carried: &[ItemContent]) -> Section {
-    let mut licences: BTreeMap<&str, usize> = BTreeMap::new();
-    for one in carried.iter().filter_map(|one| one.licences.as_deref()) {
-        *licences.entry(one).or_default() += 1;
-    }
-    let silent = carried
+fn losses(items: &[ReportItem]) -> Section {
+    let columns = ["status", "kind", "name", "reason"].map(text_column);
+    let rows = items
         .iter()
-        .filter(|one| one.kind == EntryKind::Image && one.licences.is_none())
-        .count();
-    let mut rows: Vec<Vec<Cell>> = licences
-        .into_iter()
-        .map(|(licence, count)| vec![Text(licence.to_owned()), Number(count.to_string())])
+        .filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present))
+        .map(|item| {
+            vec![
+                TableCell::status(item.status),
+                TableCell::text(item.kind.to_string()),
+                TableCell::code(&item.name),
+                TableCell::text(item.reason.clone().unwrap_or_default()),
+            ]
+        });
+    let table = Table::new(&columns, rows.collect());
+    Section::table("Failed, missing or skipped", table)
+}
+
+fn items(page: &ReportPage, usage: &BlobUsage<'_>) -> Section {
+    let columns = [
+        text_column("name"),
+        text_column("digest"),
+        number_column("size"),
+        number_column("unique"),
+        text_column("platforms"),
+        text_column("attached"),
+        text_column("licences"),
+        text_column("status"),
+    ];
+    let contents: HashMap<(EntryKind, &str), &ItemContent> = page
+        .contents
+        .iter()
+        .map(|content| ((content.kind, content.name.as_str()), content))
         .collect();
-    if !rows.is_empty() && silent > 0 {
+    let rows = page.report.items.iter().map(|item| {
+        let content = contents.get(&(item.kind, item.name.as_str())).copied();
+        item_row(item, content, usage)
+    });
+    Section::table("Items", Table::new(&columns, rows.collect()))
+}
+
+fn item_row(
+    item: &ReportItem,
+    content: Option<&ItemContent>,
+    usage: &BlobUsage<'_>,
+) -> Vec<TableCell> {
+    let digest = item.digest.as_ref().map(|digest| digest.short(12));
+    let platforms = content.map(|content| content.platforms.join(", "));
+    let attached = content.map(|content| attached_counts(&content.attached));
+    let licences = content.and_then(|content| content.licences.clone());
+    vec![
+        TableCell::code(&item.name),
+        TableCell::digest(digest.unwrap_or_default()),
+        TableCell::size(item.bytes),
+        TableCell::size(content.map(|content| usage.unshared_bytes(content))),
+        TableCell::text(platforms.unwrap_or_default()),
+        TableCell::text(attached.unwrap_or_default()),
+        TableCell::text(licences.unwrap_or_default()),
+        TableCell::status(item.status),
+    ]
+}
+
+fn attached_counts(attached: &[(String, usize)]) -> String {
+    let counts = attached.iter().map(|(kind, count)| match count {
+        1 => kind.clone(),
+        count => format!("{count} {kind}s"),
+    });
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+fn packages(contents: &[ItemContent]) -> Section {
+    let columns = [
+        text_column("name"),
+        text_column("version"),
+        text_column("architecture"),
+        number_column("size"),
+        text_column("package set"),
+    ];
+    let mut rows = Vec::new();
+    for set in contents {
+        rows.extend(set.packages.iter().map(|package| {
+            vec![
+                TableCell::code(&package.name),
+                TableCell::code(&package.version),
+                TableCell::text(&package.arch),
+                TableCell::size(package.size),
+                TableCell::code(&set.name),
+            ]
+        }));
+    }
+    Section::table("Packages", Table::new(&columns, rows))
+}
+
+fn shared_layers(contents: &[ItemContent], usage: &BlobUsage<'_>) -> Section {
+    const MAX_ROWS: usize = 50;
+    const MAX_NAMES: usize = 4;
+    let columns = [
+        text_column("digest"),
+        number_column("size"),
+        number_column("items"),
+        number_column("saved"),
+        text_column("used by"),
+    ];
+    let blobs = usage.shared();
+    let rows = blobs.iter().take(MAX_ROWS).map(|blob| {
+        let named = blob.items.iter().take(MAX_NAMES);
+        let names: Vec<&str> = named.map(|index| contents[*index].name.as_str()).collect();
+        let mut users = names.join(", ");
+        if blob.items.len() > MAX_NAMES {
+            users += &format!(" and {} more", blob.items.len() - MAX_NAMES);
+        }
+        vec![
+            TableCell::digest(blob.digest.short(12)),
+            TableCell::size(blob.size),
+            TableCell::number(blob.items.len()),
+            TableCell::size(blob.saved()),
+            TableCell::text(users),
+        ]
+    });
+    let table = Table::new(&columns, rows.collect());
+    if blobs.len() > MAX_ROWS {
+        let count = blobs.len();
+        let heading = format!("Shared layers: the {MAX_ROWS} of {count} that save most");
+        return Section::table(heading, table);
+    }
+    Section::table("Shared layers", table)
+}
+
+fn licences(contents: &[ItemContent]) -> Section {
+    let columns = [text_column("licence"), number_column("images")];
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for licences in contents.iter().filter_map(|item| item.licences.as_deref()) {
+        *counts.entry(licences).or_default() += 1;
+    }
+    let undeclared = contents
+        .iter()
+        .filter(|item| item.kind == EntryKind::Image && item.licences.is_none())
+        .count();
+    let mut rows: Vec<Vec<TableCell>> = counts
+        .into_iter()
+        .map(|(licence, count)| vec![TableCell::text(licence), TableCell::number(count)])
+        .collect();
+    if !rows.is_empty() && undeclared > 0 {
         rows.push(vec![
-            Text("(the image does not say)".into()),
-            Number(silent.to_string()),
+            TableCell::text("(not declared)"),
+            TableCell::number(undeclared),
         ]);
     }
-    table(
-        "Licences, as the images name them",
-        &["licence", "#images"],
-        rows,
+    Section::table(
+        "Licences declared by the images",
+        Table::new(&columns, rows),
     )
 }
 
-/// Hosts contacted.
-pub(super) fn hosts(page: &ReportPage) -> Section {
-    let row = |host: &crate::report::HostUse| {
-        vec![
-            Code(format!("{}://{}:{}", host.scheme, host.host, host.port)),
-            Text(host.why.clone()),
-            Text(host.origin.clone().unwrap_or_default()),
-            Code(host.via.clone().unwrap_or_default()),
-            Number(host.requests.to_string()),
-            Number(human_size(host.bytes)),
-        ]
-    };
+fn hosts(hosts: &[HostUse]) -> Section {
     let columns = [
-        "host",
-        "what for",
-        "in place of",
-        "through",
-        "#requests",
-        "#bytes",
+        text_column("host"),
+        text_column("purpose"),
+        text_column("mirror of"),
+        text_column("proxy"),
+        number_column("requests"),
+        number_column("bytes"),
     ];
-    table(
-        "Hosts contacted",
-        &columns,
-        page.report.hosts.iter().map(row).collect(),
-    )
-}
-
-/// The phases of the run.
-pub(super) fn timings(phases: &[RunPhase]) -> Section {
-    let row = |phase: &RunPhase| {
-        let rate = match phase.bytes {
-            0 => String::new(),
-            bytes => format!(
-                "{}/s",
-                human_size((bytes as f64 / phase.seconds.max(0.001)) as u64)
-            ),
-        };
-        let bytes = if phase.bytes == 0 {
-            String::new()
-        } else {
-            human_size(phase.bytes)
-        };
-        let seconds = Number(format!("{:.1} s", phase.seconds));
+    let rows = hosts.iter().map(|host| {
         vec![
-            Text(phase.what.clone()),
-            Number(phase.items.to_string()),
-            Number(bytes),
-            seconds,
-            Number(rate),
+            TableCell::code(format!("{}://{}:{}", host.scheme, host.host, host.port)),
+            TableCell::text(&host.why),
+            TableCell::text(host.origin.clone().unwrap_or_default()),
+            TableCell::code(host.via.clone().unwrap_or_default()),
+            TableCell::number(host.requests),
+            TableCell::size(host.bytes),
         ]
-    };
-    table(
-        "Timings",
-        &["phase", "#items", "#bytes", "#time", "#rate"],
-        phases.iter().map(row).collect(),
-    )
+    });
+    Section::table("Hosts contacted", Table::new(&columns, rows.collect()))
 }
 
-/// The columns of a list: the member of a row, and the title.
-type Columns = &'static [(&'static str, &'static str)];
-
-/// The members of a report that are lists of rows, each with its heading and columns: a name, and
-/// what is shown of it.
-const LISTS: [(&str, &str, Columns); 10] = [
-    (
-        "notices",
-        "What upstream says about itself",
-        &[("kind", "kind"), ("name", "name"), ("message", "message")],
-    ),
-    (
-        "problems",
-        "In the way",
-        &[("kind", "kind"), ("at", "at"), ("message", "message")],
-    ),
-    (
-        "updates",
-        "Newer versions",
-        &[
-            ("name", "name"),
-            ("from", "from"),
-            ("to", "to"),
-            ("policy", "policy"),
-            ("at", "at"),
-        ],
-    ),
-    (
-        "changes",
-        "Changes",
-        &[
-            ("change", "change"),
-            ("name", "name"),
-            ("version", "version"),
-            ("replaces", "in place of"),
-            ("from", "from"),
-            ("to", "to"),
-            ("newBytes", "#new"),
-        ],
-    ),
-    (
-        "endpointChanges",
-        "Changes of endpoints",
-        &[
-            ("change", "change"),
-            ("host", "host"),
-            ("port", "port"),
-            ("why", "what for"),
-        ],
-    ),
-    (
-        "hostChanges",
-        "Changes of hosts",
-        &[
-            ("change", "change"),
-            ("host", "host"),
-            ("port", "port"),
-            ("why", "what for"),
-        ],
-    ),
-    (
-        "moved",
-        "Tags that moved at the registry",
-        &[("at", "at"), ("from", "from"), ("to", "to")],
-    ),
-    (
-        "trimmed",
-        "Trimmed indexes",
-        &[("name", "name"), ("from", "from"), ("to", "to")],
-    ),
-    (
-        "standings",
-        "At the registry",
-        &[
-            ("state", "state"),
-            ("at", "at"),
-            ("name", "name"),
-            ("stands", "stands at"),
-            ("wanted", "wanted"),
-            ("why", "why"),
-        ],
-    ),
-    (
-        "removed",
-        "Removed",
-        &[("what", "what"), ("digest", "digest"), ("bytes", "#bytes")],
-    ),
-];
-
-/// The lists of the report, as far as it has them.
-pub(super) fn lists(page: &ReportPage) -> Vec<Section> {
-    let extra = &page.report.extra;
-    let mut out = Vec::new();
-    for (member, heading, columns) in LISTS {
-        let rows = extra
-            .get(member)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        let rows = rows.filter(|row| row["state"] != "there" && row["replacedBy"].is_null());
-        out.push(listed(heading, columns, rows.collect()));
-    }
-    if let Some(pruned) = extra.get("pruned") {
-        let heading = if pruned["deleted"] == true {
-            "Pruned"
-        } else {
-            "Would be pruned"
-        };
-        let columns = [
-            ("repository", "repository"),
-            ("digest", "digest"),
-            ("tags", "tags"),
-        ];
-        let rows = pruned["manifests"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .collect();
-        out.push(listed(heading, &columns, rows));
-    }
-    out
-}
-
-/// A table of those columns that some row has.
-fn listed(heading: &str, columns: &[(&str, &str)], rows: Vec<&Value>) -> Section {
-    let has = |member: &str| rows.iter().any(|row| !row[member].is_null());
-    let columns: Vec<_> = columns.iter().filter(|(member, _)| has(member)).collect();
-    let cells = |row: &&Value| -> Vec<Cell> {
-        let cell = |(member, title): &&(&str, &str)| cell(&row[*member], title.starts_with('#'));
-        columns.iter().map(cell).collect()
-    };
-    let titles: Vec<&str> = columns.iter().map(|(_, title)| *title).collect();
-    table(heading, &titles, rows.iter().map(cells).collect())
-}
-
-fn cell(value: &Value, is_size: bool) -> Cell {
-    match value {
-        Value::Null => Text(String::new()),
-        Value::Number(number) if is_size => {
-            Number(number.as_u64().map(human_size).unwrap_or_default())
+fn timings(phases: &[RunPhase]) -> Section {
+    let columns = [
+        text_column("phase"),
+        number_column("items"),
+        number_column("bytes"),
+        number_column("time"),
+        number_column("rate"),
+    ];
+    let rows = phases.iter().map(|phase| {
+        let bytes = (phase.bytes > 0).then_some(phase.bytes);
+        // a phase may end within the resolution of the clock
+        let rate = bytes.map(|bytes| bytes as f64 / phase.seconds.max(0.001));
+        let mut rate = TableCell::size(rate.map(|rate| rate as u64));
+        if bytes.is_some() {
+            rate.text += "/s";
         }
-        Value::String(text) => match text.strip_prefix("sha256:") {
-            Some(hex) => Hash(hex.chars().take(12).collect()),
-            None if text.contains([' ', '\n']) => Text(text.clone()),
-            None => Code(text.clone()),
-        },
-        Value::Array(list) => {
-            let words: Vec<String> = list
-                .iter()
-                .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
-                .collect();
-            Text(words.join(", "))
-        }
-        other => Text(other.to_string()),
-    }
+        vec![
+            TableCell::text(&phase.name),
+            TableCell::number(phase.items),
+            TableCell::size(bytes),
+            TableCell::number(format!("{:.1} s", phase.seconds)),
+            rate,
+        ]
+    });
+    Section::table("Timings", Table::new(&columns, rows.collect()))
 }
