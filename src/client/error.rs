@@ -32,7 +32,7 @@ pub enum ClientError {
     Bundle(#[from] bundle::BundleError),
     /// An object store cannot be used.
     #[error(transparent)]
-    ObjectStore(#[from] http::Error),
+    ObjectStore(#[from] http::HttpError),
     /// A thread of the bundle stopped.
     #[error("the bundle stopped: {0}")]
     Stopped(#[from] tokio::task::JoinError),

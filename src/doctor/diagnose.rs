@@ -7,7 +7,8 @@ use jiff::{Timestamp, ToSpan};
 use landfall_content::registry::{Challenge, CredentialLookup, Sessions};
 use landfall_content::upstream::{answered, get};
 use landfall_http::{
-    Certificate, Error, Inspection, Purpose, Request, Response, Transport, shown_url,
+    Certificate, HttpError, HttpRequest, HttpResponse, PathInspection, RequestPurpose, Transport,
+    redacted_url,
 };
 use reqwest::header::RANGE;
 use reqwest::{Method, StatusCode};
@@ -80,7 +81,7 @@ impl Checker<'_> {
                 .map(|account| format!(", with {account}"))
                 .unwrap_or_default();
             let facts = json!({"via": name, "source": proxy.source});
-            match transport.reach_proxy(proxy).await {
+            match transport.connect_to_proxy(proxy).await {
                 Ok(()) => {
                     let says = format!("{name} answers (from {}{account})", proxy.source);
                     self.add("proxy", CheckStatus::Ok, says, facts);
@@ -98,7 +99,10 @@ impl Checker<'_> {
             Ok(found) => found,
             Err(error) => return self.add("name", CheckStatus::No, error.to_string(), Value::Null),
         };
-        if !self.open(&url, origin.as_deref(), Purpose::File).await {
+        if !self
+            .open(&url, origin.as_deref(), RequestPurpose::File)
+            .await
+        {
             return;
         }
         let host = url.host_str().unwrap_or_default();
@@ -106,7 +110,8 @@ impl Checker<'_> {
             .port()
             .map_or(host.to_owned(), |port| format!("{host}:{port}"));
         let is_https = url.scheme() == "https";
-        let mut request = Request::new(Method::GET, url, Purpose::File).header(RANGE, "bytes=0-0");
+        let mut request =
+            HttpRequest::new(Method::GET, url, RequestPurpose::File).header(RANGE, "bytes=0-0");
         request.origin = origin;
         if self.ask(request, &host, "", true).await && is_https {
             let tried = get(self.sessions, written.as_str(), Some("bytes=0-0".into())).await;
@@ -127,7 +132,11 @@ impl Checker<'_> {
             }
         };
         if !self
-            .open(&found.url, found.origin.as_deref(), Purpose::Registry)
+            .open(
+                &found.url,
+                found.origin.as_deref(),
+                RequestPurpose::Registry,
+            )
             .await
         {
             return;
@@ -153,7 +162,7 @@ impl Checker<'_> {
             }),
             None => Some(host.to_owned()),
         };
-        let mut request = Request::new(Method::GET, url, Purpose::Registry);
+        let mut request = HttpRequest::new(Method::GET, url, RequestPurpose::Registry);
         request.origin = found.origin;
         if self
             .ask(
@@ -173,7 +182,7 @@ impl Checker<'_> {
     }
 
     /// Adds to the step of the sign-in what came of trying the account.
-    fn tried(&mut self, result: Result<(), Error>) {
+    fn tried(&mut self, result: Result<(), HttpError>) {
         let Some(step) = self.steps.0.iter_mut().find(|step| step.check == "sign-in") else {
             return;
         };
@@ -188,15 +197,15 @@ impl Checker<'_> {
     }
 
     /// Name, proxy, connection and certificate. Whether there is somebody to ask.
-    async fn open(&mut self, url: &Url, origin: Option<&str>, purpose: Purpose) -> bool {
-        let Inspection {
+    async fn open(&mut self, url: &Url, origin: Option<&str>, purpose: RequestPurpose) -> bool {
+        let PathInspection {
             addresses,
             via,
             account,
             rule,
             connection,
             tls,
-        } = self.transport().inspect(url, purpose).await;
+        } = self.transport().inspect_path(url, purpose).await;
         let host = url.host_str().unwrap_or_default();
         let stands_in = origin
             .map(|origin| format!(" (the mirror of {origin})"))
@@ -287,7 +296,7 @@ impl Checker<'_> {
     /// is known, and wanted.
     async fn ask(
         &mut self,
-        mut request: Request,
+        mut request: HttpRequest,
         host: &str,
         repository: &str,
         trusted: bool,
@@ -319,9 +328,9 @@ impl Checker<'_> {
         is_wanted && trusted && matches!(account, Ok(Some(_)))
     }
 
-    fn answered(&mut self, response: &Response, account: &CredentialLookup, trusted: bool) {
+    fn answered(&mut self, response: &HttpResponse, account: &CredentialLookup, trusted: bool) {
         let status = response.status;
-        let from = shown_url(&response.url);
+        let from = redacted_url(&response.url);
         let verdict = match status.as_u16() {
             200..=399 | 401 | 416 => CheckStatus::Ok,
             404 | 405 => CheckStatus::Note,
@@ -369,7 +378,7 @@ impl Checker<'_> {
                     let shown = response
                         .url
                         .join(&realm)
-                        .map_or("no URL".into(), |realm| shown_url(&realm));
+                        .map_or("no URL".into(), |realm| redacted_url(&realm));
                     let says = format!("Bearer tokens of {shown}; {whose}");
                     self.add("sign-in", CheckStatus::Ok, says, facts(Some(&shown)));
                 }

@@ -4,7 +4,7 @@
 use super::CheckStatus;
 use super::steps::{Diagnosis, Steps};
 use jiff::Timestamp;
-use landfall_http::{Purpose, Transport};
+use landfall_http::{RequestPurpose, Transport};
 use serde_json::json;
 use url::Url;
 
@@ -94,7 +94,7 @@ async fn certificate(transport: &Transport, at: &str, name: &str, steps: &mut St
         return;
     };
     let facts = json!({"name": name, "at": host});
-    let shown = match transport.presented(&url, &wanted).await {
+    let shown = match transport.presented_certificate(&url, &wanted).await {
         Ok(shown) => shown,
         Err(error) => {
             steps.add(
@@ -136,7 +136,7 @@ async fn certificate(transport: &Transport, at: &str, name: &str, steps: &mut St
         );
         return steps.fix("renew it");
     }
-    match transport.inspect(&url, Purpose::File).await.tls {
+    match transport.inspect_path(&url, RequestPurpose::File).await.tls {
         Some(Err(error)) => {
             steps.add(
                 "certificate",

@@ -4,7 +4,7 @@
 
 use super::lint::GO;
 use super::{CheckStatus, LintMessage};
-use landfall_http::dead_entry;
+use landfall_http::ineffective_entry;
 use std::net::IpAddr;
 
 /// Messages about the comma-separated entries of the setting `source`.
@@ -104,7 +104,7 @@ impl Shape {
         if entry == "*" {
             return Shape::All;
         }
-        if let Some(dead) = dead_entry(entry) {
+        if let Some(dead) = ineffective_entry(entry) {
             return Shape::Dead(dead.why, dead.instead);
         }
         if let Some((address, bits)) = entry.split_once('/')

@@ -1,6 +1,6 @@
 //! The targets of a diagnosis: URLs, registries, proxies.
 
-use landfall_http::shown_url;
+use landfall_http::redacted_url;
 use landfall_item::lockfile::Lock;
 use landfall_model::config::Site;
 use landfall_model::holds_account;
@@ -61,7 +61,7 @@ impl FromStr for CheckTarget {
 impl fmt::Display for CheckTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CheckTarget::Url(url) => f.write_str(&shown_url(url)),
+            CheckTarget::Url(url) => f.write_str(&redacted_url(url)),
             CheckTarget::Registry(host, repository) if repository.is_empty() => f.write_str(host),
             CheckTarget::Registry(host, repository) => write!(f, "{host}/{repository}"),
             CheckTarget::Proxies => f.write_str("proxy"),

@@ -19,5 +19,5 @@ pub(crate) enum EgressError {
     Host(#[from] NoHost),
     /// A name of the lock that no request can be sent for.
     #[error(transparent)]
-    Name(#[from] landfall_http::Error),
+    Name(#[from] landfall_http::HttpError),
 }

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use landfall_content::registry::Sessions;
 use landfall_content::upstream::{Upstreams, expect_file, get};
 use landfall_content::{Part, Source, side_by_side};
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::HostUse;
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ impl Probed {
 }
 
 /// Asks one host. What it does not give is an error of the list.
-async fn ask(source: &SourceHost, sessions: &Arc<Sessions>) -> Vec<Error> {
+async fn ask(source: &SourceHost, sessions: &Arc<Sessions>) -> Vec<HttpError> {
     let mut errors = Vec::new();
     for part in source.samples.iter().flatten() {
         if let Err(error) = first_byte(part, sessions).await {
@@ -102,7 +102,7 @@ async fn ask(source: &SourceHost, sessions: &Arc<Sessions>) -> Vec<Error> {
 }
 
 /// The first byte of a part, as a pull would ask for it.
-async fn first_byte(part: &Part, sessions: &Arc<Sessions>) -> Result<(), Error> {
+async fn first_byte(part: &Part, sessions: &Arc<Sessions>) -> Result<(), HttpError> {
     if let Some(url) = part.origin.url() {
         let response = get(sessions, url, Some("bytes=0-0".into())).await?;
         return expect_file(response, url).await.map(drop);
@@ -112,11 +112,11 @@ async fn first_byte(part: &Part, sessions: &Arc<Sessions>) -> Result<(), Error> 
 }
 
 /// The URL that failed: of what caused the error, where that knows it better.
-fn failing_url(error: &Error) -> Option<Url> {
+fn failing_url(error: &HttpError) -> Option<Url> {
     let mut url = error.url().and_then(|url| Url::parse(url).ok());
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
-        let inner = error.downcast_ref::<Error>().and_then(Error::url);
+        let inner = error.downcast_ref::<HttpError>().and_then(HttpError::url);
         url = inner.and_then(|url| Url::parse(url).ok()).or(url);
         cause = error.source();
     }
@@ -124,7 +124,7 @@ fn failing_url(error: &Error) -> Option<Url> {
 }
 
 /// Whether a host, or somebody before it, refused, or it answered and lacks what it was asked for.
-fn reach_of(error: &Error) -> Reach {
+fn reach_of(error: &HttpError) -> Reach {
     match (error.kind, error.status) {
         (ErrorKind::Proxy(_) | ErrorKind::Network | ErrorKind::GivenUp | ErrorKind::Local, _)
         | (ErrorKind::Denied, Some(403)) => Reach::Refused,

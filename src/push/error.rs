@@ -1,6 +1,6 @@
 //! Why a push could not begin.
 
-use landfall_http::Error;
+use landfall_http::HttpError;
 use landfall_item::lockfile::Collision;
 
 /// Why a push could not begin.
@@ -11,5 +11,5 @@ pub enum PushError {
     Collision(#[from] Box<Collision>),
     /// The registry cannot be reached at all.
     #[error("{0}")]
-    Unreachable(Error),
+    Unreachable(HttpError),
 }

@@ -6,7 +6,7 @@ use super::plan::{Delivery, deliveries};
 use super::presence::Presence;
 use landfall_content::registry::{Session, Sessions};
 use landfall_content::{Entry, side_by_side};
-use landfall_http::Error;
+use landfall_http::HttpError;
 use landfall_item::lockfile::Lock;
 use landfall_model::DestinationMap;
 use landfall_model::Digest;
@@ -77,7 +77,7 @@ async fn one(
     presence: &Presence<'_>,
     entry: Entry,
     delivery: &Delivery,
-) -> Result<Vec<MissingPart>, Error> {
+) -> Result<Vec<MissingPart>, HttpError> {
     let absent = |digest: &Digest, why: String| MissingPart {
         item: entry.name.clone(),
         at: format!("{}:{}", delivery.destination, delivery.tag),

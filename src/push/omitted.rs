@@ -7,7 +7,7 @@ use super::uploader::Uploader;
 use futures_util::future::BoxFuture;
 use landfall_content::registry::Session;
 use landfall_content::{Opened, Part, Source, side_by_side};
-use landfall_http::Error;
+use landfall_http::HttpError;
 use landfall_item::lockfile::Lock;
 use landfall_model::{Descriptor, Digest, human_size};
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,7 +120,10 @@ fn wanted<'a>(
 
 /// The first repository that has the blob in its right size. Nothing else that a receipt or a tag
 /// says is believed.
-async fn repository_of(session: &Session, wanted: &Wanted<'_>) -> Result<Option<String>, Error> {
+async fn repository_of(
+    session: &Session,
+    wanted: &Wanted<'_>,
+) -> Result<Option<String>, HttpError> {
     for repository in &wanted.asked {
         if session.blob_size(repository, &wanted.blob.digest).await? == Some(wanted.blob.size) {
             return Ok(Some((*repository).to_owned()));
@@ -185,7 +188,7 @@ impl Source for ReadBack {
         self.inner.host(part)
     }
 
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, HttpError>> {
         let Some(repository) = self.repositories.get(&part.descriptor.digest) else {
             return self.inner.open(part, offset);
         };

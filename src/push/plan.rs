@@ -5,7 +5,7 @@ use super::presence::Presence;
 use super::referrers::all_attached;
 use landfall_content::registry::Session;
 use landfall_content::{Entry, side_by_side};
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_model::{Destination, DestinationMap, Digest, Shard, cost};
 use std::cmp::Reverse;
@@ -109,7 +109,7 @@ pub(super) async fn standings(
     deliveries: &[Delivery],
     jobs: usize,
     asked: Asked,
-) -> Vec<Result<Standing, Error>> {
+) -> Vec<Result<Standing, HttpError>> {
     let presence = Presence::new(session, true);
     let asking = side_by_side(deliveries.len(), jobs, async |at: usize| {
         let delivery = &deliveries[at];
@@ -151,7 +151,7 @@ async fn is_whole(
     presence: &Presence<'_>,
     entry: &Entry,
     delivery: &Delivery,
-) -> Result<bool, Error> {
+) -> Result<bool, HttpError> {
     match presence
         .missing(entry, &delivery.destination.repository)
         .await

@@ -6,7 +6,7 @@ use super::plan::{Delivery, Standing};
 use super::problem::{Problem, ProblemKind};
 use super::uploader::Uploader;
 use landfall_content::{Entry, side_by_side};
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_model::config::IndexPolicy;
 use landfall_model::{Digest, human_size};
@@ -17,7 +17,7 @@ pub(super) struct Preflight<'a> {
     pub(super) uploader: &'a Uploader,
     pub(super) lock: &'a Lock,
     pub(super) deliveries: &'a [Delivery],
-    pub(super) standings: &'a [Result<Standing, Error>],
+    pub(super) standings: &'a [Result<Standing, HttpError>],
     /// The deliveries that would be made, those of refused questions included.
     pub(super) todo: &'a [usize],
     /// What the source omits and the registry lacks.
@@ -270,7 +270,7 @@ impl Preflight<'_> {
         problems
     }
 
-    fn refused(&self, repository: &str, error: &Error, stops: Vec<usize>) -> Problem {
+    fn refused(&self, repository: &str, error: &HttpError, stops: Vec<usize>) -> Problem {
         let host = self.uploader.session.host();
         let unknown = error.has_code("NAME_UNKNOWN");
         let (kind, message) = match error.kind {

@@ -2,7 +2,7 @@
 
 use landfall_content::registry::Session;
 use landfall_content::{Entry, Part};
-use landfall_http::{Error, OnceEach};
+use landfall_http::{HttpError, OnceMap};
 use landfall_model::Digest;
 
 /// Asks a registry what stands there.
@@ -12,7 +12,7 @@ pub(super) struct Presence<'a> {
     /// later.
     blobs: bool,
     /// Whether something is there, by repository and digest.
-    answers: OnceEach<(String, Digest), bool>,
+    answers: OnceMap<(String, Digest), bool>,
 }
 
 impl<'a> Presence<'a> {
@@ -20,7 +20,7 @@ impl<'a> Presence<'a> {
         Presence {
             session,
             blobs,
-            answers: OnceEach::default(),
+            answers: OnceMap::default(),
         }
     }
 
@@ -33,7 +33,7 @@ impl<'a> Presence<'a> {
         &self,
         entry: &'e Entry,
         repository: &str,
-    ) -> Result<Vec<&'e Digest>, Error> {
+    ) -> Result<Vec<&'e Digest>, HttpError> {
         let trimmed = entry.trimmed();
         let is_trimmed = |part: &&Part| trimmed.is_some_and(|trimmed| trimmed == *part);
         let mut missing = Vec::new();
@@ -57,7 +57,7 @@ impl<'a> Presence<'a> {
         Ok(missing)
     }
 
-    async fn has(&self, repository: &str, part: &Part) -> Result<bool, Error> {
+    async fn has(&self, repository: &str, part: &Part) -> Result<bool, HttpError> {
         let key = (repository.to_owned(), part.descriptor.digest.clone());
         let asking = async || match part.is_manifest() {
             true => {

@@ -5,7 +5,7 @@ use super::uploader::Uploader;
 use futures_util::StreamExt;
 use landfall_content::registry::{Session, referrers_in};
 use landfall_content::{AttachedReferrer, Entry, Part, TransferError, read_part};
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
 use landfall_model::{Digest, media_type, merge_referrers, referrers_tag, referring};
 use serde_json::Value;
@@ -156,7 +156,7 @@ pub(super) async fn all_attached(
     entry: &Entry,
     repository: &str,
     writes: bool,
-) -> Result<bool, Error> {
+) -> Result<bool, HttpError> {
     let mut subjects: BTreeMap<&Digest, BTreeSet<&Digest>> = BTreeMap::new();
     for AttachedReferrer {
         descriptor,
@@ -185,7 +185,7 @@ pub(super) async fn all_attached(
                 Some(list) => {
                     let entries = referrers_in(&list.bytes);
                     let entries = entries
-                        .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
+                        .map_err(|error| HttpError::new(ErrorKind::Invalid, error.to_string()))?;
                     entries.into_iter().map(|child| child.descriptor).collect()
                 }
                 None => Vec::new(),

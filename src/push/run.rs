@@ -12,7 +12,7 @@ use super::receipt::{Delivered, Receipt};
 use super::uploader::Uploader;
 use landfall_content::registry::Sessions;
 use landfall_content::{Schedule, Source, Step, Task, TransferError, Watchdog};
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::losses;
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::config::IndexPolicy;
@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
     /// account may not ask for included: the preflight will tell why.
     async fn settle_standing(
         &mut self,
-        standings: &[Result<Standing, Error>],
+        standings: &[Result<Standing, HttpError>],
         uploader: &Uploader,
     ) -> Vec<usize> {
         let mut todo = Vec::new();
@@ -307,7 +307,7 @@ impl<'a> Run<'a> {
         locks::list(uploader, self.lock, mapping, options).await
     }
 
-    fn note_moved(&mut self, at: usize, standing: &Result<Standing, Error>) {
+    fn note_moved(&mut self, at: usize, standing: &Result<Standing, HttpError>) {
         if let (Some(Ok((_, to))), Ok(Standing::Other(from))) = (&self.results[at], standing) {
             let delivery = &self.deliveries[at];
             let place = format!("{}:{}", delivery.destination.repository, delivery.tag);

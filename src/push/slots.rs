@@ -7,7 +7,7 @@
 //! the network idle, so some go beside the big ones.
 
 use landfall_content::HostLoad;
-use landfall_http::Lend;
+use landfall_http::LendableSlot;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
@@ -176,7 +176,7 @@ impl UploadSlot {
     }
 }
 
-impl Lend for UploadSlot {
+impl LendableSlot for UploadSlot {
     fn lend(&self) {
         self.pool.hosts.wait(&self.host);
         self.give_back();

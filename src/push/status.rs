@@ -5,7 +5,7 @@ use super::error::PushError;
 use super::plan::{Asked, Delivery, Standing, deliveries, standings};
 use landfall_content::registry::{Session, Sessions};
 use landfall_content::side_by_side;
-use landfall_http::Error;
+use landfall_http::HttpError;
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::EntryKind;
@@ -96,7 +96,7 @@ pub(crate) async fn status(
     Ok(stands)
 }
 
-fn told(lock: &Lock, delivery: &Delivery, found: Result<Standing, Error>) -> Stands {
+fn told(lock: &Lock, delivery: &Delivery, found: Result<Standing, HttpError>) -> Stands {
     let item = lock.item(delivery.entry);
     let (state, stands, why) = match found {
         Ok(Standing::Whole | Standing::Trimmed) => (State::There, None, None),

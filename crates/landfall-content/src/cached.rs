@@ -4,7 +4,7 @@ use super::blocking::blocking;
 use super::follow::{Bringing, follow};
 use super::{IdleSlots, LocalSource, Opened, Part, Source, Store, Transfer};
 use futures_util::future::BoxFuture;
-use landfall_http::{Error, NoSlot, inherit_feed};
+use landfall_http::{HttpError, UnlimitedSlot, inherit_upload_mark};
 use landfall_model::Limits;
 use landfall_model::report::SilentProgress;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Cached {
     }
 
     /// Brings a part into the store, and reads it there while it comes.
-    async fn open_coming(&self, part: &Part, offset: u64) -> Result<Opened, Error> {
+    async fn open_coming(&self, part: &Part, offset: u64) -> Result<Opened, HttpError> {
         let (by, begun) = oneshot::channel();
         let sink = self
             .store
@@ -67,8 +67,8 @@ impl Cached {
         };
         let wanted = part.clone();
         // the upload that reads it lends its slot while nothing comes
-        let bringing = async move { transfer.bring(&wanted, Arc::new(NoSlot)).await };
-        let mut bringing = Bringing(tokio::spawn(inherit_feed(bringing)));
+        let bringing = async move { transfer.bring(&wanted, Arc::new(UnlimitedSlot)).await };
+        let mut bringing = Bringing(tokio::spawn(inherit_upload_mark(bringing)));
         match begun.await {
             Ok(follower) => {
                 let stream = follow(follower, bringing, (offset, part.descriptor.size)).await?;
@@ -88,7 +88,7 @@ impl Source for Cached {
         self.upstream.host(part)
     }
 
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, HttpError>> {
         Box::pin(async move {
             let (store, descriptor) = (self.store.clone(), part.descriptor.clone());
             let is_here = blocking(move || store.holds(&descriptor, false)).await;

@@ -4,14 +4,14 @@ use super::error::ended;
 use super::{Part, Source};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use landfall_http::{ByteStream, Error, ErrorKind};
+use landfall_http::{ByteStream, ErrorKind, HttpError};
 use landfall_model::{Descriptor, Hasher};
 
 /// The whole of a small part, such as a manifest, checked.
 ///
 /// # Errors
 /// When the source lacks it, or has other bytes.
-pub async fn read_part(source: &dyn Source, part: &Part) -> Result<Bytes, Error> {
+pub async fn read_part(source: &dyn Source, part: &Part) -> Result<Bytes, HttpError> {
     let opened = source.open(part, 0).await?;
     let mut stream = checked(opened.stream, &part.descriptor);
     let mut all = Vec::new();
@@ -69,7 +69,7 @@ pub fn checked(stream: ByteStream, descriptor: &Descriptor) -> ByteStream {
                             "the bytes that came are not {}: they are {found}",
                             wanted.digest
                         );
-                        Error::new(ErrorKind::Invalid, message)
+                        HttpError::new(ErrorKind::Invalid, message)
                     };
                     return Some((Err(error), state));
                 }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use landfall_model::Digest;
 
-    async fn run(pieces: &[&'static str], wanted: &str) -> Result<String, Error> {
+    async fn run(pieces: &[&'static str], wanted: &str) -> Result<String, HttpError> {
         let pieces: Vec<_> = pieces
             .iter()
             .map(|piece| Ok(Bytes::from_static(piece.as_bytes())))

@@ -1,6 +1,6 @@
 //! Why content cannot be written, and why a part cannot be moved.
 
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
 use landfall_model::{Descriptor, Digest};
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ pub struct TransferError {
     /// Which side failed.
     pub side: TransferSide,
     /// Why.
-    pub why: Box<Error>,
+    pub why: Box<HttpError>,
 }
 
 impl TransferError {
@@ -90,7 +90,7 @@ impl TransferError {
     pub fn new(side: TransferSide, kind: ErrorKind, message: impl Into<String>) -> TransferError {
         TransferError {
             side,
-            why: Error::new(kind, message).into(),
+            why: HttpError::new(kind, message).into(),
         }
     }
 
@@ -123,7 +123,7 @@ impl TransferError {
     }
 
     /// An error of the source.
-    pub fn source(why: Error) -> TransferError {
+    pub fn source(why: HttpError) -> TransferError {
         TransferError {
             side: TransferSide::Source,
             why: why.into(),
@@ -131,7 +131,7 @@ impl TransferError {
     }
 
     /// An error of the destination.
-    pub fn destination(why: Error) -> TransferError {
+    pub fn destination(why: HttpError) -> TransferError {
         TransferError {
             side: TransferSide::Destination,
             why: why.into(),
@@ -152,15 +152,15 @@ impl From<WriteError> for TransferError {
         let message = error.to_string();
         TransferError {
             side,
-            why: Error::new(kind, message).caused_by(error).into(),
+            why: HttpError::new(kind, message).caused_by(error).into(),
         }
     }
 }
 
 /// A stream that ended before the content did.
-pub(super) fn ended(descriptor: &Descriptor, at: u64) -> Error {
+pub(super) fn ended(descriptor: &Descriptor, at: u64) -> HttpError {
     let Descriptor { digest, size, .. } = descriptor;
-    Error::new(
+    HttpError::new(
         ErrorKind::Network,
         format!("{digest}: the answer ended after {at} of {size} bytes"),
     )

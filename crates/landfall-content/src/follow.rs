@@ -4,7 +4,7 @@
 use super::{Brought, PartialBlob, TransferError};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use landfall_http::{ByteStream, Error, ErrorKind};
+use landfall_http::{ByteStream, ErrorKind, HttpError};
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -39,8 +39,9 @@ impl Bringing {
     /// # Errors
     /// Why the content is not there. It was tried as often as that may help, and is not tried again
     /// for this error.
-    pub(super) async fn end(&mut self) -> Result<(), Error> {
-        let local = |error: tokio::task::JoinError| Error::new(ErrorKind::Local, error.to_string());
+    pub(super) async fn end(&mut self) -> Result<(), HttpError> {
+        let local =
+            |error: tokio::task::JoinError| HttpError::new(ErrorKind::Local, error.to_string());
         let brought = (&mut self.0).await.map_err(local)?;
         brought.map(drop).map_err(|failed| {
             let mut error = *failed.why;
@@ -67,7 +68,7 @@ pub(super) async fn follow(
     mut follower: Follower,
     mut bringing: Bringing,
     (at, size): (u64, u64),
-) -> Result<ByteStream, Error> {
+) -> Result<ByteStream, HttpError> {
     let begun = follower
         .written
         .wait_for(|written| written.is_right || written.bytes > at)
@@ -97,8 +98,9 @@ pub(super) async fn follow(
                     if follower.written.borrow().restarts != restarts {
                         continue;
                     }
-                    let local =
-                        |error: super::WriteError| Error::new(ErrorKind::Local, error.to_string());
+                    let local = |error: super::WriteError| {
+                        HttpError::new(ErrorKind::Local, error.to_string())
+                    };
                     let next = at + piece.len() as u64;
                     return Some((
                         read.map(|()| Bytes::from(piece)).map_err(local),
@@ -118,10 +120,10 @@ pub(super) async fn follow(
 
 /// Why the write that was followed came to no good end. It may have begun anew, which waits for the
 /// file.
-async fn ended(follower: Follower, bringing: &mut Bringing) -> Error {
+async fn ended(follower: Follower, bringing: &mut Bringing) -> HttpError {
     drop(follower);
     match bringing.end().await {
-        Ok(()) => Error::new(
+        Ok(()) => HttpError::new(
             ErrorKind::Invalid,
             "its first bytes were wrong, and it was fetched again",
         ),

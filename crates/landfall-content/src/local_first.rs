@@ -4,7 +4,7 @@
 use super::{BlobRead, LocalSource, Opened, Part, Source};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::Digest;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,14 +49,14 @@ impl LocalFirst {
                 .is_ok_and(|size| size == Some(part.descriptor.size))
     }
 
-    async fn open_here(&self, part: &Part, offset: u64) -> Result<Opened, Error> {
+    async fn open_here(&self, part: &Part, offset: u64) -> Result<Opened, HttpError> {
         let slot = self.streams.clone().acquire_owned().await;
-        let slot = slot.map_err(|error| Error::new(ErrorKind::Local, error.to_string()))?;
+        let slot = slot.map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?;
         let opened = self.local.open(part, offset).await?;
         let stream = opened.stream.map(move |piece| {
             let _until_it_ends = &slot;
             // damage is worth another attempt, which upstream gets
-            piece.map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))
+            piece.map_err(|error| HttpError::new(ErrorKind::Invalid, error.to_string()))
         });
         let (wrong, digest) = (self.wrong.clone(), part.descriptor.digest.clone());
         Ok(
@@ -75,7 +75,7 @@ impl Source for LocalFirst {
         self.upstream.host(part)
     }
 
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, HttpError>> {
         Box::pin(async move {
             if self.is_here(part)
                 && let Ok(opened) = self.open_here(part, offset).await

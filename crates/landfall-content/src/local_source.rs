@@ -2,7 +2,7 @@
 
 use super::{BlobRead, Opened, Origin, Part, Source, read_blocking};
 use futures_util::future::BoxFuture;
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use std::sync::Arc;
 
 /// A store or a bundle as a [`Source`] of what is sent: a stream that ends early or with an error
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct LocalSource(pub Arc<dyn BlobRead>);
 
 impl Source for LocalSource {
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, HttpError>> {
         let (blobs, part) = (self.0.clone(), part.clone());
         Box::pin(async move {
             if let Origin::Computed(bytes) = part.origin {
@@ -19,7 +19,7 @@ impl Source for LocalSource {
                     ..Opened::whole(bytes.into())
                 });
             }
-            let local = |error: String| Error::new(ErrorKind::Local, error);
+            let local = |error: String| HttpError::new(ErrorKind::Local, error);
             let digest = part.descriptor.digest;
             let opening = tokio::task::spawn_blocking(move || match offset {
                 0 => blobs.open_whole(&digest),

@@ -5,7 +5,7 @@ use super::retry::PartAttempts;
 use super::{Cause, Failed, OnWrong, Part, Source, checked};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
-use landfall_http::{ByteStream, Error, ErrorKind, Lend, lending};
+use landfall_http::{ByteStream, ErrorKind, HttpError, LendableSlot, lend_while_waiting};
 use landfall_model::Limits;
 use landfall_model::report::Progress;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ pub struct Opener {
     source: Arc<dyn Source>,
     part: Part,
     /// The slot of its transfer, lent while the source gives nothing.
-    slot: Arc<dyn Lend>,
+    slot: Arc<dyn LendableSlot>,
     progress: Arc<dyn Progress>,
     state: Mutex<State>,
 }
@@ -38,7 +38,7 @@ impl Opener {
     pub(super) fn new(
         source: Arc<dyn Source>,
         part: &Part,
-        slot: Arc<dyn Lend>,
+        slot: Arc<dyn LendableSlot>,
         limits: &Limits,
         progress: Arc<dyn Progress>,
     ) -> Opener {
@@ -125,7 +125,7 @@ impl Opener {
     /// Opens the part at `offset`. Returns where the stream really starts, and whether it was
     /// checked.
     pub(super) async fn open(&self, offset: u64) -> Result<(u64, ByteStream, bool), Failed> {
-        lending(&*self.slot, self.open_now(offset)).await
+        lend_while_waiting(&*self.slot, self.open_now(offset)).await
     }
 
     async fn open_now(&self, offset: u64) -> Result<(u64, ByteStream, bool), Failed> {
@@ -144,7 +144,7 @@ impl Opener {
     ///
     /// # Errors
     /// When the source cannot be opened, in its own words; [`Opener::failure`] tells the sink.
-    pub async fn stream(self: &Arc<Self>, offset: u64) -> Result<ByteStream, Error> {
+    pub async fn stream(self: &Arc<Self>, offset: u64) -> Result<ByteStream, HttpError> {
         let opened = self
             .open(offset)
             .await
@@ -189,13 +189,13 @@ impl Opener {
         futures_util::stream::unfold(Some(resuming), async |state: Option<Resuming>| {
             let resuming = state?;
             let slot = resuming.opener.slot.clone();
-            lending(&*slot, resuming.next()).await
+            lend_while_waiting(&*slot, resuming.next()).await
         })
         .boxed()
     }
 
     /// The stream again, which was opened at `from` and broke off at `at`.
-    async fn reopen(&self, broken: Error, from: u64, at: u64) -> Result<ByteStream, Error> {
+    async fn reopen(&self, broken: HttpError, from: u64, at: u64) -> Result<ByteStream, HttpError> {
         let pause = match broken.kind {
             ErrorKind::Network => {
                 let mut state = self.state();
@@ -229,7 +229,7 @@ impl Opener {
         noted.boxed()
     }
 
-    fn note(&self, failed: Failed) -> Error {
+    fn note(&self, failed: Failed) -> HttpError {
         let error = (*failed.error.why).clone();
         self.state().failure = Some(failed);
         error
@@ -248,7 +248,7 @@ impl Opener {
     }
 
     /// What failed, by an error of [`Opener::resuming`].
-    pub fn failed(&self, error: Error) -> Failed {
+    pub fn failed(&self, error: HttpError) -> Failed {
         self.failure().unwrap_or_else(|| Failed::reading(error))
     }
 }
@@ -266,7 +266,7 @@ struct Resuming {
 impl Resuming {
     /// The next bytes and what follows them, an error that nothing follows, or `None` at the end of
     /// the part.
-    async fn next(mut self) -> Option<(Result<Bytes, Error>, Option<Resuming>)> {
+    async fn next(mut self) -> Option<(Result<Bytes, HttpError>, Option<Resuming>)> {
         loop {
             let size = self.opener.part.descriptor.size;
             let broken = match self.stream.next().await {
@@ -314,7 +314,7 @@ fn skip(stream: ByteStream, mut bytes: u64) -> ByteStream {
     if bytes == 0 {
         return stream;
     }
-    let rest = move |next: Result<Bytes, Error>| {
+    let rest = move |next: Result<Bytes, HttpError>| {
         let next = next.map(|mut piece| {
             let passed = bytes.min(piece.len() as u64);
             bytes -= passed;

@@ -12,7 +12,7 @@ use super::error::ended;
 use super::range_plan::{Next, RangePlan};
 use super::{ByteRange, Cause, Failed, Opener, PartialBlob, TransferError, Writer};
 use futures_util::StreamExt;
-use landfall_http::{ErrorKind, inherit_feed};
+use landfall_http::{ErrorKind, inherit_upload_mark};
 use landfall_model::Limits;
 use landfall_model::report::TransferSide;
 use std::collections::HashMap;
@@ -136,7 +136,7 @@ impl ParallelFetch {
                 result = &mut first => break result,
                 slot = slots.next(), if wanted => {
                     let (fetch, ranges, host) = (self.clone(), slots.ranges.clone(), host.clone());
-                    helpers.spawn(inherit_feed(async move {
+                    helpers.spawn(inherit_upload_mark(async move {
                         let learn = |honoured| {
                             if let Ok(mut ranges) = ranges.lock() {
                                 ranges.insert(host.clone(), honoured);

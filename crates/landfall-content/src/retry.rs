@@ -6,7 +6,7 @@
 //! early, bodies that a sink refused, and bytes with another digest.
 
 use super::{TransferError, WriteError};
-use landfall_http::{Attempts, Error, ErrorKind, RetryPolicy};
+use landfall_http::{Attempts, ErrorKind, HttpError, RetryPolicy};
 use landfall_model::Limits;
 use landfall_model::report::TransferSide;
 use std::time::Duration;
@@ -43,12 +43,12 @@ impl Failed {
     }
 
     /// A source that could not be opened.
-    pub(super) fn opening(error: Error) -> Failed {
+    pub(super) fn opening(error: HttpError) -> Failed {
         Failed::new(TransferError::source(error), Cause::Final)
     }
 
     /// A stream of the source that failed, and is not opened again.
-    pub(super) fn reading(error: Error) -> Failed {
+    pub(super) fn reading(error: HttpError) -> Failed {
         let cause = if error.kind == ErrorKind::Invalid {
             Cause::Wrong
         } else {

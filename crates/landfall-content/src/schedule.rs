@@ -2,7 +2,7 @@
 
 use super::IdleSlots;
 use super::transfer_slot::{HostLoad, TransferSlot};
-use landfall_http::{Activity, ActivityLook};
+use landfall_http::{Activity, ActivitySnapshot};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -226,10 +226,10 @@ impl Watchdog {
         if self.has_barked {
             return std::future::pending().await;
         }
-        let (mut last, mut quiet): (Option<ActivityLook>, u32) = (None, 0);
+        let (mut last, mut quiet): (Option<ActivitySnapshot>, u32) = (None, 0);
         while quiet < LOOKS {
             tokio::time::sleep(self.patience / LOOKS).await;
-            let look = self.activity.look();
+            let look = self.activity.snapshot();
             quiet = if look.busy == 0 && last == Some(look) {
                 quiet + 1
             } else {
@@ -254,7 +254,7 @@ impl Watchdog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use landfall_http::Lend;
+    use landfall_http::LendableSlot;
     use std::sync::LazyLock;
 
     static HERE: LazyLock<Arc<str>> = LazyLock::new(|| "here".into());

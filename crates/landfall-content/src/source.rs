@@ -4,7 +4,7 @@ use super::Part;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use landfall_http::{ByteStream, Error};
+use landfall_http::{ByteStream, HttpError};
 
 /// Where parts are read from: registries and web servers, or a store or bundle.
 pub trait Source: Send + Sync {
@@ -14,7 +14,7 @@ pub trait Source: Send + Sync {
     }
 
     /// Opens the part at `offset`.
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>>;
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, HttpError>>;
 }
 
 /// A part that was opened.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use landfall_http::{ByteStream, Error, ErrorKind};
+use landfall_http::{ByteStream, ErrorKind, HttpError};
 use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -34,7 +34,7 @@ pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
                 }
                 Ok((piece, reader))
             });
-            let local = |error: String| Some((Err(Error::new(ErrorKind::Local, error)), None));
+            let local = |error: String| Some((Err(HttpError::new(ErrorKind::Local, error)), None));
             match reading.await {
                 Ok(Ok((piece, _))) if piece.length == 0 => None,
                 Ok(Ok((piece, reader))) => Some((Ok(Bytes::from_owner(piece)), Some(reader))),

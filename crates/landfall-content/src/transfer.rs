@@ -3,7 +3,7 @@
 
 use super::opener::wait;
 use super::{Cause, Opener, Origin, Part, Sink, Source, TransferError};
-use landfall_http::Lend;
+use landfall_http::LendableSlot;
 use landfall_model::Limits;
 use landfall_model::report::Progress;
 use std::sync::Arc;
@@ -35,7 +35,11 @@ impl Transfer {
     ///
     /// # Errors
     /// Which side failed, after all attempts.
-    pub async fn bring(&self, part: &Part, slot: Arc<dyn Lend>) -> Result<Brought, TransferError> {
+    pub async fn bring(
+        &self,
+        part: &Part,
+        slot: Arc<dyn LendableSlot>,
+    ) -> Result<Brought, TransferError> {
         let Origin::Urls(urls) = &part.origin else {
             return self.bring_from(part, slot).await;
         };
@@ -60,7 +64,11 @@ impl Transfer {
         failed.map_or(Ok(Brought::There), Err)
     }
 
-    async fn bring_from(&self, part: &Part, slot: Arc<dyn Lend>) -> Result<Brought, TransferError> {
+    async fn bring_from(
+        &self,
+        part: &Part,
+        slot: Arc<dyn LendableSlot>,
+    ) -> Result<Brought, TransferError> {
         let opener = Opener::new(
             self.source.clone(),
             part,
@@ -128,7 +136,7 @@ mod tests {
     use bytes::Bytes;
     use futures_util::StreamExt;
     use futures_util::future::BoxFuture;
-    use landfall_http::{Error, ErrorKind, NoSlot};
+    use landfall_http::{ErrorKind, HttpError, UnlimitedSlot};
     use landfall_model::report::{SilentProgress, TransferSide};
     use landfall_model::{Descriptor, Digest};
     use std::collections::VecDeque;
@@ -148,15 +156,19 @@ mod tests {
     }
 
     impl Source for Answers {
-        fn open<'a>(&'a self, _: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
+        fn open<'a>(
+            &'a self,
+            _: &'a Part,
+            offset: u64,
+        ) -> BoxFuture<'a, Result<Opened, HttpError>> {
             self.offsets.lock().unwrap().push(offset);
             let answer = self.answers.lock().unwrap().pop_front();
             Box::pin(async move {
-                let gone = || Error::new(ErrorKind::NotFound, "gone");
+                let gone = || HttpError::new(ErrorKind::NotFound, "gone");
                 let (content, end) = answer.ok_or_else(gone)?;
                 let mut pieces = vec![Ok(Bytes::from(&content[offset as usize..end]))];
                 if end < content.len() {
-                    pieces.push(Err(Error::new(ErrorKind::Network, "cut")));
+                    pieces.push(Err(HttpError::new(ErrorKind::Network, "cut")));
                 }
                 let opened = Opened::unchecked(offset, futures_util::stream::iter(pieces).boxed());
                 let distrusted = self.distrusted.clone();
@@ -254,7 +266,7 @@ mod tests {
             descriptor,
             origin: Origin::Url("u".into()),
         };
-        let brought = transfer.bring(&part, Arc::new(NoSlot)).await;
+        let brought = transfer.bring(&part, Arc::new(UnlimitedSlot)).await;
         let offsets = source.offsets.lock().unwrap().clone();
         Outcome {
             brought,

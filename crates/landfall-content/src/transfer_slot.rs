@@ -1,6 +1,6 @@
 //! The slots of the transfers under way, and which hosts those transfers wait for.
 
-use landfall_http::Lend;
+use landfall_http::LendableSlot;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -38,7 +38,7 @@ impl TransferSlot {
     }
 }
 
-impl Lend for TransferSlot {
+impl LendableSlot for TransferSlot {
     fn lend(&self) {
         drop(self.permit().take());
         self.hosts.wait(&self.host);

@@ -17,11 +17,11 @@ struct Counters {
 
 /// Something that will end by itself; ended when dropped.
 #[derive(Debug)]
-pub struct Busy(Activity);
+pub struct ActivityGuard(Activity);
 
 /// A look at an [`Activity`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ActivityLook {
+pub struct ActivitySnapshot {
     /// How many things are under way.
     pub busy: usize,
     ended: u64,
@@ -29,21 +29,21 @@ pub struct ActivityLook {
 
 impl Activity {
     /// Something begins that will end by itself.
-    pub fn busy(&self) -> Busy {
+    pub fn busy(&self) -> ActivityGuard {
         self.0.busy.fetch_add(1, Ordering::Relaxed);
-        Busy(self.clone())
+        ActivityGuard(self.clone())
     }
 
     /// What is under way now. Two looks are equal if nothing ended between them.
-    pub fn look(&self) -> ActivityLook {
-        ActivityLook {
+    pub fn snapshot(&self) -> ActivitySnapshot {
+        ActivitySnapshot {
             busy: self.0.busy.load(Ordering::Relaxed),
             ended: self.0.ended.load(Ordering::Relaxed),
         }
     }
 }
 
-impl Drop for Busy {
+impl Drop for ActivityGuard {
     fn drop(&mut self) {
         let Counters { busy, ended } = &*self.0.0;
         ended.fetch_add(1, Ordering::Relaxed);

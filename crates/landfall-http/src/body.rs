@@ -1,8 +1,8 @@
 //! Bodies of requests and answers: landfall can send a body again, counts what it receives, and
 //! notices a stall.
 
-use super::causes::causes;
-use super::error::{Error, ErrorKind, host_port};
+use super::error::{ErrorKind, HttpError, host_port};
+use super::error_causes::causes;
 use super::host_limiter::Slot;
 use super::ledger::Entry;
 use super::transport::Transport;
@@ -16,11 +16,11 @@ use tokio::time::Instant;
 use url::Url;
 
 /// Bytes as they come.
-pub type ByteStream = BoxStream<'static, Result<Bytes, Error>>;
+pub type ByteStream = BoxStream<'static, Result<Bytes, HttpError>>;
 
 /// A request's body. It can be opened as often as attempts need it.
 #[derive(Clone)]
-pub enum Body {
+pub enum RequestBody {
     /// No body. `Content-Length: 0` is sent where the method usually has one.
     Empty,
     /// A small body in memory.
@@ -30,12 +30,12 @@ pub enum Body {
         /// Its length in bytes.
         length: u64,
         /// Opens it from its beginning.
-        open: Arc<dyn Fn() -> BoxFuture<'static, Result<ByteStream, Error>> + Send + Sync>,
+        open: Arc<dyn Fn() -> BoxFuture<'static, Result<ByteStream, HttpError>> + Send + Sync>,
     },
 }
 
 /// An answer whose body has not been read.
-pub struct Response {
+pub struct HttpResponse {
     /// Status.
     pub status: StatusCode,
     /// Headers.
@@ -73,7 +73,7 @@ struct Receiving {
 
 impl Receiving {
     /// The next bytes, or the error that the body ends with, and what is still to be received.
-    async fn next(mut self) -> Option<(Result<Bytes, Error>, Option<Receiving>)> {
+    async fn next(mut self) -> Option<(Result<Bytes, HttpError>, Option<Receiving>)> {
         let (inner, idle) = (&self.transport.0, self.transport.limits().idle);
         let busy = inner.activity.busy();
         let next = tokio::time::timeout(idle, self.body.next()).await;
@@ -98,12 +98,12 @@ impl Receiving {
                 }
                 Err(error) => {
                     let words = format!("connection broke while receiving: {}", causes(&error));
-                    Error::new(ErrorKind::Network, words).caused_by(error.without_url())
+                    HttpError::new(ErrorKind::Network, words).caused_by(error.without_url())
                 }
             },
             Err(_) => {
                 let words = format!("nothing received for {} s", idle.as_secs());
-                Error::new(ErrorKind::Network, words)
+                HttpError::new(ErrorKind::Network, words)
             }
         };
         let error = error
@@ -121,7 +121,7 @@ impl Receiving {
     }
 }
 
-impl Response {
+impl HttpResponse {
     /// A header as text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -134,7 +134,7 @@ impl Response {
     /// kept: a reader that asks for the rest with another request must not wait for the slot that
     /// it holds itself.
     pub fn stream(self) -> ByteStream {
-        let Response {
+        let HttpResponse {
             inner,
             status,
             transport,
@@ -172,8 +172,8 @@ impl Response {
     /// The whole body, up to `limit` bytes.
     ///
     /// # Errors
-    /// As [`Response::stream`]; and when there is more than `limit`.
-    pub async fn bytes(self, limit: usize) -> Result<Bytes, Error> {
+    /// As [`HttpResponse::stream`]; and when there is more than `limit`.
+    pub async fn bytes(self, limit: usize) -> Result<Bytes, HttpError> {
         let url = self.url.clone();
         let mut stream = self.stream();
         let mut all = Vec::new();
@@ -182,7 +182,7 @@ impl Response {
             if all.len() + bytes.len() > limit {
                 let words =
                     format!("the answer is larger than {limit} bytes, the most that it may have");
-                return Err(Error::new(ErrorKind::Invalid, words).at(&url));
+                return Err(HttpError::new(ErrorKind::Invalid, words).at(&url));
             }
             all.extend_from_slice(&bytes);
         }

@@ -1,7 +1,7 @@
 //! The HTTP clients: one for each combination of TLS settings, proxy and reach.
 
-use super::causes::causes;
-use super::error::{Error, ErrorKind};
+use super::error::{ErrorKind, HttpError};
+use super::error_causes::causes;
 use super::private_targets::PublicOnly;
 use super::proxy::ProxyUrl;
 use super::transport::{Reach, Transport};
@@ -18,7 +18,7 @@ impl Transport {
         url: &Url,
         route: Option<&ProxyUrl>,
         reach: Reach,
-    ) -> Result<reqwest::Client, Error> {
+    ) -> Result<reqwest::Client, HttpError> {
         let key = (
             self.tls_profile(url, route),
             route.map(|proxy| format!("{}|{}", proxy.url, proxy.account.is_some())),
@@ -32,11 +32,13 @@ impl Transport {
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let local =
-            |error: reqwest::Error| Error::new(ErrorKind::Local, causes(&error)).caused_by(error);
+        let local = |error: reqwest::Error| {
+            HttpError::new(ErrorKind::Local, causes(&error)).caused_by(error)
+        };
         let tls = key.0.config();
-        let tls =
-            tls.map_err(|error| Error::new(ErrorKind::Local, error.to_string()).caused_by(error))?;
+        let tls = tls.map_err(|error| {
+            HttpError::new(ErrorKind::Local, error.to_string()).caused_by(error)
+        })?;
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
             .http1_only()

@@ -1,7 +1,7 @@
 //! Connections that landfall opens by hand, to look at them: directly to a host, or by CONNECT
 //! through a proxy (RFC 9110, 9.3.6).
 
-use super::causes::known;
+use super::error_causes::known;
 use super::proxy::ProxyUrl;
 use super::tls::{TlsError, TlsProfile};
 use base64::Engine as _;

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// A failed request. [`ErrorKind`], [`Error::status`] and [`Error::codes`] are for decisions, its
+/// A failed request. [`ErrorKind`], [`HttpError::status`] and [`HttpError::codes`] are for decisions, its
 /// text is for people; the text holds no credentials and no query strings, and is one line whatever
 /// a server said.
 #[derive(Debug, Clone)]
-pub struct Error {
+pub struct HttpError {
     /// The class.
     pub kind: ErrorKind,
     /// The status, where there was an answer.
     pub status: Option<u16>,
     /// The error objects of the distribution API, where the answer held some.
-    pub codes: Vec<ApiError>,
+    pub codes: Vec<DistributionError>,
     // boxed, so that results stay small
     text: Box<Text>,
 }
@@ -46,7 +46,7 @@ pub enum ErrorKind {
     /// A proxy refuses us or the host, or does not reach it, with this status.
     Proxy(u16),
     /// The server asks for a longer wait than `--max-wait` allows.
-    ComeBack(Duration),
+    RetryAfter(Duration),
     /// The connection failed, was cut or stalled; another attempt may help.
     Network,
     /// It was tried as often as that may help, and is not tried again in this run; or the host has
@@ -62,7 +62,7 @@ pub enum ErrorKind {
 
 /// One error object of the distribution API (distribution-spec, "Error Codes").
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ApiError {
+pub struct DistributionError {
     /// The code, such as `MANIFEST_UNKNOWN`.
     pub code: String,
     /// The registry's words.
@@ -71,9 +71,9 @@ pub struct ApiError {
     pub detail: serde_json::Value,
 }
 
-impl Error {
+impl HttpError {
     /// An error of this class.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> HttpError {
         let status = match kind {
             ErrorKind::Status(status) | ErrorKind::Proxy(status) => Some(status),
             _ => None,
@@ -87,7 +87,7 @@ impl Error {
             source: None,
             hung_up: false,
         };
-        Error {
+        HttpError {
             kind,
             status,
             codes: Vec::new(),
@@ -97,36 +97,39 @@ impl Error {
 
     /// The same for a request to `url`.
     #[must_use]
-    pub fn at(mut self, url: &Url) -> Error {
-        self.text.url = Some(shown_url(url));
+    pub fn at(mut self, url: &Url) -> HttpError {
+        self.text.url = Some(redacted_url(url));
         self.text.host = Some(host_port(url));
         self
     }
 
     /// The same with a name for what was asked for, which its text shows in place of the URL.
     #[must_use]
-    pub fn about(mut self, item: impl Into<String>) -> Error {
+    pub fn about(mut self, item: impl Into<String>) -> HttpError {
         self.text.item = Some(one_line(&item.into()));
         self
     }
 
     /// The same for an answer with this status.
     #[must_use]
-    pub fn answered(mut self, status: StatusCode) -> Error {
+    pub fn with_status(mut self, status: StatusCode) -> HttpError {
         self.status = Some(status.as_u16());
         self
     }
 
     /// The same with what caused it.
     #[must_use]
-    pub fn caused_by(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Error {
+    pub fn caused_by(
+        mut self,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> HttpError {
         self.text.source = Some(Arc::new(source));
         self
     }
 
     /// The same with these words after its text.
     #[must_use]
-    pub fn hint(mut self, words: &str) -> Error {
+    pub fn hint(mut self, words: &str) -> HttpError {
         self.text.message += &one_line(words);
         self
     }
@@ -142,7 +145,7 @@ impl Error {
     }
 
     /// The same for a connection that ended after it had taken the request.
-    pub(super) fn hung_up(mut self, hung_up: bool) -> Error {
+    pub(super) fn hung_up(mut self, hung_up: bool) -> HttpError {
         self.text.hung_up = hung_up;
         self
     }
@@ -175,7 +178,7 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(subject) = self.text.item.as_ref().or(self.text.url.as_ref()) {
             write!(f, "{subject}: ")?;
@@ -184,7 +187,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
+impl std::error::Error for HttpError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         let source = self.text.source.as_deref()?;
         Some(source)
@@ -201,7 +204,7 @@ pub fn host_port(url: &Url) -> String {
 }
 
 /// A URL as it may be shown: without userinfo, and with `?…` for a query.
-pub fn shown_url(url: &Url) -> String {
+pub fn redacted_url(url: &Url) -> String {
     let mut shown = url.clone();
     let _ = shown.set_username("");
     let _ = shown.set_password(None);
@@ -217,7 +220,7 @@ mod tests {
 
     #[test]
     fn what_a_server_says_stays_on_its_line() {
-        let error = Error::new(
+        let error = HttpError::new(
             ErrorKind::Status(500),
             "it said x\n::stop-commands::y\u{1b}[2J",
         )
@@ -232,7 +235,7 @@ mod tests {
     #[test]
     fn the_text_names_the_item_or_the_url_and_hides_the_query() {
         let url = Url::parse("https://u:pw@r.test/v2/?token=secret").unwrap();
-        let error = Error::new(ErrorKind::Status(503), "it is down").at(&url);
+        let error = HttpError::new(ErrorKind::Status(503), "it is down").at(&url);
         assert_eq!(error.to_string(), "https://r.test/v2/?…: it is down");
         assert_eq!(
             (error.url(), error.status),

@@ -1,16 +1,16 @@
 //! Sends a request once, and follows redirects hop by hop.
 
-use super::body::{Body, Response};
-use super::error::{Error, ErrorKind, host_port, shown_url};
+use super::body::{HttpResponse, RequestBody};
+use super::error::{ErrorKind, HttpError, host_port, redacted_url};
 use super::explain;
-use super::feed::{feeding, feeding_stream};
-use super::led::{Led, refused_name};
-use super::ledger::{Contact, Purpose};
+use super::ledger::{Contact, RequestPurpose};
+use super::named_targets::{Led, refused_name};
 use super::proxy::ProxyUrl;
 use super::proxy_sign_in::Turn;
-use super::request::Request;
+use super::request::HttpRequest;
 use super::retry;
 use super::transport::Transport;
+use super::upload_source::{read_for_upload, stream_for_upload};
 use super::upload_watch::{lent_while_waiting, watched};
 use futures_util::StreamExt;
 use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderValue, LOCATION};
@@ -21,7 +21,7 @@ use url::Url;
 impl Transport {
     /// Sends `request` once and follows redirects: of GET and HEAD, and those that keep the method
     /// (307 and 308) of all.
-    pub(super) async fn follow(&self, request: &Request) -> Result<Response, Error> {
+    pub(super) async fn follow(&self, request: &HttpRequest) -> Result<HttpResponse, HttpError> {
         let mut hop = request.clone();
         let mut led_by = self.led_by(request).await;
         for _ in 0..=self.limits().redirects {
@@ -34,19 +34,19 @@ impl Transport {
             let Some(location) = response.header(LOCATION.as_str()).filter(|_| follows) else {
                 return Ok(response);
             };
-            let invalid = |words: String| Error::new(ErrorKind::Invalid, words).at(&hop.url);
+            let invalid = |words: String| HttpError::new(ErrorKind::Invalid, words).at(&hop.url);
             let target = hop.url.join(location).map_err(|error| {
                 invalid("redirect to something that is no URL".into()).caused_by(error)
             })?;
             if hop.url.scheme() == "https" && target.scheme() != "https" {
-                let (shown, scheme) = (shown_url(&target), target.scheme());
+                let (shown, scheme) = (redacted_url(&target), target.scheme());
                 return Err(invalid(format!(
                     "it redirects to {shown}, from https to {scheme}; refused"
                 )));
             }
             if target.origin() != hop.url.origin() {
                 if request.secret {
-                    let shown = shown_url(&target);
+                    let shown = redacted_url(&target);
                     let words = format!(
                         "it redirects to another host, {shown}, where no secret follows; refused"
                     );
@@ -62,7 +62,7 @@ impl Transport {
                     hop.headers.insert(AUTHORIZATION, value);
                 }
                 led_by = response.is_public.then(|| host_port(&hop.url));
-                hop.purpose = Purpose::Redirect;
+                hop.purpose = RequestPurpose::Redirect;
                 hop.named_by = request
                     .named_by
                     .clone()
@@ -72,11 +72,15 @@ impl Transport {
             response.discard().await;
         }
         let words = format!("more than {} redirects", self.limits().redirects);
-        Err(Error::new(ErrorKind::Invalid, words).at(&request.url))
+        Err(HttpError::new(ErrorKind::Invalid, words).at(&request.url))
     }
 
     /// Sends `request` once. `led` says that an answer of a public host named its URL.
-    async fn once(&self, request: &Request, led: Option<Led<'_>>) -> Result<Response, Error> {
+    async fn once(
+        &self,
+        request: &HttpRequest,
+        led: Option<Led<'_>>,
+    ) -> Result<HttpResponse, HttpError> {
         let url = &request.url;
         let route = self.proxies().proxy_for(url);
         let client = self.client_for(url, route, led.as_ref())?;
@@ -84,7 +88,9 @@ impl Transport {
         // opened before the slot is taken: no slot of the destination waits for a source that
         // cannot be opened
         let stream = match &request.body {
-            Body::Stream { open, .. } => Some(feeding_stream(feeding(open()).await?)),
+            RequestBody::Stream { open, .. } => {
+                Some(stream_for_upload(read_for_upload(open()).await?))
+            }
             _ => None,
         };
         let turn = match route {
@@ -117,17 +123,17 @@ impl Transport {
             limits.first_byte
         };
         let sent = match &request.body {
-            Body::Empty => {
+            RequestBody::Empty => {
                 if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
                     builder = builder.header(CONTENT_LENGTH, 0);
                 }
                 tokio::time::timeout(limit, builder.send()).await
             }
-            Body::Bytes(bytes) => {
+            RequestBody::Bytes(bytes) => {
                 self.0.ledger.bytes(&entry, bytes.len() as u64);
                 tokio::time::timeout(limit, builder.body(bytes.clone()).send()).await
             }
-            Body::Stream { length, .. } => {
+            RequestBody::Stream { length, .. } => {
                 let stream = stream.unwrap_or_else(|| futures_util::stream::empty().boxed());
                 let stream = lent_while_waiting(stream, Arc::downgrade(&slot));
                 let (body, watch) = watched(stream, *length, self.0.ledger.clone(), entry.clone());
@@ -138,7 +144,7 @@ impl Transport {
                         None => Ok(sent),
                     },
                     () = watch.stalled(limits.idle, limits.upload_answer) => {
-                        return Err(Error::new(ErrorKind::Network, "the upload stalled").at(url));
+                        return Err(HttpError::new(ErrorKind::Network, "the upload stalled").at(url));
                     }
                 }
             }
@@ -156,7 +162,7 @@ impl Transport {
             }
             Err(_) => {
                 let words = format!("nothing was answered for {} s", limit.as_secs());
-                Err(Error::new(ErrorKind::Network, words).at(url))
+                Err(HttpError::new(ErrorKind::Network, words).at(url))
             }
         };
         let inner = match route {
@@ -170,7 +176,7 @@ impl Transport {
         if !has_body && !put_off && !retry::is_failing(inner.status()) {
             self.0.lost_hosts.answered(&host_port(url));
         }
-        Ok(Response {
+        Ok(HttpResponse {
             method: request.method.clone(),
             via: route.map(ProxyUrl::shown),
             asked,
@@ -193,8 +199,8 @@ impl Transport {
         proxy: &ProxyUrl,
         url: &Url,
         turn: Option<Turn>,
-        answer: Result<reqwest::Response, Error>,
-    ) -> Result<reqwest::Response, Error> {
+        answer: Result<reqwest::Response, HttpError>,
+    ) -> Result<reqwest::Response, HttpError> {
         let answer = answer.and_then(|inner| {
             let refusal = explain::refusal_in_answer(url, proxy, inner.status(), inner.headers());
             refusal.map_or(Ok(inner), Err)

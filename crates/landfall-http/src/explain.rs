@@ -1,9 +1,9 @@
 //! Explains a failed connection: who failed (the proxy, the target, the sign-in, the certificate),
 //! and what to do.
 
-use super::causes::{TunnelError, causes, find};
 use super::connect;
-use super::error::{Error, ErrorKind, host_port};
+use super::error::{ErrorKind, HttpError, host_port};
+use super::error_causes::{TunnelError, causes, find};
 use super::proxy::ProxyUrl;
 use super::tls::TlsProfile;
 use super::verifier::{Cause, Untrusted};
@@ -16,7 +16,7 @@ use url::Url;
 const SQUID_ERROR: &str = "x-squid-error";
 
 /// The error for a 407. It is final: trying again would only lock the account.
-pub(super) fn sign_in(url: &Url, proxy: &ProxyUrl, headers: &HeaderMap) -> Error {
+pub(super) fn sign_in(url: &Url, proxy: &ProxyUrl, headers: &HeaderMap) -> HttpError {
     let mut offered: Vec<String> = Vec::new();
     for value in headers.get_all(PROXY_AUTHENTICATE) {
         for challenge in String::from_utf8_lossy(value.as_bytes()).split(',') {
@@ -56,7 +56,7 @@ pub(super) fn sign_in(url: &Url, proxy: &ProxyUrl, headers: &HeaderMap) -> Error
             proxy.source
         ),
     };
-    Error::new(ErrorKind::Proxy(407), words).at(url)
+    HttpError::new(ErrorKind::Proxy(407), words).at(url)
 }
 
 /// The error for an answer of the proxy's own; `None` where the answer may be the target's.
@@ -65,7 +65,7 @@ pub(super) fn refusal_in_answer(
     proxy: &ProxyUrl,
     status: StatusCode,
     headers: &HeaderMap,
-) -> Option<Error> {
+) -> Option<HttpError> {
     let own =
         status == StatusCode::PROXY_AUTHENTICATION_REQUIRED || headers.contains_key(SQUID_ERROR);
     own.then(|| refusal(url, proxy, status, headers))
@@ -77,7 +77,7 @@ pub(super) fn refusal(
     proxy: &ProxyUrl,
     status: StatusCode,
     headers: &HeaderMap,
-) -> Error {
+) -> HttpError {
     if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
         return sign_in(url, proxy, headers);
     }
@@ -106,7 +106,7 @@ pub(super) fn refusal(
         }
         _ => format!("the proxy {name} opens no connection to {target} ({code})"),
     };
-    Error::new(ErrorKind::Proxy(status.as_u16()), words).at(url)
+    HttpError::new(ErrorKind::Proxy(status.as_u16()), words).at(url)
 }
 
 /// The error for a request that got no answer. After a refused CONNECT landfall asks the proxy once
@@ -116,7 +116,7 @@ pub(super) async fn failure(
     route: Option<&ProxyUrl>,
     tls: &TlsProfile,
     error: reqwest::Error,
-) -> Error {
+) -> HttpError {
     if let Some(explained) = certificate(url, route, &error) {
         return explained.caused_by(error.without_url());
     }
@@ -137,7 +137,7 @@ pub(super) async fn failure(
             None if refused_account => sign_in(url, proxy, &HeaderMap::new()),
             None => {
                 let words = format!("the proxy {} refused the connection", proxy.shown());
-                Error::new(ErrorKind::Network, words).at(url)
+                HttpError::new(ErrorKind::Network, words).at(url)
             }
         };
     }
@@ -152,7 +152,7 @@ pub(super) fn unreachable(
     words: &str,
     cause: &(dyn std::error::Error + 'static),
     connecting: bool,
-) -> Error {
+) -> HttpError {
     let before_tunnel = matches!(
         find::<TunnelError>(cause),
         Some(TunnelError::ConnectFailed(_))
@@ -167,9 +167,9 @@ pub(super) fn unreachable(
         Some(rustls::Error::InvalidMessage(_)) => {
             let host = host_port(url);
             let hint = format!("; if http is meant, say --plain-http {host}");
-            Error::new(ErrorKind::Local, words + &hint).at(url)
+            HttpError::new(ErrorKind::Local, words + &hint).at(url)
         }
-        _ => Error::new(ErrorKind::Network, words + &advice(url, route, cause)).at(url),
+        _ => HttpError::new(ErrorKind::Network, words + &advice(url, route, cause)).at(url),
     }
 }
 
@@ -207,7 +207,7 @@ pub(super) fn certificate(
     url: &Url,
     route: Option<&ProxyUrl>,
     error: &(dyn std::error::Error + 'static),
-) -> Option<Error> {
+) -> Option<HttpError> {
     let host = host_port(url);
     let error = find::<rustls::Error>(error)?;
     let words = match error {
@@ -244,7 +244,7 @@ pub(super) fn certificate(
         ),
         _ => return None,
     };
-    Some(Error::new(ErrorKind::Local, words).at(url))
+    Some(HttpError::new(ErrorKind::Local, words).at(url))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Limits the requests to one host, for all workers together: how many run at once, a pause when
 //! the host asks for one, and an end when the host asks for a longer wait than allowed.
 
-use super::error::Error;
-use super::lending::Lend;
+use super::error::HttpError;
+use super::lendable_slot::LendableSlot;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -34,7 +34,7 @@ struct Refusal {
     /// their own.
     origin: Option<String>,
     until: Instant,
-    error: Error,
+    error: HttpError,
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ pub enum SlotClass {
     Ordinary,
     /// Those whose answers are read at the pace of somebody else: an upload, which may hold a slot
     /// of the same host, or a reader who asks for something else meanwhile.
-    Feed,
+    UploadSource,
     /// Those that many others wait for: requests for tokens, and the first one with an account.
     SignIn,
 }
@@ -85,7 +85,7 @@ impl Slot {
     }
 }
 
-impl Lend for Slot {
+impl LendableSlot for Slot {
     fn lend(&self) {
         self.give_back();
     }
@@ -192,7 +192,7 @@ impl HostLimiter {
         &self,
         (metered, origin): (bool, Option<&str>),
         wait: Duration,
-        error: Error,
+        error: HttpError,
     ) {
         let refusals = &mut self.gate().refusals;
         refusals.retain(|old| (old.metered, old.origin.as_deref()) != (metered, origin));
@@ -206,7 +206,7 @@ impl HostLimiter {
     }
 
     /// The error that a request of this kind gets without being sent.
-    pub(super) fn refusal(&self, (metered, origin): (bool, Option<&str>)) -> Option<Error> {
+    pub(super) fn refusal(&self, (metered, origin): (bool, Option<&str>)) -> Option<HttpError> {
         let gate = self.gate();
         let is_mine = |refusal: &&Refusal| {
             (metered || !refusal.metered)
@@ -256,8 +256,8 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_of_metered_requests_leaves_the_others() {
         let limiter = HostLimiter::new(1);
-        let error = Error::new(
-            super::super::ErrorKind::ComeBack(Duration::from_mins(1)),
+        let error = HttpError::new(
+            super::super::ErrorKind::RetryAfter(Duration::from_mins(1)),
             "later",
         );
         let hub = Some("docker.io");

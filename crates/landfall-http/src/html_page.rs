@@ -1,7 +1,7 @@
 //! HTML pages in place of content: a proxy or a sign-in sends them with status 200.
 
-use super::body::{ByteStream, Response};
-use super::error::{Error, ErrorKind};
+use super::body::{ByteStream, HttpResponse};
+use super::error::{ErrorKind, HttpError};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use reqwest::Method;
@@ -10,7 +10,7 @@ use url::Url;
 /// How much of a page is read for its title.
 const PAGE: usize = 64 << 10;
 
-impl Response {
+impl HttpResponse {
     /// Whether it says that it is an HTML page.
     pub fn is_page(&self) -> bool {
         self.header("content-type")
@@ -18,7 +18,7 @@ impl Response {
     }
 
     /// The error for a page that came in place of `what`, with the page's title.
-    pub async fn page(self, what: &str) -> Error {
+    pub async fn page_error(self, what: &str) -> HttpError {
         let (url, via) = (self.url.clone(), self.via.clone());
         let has_body = self.method != Method::HEAD;
         let body = if has_body {
@@ -26,11 +26,11 @@ impl Response {
         } else {
             Bytes::new()
         };
-        came_instead(&url, via.as_deref(), what, &body)
+        page_error(&url, via.as_deref(), what, &body)
     }
 
     /// The error for `what`, where something on the way compresses it.
-    pub fn compressed(&self, what: &str) -> Option<Error> {
+    pub fn compression_error(&self, what: &str) -> Option<HttpError> {
         let encoding = self
             .header("content-encoding")
             .filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))?;
@@ -38,21 +38,21 @@ impl Response {
             "{what} came with Content-Encoding: {encoding}, although it was asked for as it is; something on the \
              way compresses it, and then its digest cannot be right"
         );
-        Some(Error::new(ErrorKind::Invalid, words).at(&self.url))
+        Some(HttpError::new(ErrorKind::Invalid, words).at(&self.url))
     }
 
     /// The body as a stream, if it can be the `length` bytes of `what`.
     ///
     /// # Errors
     /// When it is a page in place of it, or was compressed on the way.
-    pub async fn content(self, length: u64, what: &str) -> Result<ByteStream, Error> {
+    pub async fn content_stream(self, length: u64, what: &str) -> Result<ByteStream, HttpError> {
         let announced = self
             .header("content-length")
             .and_then(|length| length.parse::<u64>().ok());
         if announced == Some(length) {
             return Ok(self.stream());
         }
-        if let Some(error) = self.compressed(what) {
+        if let Some(error) = self.compression_error(what) {
             return Err(error);
         }
         let (url, via, says_page) = (self.url.clone(), self.via.clone(), self.is_page());
@@ -62,8 +62,8 @@ impl Response {
         };
         let first = first?;
         let page = match announced {
-            Some(_) => says_page || looks_like_page(&first),
-            None => says_page && looks_like_page(&first),
+            Some(_) => says_page || is_html(&first),
+            None => says_page && is_html(&first),
         };
         if !page {
             return Ok(futures_util::stream::iter([Ok(first)])
@@ -74,12 +74,12 @@ impl Response {
         while let (true, Some(Ok(more))) = (body.len() < PAGE, stream.next().await) {
             body.extend_from_slice(&more);
         }
-        Err(came_instead(&url, via.as_deref(), what, &body))
+        Err(page_error(&url, via.as_deref(), what, &body))
     }
 }
 
 /// The error for a page that came in place of `what`.
-pub fn came_instead(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> Error {
+pub fn page_error(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> HttpError {
     let title = title(body)
         .map(|title| format!(", titled '{title}',"))
         .unwrap_or_default();
@@ -87,7 +87,7 @@ pub fn came_instead(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> Er
         Some(via) => format!("the page is probably from the proxy {via}: ask there why"),
         None => "a proxy on the way or a sign-in answers in its place".into(),
     };
-    Error::new(
+    HttpError::new(
         ErrorKind::Invalid,
         format!("an HTML page{title} came in place of {what}; {from}"),
     )
@@ -95,7 +95,7 @@ pub fn came_instead(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> Er
 }
 
 /// Whether a body begins as an HTML page does.
-pub fn looks_like_page(body: &[u8]) -> bool {
+pub fn is_html(body: &[u8]) -> bool {
     let start = body.trim_ascii_start();
     let start = start
         .get(..start.len().min(14))
@@ -124,8 +124,8 @@ mod tests {
     fn pages_and_their_titles() {
         let page =
             b"\n<!DOCTYPE html>\n<html><head><TITLE lang=en> Access\n  denied </TITLE></head>";
-        assert!(looks_like_page(page) && looks_like_page(b"<HTML>"));
-        assert!(!looks_like_page(b"\x1f\x8b") && !looks_like_page(b"") && !looks_like_page(b"{}"));
+        assert!(is_html(page) && is_html(b"<HTML>"));
+        assert!(!is_html(b"\x1f\x8b") && !is_html(b"") && !is_html(b"{}"));
         assert_eq!(title(page).as_deref(), Some("Access denied"));
         assert_eq!(title(b"<html><title></title>"), None);
         assert_eq!(title(b"no page"), None);

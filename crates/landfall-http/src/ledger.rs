@@ -8,7 +8,7 @@ use url::Url;
 
 /// What a host is contacted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Purpose {
+pub enum RequestPurpose {
     /// Distribution API.
     Registry,
     /// A plain file.
@@ -21,14 +21,14 @@ pub enum Purpose {
     ObjectStore,
 }
 
-impl Purpose {
+impl RequestPurpose {
     fn as_str(self) -> &'static str {
         match self {
-            Purpose::Registry => "registry",
-            Purpose::File => "file",
-            Purpose::Token => "token",
-            Purpose::Redirect => "redirect",
-            Purpose::ObjectStore => "object-store",
+            RequestPurpose::Registry => "registry",
+            RequestPurpose::File => "file",
+            RequestPurpose::Token => "token",
+            RequestPurpose::Redirect => "redirect",
+            RequestPurpose::ObjectStore => "object-store",
         }
     }
 }
@@ -64,7 +64,7 @@ pub struct Ledger(Mutex<BTreeMap<Contact, Line>>);
 struct Line {
     bytes: u64,
     requests: u64,
-    purposes: BTreeSet<Purpose>,
+    purposes: BTreeSet<RequestPurpose>,
     named_by: BTreeSet<String>,
 }
 
@@ -75,7 +75,12 @@ pub struct Entry(Contact);
 impl Ledger {
     /// Records one request. `named_by` is `host:port` whose answer named the host, for a redirect
     /// and a token realm.
-    pub fn request(&self, contact: Contact, purpose: Purpose, named_by: Option<&str>) -> Entry {
+    pub fn request(
+        &self,
+        contact: Contact,
+        purpose: RequestPurpose,
+        named_by: Option<&str>,
+    ) -> Entry {
         let entry = self.contact(contact, purpose);
         if let Ok(mut lines) = self.0.lock()
             && let Some(line) = lines.get_mut(&entry.0)
@@ -87,7 +92,7 @@ impl Ledger {
     }
 
     /// Records that a host was contacted, by something that is no HTTP request.
-    pub fn contact(&self, contact: Contact, purpose: Purpose) -> Entry {
+    pub fn contact(&self, contact: Contact, purpose: RequestPurpose) -> Entry {
         if let Ok(mut lines) = self.0.lock() {
             lines
                 .entry(contact.clone())

@@ -42,7 +42,7 @@
 //! # Slots
 //!
 //! A request needs a slot of its host (`host_limiter`). Holders that wait lend their slots
-//! (`lending`). Requests that others wait for have slots of their own (`SlotClass`): those that
+//! (`lend_while_waiting`). Requests that others wait for have slots of their own (`SlotClass`): those that
 //! feed an upload, since the upload holds a slot of its host, which may be the same, and those for
 //! tokens. The mark of a feed is local to the task (`feed`), so token requests and redirects
 //! inherit it. Tasks of a host that others already wait for start last, so a failing host takes
@@ -50,62 +50,62 @@
 
 mod activity;
 mod body;
-mod causes;
 mod certificate;
 mod clients;
 mod connect;
-mod dead_entry;
 mod error;
+mod error_causes;
 mod exchange;
 mod explain;
-mod feed;
 mod host_limiter;
 mod html_page;
-mod inspect;
-mod led;
+mod ineffective_entry;
 mod ledger;
-mod lending;
+mod lendable_slot;
 mod lost_hosts;
+mod named_targets;
 mod no_proxy;
-mod once_each;
+mod once_map;
+mod path_inspection;
 mod private_targets;
 mod probe;
 mod proxy;
 mod proxy_sign_in;
 mod range;
 mod rate_limit;
+mod registry_scheme;
 mod request;
 mod retry;
-mod retrying;
-mod scheme;
+mod retry_notices;
 mod send;
 mod settings;
 mod tls;
 mod transport;
+mod upload_source;
 mod upload_watch;
 mod verifier;
 mod whole_body;
 
-pub use activity::{Activity, ActivityLook};
-pub use body::{Body, ByteStream, Response};
+pub use activity::{Activity, ActivitySnapshot};
+pub use body::{ByteStream, HttpResponse, RequestBody};
 pub use certificate::Certificate;
-pub use dead_entry::dead_entry;
-pub use error::{ApiError, Error, ErrorKind, host_port, shown_url};
-pub use feed::{feeding, feeding_stream, inherit_feed};
+pub use error::{DistributionError, ErrorKind, HttpError, host_port, redacted_url};
 pub use host_limiter::SlotClass;
-pub use html_page::{came_instead, looks_like_page, title};
-pub use inspect::{Inspection, KnockRoute, Knocked};
-pub use ledger::Purpose;
-pub use lending::{Lend, NoSlot, lending};
-pub use no_proxy::is_direct;
-pub use once_each::OnceEach;
-pub use private_targets::{DeadTarget, PrivateTargets};
+pub use html_page::{is_html, page_error, title};
+pub use ineffective_entry::ineffective_entry;
+pub use ledger::RequestPurpose;
+pub use lendable_slot::{LendableSlot, UnlimitedSlot, lend_while_waiting};
+pub use no_proxy::bypasses_proxy;
+pub use once_map::OnceMap;
+pub use path_inspection::{ConnectOutcome, ConnectRoute, PathInspection};
+pub use private_targets::{PrivateTargetError, PrivateTargets};
 pub use proxy::{ProxyAccount, ProxyRules, ProxySettingError};
-pub use range::from_offset;
-pub use request::Request;
+pub use range::send_from_offset;
+pub use request::HttpRequest;
 pub use retry::{Attempts, RetryPolicy};
-pub use send::SIGN_IN;
+pub use send::SIGN_IN_HINT;
 pub use settings::{HostRule, TransportConfig};
 pub use tls::{TlsError, TlsProfile};
 pub use transport::Transport;
+pub use upload_source::{inherit_upload_mark, read_for_upload, stream_for_upload};
 pub use whole_body::BodyFailure;

@@ -1,7 +1,7 @@
 //! Gives up hosts that only fail, for the rest of the run: else every item would cost their
 //! timeouts and attempts again.
 
-use super::error::{Error, ErrorKind};
+use super::error::{ErrorKind, HttpError};
 use landfall_model::Limits;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ struct Host {
     failing: Option<(Instant, u32)>,
     /// Since when it has put off every request.
     put_off: Option<Instant>,
-    given_up: Option<Error>,
+    given_up: Option<HttpError>,
 }
 
 impl LostHosts {
@@ -60,8 +60,8 @@ impl LostHosts {
         &self,
         host: &str,
         limits: &Limits,
-        error: impl FnOnce() -> Error,
-    ) -> Option<Error> {
+        error: impl FnOnce() -> HttpError,
+    ) -> Option<HttpError> {
         let mut hosts = self.hosts();
         let known = hosts.entry(host.to_owned()).or_default();
         let since = *known.put_off.get_or_insert_with(Instant::now);
@@ -73,7 +73,7 @@ impl LostHosts {
     }
 
     /// The error that a request to this host gets without being sent, where the host is given up.
-    pub(super) fn check(&self, host: &str) -> Option<Error> {
+    pub(super) fn check(&self, host: &str) -> Option<HttpError> {
         self.hosts().get(host)?.given_up.clone()
     }
 
@@ -92,8 +92,8 @@ impl LostHosts {
         began: Instant,
         is_last: bool,
         limits: &Limits,
-        error: &Error,
-    ) -> Option<Error> {
+        error: &HttpError,
+    ) -> Option<HttpError> {
         let mut hosts = self.hosts();
         let known = hosts.entry(host.to_owned()).or_default();
         let (since, failed) = known.failing.get_or_insert_with(|| (Instant::now(), 0));
@@ -119,7 +119,7 @@ impl LostHosts {
 
 /// The error for everything that a host was to be asked that does not answer; it is the same for
 /// all.
-fn given_up(host: &str, error: &Error) -> Error {
+fn given_up(host: &str, error: &HttpError) -> HttpError {
     let url = error.url().and_then(|url| Url::parse(url).ok());
     let plain = url.is_some_and(|url| url.scheme() == "http");
     let bare = host.strip_suffix(":443").unwrap_or(host);
@@ -132,16 +132,16 @@ fn given_up(host: &str, error: &Error) -> Error {
         "given up for this run: {}; `landfall doctor {target}` says what is wrong",
         error.message()
     );
-    Error::new(ErrorKind::GivenUp, words).about(bare)
+    HttpError::new(ErrorKind::GivenUp, words).about(bare)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refused() -> Error {
+    fn refused() -> HttpError {
         let url = Url::parse("https://r.test/v2/a/manifests/1?x").unwrap();
-        Error::new(ErrorKind::Network, "cannot connect").at(&url)
+        HttpError::new(ErrorKind::Network, "cannot connect").at(&url)
     }
 
     const ROUNDS: Limits = Limits {
@@ -152,7 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_host_that_hangs_up_or_has_errors_is_not_given_up_for_one_request() {
-        let error = Error::new(ErrorKind::Status(502), "it answered 502 Bad Gateway");
+        let error = HttpError::new(ErrorKind::Status(502), "it answered 502 Bad Gateway");
         let error = error.at(&Url::parse("https://r.test/v2/").unwrap());
         for failure in [refused().hung_up(true), error] {
             let hosts = LostHosts::default();
@@ -207,7 +207,7 @@ mod tests {
                 ..LIMITS
             };
             hosts.put_off("s.test:443", &limits, || {
-                Error::new(ErrorKind::GivenUp, "it puts off")
+                HttpError::new(ErrorKind::GivenUp, "it puts off")
             })
         };
         assert!(put_off(60).is_none());

@@ -62,7 +62,7 @@ impl<'a> RequestTarget<'a> {
 }
 
 /// Whether a NO_PROXY `list` has the host of `address`, which may have a port.
-pub fn is_direct(list: &str, address: &str) -> bool {
+pub fn bypasses_proxy(list: &str, address: &str) -> bool {
     let (host, port) = split_host_port(address).unwrap_or((address, "443"));
     let host = host.to_ascii_lowercase();
     let target = RequestTarget::new(&host, port.parse().unwrap_or(443));

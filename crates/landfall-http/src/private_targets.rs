@@ -1,6 +1,6 @@
 //! Which addresses are private, and which of them the site lets public hosts lead to.
 
-use super::dead_entry::dead_entry;
+use super::ineffective_entry::ineffective_entry;
 use super::no_proxy::{NoProxyEntry, RequestTarget};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -18,14 +18,14 @@ impl PrivateTargets {
     ///
     /// # Errors
     /// The first entry that covers nothing.
-    pub fn new(entries: &[String]) -> Result<PrivateTargets, DeadTarget> {
+    pub fn new(entries: &[String]) -> Result<PrivateTargets, PrivateTargetError> {
         let each = entries
             .iter()
             .flat_map(|entry| entry.split(','))
             .map(str::trim);
         for entry in each.filter(|entry| !entry.is_empty()) {
-            if let Some(dead) = dead_entry(entry) {
-                return Err(DeadTarget {
+            if let Some(dead) = ineffective_entry(entry) {
+                return Err(PrivateTargetError {
                     entry: entry.into(),
                     instead: dead.instead,
                 });
@@ -52,7 +52,7 @@ impl PrivateTargets {
     "'{entry}' in {KEY} of the site covers nothing{}",
     .instead.as_ref().map(|instead| format!("; write {instead}")).unwrap_or_default()
 )]
-pub struct DeadTarget {
+pub struct PrivateTargetError {
     /// The entry.
     pub entry: String,
     /// What to write instead, if that is known.

@@ -1,9 +1,9 @@
 //! Probes a host with a private address for plain http: landfall sends a ClientHello, and takes the
 //! host for one of http only where the answer starts with `HTTP/`.
 
-use super::causes::system;
 use super::connect::ConnectError;
-use super::error::{Error, ErrorKind};
+use super::error::{ErrorKind, HttpError};
+use super::error_causes::system;
 use super::tls::TlsProfile;
 use rustls::pki_types::ServerName;
 use std::io;
@@ -34,9 +34,9 @@ pub(super) fn may_probe(host: &str) -> bool {
 ///
 /// # Errors
 /// What came instead, with the flag that settles it.
-pub(super) async fn probe(host: &str, port: u16, limit: Duration) -> Result<Protocol, Error> {
+pub(super) async fn probe(host: &str, port: u16, limit: Duration) -> Result<Protocol, HttpError> {
     let name = host.trim_matches(['[', ']']);
-    let failed = |words: &str| Error::new(ErrorKind::Network, words);
+    let failed = |words: &str| HttpError::new(ErrorKind::Network, words);
     let settle = |words: String| {
         let flag = format!("; if it speaks plain http, say so with --plain-http {host}:{port}");
         failed(&(words + &flag))

@@ -1,7 +1,7 @@
 //! Signs in to a proxy: the first request with an account goes alone, and a refusal of the account
 //! is final for all workers, so that the account does not get locked.
 
-use super::error::{Error, ErrorKind};
+use super::error::{ErrorKind, HttpError};
 use super::proxy::ProxyUrl;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,9 +35,9 @@ pub(super) struct ProxySignIn {
     /// The proxy took a request.
     proven: AtomicBool,
     first: Arc<tokio::sync::Mutex<()>>,
-    refused: Mutex<Option<Error>>,
+    refused: Mutex<Option<HttpError>>,
     /// How many turns ended without an answer, and the error of the last one.
-    missed: Mutex<(u64, Option<Error>)>,
+    missed: Mutex<(u64, Option<HttpError>)>,
 }
 
 /// How long a request waits for the one that tries the account.
@@ -54,7 +54,11 @@ impl ProxySignIn {
     /// The proxy's refusal, where it has refused the account. Where the proxy did not answer the
     /// request that had the turn, all that waited meanwhile get that error: else each would wait
     /// for it again.
-    pub(super) async fn enter(&self, proxy: &ProxyUrl, url: &Url) -> Result<Option<Turn>, Error> {
+    pub(super) async fn enter(
+        &self,
+        proxy: &ProxyUrl,
+        url: &Url,
+    ) -> Result<Option<Turn>, HttpError> {
         let turn = match proxy.account.is_some() && !self.proven.load(Ordering::Acquire) {
             true => {
                 let (before, _) = self.missed();
@@ -76,7 +80,7 @@ impl ProxySignIn {
     }
 
     /// Learns from the result of a request. `turn` says that the request had the turn.
-    pub(super) fn learn(&self, proxy: &ProxyUrl, turn: bool, result: Result<(), &Error>) {
+    pub(super) fn learn(&self, proxy: &ProxyUrl, turn: bool, result: Result<(), &HttpError>) {
         match result.map_err(|error| (error.kind, error)) {
             Err((ErrorKind::Proxy(407), error)) if proxy.account.is_some() => {
                 if let Ok(mut refused) = self.refused.lock() {
@@ -95,7 +99,7 @@ impl ProxySignIn {
         }
     }
 
-    fn missed(&self) -> (u64, Option<Error>) {
+    fn missed(&self) -> (u64, Option<HttpError>) {
         self.missed
             .lock()
             .map(|missed| missed.clone())
@@ -125,7 +129,7 @@ mod tests {
         let waiting = sign_in.enter(&proxy, &b);
         tokio::pin!(waiting);
         assert!(futures_util::poll!(&mut waiting).is_pending());
-        let error = Error::new(ErrorKind::Network, "cannot connect to the proxy").at(&a);
+        let error = HttpError::new(ErrorKind::Network, "cannot connect to the proxy").at(&a);
         sign_in.learn(&proxy, true, Err(&error));
         drop(turn);
         let told = waiting.await.unwrap_err();
@@ -146,7 +150,7 @@ mod tests {
         sign_in.learn(
             &proxy,
             true,
-            Err(&Error::new(ErrorKind::Proxy(403), "not allowed")),
+            Err(&HttpError::new(ErrorKind::Proxy(403), "not allowed")),
         );
         assert!(
             sign_in.enter(&proxy, &b).await.unwrap().is_none(),
@@ -155,7 +159,7 @@ mod tests {
         sign_in.learn(
             &proxy,
             false,
-            Err(&Error::new(ErrorKind::Proxy(407), "refused")),
+            Err(&HttpError::new(ErrorKind::Proxy(407), "refused")),
         );
         assert_eq!(
             sign_in.enter(&proxy, &b).await.unwrap_err().to_string(),

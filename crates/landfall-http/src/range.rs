@@ -1,7 +1,7 @@
 //! Resumes content in the middle: by `Range` where a host honours it, else from the start.
 
-use super::body::Response;
-use super::error::Error;
+use super::body::HttpResponse;
+use super::error::HttpError;
 use super::error::host_port;
 use super::transport::Transport;
 use reqwest::StatusCode;
@@ -33,15 +33,15 @@ impl Transport {
 ///
 /// # Errors
 /// Those of `send`.
-pub async fn from_offset<F>(
+pub async fn send_from_offset<F>(
     transport: &Transport,
     url: &Url,
     offset: u64,
     size: u64,
     send: impl Fn(Option<String>) -> F,
-) -> Result<(u64, Response), Error>
+) -> Result<(u64, HttpResponse), HttpError>
 where
-    F: Future<Output = Result<Response, Error>>,
+    F: Future<Output = Result<HttpResponse, HttpError>>,
 {
     if offset > 0 && transport.trusts_ranges(url) {
         let response = send(Some(format!("bytes={offset}-"))).await?;

@@ -1,32 +1,32 @@
 //! One request, as the transport takes it.
 
-use super::body::Body;
-use super::feed::feeds_upload;
+use super::body::RequestBody;
 use super::host_limiter::SlotClass;
-use super::ledger::Purpose;
+use super::ledger::RequestPurpose;
+use super::upload_source::is_reading_for_upload;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::{Origin, Url};
 
 /// One request.
 #[derive(Clone)]
-pub struct Request {
+pub struct HttpRequest {
     /// Method.
     pub method: Method,
     /// URL.
     pub url: Url,
     /// Headers, `Authorization` included; a redirect to another host drops that one.
     pub headers: HeaderMap,
-    /// Body.
-    pub body: Body,
+    /// Sent with the request.
+    pub body: RequestBody,
     /// What the host is contacted for, for the ledger.
-    pub purpose: Purpose,
+    pub purpose: RequestPurpose,
     /// Whether the transport tries again. The sender of an upload starts it anew itself.
     pub retried: bool,
     /// Registries with a rate limit count it: they count manifests that are fetched.
     pub metered: bool,
     /// Which of its host's slots it takes. One that is made for an upload takes a slot of
-    /// [`SlotClass::Feed`] in place of an ordinary one.
+    /// [`SlotClass::UploadSource`] in place of an ordinary one.
     pub class: SlotClass,
     /// The origin that a mirror replaces.
     pub origin: Option<String>,
@@ -40,18 +40,18 @@ pub struct Request {
     pub elsewhere: Vec<(Origin, String)>,
 }
 
-impl Request {
+impl HttpRequest {
     /// A request without headers and body.
-    pub fn new(method: Method, url: Url, purpose: Purpose) -> Request {
+    pub fn new(method: Method, url: Url, purpose: RequestPurpose) -> HttpRequest {
         let class = match purpose {
-            Purpose::Token => SlotClass::SignIn,
+            RequestPurpose::Token => SlotClass::SignIn,
             _ => SlotClass::Ordinary,
         };
-        Request {
+        HttpRequest {
             method,
             url,
             headers: HeaderMap::new(),
-            body: Body::Empty,
+            body: RequestBody::Empty,
             purpose,
             retried: true,
             metered: false,
@@ -66,14 +66,14 @@ impl Request {
     /// Which of its host's slots it takes, sent by this task.
     pub(super) fn slot_class(&self) -> SlotClass {
         match self.class {
-            SlotClass::Ordinary if feeds_upload() => SlotClass::Feed,
+            SlotClass::Ordinary if is_reading_for_upload() => SlotClass::UploadSource,
             class => class,
         }
     }
 
     /// The same with a header.
     #[must_use]
-    pub fn header(mut self, name: HeaderName, value: &str) -> Request {
+    pub fn header(mut self, name: HeaderName, value: &str) -> HttpRequest {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.insert(name, value);
         }

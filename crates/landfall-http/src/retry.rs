@@ -31,7 +31,7 @@ impl RetryPolicy {
 
     /// The same pauses for one attempt alone.
     #[must_use]
-    pub fn once(self) -> RetryPolicy {
+    pub fn single_attempt(self) -> RetryPolicy {
         RetryPolicy {
             attempts: 1,
             ..self
@@ -69,7 +69,7 @@ impl Attempts {
 
     /// Counts a failed attempt, and sleeps until the next one. Returns `false` at once where none
     /// is left.
-    pub async fn again(&mut self) -> bool {
+    pub async fn wait_for_next(&mut self) -> bool {
         match self.fail() {
             Some(pause) => {
                 tokio::time::sleep(pause).await;
@@ -155,6 +155,12 @@ mod tests {
         assert!(attempts.fail().is_some() && attempts.fail().is_none());
         attempts.reset();
         assert!(attempts.fail().is_some());
-        assert!(RetryPolicy::new(&limits).once().start().fail().is_none());
+        assert!(
+            RetryPolicy::new(&limits)
+                .single_attempt()
+                .start()
+                .fail()
+                .is_none()
+        );
     }
 }

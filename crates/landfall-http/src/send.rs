@@ -1,10 +1,10 @@
 //! Sends a request, and again where that may help: after which answers and errors, how long to wait
 //! before, and when to end the item because the host asks for a longer wait.
 
-use super::body::Response;
-use super::error::{Error, ErrorKind, host_port};
+use super::body::HttpResponse;
+use super::error::{ErrorKind, HttpError, host_port};
 use super::rate_limit::{RateLimit, span};
-use super::request::Request;
+use super::request::HttpRequest;
 use super::retry::{self, Attempts, RetryPolicy};
 use super::transport::Transport;
 use reqwest::StatusCode;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use url::Url;
 
 /// What helps against a rate limit besides time.
-pub const SIGN_IN: &str = "; at most registries an account has a higher limit: sign in with docker or podman login, or name one in the site";
+pub const SIGN_IN_HINT: &str = "; at most registries an account has a higher limit: sign in with docker or podman login, or name one in the site";
 
 /// The host and port of a request, and the upstream that a mirror stands for.
 fn shown_host(origin: Option<&str>, url: &Url) -> String {
@@ -26,7 +26,7 @@ fn shown_host(origin: Option<&str>, url: &Url) -> String {
 
 /// The host that failed, by its port too, and how: it did not answer, or only with an error of its
 /// own. A host that asks to wait is waited for, as long as `--max-wait` allows.
-fn failure(result: &Result<Response, Error>) -> Option<(String, Error)> {
+fn failure(result: &Result<HttpResponse, HttpError>) -> Option<(String, HttpError)> {
     match result {
         Ok(response) if response.headers.contains_key(RETRY_AFTER) => None,
         Ok(response) if retry::is_failing(response.status) => {
@@ -34,7 +34,7 @@ fn failure(result: &Result<Response, Error>) -> Option<(String, Error)> {
             let kind = ErrorKind::Status(response.status.as_u16());
             Some((
                 host_port(&response.url),
-                Error::new(kind, words).at(&response.url),
+                HttpError::new(kind, words).at(&response.url),
             ))
         }
         Err(error) if error.is_transient() => Some((error.host()?.to_owned(), error.clone())),
@@ -58,11 +58,11 @@ impl Transport {
     /// # Errors
     /// No answer after all attempts, or a wait longer than allowed. Any status that is an answer is
     /// returned, 4xx and 5xx included.
-    pub async fn send(&self, request: &Request) -> Result<Response, Error> {
+    pub async fn send(&self, request: &HttpRequest) -> Result<HttpResponse, HttpError> {
         let retries = if request.retried {
-            self.retries()
+            self.retry_policy()
         } else {
-            self.retries().once()
+            self.retry_policy().single_attempt()
         };
         let began = Instant::now();
         let mut tally = Tally {
@@ -112,8 +112,8 @@ impl Transport {
         host: &str,
         began: Instant,
         is_last: bool,
-        error: &Error,
-    ) -> Option<Error> {
+        error: &HttpError,
+    ) -> Option<HttpError> {
         let given_up = self
             .0
             .lost_hosts
@@ -131,10 +131,10 @@ impl Transport {
     /// How long to wait before the next attempt, or `None` where the answer stands.
     fn pause_after(
         &self,
-        request: &Request,
-        response: &Response,
+        request: &HttpRequest,
+        response: &HttpResponse,
         tally: &mut Tally,
-    ) -> Result<Option<Duration>, Error> {
+    ) -> Result<Option<Duration>, HttpError> {
         let limiter = self.limiter(&response.url, request.slot_class());
         let rate_limit = RateLimit::read(&response.headers);
         if let Some(rate_limit) = &rate_limit {
@@ -150,7 +150,7 @@ impl Transport {
                 && request.retried
                 && !std::mem::replace(&mut tally.expired, true)
             {
-                return Ok(Some(self.retries().pause(1)));
+                return Ok(Some(self.retry_policy().pause(1)));
             }
             return Ok(None);
         }
@@ -179,7 +179,7 @@ impl Transport {
         }
         let wait = asked
             .unwrap_or_default()
-            .max(self.retries().pause(tally.waits + 1));
+            .max(self.retry_policy().pause(tally.waits + 1));
         if let Some(asked) = asked
             && (tally.waited + asked).as_secs() > limits.max_wait_secs
         {
@@ -216,31 +216,31 @@ impl Transport {
     }
 
     /// How often this run tries, and how long it pauses between.
-    pub fn retries(&self) -> RetryPolicy {
+    pub fn retry_policy(&self) -> RetryPolicy {
         RetryPolicy::new(self.limits())
     }
 
     /// The error for everything that a host was to be asked that puts off every request.
-    fn put_off(&self, response: &Response) -> Error {
+    fn put_off(&self, response: &HttpResponse) -> HttpError {
         let most = span(Duration::from_secs(self.limits().max_wait_secs));
         let limited = response.status == StatusCode::TOO_MANY_REQUESTS;
         let words = format!(
             "given up for this run: it has put off every request ({}) for longer than --max-wait {most}; run it again \
              later, it resumes here{}",
             response.status,
-            if limited { SIGN_IN } else { "" }
+            if limited { SIGN_IN_HINT } else { "" }
         );
         let host = host_port(&response.url);
-        Error::new(ErrorKind::GivenUp, words).about(host.strip_suffix(":443").unwrap_or(&host))
+        HttpError::new(ErrorKind::GivenUp, words).about(host.strip_suffix(":443").unwrap_or(&host))
     }
 
     fn come_back(
         &self,
         origin: Option<&str>,
-        response: &Response,
+        response: &HttpResponse,
         wait: Duration,
         waited: Duration,
-    ) -> Error {
+    ) -> HttpError {
         let when = httpdate::fmt_http_date(SystemTime::now() + wait);
         let (wait_shown, most) = (
             span(wait),
@@ -251,7 +251,7 @@ impl Transport {
             seconds => format!(", after {seconds} s of waiting"),
         };
         let (limit, advice) = match response.status {
-            StatusCode::TOO_MANY_REQUESTS => ("its rate limit is reached (429): ", SIGN_IN),
+            StatusCode::TOO_MANY_REQUESTS => ("its rate limit is reached (429): ", SIGN_IN_HINT),
             _ => ("", ""),
         };
         let rate_limit = RateLimit::read(&response.headers);
@@ -263,14 +263,19 @@ impl Transport {
              run it again after {when}, it resumes here{advice}"
         );
         let host = shown_host(origin, &response.url);
-        Error::new(ErrorKind::ComeBack(wait), message)
+        HttpError::new(ErrorKind::RetryAfter(wait), message)
             .at(&response.url)
-            .answered(response.status)
+            .with_status(response.status)
             .about(host)
     }
 
     /// Shown once a host.
-    fn show_rate_limit(&self, request: &Request, response: &Response, rate_limit: &RateLimit) {
+    fn show_rate_limit(
+        &self,
+        request: &HttpRequest,
+        response: &HttpResponse,
+        rate_limit: &RateLimit,
+    ) {
         let host = request
             .origin
             .as_deref()

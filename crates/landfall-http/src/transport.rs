@@ -5,11 +5,11 @@ use super::error::host_port;
 use super::host_limiter::{HostLimiter, SlotClass};
 use super::ledger::Ledger;
 use super::lost_hosts::LostHosts;
-use super::once_each::OnceEach;
+use super::once_map::OnceMap;
 use super::probe::Protocol;
 use super::proxy::{ProxyRules, ProxyUrl};
 use super::proxy_sign_in::{ProxySignIn, ProxySignIns};
-use super::retrying::Retrying;
+use super::retry_notices::Retrying;
 use super::settings::{HostRule, TransportConfig};
 use super::tls::TlsProfile;
 use landfall_model::Limits;
@@ -42,7 +42,7 @@ pub(super) struct Inner {
     /// Hosts of our own side, `host:port`.
     own: Mutex<HashSet<String>>,
     /// What probed hosts speak.
-    pub(super) protocols: OnceEach<String, Protocol>,
+    pub(super) protocols: OnceMap<String, Protocol>,
     sign_ins: ProxySignIns,
     /// Hosts whose answers to ranges are wrong.
     pub(super) wrong_ranges: Mutex<HashSet<String>>,
@@ -71,7 +71,7 @@ impl Transport {
             clients: Mutex::default(),
             limiters: Mutex::default(),
             own: Mutex::default(),
-            protocols: OnceEach::default(),
+            protocols: OnceMap::default(),
             sign_ins: ProxySignIns::default(),
             wrong_ranges: Mutex::default(),
             lost_hosts: LostHosts::default(),
@@ -147,7 +147,7 @@ impl Transport {
     /// Takes note that the host of `url` is of our own side, a registry that is delivered to or a
     /// store: every shard may ask as much of it as a single runner. To be said before it is asked
     /// for something.
-    pub fn note_own(&self, url: &Url) {
+    pub fn add_own_host(&self, url: &Url) {
         self.0
             .own
             .lock()
@@ -239,7 +239,7 @@ mod tests {
             .into(),
             progress: Arc::new(SilentProgress),
         });
-        transport.note_own(&Url::parse("https://own.test").unwrap());
+        transport.add_own_host(&Url::parse("https://own.test").unwrap());
         let hosts = [
             "https://any.test/v2/",
             "https://many.test",

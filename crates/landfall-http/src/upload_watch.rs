@@ -1,10 +1,10 @@
 //! Watches the body of an upload: an error of its source, and when it last moved.
 
 use super::body::ByteStream;
-use super::error::Error;
+use super::error::HttpError;
 use super::host_limiter::Slot;
 use super::ledger::{Entry, Ledger};
-use super::lending::lending;
+use super::lendable_slot::lend_while_waiting;
 use futures_util::StreamExt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::Poll;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 pub(super) struct UploadWatch(Arc<Mutex<State>>);
 
 struct State {
-    failure: Option<Error>,
+    failure: Option<HttpError>,
     moved: Instant,
     /// The connection wants bytes, and the source has none yet. It has a patience of its own.
     waits_for_source: bool,
@@ -27,7 +27,7 @@ struct State {
 pub(super) fn lent_while_waiting(stream: ByteStream, slot: Weak<Slot>) -> ByteStream {
     futures_util::stream::unfold((stream, slot), async |(mut stream, slot)| {
         let next = match slot.upgrade() {
-            Some(slot) => lending(&*slot, stream.next()).await,
+            Some(slot) => lend_while_waiting(&*slot, stream.next()).await,
             None => stream.next().await,
         };
         next.map(|next| (next, (stream, slot)))
@@ -77,7 +77,7 @@ impl UploadWatch {
     }
 
     /// The error of the source.
-    pub(super) fn failure(&self) -> Option<Error> {
+    pub(super) fn failure(&self) -> Option<HttpError> {
         self.state().failure.clone()
     }
 

@@ -2,7 +2,7 @@
 //! manifests, lists, checksum files, and files whose digest is not known yet.
 //! [`super::Transport::send`] tries the request itself again.
 
-use super::error::{Error, ErrorKind};
+use super::error::{ErrorKind, HttpError};
 use super::retry::{Attempts, RetryPolicy};
 
 /// Why an attempt to read a whole body failed.
@@ -17,9 +17,9 @@ pub enum BodyFailure<E> {
     Wrong(E),
 }
 
-impl<E: From<Error>> BodyFailure<E> {
+impl<E: From<HttpError>> BodyFailure<E> {
     /// What failed while a body was read.
-    pub fn reading(error: Error) -> BodyFailure<E> {
+    pub fn reading(error: HttpError) -> BodyFailure<E> {
         match error.kind {
             ErrorKind::Network => BodyFailure::Broke(error.into()),
             _ => BodyFailure::Final(error.into()),
@@ -27,8 +27,8 @@ impl<E: From<Error>> BodyFailure<E> {
     }
 }
 
-impl<E: From<Error>> From<Error> for BodyFailure<E> {
-    fn from(error: Error) -> BodyFailure<E> {
+impl<E: From<HttpError>> From<HttpError> for BodyFailure<E> {
+    fn from(error: HttpError) -> BodyFailure<E> {
         BodyFailure::Final(error.into())
     }
 }
@@ -43,7 +43,7 @@ pub struct BodyAttempts {
 
 impl RetryPolicy {
     /// No attempt at a body has failed yet.
-    pub fn bodies(self) -> BodyAttempts {
+    pub fn body_attempts(self) -> BodyAttempts {
         BodyAttempts {
             attempts: self.start(),
             wrong: false,
@@ -65,7 +65,7 @@ impl BodyAttempts {
                 let is_second = std::mem::replace(&mut self.wrong, true);
                 (error, !is_second && self.attempts.fail().is_some())
             }
-            BodyFailure::Broke(error) => (error, self.attempts.again().await),
+            BodyFailure::Broke(error) => (error, self.attempts.wait_for_next().await),
         };
         if is_tried_again { Ok(()) } else { Err(error) }
     }
@@ -85,7 +85,7 @@ mod tests {
             backoff: Duration::from_millis(1),
             ..Limits::default()
         };
-        let mut attempts = RetryPolicy::new(&limits).bodies();
+        let mut attempts = RetryPolicy::new(&limits).body_attempts();
         let mut made = 1;
         while attempts.after(failure("no")).await.is_ok() {
             made += 1;
@@ -100,7 +100,7 @@ mod tests {
             backoff: Duration::from_hours(1),
             ..Limits::default()
         };
-        let mut attempts = RetryPolicy::new(&limits).bodies();
+        let mut attempts = RetryPolicy::new(&limits).body_attempts();
         assert_eq!(
             attempts.after(BodyFailure::Wrong("no")).now_or_never(),
             Some(Ok(()))

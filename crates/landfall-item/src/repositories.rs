@@ -4,7 +4,7 @@
 use landfall_content::WriteError;
 use landfall_content::registry::{ReferrersAnswer, Session, TagList};
 use landfall_content::store::Disk;
-use landfall_http::{Error, OnceEach};
+use landfall_http::{HttpError, OnceMap};
 use landfall_model::{Descriptor, Digest, ImageRef, Limits};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,10 +57,10 @@ struct State {
 pub struct Repositories {
     disk: Disk,
     /// The tags of repositories, by host and repository.
-    listings: OnceEach<(String, String), Listing>,
+    listings: OnceMap<(String, String), Listing>,
     /// Whether a namespace still has no referrers API, as one of its repositories tells in this
     /// run.
-    probes: OnceEach<String, bool>,
+    probes: OnceMap<String, bool>,
     state: Mutex<State>,
 }
 
@@ -80,8 +80,8 @@ impl Repositories {
         });
         Repositories {
             disk,
-            listings: OnceEach::default(),
-            probes: OnceEach::default(),
+            listings: OnceMap::default(),
+            probes: OnceMap::default(),
             state,
         }
     }
@@ -172,7 +172,7 @@ impl Repositories {
         session: &Session,
         name: &ImageRef,
         pages: usize,
-    ) -> Result<Listing, Error> {
+    ) -> Result<Listing, HttpError> {
         let list = async || {
             let (listing, above) = match session.tag_list(&name.repository, pages).await? {
                 TagList::Whole(tags) => (Some(Arc::new(tags)), None),
@@ -212,7 +212,7 @@ impl Repositories {
         session: &Session,
         repository: &str,
         subject: &Digest,
-    ) -> Result<Option<Vec<Descriptor>>, Error> {
+    ) -> Result<Option<Vec<Descriptor>>, HttpError> {
         let address = session.repository_address(repository);
         if !self.may_have_api(&address) {
             let base = session.repository_address("");
@@ -226,7 +226,7 @@ impl Repositories {
                     self.learn(probed.clone(), |facts| facts.referrers_api = None);
                 }
                 self.state().probed.insert(namespace.to_owned(), probed);
-                Ok::<_, Error>(matches!(answer, Ok(ReferrersAnswer::NoApi)))
+                Ok::<_, HttpError>(matches!(answer, Ok(ReferrersAnswer::NoApi)))
             };
             if self
                 .probes
@@ -244,7 +244,7 @@ impl Repositories {
         session: &Session,
         repository: &str,
         subject: &Digest,
-    ) -> Result<ReferrersAnswer, Error> {
+    ) -> Result<ReferrersAnswer, HttpError> {
         let answer = session.referrers_answer(repository, subject, false).await?;
         let has_api = match &answer {
             ReferrersAnswer::Listed(_) => Some(true),

@@ -10,7 +10,7 @@ use landfall_content::registry::{RawManifest, Sessions};
 use landfall_content::store::Disk;
 use landfall_content::upstream::{Upstreams, expect_file, get};
 use landfall_content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
-use landfall_http::{BodyFailure, Error, ErrorKind, NoSlot, OnceEach};
+use landfall_http::{BodyFailure, ErrorKind, HttpError, OnceMap, UnlimitedSlot};
 use landfall_model::report::{Progress, SilentProgress, TransferSide, one_line};
 use landfall_model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
 use std::collections::BTreeSet;
@@ -101,13 +101,13 @@ impl From<&str> for Cause {
     }
 }
 
-impl From<Error> for Cause {
-    fn from(error: Error) -> Cause {
+impl From<HttpError> for Cause {
+    fn from(error: HttpError) -> Cause {
         let recorded = match error.kind {
             ErrorKind::NotFound => GONE,
             ErrorKind::Denied => "upstream refuses access",
             ErrorKind::Proxy(_) => "the proxy does not let it through",
-            ErrorKind::ComeBack(_) => "upstream asked to come back later",
+            ErrorKind::RetryAfter(_) => "upstream asked to come back later",
             ErrorKind::Network | ErrorKind::GivenUp => "upstream was not reached",
             ErrorKind::Status(_) => "upstream answered with an error",
             ErrorKind::Invalid => "upstream's answer was not valid",
@@ -125,7 +125,7 @@ impl From<Error> for Cause {
 
 /// Whether upstream has no such thing. Docker Hub and Quay answer 401 for a repository that is no
 /// more, as for one that is not shown to whoever asks; a proxy's and a firewall's refusals are 403.
-fn is_gone(error: &Error) -> bool {
+fn is_gone(error: &HttpError) -> bool {
     error.kind == ErrorKind::NotFound
         || (error.kind == ErrorKind::Denied && error.status == Some(401))
 }
@@ -149,9 +149,9 @@ pub struct Resolver {
     progress: Arc<dyn Progress>,
     repositories: Repositories,
     /// Manifests that were fetched and kept, by host and digest.
-    fetched: OnceEach<(String, Digest), ()>,
+    fetched: OnceMap<(String, Digest), ()>,
     /// What several items need, such as the index of an HTTP repository of charts, by URL.
-    shared: OnceEach<String, Bytes>,
+    shared: OnceMap<String, Bytes>,
     /// Packages of apt, which are read once for all sets of the same sources.
     suites: SharedSuites,
     image_finder: Option<Arc<dyn FindImages>>,
@@ -170,8 +170,8 @@ impl Resolver {
     pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
         let (repositories, fetched, shared) = (
             Repositories::new(disk.clone()),
-            OnceEach::default(),
-            OnceEach::default(),
+            OnceMap::default(),
+            OnceMap::default(),
         );
         let (archives, suites) = (Arc::default(), SharedSuites::default());
         Resolver {
@@ -327,7 +327,7 @@ impl Resolver {
         let fetching =
             async || Ok::<_, Cause>(((), self.fetch_manifest(name, reference, known).await?));
         let key = (name.registry.clone(), descriptor.digest.clone());
-        let ((), own) = self.fetched.get_or_ask(key, fetching).await?;
+        let ((), own) = self.fetched.get_or_init_with(key, fetching).await?;
         match own.or_else(|| self.kept_manifest(descriptor)) {
             Some(raw) => Ok(raw),
             None => self.fetch_manifest(name, reference, known).await,
@@ -430,11 +430,11 @@ impl Resolver {
         url: &str,
         most: usize,
         expected: Option<&Digest>,
-    ) -> Result<Bytes, Error> {
-        let mut attempts = self.sessions.transport().retries().bodies();
+    ) -> Result<Bytes, HttpError> {
+        let mut attempts = self.sessions.transport().retry_policy().body_attempts();
         loop {
             let response = expect_file(get(&self.sessions, url, None).await?, url).await?;
-            let compressed = response.compressed("the file");
+            let compressed = response.compression_error("the file");
             if let Some(error) = compressed.clone().filter(|_| expected.is_none()) {
                 return Err(error);
             }
@@ -450,10 +450,11 @@ impl Resolver {
                         shown(expected)
                     );
                     BodyFailure::Wrong(
-                        compressed.unwrap_or_else(|| Error::new(ErrorKind::Invalid, words).at(&at)),
+                        compressed
+                            .unwrap_or_else(|| HttpError::new(ErrorKind::Invalid, words).at(&at)),
                     )
                 }
-                Err(error) => BodyFailure::<Error>::reading(error),
+                Err(error) => BodyFailure::<HttpError>::reading(error),
             };
             attempts.after(failure).await?;
         }
@@ -463,7 +464,7 @@ impl Resolver {
     ///
     /// # Errors
     /// When it cannot be had, or is larger.
-    pub async fn shared_file(&self, url: &str, most: usize) -> Result<Bytes, Error> {
+    pub async fn shared_file(&self, url: &str, most: usize) -> Result<Bytes, HttpError> {
         self.shared
             .get(url.to_owned(), || self.small_file(url, most, None))
             .await
@@ -526,7 +527,7 @@ impl Resolver {
             progress: Arc::new(SilentProgress),
         };
         transfer
-            .bring(&part, Arc::new(NoSlot))
+            .bring(&part, Arc::new(UnlimitedSlot))
             .await
             .map_err(|error| match error.side {
                 TransferSide::Source => Cause::from(*error.why),
@@ -548,11 +549,11 @@ mod tests {
     #[test]
     fn a_registrys_401_is_gone_and_its_403_is_a_refusal() {
         for (status, gone) in [(401, true), (403, false)] {
-            let error =
-                Error::new(ErrorKind::Denied, "no").answered(StatusCode::from_u16(status).unwrap());
+            let error = HttpError::new(ErrorKind::Denied, "no")
+                .with_status(StatusCode::from_u16(status).unwrap());
             assert_eq!(Cause::from(error).is_gone, gone, "{status}");
         }
-        assert!(!Cause::from(Error::new(ErrorKind::Denied, "no account")).is_gone);
-        assert!(!Cause::from(Error::new(ErrorKind::Network, "lost")).is_gone);
+        assert!(!Cause::from(HttpError::new(ErrorKind::Denied, "no account")).is_gone);
+        assert!(!Cause::from(HttpError::new(ErrorKind::Network, "lost")).is_gone);
     }
 }

@@ -4,7 +4,7 @@
 //! every node keeps for itself; the site's own registry and file server. No entry comes twice.
 
 use super::error::RenderError;
-use landfall_http::dead_entry;
+use landfall_http::ineffective_entry;
 use landfall_model::TargetRegistry;
 use landfall_model::config::Site;
 use std::net::IpAddr;
@@ -57,7 +57,7 @@ pub(super) fn check(site: &Site) -> Result<(), RenderError> {
     );
     for (key, value) in all {
         for entry in words(&value) {
-            let Some(dead) = dead_entry(&entry) else {
+            let Some(dead) = ineffective_entry(&entry) else {
                 continue;
             };
             let instead = dead

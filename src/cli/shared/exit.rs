@@ -424,7 +424,7 @@ impl From<PushError> for Failure {
 }
 
 /// Whether the account that the user names for a registry cannot be read.
-fn is_setting(error: &landfall_http::Error) -> bool {
+fn is_setting(error: &landfall_http::HttpError) -> bool {
     let source = std::error::Error::source(error);
     let fault = source.and_then(|source| source.downcast_ref::<Arc<CredentialError>>());
     fault.is_some_and(|fault| fault.is_setting())

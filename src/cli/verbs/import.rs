@@ -5,7 +5,7 @@ use crate::cli::shared::new_files::{refuse_present, write_new};
 use crate::cli::shared::{Exit, Failure, Outcome, input_file};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use landfall_http::is_direct;
+use landfall_http::bypasses_proxy;
 use landfall_item::manifest::{IMPORTS, Imported, Source, manifest_of};
 use landfall_model::config::{TkgSite, site_of_tkg};
 use landfall_model::document::read_text_input;
@@ -126,7 +126,7 @@ impl Import {
             return Err(Failure::usage("a site is imported from one file; name one"));
         };
         let Source { file, text } = read(file)?;
-        let TkgSite { site, ca, notes } = site_of_tkg(&file, &text, is_direct)?;
+        let TkgSite { site, ca, notes } = site_of_tkg(&file, &text, bypasses_proxy)?;
         let mut files = vec![(self.out.join("site.yaml"), site.as_str())];
         files.extend(ca.as_deref().map(|ca| (self.out.join("ca.crt"), ca)));
         let mut report = RunReport::default();

@@ -2,7 +2,7 @@
 
 use super::list::{self, RequiredPort};
 use super::table::{Decided, Ports, RANGE, Row, TABLE};
-use landfall_http::KnockRoute;
+use landfall_http::ConnectRoute;
 use landfall_item::lockfile::Endpoint;
 use landfall_model::document::nearest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +64,7 @@ pub(crate) enum Line {
         /// What it is needed for.
         why: String,
         /// How it is reached.
-        route: KnockRoute,
+        route: ConnectRoute,
     },
     /// Some ports of a range: nobody need listen there, but nothing may drop what goes there.
     Range {
@@ -201,7 +201,7 @@ pub(super) fn of_endpoint(endpoint: &Endpoint) -> Line {
             port: endpoint.port,
             what: "endpoint of the lock".into(),
             why: endpoint.why.clone(),
-            route: KnockRoute::ByRules,
+            route: ConnectRoute::ByRules,
         },
     }
 }
@@ -261,7 +261,7 @@ impl Settings<'_> {
             port,
             what: what.clone(),
             why: why.clone(),
-            route: KnockRoute::Direct,
+            route: ConnectRoute::Direct,
         };
         match (&row.ports, own) {
             // a port that the installation chose stands for the first of the table

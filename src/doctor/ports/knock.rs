@@ -4,7 +4,7 @@ use super::ask::{Ask, Line, of_endpoint};
 use crate::doctor::CheckStatus;
 use crate::doctor::steps::{Diagnosis, Steps, usual_fix};
 use landfall_content::side_by_side;
-use landfall_http::{Error, ErrorKind, KnockRoute, Knocked, Transport};
+use landfall_http::{ConnectOutcome, ConnectRoute, ErrorKind, HttpError, Transport};
 use landfall_item::lockfile::Endpoint;
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
@@ -44,7 +44,7 @@ async fn knock(transport: &Transport, line: &Line) -> Steps {
             why,
             route,
         } => {
-            let found = transport.knock(host, *port, *route).await;
+            let found = transport.try_connect(host, *port, *route).await;
             of_port(
                 &mut steps,
                 &address(host, *port),
@@ -65,7 +65,7 @@ async fn knock(transport: &Transport, line: &Line) -> Steps {
         } => {
             let knocks = ports
                 .iter()
-                .map(|port| transport.knock(host, *port, KnockRoute::Direct));
+                .map(|port| transport.try_connect(host, *port, ConnectRoute::Direct));
             let found = futures_util::future::join_all(knocks).await;
             of_range(
                 &mut steps,
@@ -89,21 +89,21 @@ fn address(host: &str, port: impl std::fmt::Display) -> String {
 }
 
 /// The step of one port at `at`, which is needed for `what`.
-fn of_port(steps: &mut Steps, at: &str, what: &str, found: Result<Knocked, Error>) {
+fn of_port(steps: &mut Steps, at: &str, what: &str, found: Result<ConnectOutcome, HttpError>) {
     let (verdict, says, fix, via) = match found {
-        Ok(Knocked::Open) => (CheckStatus::Ok, format!("{at} is open: {what}"), None, None),
-        Ok(Knocked::Tunnel { via }) => {
+        Ok(ConnectOutcome::Open) => (CheckStatus::Ok, format!("{at} is open: {what}"), None, None),
+        Ok(ConnectOutcome::Tunnel { via }) => {
             let says = format!(
                 "the proxy {via} opens a tunnel to {at}, and answers for what is behind it: {what}"
             );
             (CheckStatus::Ok, says, None, Some(via))
         }
-        Ok(Knocked::Closed) => {
+        Ok(ConnectOutcome::Closed) => {
             let says = format!("nobody listens at {at}, or it is refused on the way: {what}");
             let fix = format!("start what listens there, or let {at} through at the firewall");
             (CheckStatus::No, says, Some(fix), None)
         }
-        Ok(Knocked::Unresolved(error)) => {
+        Ok(ConnectOutcome::Unresolved(error)) => {
             let fix = usual_fix("name").to_owned();
             (
                 CheckStatus::No,
@@ -112,7 +112,7 @@ fn of_port(steps: &mut Steps, at: &str, what: &str, found: Result<Knocked, Error
                 None,
             )
         }
-        Ok(Knocked::NoTunnel { via, error }) => {
+        Ok(ConnectOutcome::NoTunnel { via, error }) => {
             let fix = match error.kind {
                 ErrorKind::Proxy(407) => usual_fix("sign-in").to_owned(),
                 ErrorKind::Proxy(500 | 502..=504) => {
@@ -130,7 +130,7 @@ fn of_port(steps: &mut Steps, at: &str, what: &str, found: Result<Knocked, Error
                 Some(via),
             )
         }
-        Ok(Knocked::Stopped(error)) => {
+        Ok(ConnectOutcome::Stopped(error)) => {
             let fix = format!("let {at} through at the firewall");
             (
                 CheckStatus::No,
@@ -165,14 +165,14 @@ fn of_range(
     (host, range): (&str, &RangeInclusive<u16>),
     ports: &[u16],
     what: &str,
-    found: Vec<Result<Knocked, Error>>,
+    found: Vec<Result<ConnectOutcome, HttpError>>,
 ) {
     let all = address(host, format_args!("{}-{}", range.start(), range.end()));
     let facts = json!({"host": host, "ports": ports, "range": [range.start(), range.end()]});
     let (mut silent, mut cause) = (Vec::new(), None);
     for (port, knocked) in ports.iter().zip(found) {
         match knocked {
-            Ok(Knocked::Unresolved(error)) | Err(error) => {
+            Ok(ConnectOutcome::Unresolved(error)) | Err(error) => {
                 steps.add(
                     "port",
                     CheckStatus::No,
@@ -181,7 +181,7 @@ fn of_range(
                 );
                 return steps.fix(usual_fix("name"));
             }
-            Ok(Knocked::Stopped(error)) => {
+            Ok(ConnectOutcome::Stopped(error)) => {
                 silent.push(port.to_string());
                 cause.get_or_insert(error);
             }

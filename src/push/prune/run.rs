@@ -5,7 +5,7 @@ use super::survey::survey;
 use crate::push::receipt::PrunedManifest;
 use landfall_content::registry::{Sessions, deletes_nothing};
 use landfall_content::side_by_side;
-use landfall_http::Error;
+use landfall_http::HttpError;
 use landfall_model::Digest;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ pub(crate) struct Pruned {
 pub(crate) enum PruneError {
     /// The registry cannot be reached.
     #[error("{0}")]
-    Unreachable(Error),
+    Unreachable(HttpError),
     /// It removes no manifest at all.
     #[error(
         "{host} removes nothing: {error}. Deletion is a setting of the registry: docker-registry has it under \
@@ -48,7 +48,7 @@ pub(crate) enum PruneError {
         /// The registry.
         host: String,
         /// Its answer.
-        error: Error,
+        error: HttpError,
     },
 }
 

@@ -4,7 +4,7 @@ use super::needed::Needed;
 use crate::push::receipt::PrunedManifest;
 use landfall_content::registry::Session;
 use landfall_content::side_by_side;
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{Digest, Limits, Manifest, TagVersion, media_type, tagged_subject};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -31,13 +31,13 @@ pub(super) async fn survey(
     needed: &Needed,
     keep_last: usize,
     limits: &Limits,
-) -> Result<Found, Error> {
+) -> Result<Found, HttpError> {
     let Some(tags) = session.tags(repository, limits.pages).await? else {
         let words = format!(
             "{} lists no tags of it: it is not there, or not for this account",
             session.host()
         );
-        return Err(Error::new(ErrorKind::Invalid, words).about(repository.to_owned()));
+        return Err(HttpError::new(ErrorKind::Invalid, words).about(repository.to_owned()));
     };
     let names: Vec<&String> = tags.iter().collect();
     let asking = side_by_side(names.len(), limits.jobs, |at| {
@@ -110,7 +110,7 @@ struct Survey<'a> {
 }
 
 impl Survey<'_> {
-    async fn read(&mut self, digest: &Digest) -> Result<Option<&Manifest>, Error> {
+    async fn read(&mut self, digest: &Digest) -> Result<Option<&Manifest>, HttpError> {
         if !self.documents.contains_key(digest) {
             let read = match self
                 .session
@@ -118,7 +118,7 @@ impl Survey<'_> {
                 .await
             {
                 Ok(raw) => {
-                    let invalid = |error| Error::new(ErrorKind::Invalid, format!("{error}"));
+                    let invalid = |error| HttpError::new(ErrorKind::Invalid, format!("{error}"));
                     let parsed =
                         Manifest::parse(&raw.bytes, raw.content_type.as_deref()).map_err(invalid);
                     Some(
@@ -136,7 +136,7 @@ impl Survey<'_> {
     }
 
     /// Keeps a manifest with all that it names.
-    async fn keep(&mut self, digest: &Digest) -> Result<(), Error> {
+    async fn keep(&mut self, digest: &Digest) -> Result<(), HttpError> {
         let mut todo = vec![digest.clone()];
         while let Some(digest) = todo.pop() {
             if !self.kept.insert(digest.clone()) {
@@ -156,7 +156,7 @@ impl Survey<'_> {
     }
 
     /// Whether the tag's form, or the manifest itself, says that it refers to something that stays.
-    async fn refers_to_kept(&mut self, tag: &str, digest: &Digest) -> Result<bool, Error> {
+    async fn refers_to_kept(&mut self, tag: &str, digest: &Digest) -> Result<bool, HttpError> {
         if let Some(subject) = tagged_subject(tag) {
             return Ok(self
                 .kept
@@ -178,7 +178,7 @@ impl Survey<'_> {
         mut self,
         standing: &BTreeMap<&str, Digest>,
         locked: &BTreeSet<Digest>,
-    ) -> Result<Found, Error> {
+    ) -> Result<Found, HttpError> {
         let mut gone: Vec<PrunedManifest> = Vec::new();
         let mut blobs = BTreeMap::new();
         let mut seen = BTreeSet::new();

@@ -4,7 +4,7 @@ use super::layer::Layer;
 use super::location::{Location, Protocol};
 use super::profile::profile;
 use super::service::Service;
-use landfall_http::{Error, ErrorKind, Transport};
+use landfall_http::{ErrorKind, HttpError, Transport};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -46,8 +46,11 @@ impl Cloud for object_store::memory::InMemory {
 ///
 /// # Errors
 /// A setting of the environment, or of the user's files, that cannot be used.
-pub(super) fn open(location: &Location, transport: &Transport) -> Result<Arc<dyn Cloud>, Error> {
-    let wrong = |words: String| Error::new(ErrorKind::Local, words).about(location.to_string());
+pub(super) fn open(
+    location: &Location,
+    transport: &Transport,
+) -> Result<Arc<dyn Cloud>, HttpError> {
+    let wrong = |words: String| HttpError::new(ErrorKind::Local, words).about(location.to_string());
     let service = Layer(Service(transport.clone()));
     // the transport tries again; what it gives up is final
     let retry = RetryConfig {

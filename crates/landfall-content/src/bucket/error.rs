@@ -1,10 +1,10 @@
 //! What an object store refused, as an error of the transport with words for people.
 
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use std::error::Error as _;
 
 /// The error for `what`, the location of an object or folder.
-pub(super) fn failed(what: &str, error: object_store::Error) -> Error {
+pub(super) fn failed(what: &str, error: object_store::Error) -> HttpError {
     if let Some(own) = own_cause(&error) {
         return own.about(what);
     }
@@ -26,7 +26,7 @@ pub(super) fn failed(what: &str, error: object_store::Error) -> Error {
         _ => match status(&text) {
             Some(status) => (ErrorKind::Status(status), "the object store refuses it"),
             None if code.is_some() => (ErrorKind::Invalid, "the object store refuses it"),
-            None => return Error::new(ErrorKind::Local, text).about(what),
+            None => return HttpError::new(ErrorKind::Local, text).about(what),
         },
     };
     let (kind, words) = match code {
@@ -49,14 +49,14 @@ pub(super) fn failed(what: &str, error: object_store::Error) -> Error {
     } else {
         format!(" ({said})")
     };
-    Error::new(kind, format!("{words}{said}")).about(what)
+    HttpError::new(kind, format!("{words}{said}")).about(what)
 }
 
 /// The transport's own error, where it is the cause.
-fn own_cause(error: &object_store::Error) -> Option<Error> {
+fn own_cause(error: &object_store::Error) -> Option<HttpError> {
     let mut cause = error.source();
     while let Some(now) = cause {
-        if let Some(own) = now.downcast_ref::<Error>() {
+        if let Some(own) = now.downcast_ref::<HttpError>() {
             return Some(own.clone());
         }
         cause = now.source();

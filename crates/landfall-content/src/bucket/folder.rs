@@ -8,7 +8,7 @@ use super::service::Slow;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
-use landfall_http::{ByteStream, Error, ErrorKind, Transport};
+use landfall_http::{ByteStream, ErrorKind, HttpError, Transport};
 use object_store::path::Path;
 use object_store::{
     GetOptions, GetRange, ObjectMeta, PutMode, PutOptions, PutPayload, UpdateVersion,
@@ -109,7 +109,7 @@ impl Bucket {
     ///
     /// # Errors
     /// A setting of the environment, or of the user's files, that cannot be used.
-    pub fn open(location: &Location, transport: &Transport) -> Result<Bucket, Error> {
+    pub fn open(location: &Location, transport: &Transport) -> Result<Bucket, HttpError> {
         Ok(Bucket::over(open(location, transport)?, location))
     }
 
@@ -162,7 +162,7 @@ impl Bucket {
         Path::from(self.full(key))
     }
 
-    pub(super) fn failed(&self, key: &str, error: object_store::Error) -> Error {
+    pub(super) fn failed(&self, key: &str, error: object_store::Error) -> HttpError {
         failed(&self.shown(key), error)
     }
 
@@ -188,7 +188,7 @@ impl Bucket {
     ///
     /// # Errors
     /// When the store does not answer, or refuses.
-    pub async fn look(&self, key: &str) -> Result<Option<Object>, Error> {
+    pub async fn look(&self, key: &str) -> Result<Option<Object>, HttpError> {
         let options = GetOptions {
             head: true,
             ..GetOptions::default()
@@ -204,7 +204,7 @@ impl Bucket {
     ///
     /// # Errors
     /// As [`Bucket::look`]; and when it has more than `most` bytes.
-    pub async fn get(&self, key: &str, most: u64) -> Result<Option<(Bytes, Object)>, Error> {
+    pub async fn get(&self, key: &str, most: u64) -> Result<Option<(Bytes, Object)>, HttpError> {
         match self.get_changed(key, None, most).await? {
             Changed::Yes(bytes, object) => Ok(Some((bytes, object))),
             Changed::No | Changed::Gone => Ok(None),
@@ -220,7 +220,7 @@ impl Bucket {
         key: &str,
         etag: Option<&str>,
         most: u64,
-    ) -> Result<Changed, Error> {
+    ) -> Result<Changed, HttpError> {
         let options = GetOptions {
             if_none_match: etag.map(str::to_owned),
             ..GetOptions::default()
@@ -237,7 +237,7 @@ impl Bucket {
                 "it has {} bytes, more than the {most} that it may have",
                 object.size
             );
-            return Err(Error::new(ErrorKind::Invalid, words).about(self.shown(key)));
+            return Err(HttpError::new(ErrorKind::Invalid, words).about(self.shown(key)));
         }
         let bytes = result
             .bytes()
@@ -255,7 +255,7 @@ impl Bucket {
         key: &str,
         range: Range<u64>,
         etag: Option<&str>,
-    ) -> Result<Bytes, Error> {
+    ) -> Result<Bytes, HttpError> {
         let wanted = range.end - range.start;
         let options = GetOptions {
             if_match: etag.map(str::to_owned),
@@ -274,7 +274,7 @@ impl Bucket {
             .map_err(|error| self.failed(key, error))?;
         if bytes.len() as u64 != wanted {
             let words = format!("{wanted} bytes were asked for, {} came", bytes.len());
-            return Err(Error::new(ErrorKind::Invalid, words).about(self.shown(key)));
+            return Err(HttpError::new(ErrorKind::Invalid, words).about(self.shown(key)));
         }
         Ok(bytes)
     }
@@ -288,7 +288,7 @@ impl Bucket {
         key: &str,
         offset: u64,
         etag: Option<&str>,
-    ) -> Result<ByteStream, Error> {
+    ) -> Result<ByteStream, HttpError> {
         let range = (offset > 0).then_some(GetRange::Offset(offset));
         let options = GetOptions {
             if_match: etag.map(str::to_owned),
@@ -312,7 +312,11 @@ impl Bucket {
     ///
     /// # Errors
     /// As [`Bucket::stream`].
-    pub async fn stream_of(&self, object: &Object, range: Range<u64>) -> Result<ByteStream, Error> {
+    pub async fn stream_of(
+        &self,
+        object: &Object,
+        range: Range<u64>,
+    ) -> Result<ByteStream, HttpError> {
         let key = &object.key;
         let mut extensions = http::Extensions::new();
         extensions.insert(Slow);
@@ -340,12 +344,12 @@ impl Bucket {
             .boxed())
     }
 
-    fn written_anew(&self, key: &str) -> Error {
+    fn written_anew(&self, key: &str) -> HttpError {
         let words = "it was written anew while it was read; run it again";
-        Error::new(ErrorKind::Invalid, words).about(self.shown(key))
+        HttpError::new(ErrorKind::Invalid, words).about(self.shown(key))
     }
 
-    fn replaced(&self, key: &str, error: object_store::Error) -> Error {
+    fn replaced(&self, key: &str, error: object_store::Error) -> HttpError {
         match error {
             object_store::Error::Precondition { .. } => self.written_anew(key),
             error => self.failed(key, error),
@@ -356,7 +360,12 @@ impl Bucket {
     ///
     /// # Errors
     /// When the store does not answer, or refuses for another reason than the condition.
-    pub async fn put(&self, key: &str, bytes: Bytes, condition: &Condition) -> Result<Put, Error> {
+    pub async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: &Condition,
+    ) -> Result<Put, HttpError> {
         let is_unconditional = self.0.is_unconditional.load(Ordering::Relaxed);
         let mode = match condition {
             _ if is_unconditional => PutMode::Overwrite,
@@ -403,7 +412,7 @@ impl Bucket {
     }
 
     /// The objects whose keys begin with `folder` and a slash.
-    pub fn list(&self, folder: &str) -> BoxStream<'static, Result<Object, Error>> {
+    pub fn list(&self, folder: &str) -> BoxStream<'static, Result<Object, HttpError>> {
         let (this, shown) = (self.clone(), self.shown(folder));
         let listed = self.0.cloud.list(Some(&self.path(folder)));
         listed
@@ -419,7 +428,7 @@ impl Bucket {
     ///
     /// # Errors
     /// The first that cannot be deleted; others may be gone.
-    pub async fn delete(&self, keys: Vec<String>) -> Result<(), Error> {
+    pub async fn delete(&self, keys: Vec<String>) -> Result<(), HttpError> {
         let paths: Vec<_> = keys.iter().map(|key| Ok(self.path(key))).collect();
         let mut deleted = self
             .0
@@ -443,7 +452,7 @@ impl Bucket {
     ///
     /// # Errors
     /// As [`Bucket::delete`].
-    pub async fn delete_listed(&self, objects: &[Object]) -> Result<(), Error> {
+    pub async fn delete_listed(&self, objects: &[Object]) -> Result<(), HttpError> {
         if self.0.location.protocol != Protocol::Google {
             return self
                 .delete(objects.iter().map(|object| object.key.clone()).collect())
@@ -465,9 +474,10 @@ impl Bucket {
     ///
     /// # Errors
     /// When the account cannot sign URLs.
-    pub async fn presigned(&self, key: &str, lasts: Duration) -> Result<Url, Error> {
+    pub async fn presigned(&self, key: &str, lasts: Duration) -> Result<Url, HttpError> {
         let unable = || {
-            Error::new(ErrorKind::Local, "this object store signs no URLs").about(self.shown(key))
+            HttpError::new(ErrorKind::Local, "this object store signs no URLs")
+                .about(self.shown(key))
         };
         let signer = self.0.cloud.signer().ok_or_else(unable)?;
         signer

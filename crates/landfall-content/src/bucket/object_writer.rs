@@ -5,7 +5,7 @@ use super::folder::{Bucket, Object};
 use super::waiting::wait;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ pub struct ObjectWriter {
     size: u64,
     parts: mpsc::Sender<Bytes>,
     /// The sender of parts; `None` where it has failed.
-    sending: Option<JoinHandle<Result<Vec<String>, Error>>>,
+    sending: Option<JoinHandle<Result<Vec<String>, HttpError>>>,
 }
 
 /// An upload under way.
@@ -53,7 +53,7 @@ impl ObjectWriter {
         bucket: &Bucket,
         key: &str,
         expected: u64,
-    ) -> Result<(ObjectWriter, UploadGuard), Error> {
+    ) -> Result<(ObjectWriter, UploadGuard), HttpError> {
         let (bucket, key) = (bucket.clone(), key.to_owned());
         let (parts, filled) = mpsc::channel(1);
         let (upload, sending) = wait(async move {
@@ -88,7 +88,7 @@ impl ObjectWriter {
     ///
     /// # Errors
     /// When a part was not taken, or the store refuses.
-    pub fn finish(mut self) -> Result<(), Error> {
+    pub fn finish(mut self) -> Result<(), HttpError> {
         if !self.part.is_empty() {
             self.send_part()?;
         }
@@ -112,7 +112,7 @@ impl ObjectWriter {
     }
 
     /// Hands the part to the sender.
-    fn send_part(&mut self) -> Result<(), Error> {
+    fn send_part(&mut self) -> Result<(), HttpError> {
         let (part, parts) = (std::mem::take(&mut self.part), self.parts.clone());
         if wait(async move { Ok(parts.send(part.into()).await.is_ok()) })? {
             return Ok(());
@@ -154,7 +154,10 @@ impl Drop for UploadGuard {
 }
 
 /// Sends the parts as they are filled. Returns their identifiers, in order.
-async fn send(upload: Arc<Upload>, filled: mpsc::Receiver<Bytes>) -> Result<Vec<String>, Error> {
+async fn send(
+    upload: Arc<Upload>,
+    filled: mpsc::Receiver<Bytes>,
+) -> Result<Vec<String>, HttpError> {
     let filled = futures_util::stream::unfold(filled, async |mut filled| {
         Some((filled.recv().await?, filled))
     });
@@ -172,16 +175,16 @@ async fn send(upload: Arc<Upload>, filled: mpsc::Receiver<Bytes>) -> Result<Vec<
 
 /// What came of sending.
 async fn ended(
-    sending: Option<JoinHandle<Result<Vec<String>, Error>>>,
-) -> Result<Vec<String>, Error> {
+    sending: Option<JoinHandle<Result<Vec<String>, HttpError>>>,
+) -> Result<Vec<String>, HttpError> {
     match sending {
         Some(sending) => sending.await.unwrap_or_else(|_| Err(stopped())),
         None => Err(stopped()),
     }
 }
 
-fn stopped() -> Error {
-    Error::new(ErrorKind::Local, "the upload was broken off")
+fn stopped() -> HttpError {
+    HttpError::new(ErrorKind::Local, "the upload was broken off")
 }
 
 #[cfg(test)]

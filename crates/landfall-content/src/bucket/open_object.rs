@@ -3,7 +3,7 @@
 use super::folder::{Bucket, Object};
 use super::waiting::{Reader, wait};
 use crate::RangeRead;
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -22,11 +22,11 @@ impl OpenObject {
     ///
     /// # Errors
     /// When there is none, or the store does not answer.
-    pub fn open(bucket: &Bucket, key: &str) -> Result<OpenObject, Error> {
+    pub fn open(bucket: &Bucket, key: &str) -> Result<OpenObject, HttpError> {
         let (url, looked) = (bucket.shown(key), (bucket.clone(), key.to_owned()));
         let found = wait(async move { looked.0.look(&looked.1).await })?;
-        let object =
-            found.ok_or_else(|| Error::new(ErrorKind::NotFound, "it is not there").about(&url))?;
+        let object = found
+            .ok_or_else(|| HttpError::new(ErrorKind::NotFound, "it is not there").about(&url))?;
         // where there is no etag, when it was written tells it from others
         let version = object
             .etag

@@ -2,7 +2,7 @@
 
 use super::folder::{Bucket, Object};
 use bytes::Bytes;
-use landfall_http::Error;
+use landfall_http::HttpError;
 use object_store::PutPayload;
 
 impl Bucket {
@@ -10,7 +10,7 @@ impl Bucket {
     ///
     /// # Errors
     /// When the store does not answer, or refuses.
-    pub async fn begin_parts(&self, key: &str) -> Result<String, Error> {
+    pub async fn begin_parts(&self, key: &str) -> Result<String, HttpError> {
         self.cloud()
             .create_multipart(&self.path(key))
             .await
@@ -28,7 +28,7 @@ impl Bucket {
         upload: &String,
         index: usize,
         bytes: Bytes,
-    ) -> Result<String, Error> {
+    ) -> Result<String, HttpError> {
         let put = self
             .cloud()
             .put_part(&self.path(key), upload, index, PutPayload::from(bytes))
@@ -50,7 +50,7 @@ impl Bucket {
         parts: Vec<String>,
         size: u64,
         before: Option<&Object>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), HttpError> {
         let parts = parts
             .into_iter()
             .map(|content_id| object_store::multipart::PartId { content_id })
@@ -73,7 +73,7 @@ impl Bucket {
     ///
     /// # Errors
     /// As [`Bucket::begin_parts`].
-    pub async fn abort_parts(&self, key: &str, upload: &String) -> Result<(), Error> {
+    pub async fn abort_parts(&self, key: &str, upload: &String) -> Result<(), HttpError> {
         match self.cloud().abort_multipart(&self.path(key), upload).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.failed(key, error)),

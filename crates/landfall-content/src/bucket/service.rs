@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
-use landfall_http::{Body as SentBody, ByteStream, Error, Purpose, Request, SlotClass, Transport};
+use landfall_http::{ByteStream, RequestBody, RequestPurpose, SlotClass, Transport};
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
     HttpResponseBody, HttpService,
@@ -54,26 +54,26 @@ impl HttpService for Service {
             head.headers.remove(http::header::CONTENT_LENGTH);
             let url = Url::parse(&head.uri.to_string())
                 .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
-            self.0.note_own(&url);
+            self.0.add_own_host(&url);
             let bytes = body.collect().await?.to_bytes();
             let body = if bytes.is_empty() {
-                SentBody::Empty
+                RequestBody::Empty
             } else {
-                SentBody::Bytes(bytes)
+                RequestBody::Bytes(bytes)
             };
             // the signature is for this host alone
             let is_slow = head.extensions.get::<Slow>().is_some();
             let class = if is_slow {
-                SlotClass::Feed
+                SlotClass::UploadSource
             } else {
                 SlotClass::Ordinary
             };
-            let request = Request {
+            let request = landfall_http::HttpRequest {
                 class,
                 headers: head.headers,
                 body,
                 secret: true,
-                ..Request::new(head.method, url, Purpose::ObjectStore)
+                ..landfall_http::HttpRequest::new(head.method, url, RequestPurpose::ObjectStore)
             };
             let response = self.0.send(&request).await.map_err(failed)?;
             let mut answer = http::Response::builder().status(response.status);
@@ -90,7 +90,7 @@ impl HttpService for Service {
 }
 
 /// The transport has tried as often as that may help: no kind that is tried again.
-fn failed(error: Error) -> HttpError {
+fn failed(error: landfall_http::HttpError) -> HttpError {
     HttpError::new(HttpErrorKind::Unknown, error)
 }
 

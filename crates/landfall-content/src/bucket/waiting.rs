@@ -3,7 +3,7 @@
 
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
-use landfall_http::{ByteStream, Error, ErrorKind};
+use landfall_http::{ByteStream, ErrorKind, HttpError};
 use std::io::{self, Read};
 use std::sync::LazyLock;
 use tokio::runtime::{Builder, Runtime};
@@ -18,10 +18,10 @@ static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
         .build()
 });
 
-fn runtime() -> Result<&'static Runtime, Error> {
+fn runtime() -> Result<&'static Runtime, HttpError> {
     RUNTIME
         .as_ref()
-        .map_err(|error| Error::new(ErrorKind::Local, format!("cannot start: {error}")))
+        .map_err(|error| HttpError::new(ErrorKind::Local, format!("cannot start: {error}")))
 }
 
 /// Waits for a request.
@@ -29,15 +29,15 @@ fn runtime() -> Result<&'static Runtime, Error> {
 /// # Errors
 /// Those of `work`; and when the system refuses threads.
 pub fn wait<T: Send + 'static>(
-    work: impl Future<Output = Result<T, Error>> + Send + 'static,
-) -> Result<T, Error> {
+    work: impl Future<Output = Result<T, HttpError>> + Send + 'static,
+) -> Result<T, HttpError> {
     let (done, result) = std::sync::mpsc::sync_channel(1);
     runtime()?.spawn(async move {
         // whoever waited may have gone
         let _ = done.send(work.await);
     });
     result.recv().unwrap_or_else(|_| {
-        Err(Error::new(
+        Err(HttpError::new(
             ErrorKind::Local,
             "a request ended without an answer",
         ))
@@ -47,7 +47,7 @@ pub fn wait<T: Send + 'static>(
 /// Pieces that are received ahead of their reader.
 const AHEAD: usize = 8;
 
-type Pieces = mpsc::Receiver<Result<Bytes, Error>>;
+type Pieces = mpsc::Receiver<Result<Bytes, HttpError>>;
 
 /// A stream as a blocking reader, which receives a few pieces ahead. It ends when it is dropped.
 pub struct Reader {
@@ -62,8 +62,8 @@ impl Reader {
     /// # Errors
     /// Those of `open`; and when the system refuses threads.
     pub fn open(
-        open: impl Future<Output = Result<ByteStream, Error>> + Send + 'static,
-    ) -> Result<Reader, Error> {
+        open: impl Future<Output = Result<ByteStream, HttpError>> + Send + 'static,
+    ) -> Result<Reader, HttpError> {
         let pieces = wait(async move {
             let mut stream = open.await?;
             let (sender, pieces) = mpsc::channel(AHEAD);
@@ -84,7 +84,7 @@ impl Reader {
     }
 
     /// The next piece; `None` at the end.
-    fn next(&mut self) -> Result<Option<Bytes>, Error> {
+    fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
         let Some(mut pieces) = self.pieces.take() else {
             return Ok(None);
         };

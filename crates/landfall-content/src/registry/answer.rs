@@ -3,7 +3,9 @@
 use super::refusal::is_quota;
 use super::scope::Scope;
 use super::session::{Session, host_of};
-use landfall_http::{ApiError, Error, ErrorKind, Response, SIGN_IN, looks_like_page, title};
+use landfall_http::{
+    DistributionError, ErrorKind, HttpError, HttpResponse, SIGN_IN_HINT, is_html, title,
+};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
@@ -15,14 +17,14 @@ impl Session {
     /// words.
     pub(super) async fn expect(
         &self,
-        response: Response,
+        response: HttpResponse,
         scope: &Scope,
         what: impl Fn() -> String,
         good: impl FnOnce(StatusCode) -> bool,
-    ) -> Result<Response, Error> {
+    ) -> Result<HttpResponse, HttpError> {
         let response = self.answered(response, scope, &what, good).await?;
         if response.is_page() {
-            Err(response.page(&what()).await)
+            Err(response.page_error(&what()).await)
         } else {
             Ok(response)
         }
@@ -31,11 +33,11 @@ impl Session {
     /// The answer if it is a good one; else an error with the registry's own words.
     pub(super) async fn answered(
         &self,
-        response: Response,
+        response: HttpResponse,
         scope: &Scope,
         what: impl FnOnce() -> String,
         good: impl FnOnce(StatusCode) -> bool,
-    ) -> Result<Response, Error> {
+    ) -> Result<HttpResponse, HttpError> {
         let status = response.status;
         if good(status) {
             return Ok(response);
@@ -51,7 +53,7 @@ impl Session {
             404 | 405 | 501 if strange => {
                 format!("; that is no answer of a registry: is {host} the right host and port?")
             }
-            429 => format!(": its rate limit is reached{SIGN_IN}, or run it again later"),
+            429 => format!(": its rate limit is reached{SIGN_IN_HINT}, or run it again later"),
             _ => String::new(),
         };
         let words = format!("{host} answered {status}{said}{advice}");
@@ -68,25 +70,25 @@ impl Session {
         status: StatusCode,
         scope: &Scope,
         words: String,
-        codes: Vec<ApiError>,
-    ) -> Error {
+        codes: Vec<DistributionError>,
+    ) -> HttpError {
         let mut error = match status.as_u16() {
-            404 | 410 => Error::new(ErrorKind::NotFound, words),
-            403 if is_quota(ErrorKind::Denied, &codes) => Error::new(ErrorKind::Denied, words),
+            404 | 410 => HttpError::new(ErrorKind::NotFound, words),
+            403 if is_quota(ErrorKind::Denied, &codes) => HttpError::new(ErrorKind::Denied, words),
             401 | 403 => {
                 let why = self.auth.denied(scope, status).await;
                 // the host and the status are told
-                Error::new(ErrorKind::Denied, format!("{words}; {}", why.message()))
+                HttpError::new(ErrorKind::Denied, format!("{words}; {}", why.message()))
             }
-            code => Error::new(ErrorKind::Status(code), words),
+            code => HttpError::new(ErrorKind::Status(code), words),
         };
         error.codes = codes;
-        error.answered(status)
+        error.with_status(status)
     }
 }
 
 /// The error objects of the distribution API in a body (distribution-spec, "Error Codes").
-pub(super) fn api_errors(body: &[u8]) -> Vec<ApiError> {
+pub(super) fn api_errors(body: &[u8]) -> Vec<DistributionError> {
     #[derive(Deserialize)]
     struct Document {
         errors: Vec<Value>,
@@ -99,7 +101,7 @@ pub(super) fn api_errors(body: &[u8]) -> Vec<ApiError> {
             .unwrap_or_default()
             .to_owned()
     };
-    let error = |error: &Value| ApiError {
+    let error = |error: &Value| DistributionError {
         code: text(error, "code"),
         message: text(error, "message"),
         detail: error.get("detail").cloned().unwrap_or_default(),
@@ -144,7 +146,7 @@ pub(super) fn describe(body: &[u8], content_type: Option<&str>) -> String {
     if !words.is_empty() {
         return format!(": {}", words.join("; "));
     }
-    if content_type.is_some_and(|kind| kind.starts_with("text/html")) || looks_like_page(body) {
+    if content_type.is_some_and(|kind| kind.starts_with("text/html")) || is_html(body) {
         let titled = title(body)
             .map(|title| format!(", titled '{title}'"))
             .unwrap_or_default();

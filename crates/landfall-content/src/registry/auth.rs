@@ -8,7 +8,7 @@ use super::keychain::Keychain;
 use super::scope::Scope;
 use super::standing::{Standing, Turn};
 use super::token::{Authorization, Token, realm_url};
-use landfall_http::{Error, ErrorKind, Purpose, Request, Transport};
+use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose, Transport};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{Method, StatusCode};
 use std::collections::HashMap;
@@ -134,7 +134,7 @@ impl Auth {
         &self,
         scope: &Scope,
         signer: &Signer,
-    ) -> Result<Option<Authorization>, Error> {
+    ) -> Result<Option<Authorization>, HttpError> {
         signer.standing.check(scope)?;
         match self.scheme() {
             Scheme::None => Ok(None),
@@ -164,7 +164,7 @@ impl Auth {
         scope: &Scope,
         signer: &Signer,
         sent: Option<&str>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), HttpError> {
         match Challenge::read(headers) {
             Ok(Challenge::Basic) => {
                 let Ok(Some(account)) = self.account(scope).await else {
@@ -191,7 +191,7 @@ impl Auth {
                 let words = format!(
                     "it wants a sign-in that landfall cannot do ({offered}; known: Basic, Bearer)"
                 );
-                Err(Error::new(ErrorKind::Denied, words)
+                Err(HttpError::new(ErrorKind::Denied, words)
                     .at(url)
                     .about(&*self.host))
             }
@@ -205,7 +205,7 @@ impl Auth {
         scope: &Scope,
         signer: &Signer,
         sent: Option<&str>,
-    ) -> Error {
+    ) -> HttpError {
         if let Some(account) = &signer.account
             && let Some(sent) = sent.filter(|sent| sent.starts_with("Basic "))
             && self.refuses_everywhere(sent).await
@@ -220,8 +220,8 @@ impl Auth {
         let Ok(url) = self.base.join("/v2/") else {
             return false;
         };
-        let request =
-            Request::new(Method::GET, url, Purpose::Registry).header(AUTHORIZATION, header);
+        let request = HttpRequest::new(Method::GET, url, RequestPurpose::Registry)
+            .header(AUTHORIZATION, header);
         let Ok(response) = self.transport.send(&request).await else {
             return false;
         };
@@ -232,7 +232,7 @@ impl Auth {
 
     /// The error for a request that the registry refuses although it was signed, or that could not
     /// be signed.
-    pub(super) async fn denied(&self, scope: &Scope, status: StatusCode) -> Error {
+    pub(super) async fn denied(&self, scope: &Scope, status: StatusCode) -> HttpError {
         let who = match self.account(scope).await {
             Ok(Some(account)) => format!("{account} may not do this"),
             Ok(None) => "there is no account for it; sign in with docker or podman login, or name credentials in the site".into(),
@@ -244,13 +244,13 @@ impl Auth {
             (false, false) => "read",
         };
         let words = format!("may not {what} {}: {who}", scope.repository);
-        Error::new(ErrorKind::Denied, words)
-            .answered(status)
+        HttpError::new(ErrorKind::Denied, words)
+            .with_status(status)
             .about(&*self.host)
     }
 
     /// A Basic `Authorization` with the account for `scope`, for an API that takes no tokens.
-    pub(super) async fn basic(&self, scope: &Scope) -> Result<Option<String>, Error> {
+    pub(super) async fn basic(&self, scope: &Scope) -> Result<Option<String>, HttpError> {
         let Ok(Some(account)) = self.account(scope).await else {
             return Ok(None);
         };
@@ -270,14 +270,14 @@ impl Auth {
     }
 
     /// The error for a sign-in without an account.
-    pub(super) async fn no_account(&self, scope: &Scope) -> Error {
+    pub(super) async fn no_account(&self, scope: &Scope) -> HttpError {
         let words = format!(
             "it wants a sign-in for {}, and there is no account for it",
             scope.repository
         );
         let advice = match (self.account(scope).await, self.trusted) {
             (Err(fault), _) => {
-                return Error::new(ErrorKind::Denied, format!("{words}: {fault}"))
+                return HttpError::new(ErrorKind::Denied, format!("{words}: {fault}"))
                     .about(&*self.host)
                     .caused_by(fault);
             }
@@ -287,19 +287,19 @@ impl Auth {
                  plainHTTP: true in the site: over http that was found by probing none is ever sent"
             }
         };
-        Error::new(ErrorKind::Denied, words + advice).about(&*self.host)
+        HttpError::new(ErrorKind::Denied, words + advice).about(&*self.host)
     }
 
     /// The error for a refused account. It is final for all workers, so that no account gets
     /// locked.
-    pub(super) fn refuse(&self, account: &Credential, standing: &Standing) -> Error {
+    pub(super) fn refuse(&self, account: &Credential, standing: &Standing) -> HttpError {
         let hint = match &account.secret {
             Secret::Basic(user, _) if user == "robot" => {
                 "; the user name is 'robot' alone: was a $ in it expanded by a shell?"
             }
             _ => "",
         };
-        let error = Error::new(ErrorKind::Denied, format!("{account} was refused{hint}"))
+        let error = HttpError::new(ErrorKind::Denied, format!("{account} was refused{hint}"))
             .about(&*self.host);
         standing.refuse(error.clone());
         error

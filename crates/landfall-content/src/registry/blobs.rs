@@ -1,7 +1,9 @@
 //! A session's blobs: their bytes, and whether the registry has them.
 
 use super::session::Session;
-use landfall_http::{ByteStream, Error, ErrorKind, Purpose, Request, from_offset};
+use landfall_http::{
+    ByteStream, ErrorKind, HttpError, HttpRequest, RequestPurpose, send_from_offset,
+};
 use landfall_model::{Descriptor, Digest};
 use reqwest::header::{CONTENT_LENGTH, RANGE};
 use reqwest::{Method, StatusCode};
@@ -18,24 +20,28 @@ impl Session {
         repository: &str,
         blob: &Descriptor,
         offset: u64,
-    ) -> Result<(u64, ByteStream), Error> {
+    ) -> Result<(u64, ByteStream), HttpError> {
         let url = self.blob_url(repository, &blob.digest)?;
         let scope = self.scope(repository, false);
         let send = |range: Option<String>| {
-            let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
+            let request = HttpRequest::new(Method::GET, url.clone(), RequestPurpose::Registry);
             let request = range
                 .iter()
                 .fold(request, |request, range| request.header(RANGE, range));
             self.send(request, &scope)
         };
-        let (start, response) = from_offset(&self.transport, &url, offset, blob.size, send).await?;
+        let (start, response) =
+            send_from_offset(&self.transport, &url, offset, blob.size, send).await?;
         let what = || format!("blob {} of {}/{repository}", blob.digest, self.host());
         let good = |status| matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT);
         let response = self.answered(response, &scope, what, good).await?;
-        Ok((start, response.content(blob.size - start, &what()).await?))
+        Ok((
+            start,
+            response.content_stream(blob.size - start, &what()).await?,
+        ))
     }
 
-    fn blob_url(&self, repository: &str, digest: &Digest) -> Result<Url, Error> {
+    fn blob_url(&self, repository: &str, digest: &Digest) -> Result<Url, HttpError> {
         self.url(repository, &format!("blobs/{digest}"))
     }
 
@@ -49,11 +55,14 @@ impl Session {
     ///
     /// # Errors
     /// When it cannot be asked.
-    pub async fn has_blob(&self, repository: &str, digest: &Digest) -> Result<bool, Error> {
+    pub async fn has_blob(&self, repository: &str, digest: &Digest) -> Result<bool, HttpError> {
         let url = self.blob_url(repository, digest)?;
         let scope = self.scope(repository, true);
         let response = self
-            .send(Request::new(Method::HEAD, url, Purpose::Registry), &scope)
+            .send(
+                HttpRequest::new(Method::HEAD, url, RequestPurpose::Registry),
+                &scope,
+            )
             .await?;
         // 403 and other refusals mean "unknown": the upload will tell
         Ok(response.status == StatusCode::OK && !response.is_page())
@@ -63,12 +72,15 @@ impl Session {
     ///
     /// # Errors
     /// When it cannot be asked, or does not let this account read there.
-    pub async fn holds_blob(&self, repository: &str, blob: &Descriptor) -> Result<bool, Error> {
+    pub async fn holds_blob(&self, repository: &str, blob: &Descriptor) -> Result<bool, HttpError> {
         let what = || format!("blob {} of {}/{repository}", blob.digest, self.host());
         let url = self.blob_url(repository, &blob.digest)?;
         let scope = self.scope(repository, false);
         let response = self
-            .send(Request::new(Method::HEAD, url, Purpose::Registry), &scope)
+            .send(
+                HttpRequest::new(Method::HEAD, url, RequestPurpose::Registry),
+                &scope,
+            )
             .await?;
         let good = |status| matches!(status, StatusCode::OK | StatusCode::NOT_FOUND);
         let response = self.answered(response, &scope, what, good).await?;
@@ -84,11 +96,18 @@ impl Session {
     ///
     /// # Errors
     /// When it cannot be asked.
-    pub async fn blob_size(&self, repository: &str, digest: &Digest) -> Result<Option<u64>, Error> {
+    pub async fn blob_size(
+        &self,
+        repository: &str,
+        digest: &Digest,
+    ) -> Result<Option<u64>, HttpError> {
         let url = self.blob_url(repository, digest)?;
         let scope = self.scope(repository, false);
         let response = match self
-            .send(Request::new(Method::HEAD, url, Purpose::Registry), &scope)
+            .send(
+                HttpRequest::new(Method::HEAD, url, RequestPurpose::Registry),
+                &scope,
+            )
             .await
         {
             Err(error) if error.kind == ErrorKind::Denied => return Ok(None),

@@ -5,7 +5,7 @@ use super::refusal::refuses_children;
 use super::session::Session;
 use super::upload_session::{UploadSession, upload_url};
 use bytes::Bytes;
-use landfall_http::{Body, Error, ErrorKind, Purpose, Request};
+use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose};
 use landfall_model::{Digest, media_type};
 use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
 use reqwest::{Method, StatusCode};
@@ -26,16 +26,16 @@ impl Session {
     ///
     /// # Errors
     /// The registry's refusal, or that of its token service.
-    pub async fn sign_in(&self, repository: &str) -> Result<(), Error> {
+    pub async fn sign_in(&self, repository: &str) -> Result<(), HttpError> {
         let scope = self.scope(repository, false);
         let what = || format!("the sign-in to {}", self.host());
         let url = self
             .base
             .join("/v2/")
-            .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
-        let request = Request {
+            .map_err(|error| HttpError::new(ErrorKind::Invalid, error.to_string()))?;
+        let request = HttpRequest {
             retried: false,
-            ..Request::new(Method::GET, url, Purpose::Registry)
+            ..HttpRequest::new(Method::GET, url, RequestPurpose::Registry)
         };
         let response = self.send(request, &scope).await?;
         self.expect(response, &scope, what, |status| status.is_success())
@@ -56,17 +56,21 @@ impl Session {
     ///
     /// # Errors
     /// The registry's refusal for another reason than the body's size.
-    pub async fn takes_body(&self, repository: &str, bytes: usize) -> Result<bool, Error> {
+    pub async fn takes_body(&self, repository: &str, bytes: usize) -> Result<bool, HttpError> {
         let what = || format!("a body of {bytes} bytes to {}/{repository}", self.host());
         let Some(opened) = self.open_upload(repository, None, None).await? else {
             return Ok(true);
         };
         let scope = self.scope(repository, true);
-        let mut request = Request::new(Method::PATCH, opened.target.clone(), Purpose::Registry)
-            .header(CONTENT_TYPE, "application/octet-stream")
-            .header(CONTENT_RANGE, &format!("0-{}", bytes.saturating_sub(1)));
+        let mut request = HttpRequest::new(
+            Method::PATCH,
+            opened.target.clone(),
+            RequestPurpose::Registry,
+        )
+        .header(CONTENT_TYPE, "application/octet-stream")
+        .header(CONTENT_RANGE, &format!("0-{}", bytes.saturating_sub(1)));
         request.retried = false;
-        request.body = Body::Bytes(Bytes::from(vec![0; bytes]));
+        request.body = RequestBody::Bytes(Bytes::from(vec![0; bytes]));
         let response = match self.send(request, &scope).await {
             Ok(response) => response,
             Err(error) => {
@@ -100,7 +104,7 @@ impl Session {
     ///
     /// # Errors
     /// The registry's refusal for another reason.
-    pub async fn takes_sparse_index(&self, repository: &str) -> Result<SparseIndex, Error> {
+    pub async fn takes_sparse_index(&self, repository: &str) -> Result<SparseIndex, HttpError> {
         let child = Digest::sha256(b"landfall doctor: no registry has this manifest");
         let bytes = Bytes::from(
             serde_json::json!({
@@ -125,9 +129,9 @@ impl Session {
             Err(error) => return Err(error),
         }
         let url = self.url(repository, &format!("manifests/{digest}"))?;
-        let request = Request {
+        let request = HttpRequest {
             retried: false,
-            ..Request::new(Method::DELETE, url, Purpose::Registry)
+            ..HttpRequest::new(Method::DELETE, url, RequestPurpose::Registry)
         };
         let scope = self.scope(repository, true);
         let gone = match self.send(request, &scope).await {

@@ -180,9 +180,9 @@ impl CredentialError {
     }
 }
 
-impl From<CredentialError> for http::Error {
-    fn from(error: CredentialError) -> http::Error {
-        http::Error::new(http::ErrorKind::Local, error.to_string()).caused_by(error)
+impl From<CredentialError> for http::HttpError {
+    fn from(error: CredentialError) -> http::HttpError {
+        http::HttpError::new(http::ErrorKind::Local, error.to_string()).caused_by(error)
     }
 }
 

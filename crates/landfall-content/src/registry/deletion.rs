@@ -2,7 +2,7 @@
 
 use super::scope::Scope;
 use super::session::Session;
-use landfall_http::{Error, ErrorKind, Purpose, Request};
+use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose};
 use landfall_model::Digest;
 use reqwest::{Method, StatusCode};
 
@@ -11,9 +11,13 @@ impl Session {
     ///
     /// # Errors
     /// The registry's refusal; [`deletes_nothing`] tells whether it is about all manifests.
-    pub async fn delete_manifest(&self, repository: &str, digest: &Digest) -> Result<bool, Error> {
+    pub async fn delete_manifest(
+        &self,
+        repository: &str,
+        digest: &Digest,
+    ) -> Result<bool, HttpError> {
         let url = self.url(repository, &format!("manifests/{digest}"))?;
-        let request = Request::new(Method::DELETE, url, Purpose::Registry);
+        let request = HttpRequest::new(Method::DELETE, url, RequestPurpose::Registry);
         let scope = Scope {
             delete: true,
             ..self.scope(repository, false)
@@ -30,7 +34,7 @@ impl Session {
 
 /// Whether the registry deletes no manifest at all, as docker-registry does where its configuration
 /// does not allow it.
-pub fn deletes_nothing(error: &Error) -> bool {
+pub fn deletes_nothing(error: &HttpError) -> bool {
     let unsupported = error.codes.iter().any(|error| error.code == "UNSUPPORTED");
     matches!(error.kind, ErrorKind::Status(405 | 501)) || unsupported
 }

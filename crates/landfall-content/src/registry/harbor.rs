@@ -2,7 +2,7 @@
 
 use super::scope::Scope;
 use super::session::Session;
-use landfall_http::{Body, Error, ErrorKind, Purpose, Request, Response};
+use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
@@ -45,7 +45,7 @@ impl Session {
     ///
     /// # Errors
     /// When there is no answer.
-    pub async fn has_project(&self, project: &str) -> Result<Option<bool>, Error> {
+    pub async fn has_project(&self, project: &str) -> Result<Option<bool>, HttpError> {
         let response = self
             .harbor(
                 Method::HEAD,
@@ -65,13 +65,13 @@ impl Session {
     ///
     /// # Errors
     /// When Harbor refuses, with its own words.
-    pub async fn create_project(&self, project: &str) -> Result<(), Error> {
+    pub async fn create_project(&self, project: &str) -> Result<(), HttpError> {
         let url = self.harbor_url("projects", None)?;
-        let mut request = Request::new(Method::POST, url, Purpose::Registry)
+        let mut request = HttpRequest::new(Method::POST, url, RequestPurpose::Registry)
             .header(CONTENT_TYPE, "application/json");
         let document =
             serde_json::json!({"project_name": project, "metadata": {"public": "false"}});
-        request.body = Body::Bytes(document.to_string().into());
+        request.body = RequestBody::Bytes(document.to_string().into());
         let response = self.signed(request, project).await?;
         let scope = self.scope(project, true);
         let what = || format!("project {project} of {}", self.host());
@@ -121,16 +121,19 @@ impl Session {
         path: &str,
         query: Option<(&str, &str)>,
         project: &str,
-    ) -> Result<Response, Error> {
+    ) -> Result<HttpResponse, HttpError> {
         let url = self.harbor_url(path, query)?;
-        self.signed(Request::new(method, url, Purpose::Registry), project)
-            .await
+        self.signed(
+            HttpRequest::new(method, url, RequestPurpose::Registry),
+            project,
+        )
+        .await
     }
 
-    fn harbor_url(&self, path: &str, query: Option<(&str, &str)>) -> Result<url::Url, Error> {
+    fn harbor_url(&self, path: &str, query: Option<(&str, &str)>) -> Result<url::Url, HttpError> {
         let joined = self.base.join(&format!("/api/v2.0/{path}"));
         let mut url = joined.map_err(|error| {
-            Error::new(
+            HttpError::new(
                 ErrorKind::Invalid,
                 format!("'{path}' cannot stand in a URL"),
             )
@@ -144,7 +147,11 @@ impl Session {
 
     /// Sends a request with the account for `project`, or anonymously where it names none: the API
     /// takes Basic alone, none of the registry's tokens.
-    async fn signed(&self, mut request: Request, project: &str) -> Result<Response, Error> {
+    async fn signed(
+        &self,
+        mut request: HttpRequest,
+        project: &str,
+    ) -> Result<HttpResponse, HttpError> {
         if !project.is_empty() {
             let scope = Scope {
                 repository: project.into(),

@@ -7,7 +7,7 @@ use super::manifests::RawManifest;
 use super::scope::Scope;
 use super::session::Session;
 use bytes::Bytes;
-use landfall_http::{BodyFailure, Error, ErrorKind, Purpose, Request, Response};
+use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose};
 use landfall_model::{
     ChildManifest, Descriptor, Digest, Manifest, ManifestError, media_type, referrers_tag,
 };
@@ -30,7 +30,7 @@ enum Answer {
     /// Its bytes, and where the list goes on.
     Page(Bytes, Option<Url>),
     /// It is no list.
-    Other(Box<Response>),
+    Other(Box<HttpResponse>),
 }
 
 impl Session {
@@ -44,7 +44,7 @@ impl Session {
         &self,
         repository: &str,
         pages: usize,
-    ) -> Result<Option<BTreeSet<String>>, Error> {
+    ) -> Result<Option<BTreeSet<String>>, HttpError> {
         Ok(match self.tag_list(repository, pages).await? {
             TagList::Whole(tags) => Some(tags),
             TagList::LongerThan(_) | TagList::Refused => None,
@@ -55,13 +55,13 @@ impl Session {
     ///
     /// # Errors
     /// When the registry cannot be reached.
-    pub async fn tag_list(&self, repository: &str, pages: usize) -> Result<TagList, Error> {
+    pub async fn tag_list(&self, repository: &str, pages: usize) -> Result<TagList, HttpError> {
         let scope = self.scope(repository, false);
         let mut url = self.url(repository, "tags/list")?;
         url.query_pairs_mut().append_pair("n", &PAGE.to_string());
         let (mut tags, mut left) = (BTreeSet::new(), self.transport.limits().document_bytes);
         for _ in 0..pages {
-            let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
+            let request = HttpRequest::new(Method::GET, url.clone(), RequestPurpose::Registry);
             let (bytes, next) = match self.page(&request, &scope, left).await {
                 Ok(Answer::Page(bytes, next)) => (bytes, next),
                 Ok(Answer::Other(response)) => {
@@ -102,7 +102,7 @@ impl Session {
         repository: &str,
         subject: &Digest,
         push: bool,
-    ) -> Result<Option<Vec<Descriptor>>, Error> {
+    ) -> Result<Option<Vec<Descriptor>>, HttpError> {
         Ok(self
             .referrers_answer(repository, subject, push)
             .await?
@@ -119,18 +119,18 @@ impl Session {
         repository: &str,
         subject: &Digest,
         push: bool,
-    ) -> Result<ReferrersAnswer, Error> {
+    ) -> Result<ReferrersAnswer, HttpError> {
         let asking = async || {
             let answer = self.list_referrers(repository, subject, push).await?;
             let shared = match &answer {
                 ReferrersAnswer::Listed(_) => None,
                 other => Some(other.clone()),
             };
-            Ok::<_, Error>((shared, answer))
+            Ok::<_, HttpError>((shared, answer))
         };
         match self
             .lists_referrers
-            .get_or_ask(repository.to_owned(), asking)
+            .get_or_init_with(repository.to_owned(), asking)
             .await?
         {
             (_, Some(answer)) | (Some(answer), None) => Ok(answer),
@@ -143,15 +143,15 @@ impl Session {
         repository: &str,
         subject: &Digest,
         push: bool,
-    ) -> Result<ReferrersAnswer, Error> {
+    ) -> Result<ReferrersAnswer, HttpError> {
         let scope = self.scope(repository, push);
         let mut url = self.url(repository, &format!("referrers/{subject}"))?;
         let what = || format!("referrers of {}/{repository}@{subject}", self.host());
-        let invalid = |words: String| Error::new(ErrorKind::Invalid, words).about(what());
+        let invalid = |words: String| HttpError::new(ErrorKind::Invalid, words).about(what());
         let (limits, mut found) = (self.transport.limits(), Vec::new());
         let mut left = limits.manifest_bytes;
         for page in 0..limits.pages {
-            let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
+            let request = HttpRequest::new(Method::GET, url.clone(), RequestPurpose::Registry);
             let request = request.header(ACCEPT, media_type::OCI_INDEX);
             let (bytes, next) = match self
                 .page(&request, &scope, left)
@@ -186,8 +186,13 @@ impl Session {
     }
 
     /// One answer of a list, of at most so many bytes.
-    async fn page(&self, request: &Request, scope: &Scope, most: usize) -> Result<Answer, Error> {
-        let mut attempts = self.transport.retries().bodies();
+    async fn page(
+        &self,
+        request: &HttpRequest,
+        scope: &Scope,
+        most: usize,
+    ) -> Result<Answer, HttpError> {
+        let mut attempts = self.transport.retry_policy().body_attempts();
         loop {
             let response = self.send(request.clone(), scope).await?;
             if response.status != StatusCode::OK || response.is_page() {
@@ -196,7 +201,11 @@ impl Session {
             let next = next_page(&request.url, &response);
             match response.bytes(most).await {
                 Ok(bytes) => return Ok(Answer::Page(bytes, next)),
-                Err(error) => attempts.after(BodyFailure::<Error>::reading(error)).await?,
+                Err(error) => {
+                    attempts
+                        .after(BodyFailure::<HttpError>::reading(error))
+                        .await?
+                }
             }
         }
     }
@@ -211,7 +220,7 @@ impl Session {
         &self,
         repository: &str,
         subject: &Digest,
-    ) -> Result<Option<RawManifest>, Error> {
+    ) -> Result<Option<RawManifest>, HttpError> {
         let tag = referrers_tag(subject);
         let raw = match self.manifest(repository, &tag).await {
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
@@ -224,7 +233,7 @@ impl Session {
             Ok((Manifest::Index(_), kind)) if kind == media_type::OCI_INDEX => Ok(Some(raw)),
             _ => {
                 let words = "what stands there is no OCI index, so it is no list of referrers";
-                let error = Error::new(ErrorKind::Invalid, words);
+                let error = HttpError::new(ErrorKind::Invalid, words);
                 Err(error.about(format!("{}/{repository}:{tag}", self.host())))
             }
         }
@@ -262,7 +271,7 @@ fn is_unknown(status: StatusCode) -> bool {
 /// Tells whether an answer without a list says that the registry has no referrers API. 404 is what
 /// the spec demands then; but some registries answer it for a manifest without referrers or for a
 /// repository that they hide, and say so in their error objects.
-async fn no_list(response: Response) -> ReferrersAnswer {
+async fn no_list(response: HttpResponse) -> ReferrersAnswer {
     let says_no_api = matches!(response.status.as_u16(), 404 | 405 | 501) && !response.is_page();
     match response.bytes(64 << 10).await {
         Ok(body)
@@ -279,7 +288,7 @@ async fn no_list(response: Response) -> ReferrersAnswer {
 
 /// The next page of a list (RFC 8288, `rel="next"`): at the registry that was asked, whatever
 /// scheme, host and port a registry behind a proxy believes it has.
-fn next_page(asked: &Url, response: &Response) -> Option<Url> {
+fn next_page(asked: &Url, response: &HttpResponse) -> Option<Url> {
     next_link(asked, response.header(LINK.as_str())?)
 }
 

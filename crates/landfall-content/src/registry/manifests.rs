@@ -4,7 +4,8 @@ use super::answer::{describe, leave_plain_http};
 use super::session::{Session, host_of};
 use bytes::Bytes;
 use landfall_http::{
-    Body, BodyFailure, Error, ErrorKind, Purpose, Request, SIGN_IN, came_instead, looks_like_page,
+    BodyFailure, ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, SIGN_IN_HINT,
+    is_html, page_error,
 };
 use landfall_model::{Algorithm, Descriptor, Digest, Manifest, ManifestError, media_type};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
@@ -28,7 +29,11 @@ impl Session {
     ///
     /// # Errors
     /// `NotFound` where there is none; `Invalid` where the bytes have another digest.
-    pub async fn manifest(&self, repository: &str, reference: &str) -> Result<RawManifest, Error> {
+    pub async fn manifest(
+        &self,
+        repository: &str,
+        reference: &str,
+    ) -> Result<RawManifest, HttpError> {
         self.manifest_up_to(
             repository,
             reference,
@@ -45,7 +50,7 @@ impl Session {
         &self,
         repository: &str,
         descriptor: &Descriptor,
-    ) -> Result<RawManifest, Error> {
+    ) -> Result<RawManifest, HttpError> {
         let most = self.transport.limits().manifest_bytes;
         let most = usize::try_from(descriptor.size).map_or(most, |size| size.min(most));
         self.manifest_up_to(repository, &descriptor.digest.to_string(), most)
@@ -57,8 +62,8 @@ impl Session {
         repository: &str,
         reference: &str,
         most: usize,
-    ) -> Result<RawManifest, Error> {
-        let mut attempts = self.transport.retries().bodies();
+    ) -> Result<RawManifest, HttpError> {
+        let mut attempts = self.transport.retry_policy().body_attempts();
         loop {
             match self.manifest_once(repository, reference, most).await {
                 Ok(manifest) => return Ok(manifest),
@@ -72,7 +77,7 @@ impl Session {
         repository: &str,
         reference: &str,
         most: usize,
-    ) -> Result<RawManifest, BodyFailure<Error>> {
+    ) -> Result<RawManifest, BodyFailure<HttpError>> {
         let (manifest, named) = self.answered_manifest(repository, reference, most).await?;
         let Some(named) = named.filter(|named| *named != manifest.digest) else {
             return Ok(manifest);
@@ -92,11 +97,17 @@ impl Session {
         format!("manifest {}/{repository} {reference}", self.host())
     }
 
-    fn is_another(&self, repository: &str, reference: &str, named: &Digest, found: &str) -> Error {
+    fn is_another(
+        &self,
+        repository: &str,
+        reference: &str,
+        named: &Digest,
+        found: &str,
+    ) -> HttpError {
         let words = format!(
             "the answer says that it is {named}, its bytes are {found}, which the registry does not have"
         );
-        Error::new(ErrorKind::Invalid, words).about(self.manifest_name(repository, reference))
+        HttpError::new(ErrorKind::Invalid, words).about(self.manifest_name(repository, reference))
     }
 
     /// One answer of at most so many bytes, and the digest that it says to have.
@@ -105,9 +116,10 @@ impl Session {
         repository: &str,
         reference: &str,
         most: usize,
-    ) -> Result<(RawManifest, Option<Digest>), BodyFailure<Error>> {
+    ) -> Result<(RawManifest, Option<Digest>), BodyFailure<HttpError>> {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
-        let mut request = accept_manifests(Request::new(Method::GET, url, Purpose::Registry));
+        let mut request =
+            accept_manifests(HttpRequest::new(Method::GET, url, RequestPurpose::Registry));
         request.metered = true;
         let scope = self.scope(repository, false);
         let response = self.send(request, &scope).await?;
@@ -121,10 +133,10 @@ impl Session {
             .and_then(|text| text.parse::<Digest>().ok());
         let named = named.filter(|named| named.algorithm() == Algorithm::Sha256);
         let url = response.url.clone();
-        let compressed = response.compressed(&what());
+        let compressed = response.compression_error(&what());
         let bytes = response.bytes(most).await.map_err(BodyFailure::reading)?;
-        if looks_like_page(&bytes) {
-            return Err(came_instead(&url, None, &what(), &bytes).into());
+        if is_html(&bytes) {
+            return Err(page_error(&url, None, &what(), &bytes).into());
         }
         let wanted = reference.parse::<Digest>().ok();
         let digest = match &wanted {
@@ -147,7 +159,7 @@ impl Session {
         if let Err(schema1 @ ManifestError::Schema1) =
             Manifest::parse(&bytes, content_type.as_deref())
         {
-            return Err(Error::new(ErrorKind::Invalid, schema1.to_string())
+            return Err(HttpError::new(ErrorKind::Invalid, schema1.to_string())
                 .about(what())
                 .into());
         }
@@ -164,7 +176,7 @@ impl Session {
                 let looks = describe(&bytes, content_type.as_deref());
                 let words = format!("the answer is not {wanted}{looks}");
                 Err(BodyFailure::Wrong(
-                    Error::new(ErrorKind::Invalid, words).at(&url),
+                    HttpError::new(ErrorKind::Invalid, words).at(&url),
                 ))
             }
         }
@@ -180,15 +192,19 @@ impl Session {
         repository: &str,
         reference: &str,
         push: bool,
-    ) -> Result<Option<Digest>, Error> {
+    ) -> Result<Option<Digest>, HttpError> {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
-        let request = accept_manifests(Request::new(Method::HEAD, url, Purpose::Registry));
+        let request = accept_manifests(HttpRequest::new(
+            Method::HEAD,
+            url,
+            RequestPurpose::Registry,
+        ));
         let scope = self.scope(repository, push);
         let response = self.send(request, &scope).await?;
         match response.status {
             StatusCode::NOT_FOUND => Ok(None),
             StatusCode::OK if response.is_page() => Err(response
-                .page(&format!(
+                .page_error(&format!(
                     "what stands at {}/{repository}:{reference}",
                     self.host()
                 ))
@@ -212,7 +228,7 @@ impl Session {
                         leave_plain_http(&response.url)
                     }
                     StatusCode::TOO_MANY_REQUESTS => {
-                        format!(": its rate limit is reached{SIGN_IN}, or run it again later")
+                        format!(": its rate limit is reached{SIGN_IN_HINT}, or run it again later")
                     }
                     _ => String::new(),
                 };
@@ -225,7 +241,11 @@ impl Session {
         }
     }
 
-    async fn get_digest(&self, repository: &str, reference: &str) -> Result<Option<Digest>, Error> {
+    async fn get_digest(
+        &self,
+        repository: &str,
+        reference: &str,
+    ) -> Result<Option<Digest>, HttpError> {
         match self.manifest(repository, reference).await {
             Ok(manifest) => Ok(Some(manifest.digest)),
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
@@ -244,11 +264,11 @@ impl Session {
         reference: &str,
         media_type: &str,
         bytes: Bytes,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, HttpError> {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
-        let mut request =
-            Request::new(Method::PUT, url, Purpose::Registry).header(CONTENT_TYPE, media_type);
-        request.body = Body::Bytes(bytes);
+        let mut request = HttpRequest::new(Method::PUT, url, RequestPurpose::Registry)
+            .header(CONTENT_TYPE, media_type);
+        request.body = RequestBody::Bytes(bytes);
         let scope = self.scope(repository, true);
         let response = self.send(request, &scope).await?;
         let what = || self.manifest_name(repository, reference);
@@ -261,7 +281,7 @@ impl Session {
     }
 }
 
-fn accept_manifests(mut request: Request) -> Request {
+fn accept_manifests(mut request: HttpRequest) -> HttpRequest {
     let kinds = [
         media_type::OCI_INDEX,
         media_type::DOCKER_LIST,

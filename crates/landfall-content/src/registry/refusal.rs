@@ -1,11 +1,11 @@
 //! What a refusal of a registry's is about, where the status does not say it: registries tell it by
 //! the codes and words of their error objects.
 
-use landfall_http::{ApiError, Error, ErrorKind};
+use landfall_http::{DistributionError, ErrorKind, HttpError};
 
 /// A refusal that an index with missing children gets (distribution-spec, "Error Codes"). Other
 /// refusals, of the tag or of the size, are not about children.
-pub fn refuses_children(error: &Error) -> bool {
+pub fn refuses_children(error: &HttpError) -> bool {
     let about_children = [
         "MANIFEST_BLOB_UNKNOWN",
         "BLOB_UNKNOWN",
@@ -21,14 +21,14 @@ pub fn refuses_children(error: &Error) -> bool {
 /// Whether a manifest may be refused only because another client delivers the same at this moment:
 /// for want of blobs that it names, or for its digest, as docker-registry says when one manifest is
 /// written twice at once (distribution-spec, "Error Codes").
-pub fn may_be_a_race(error: &Error) -> bool {
+pub fn may_be_a_race(error: &HttpError) -> bool {
     ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"]
         .iter()
         .any(|code| error.has_code(code))
 }
 
 /// Whether the registry has no room for more: a quota of the project, or its disk.
-pub fn is_quota(kind: ErrorKind, codes: &[ApiError]) -> bool {
+pub fn is_quota(kind: ErrorKind, codes: &[DistributionError]) -> bool {
     let refused = match kind {
         ErrorKind::Status(507) => return true,
         ErrorKind::Status(status) => (400..500).contains(&status),
@@ -39,7 +39,7 @@ pub fn is_quota(kind: ErrorKind, codes: &[ApiError]) -> bool {
 
 /// Whether the registry may keep a tag from being written again: ECR and Harbor answer 400, 409 or
 /// 412.
-pub fn is_immutable(kind: ErrorKind, codes: &[ApiError]) -> bool {
+pub fn is_immutable(kind: ErrorKind, codes: &[DistributionError]) -> bool {
     let refused = matches!(
         kind,
         ErrorKind::Denied | ErrorKind::Status(400 | 405 | 409 | 412)
@@ -51,7 +51,7 @@ pub fn is_immutable(kind: ErrorKind, codes: &[ApiError]) -> bool {
         )
 }
 
-fn speak_of(codes: &[ApiError], words: &[&str]) -> bool {
+fn speak_of(codes: &[DistributionError], words: &[&str]) -> bool {
     codes.iter().any(|error| {
         let said = format!("{} {}", error.code, error.message).to_ascii_lowercase();
         words.iter().any(|word| said.contains(word))
@@ -62,11 +62,11 @@ fn speak_of(codes: &[ApiError], words: &[&str]) -> bool {
 mod tests {
     use super::*;
 
-    fn said(code: &str, message: &str) -> Vec<ApiError> {
-        vec![ApiError {
+    fn said(code: &str, message: &str) -> Vec<DistributionError> {
+        vec![DistributionError {
             code: code.into(),
             message: message.into(),
-            ..ApiError::default()
+            ..DistributionError::default()
         }]
     }
 

@@ -7,7 +7,8 @@ use super::list_answers::ReferrersAnswer;
 use super::scope::Scope;
 use super::upload_session::{BodyLimit, SelfMounts};
 use landfall_http::{
-    Error, ErrorKind, OnceEach, Request, Response, SlotClass, Transport, host_port, shown_url,
+    ErrorKind, HttpError, HttpRequest, HttpResponse, OnceMap, SlotClass, Transport, host_port,
+    redacted_url,
 };
 use reqwest::StatusCode;
 use reqwest::header::AUTHORIZATION;
@@ -29,7 +30,7 @@ pub struct Session {
     pub(super) self_mounts: SelfMounts,
     /// The answer for all subjects of a repository, or `None` if the registry lists what refers to
     /// each.
-    pub(super) lists_referrers: OnceEach<String, Option<ReferrersAnswer>>,
+    pub(super) lists_referrers: OnceMap<String, Option<ReferrersAnswer>>,
     /// Whether its lists of tags are whole.
     lists_all_tags: bool,
 }
@@ -72,7 +73,7 @@ impl Session {
             auth,
             body_limit: BodyLimit::default(),
             self_mounts: SelfMounts::default(),
-            lists_referrers: OnceEach::default(),
+            lists_referrers: OnceMap::default(),
             lists_all_tags,
         }
     }
@@ -122,12 +123,12 @@ impl Session {
     }
 
     /// The URL of `rest` in the repository.
-    pub(super) fn url(&self, repository: &str, rest: &str) -> Result<Url, Error> {
+    pub(super) fn url(&self, repository: &str, rest: &str) -> Result<Url, HttpError> {
         self.base
             .join(&format!("/v2/{}/{rest}", self.full(repository)))
             .map_err(|error| {
                 let words = format!("'{repository}' cannot stand in a URL");
-                Error::new(ErrorKind::Invalid, words).caused_by(error)
+                HttpError::new(ErrorKind::Invalid, words).caused_by(error)
             })
     }
 
@@ -135,9 +136,9 @@ impl Session {
     /// the middle of a run too, and sends the request again, body included.
     pub(super) async fn send(
         &self,
-        mut request: Request,
+        mut request: HttpRequest,
         scope: &Scope,
-    ) -> Result<Response, Error> {
+    ) -> Result<HttpResponse, HttpError> {
         request.origin = self.origin.clone();
         if request.url.origin() != self.base.origin() {
             // an upload that continues at another host: it gets no credentials, and its challenge
@@ -160,7 +161,7 @@ impl Session {
             } else {
                 sent.class
             };
-            let response = self.transport.send(&Request { class, ..sent }).await?;
+            let response = self.transport.send(&HttpRequest { class, ..sent }).await?;
             let is_redirected = response.url.origin() != request.url.origin();
             if response.status != StatusCode::UNAUTHORIZED || is_redirected {
                 if let Some(signed) = &signed {
@@ -182,9 +183,9 @@ impl Session {
                 if elsewhere > self.transport.limits().attempts {
                     let words = format!(
                         "redirected to {}, which refuses the token of its own realm",
-                        shown_url(&url)
+                        redacted_url(&url)
                     );
-                    return Err(Error::new(ErrorKind::Denied, words)
+                    return Err(HttpError::new(ErrorKind::Denied, words)
                         .at(&url)
                         .about(&*self.host));
                 }
@@ -205,7 +206,7 @@ impl Session {
             }
             if fresh {
                 // by a clock that is behind, a new token is not good yet
-                tokio::time::sleep(self.transport.retries().pause(1)).await;
+                tokio::time::sleep(self.transport.retry_policy().pause(1)).await;
             }
             self.auth
                 .challenged(&headers, &url, scope, &signer, header)

@@ -4,7 +4,7 @@ use super::base_url::BaseUrl;
 use super::keychain::Keychain;
 use super::session::Session;
 use super::setup_error::{MirrorFault, SetupError};
-use landfall_http::{Error, ErrorKind, OnceEach, Transport, host_port};
+use landfall_http::{ErrorKind, HttpError, OnceMap, Transport, host_port};
 use landfall_model::config::Site;
 use landfall_model::holds_account;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ pub struct Sessions {
     /// The hosts that the site has settings for.
     in_site: BTreeSet<String>,
     /// By host, and whether its mirror may stand in.
-    open: OnceEach<(String, bool), Arc<Session>>,
+    open: OnceMap<(String, bool), Arc<Session>>,
 }
 
 impl Sessions {
@@ -56,7 +56,7 @@ impl Sessions {
             whole_lists,
             plain,
             in_site,
-            open: OnceEach::default(),
+            open: OnceMap::default(),
         })
     }
 
@@ -70,7 +70,7 @@ impl Sessions {
             whole_lists: self.whole_lists.clone(),
             plain: self.plain.clone(),
             in_site: self.in_site.clone(),
-            open: OnceEach::default(),
+            open: OnceMap::default(),
         }
     }
 
@@ -93,7 +93,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When landfall cannot find out how to reach it.
-    pub async fn upstream(&self, host: &str) -> Result<Arc<Session>, Error> {
+    pub async fn upstream(&self, host: &str) -> Result<Arc<Session>, HttpError> {
         self.session(host, true).await
     }
 
@@ -101,20 +101,20 @@ impl Sessions {
     ///
     /// # Errors
     /// When landfall cannot find out how to reach it.
-    pub async fn destination(&self, host: &str) -> Result<Arc<Session>, Error> {
+    pub async fn destination(&self, host: &str) -> Result<Arc<Session>, HttpError> {
         self.session(host, false).await
     }
 
-    async fn session(&self, host: &str, mirrored: bool) -> Result<Arc<Session>, Error> {
+    async fn session(&self, host: &str, mirrored: bool) -> Result<Arc<Session>, HttpError> {
         let connect = async || Ok(Arc::new(self.connect(host, mirrored).await?));
         self.open.get((host.to_owned(), mirrored), connect).await
     }
 
-    async fn connect(&self, host: &str, mirrored: bool) -> Result<Session, Error> {
+    async fn connect(&self, host: &str, mirrored: bool) -> Result<Session, HttpError> {
         let (transport, keychain) = (self.transport.clone(), self.keychain.clone());
         let base = self.find_base_url(host, mirrored).await?;
         if !mirrored {
-            transport.note_own(&base.url);
+            transport.add_own_host(&base.url);
         }
         Ok(Session::new(host, base, transport, keychain))
     }
@@ -123,11 +123,11 @@ impl Sessions {
     ///
     /// # Errors
     /// When landfall cannot find out how to reach it.
-    pub async fn base_url(&self, host: &str) -> Result<BaseUrl, Error> {
+    pub async fn base_url(&self, host: &str) -> Result<BaseUrl, HttpError> {
         self.find_base_url(host, true).await
     }
 
-    async fn find_base_url(&self, host: &str, mirrored: bool) -> Result<BaseUrl, Error> {
+    async fn find_base_url(&self, host: &str, mirrored: bool) -> Result<BaseUrl, HttpError> {
         if let Some(mirror) = self.mirrors.get(host).filter(|_| mirrored) {
             let lists_all_tags = self.whole_lists.contains(host);
             let origin = Some(host.to_owned());
@@ -157,7 +157,7 @@ impl Sessions {
     ///
     /// # Errors
     /// A host that can stand in no URL.
-    pub fn expected_url(&self, host: &str) -> Result<Url, Error> {
+    pub fn expected_url(&self, host: &str) -> Result<Url, HttpError> {
         match self.mirrors.get(host) {
             Some(mirror) => Ok(mirror.clone()),
             None => self.transport.configured_url(real_host(host)),
@@ -170,7 +170,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When it does, and the site does not allow it; a URL of another scheme.
-    pub async fn check_led(&self, url: &str, by: &str) -> Result<(), Error> {
+    pub async fn check_named_target(&self, url: &str, by: &str) -> Result<(), HttpError> {
         let https = |url: &str| match url.strip_prefix("oci://") {
             Some(rest) => format!("https://{rest}"),
             None => url.to_owned(),
@@ -179,7 +179,11 @@ impl Sessions {
             (self.file_url(&https(url))?, self.file_url(&https(by))?);
         match mirrored {
             Some(_) => Ok(()),
-            None => self.transport.check_led(&target, &host_port(&by)).await,
+            None => {
+                self.transport
+                    .check_named_target(&target, &host_port(&by))
+                    .await
+            }
         }
     }
 
@@ -187,12 +191,12 @@ impl Sessions {
     ///
     /// # Errors
     /// When `url` is no http or https URL.
-    pub fn file_url(&self, url: &str) -> Result<(Url, Option<String>), Error> {
+    pub fn file_url(&self, url: &str) -> Result<(Url, Option<String>), HttpError> {
         let parsed = Url::parse(url)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
             .ok_or_else(|| {
-                Error::new(ErrorKind::Local, format!("'{url}' is no http or https URL"))
+                HttpError::new(ErrorKind::Local, format!("'{url}' is no http or https URL"))
             })?;
         let host = parsed.host_str().unwrap_or_default();
         let with_port = parsed

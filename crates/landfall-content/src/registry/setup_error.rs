@@ -1,7 +1,7 @@
 //! A setting of the connection that cannot be used.
 
 use super::credential::CredentialError;
-use landfall_http::{DeadTarget, ProxySettingError};
+use landfall_http::{PrivateTargetError, ProxySettingError};
 
 /// A setting that cannot be used: which one, and why.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum SetupError {
     Proxy(#[from] ProxySettingError),
     /// An entry of `privateTargets`.
     #[error(transparent)]
-    PrivateTarget(#[from] DeadTarget),
+    PrivateTarget(#[from] PrivateTargetError),
     /// Credentials.
     #[error(transparent)]
     Credentials(#[from] CredentialError),

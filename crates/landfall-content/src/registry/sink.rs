@@ -7,7 +7,7 @@ use super::upload::{refuses_mount, starts_anew};
 use super::upload_session::{FailedUpload, UploadSession};
 use crate::{BlobWrite, Cause, Failed, Opener, Sink, TransferError};
 use futures_util::future::BoxFuture;
-use landfall_http::Error;
+use landfall_http::HttpError;
 use landfall_model::{Descriptor, Digest};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,7 +68,7 @@ impl Sink for RegistrySink {
 
 impl Inner {
     /// Begins the upload of a blob; `None` where the repository has it now.
-    async fn begin(&self, blob: &Descriptor) -> Result<Option<UploadSession>, Error> {
+    async fn begin(&self, blob: &Descriptor) -> Result<Option<UploadSession>, HttpError> {
         let (session, repository, digest) = (&*self.session, &*self.repository, &blob.digest);
         if let Some(from) = self
             .from

@@ -2,7 +2,7 @@
 //! alone, and what is refused to it. The requests without an account have a standing too.
 
 use super::scope::Scope;
-use landfall_http::Error;
+use landfall_http::HttpError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,9 +22,9 @@ struct State {
     /// It was presented and taken.
     taken: bool,
     /// It is presented to nobody any more, so that it does not get locked.
-    refused: Option<Error>,
+    refused: Option<HttpError>,
     /// The scopes for which it gets no token.
-    scopes: HashMap<Scope, Error>,
+    scopes: HashMap<Scope, HttpError>,
 }
 
 /// The turn to go alone.
@@ -73,12 +73,12 @@ impl Standing {
     }
 
     /// Refuses the account for all that follows.
-    pub(super) fn refuse(&self, error: Error) {
+    pub(super) fn refuse(&self, error: HttpError) {
         self.state().refused = Some(error);
     }
 
     /// Refuses it for this scope alone.
-    pub(super) fn refuse_scope(&self, scope: &Scope, error: Error) {
+    pub(super) fn refuse_scope(&self, scope: &Scope, error: HttpError) {
         self.state().scopes.insert(scope.clone(), error);
     }
 
@@ -86,7 +86,7 @@ impl Standing {
     ///
     /// # Errors
     /// Its refusal.
-    pub(super) fn check(&self, scope: &Scope) -> Result<(), Error> {
+    pub(super) fn check(&self, scope: &Scope) -> Result<(), HttpError> {
         let state = self.state();
         state
             .refused

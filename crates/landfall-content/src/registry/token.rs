@@ -1,6 +1,6 @@
 //! Bearer tokens: what a token service answers, and how long its token is good.
 
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -77,9 +77,9 @@ fn seconds(value: &Value) -> Option<u64> {
 ///
 /// # Errors
 /// When it is none.
-pub(super) fn realm_url(asked: &Url, realm: &str) -> Result<Url, Error> {
+pub(super) fn realm_url(asked: &Url, realm: &str) -> Result<Url, HttpError> {
     asked.join(realm).map_err(|error| {
-        Error::new(ErrorKind::Invalid, "its token realm is no URL")
+        HttpError::new(ErrorKind::Invalid, "its token realm is no URL")
             .at(asked)
             .caused_by(error)
     })

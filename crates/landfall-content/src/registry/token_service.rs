@@ -8,7 +8,8 @@ use super::scope::Scope;
 use super::standing::Standing;
 use super::token::{Authorization, Token, realm_url};
 use landfall_http::{
-    Body, Error, ErrorKind, Purpose, Request, came_instead, host_port, looks_like_page, shown_url,
+    ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, host_port, is_html, page_error,
+    redacted_url,
 };
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, StatusCode};
@@ -45,7 +46,7 @@ impl Auth {
         realm: &Url,
         service: Option<&str>,
         signer: &Signer,
-    ) -> Result<Authorization, Error> {
+    ) -> Result<Authorization, HttpError> {
         let slot = self.slot(scope);
         let mut token = slot.lock().await;
         if let Some(token) = token.as_ref().filter(|token| token.until > Instant::now()) {
@@ -85,7 +86,7 @@ impl Auth {
         scope: &Scope,
         realm: &Url,
         service: Option<&str>,
-    ) -> Result<Token, Error> {
+    ) -> Result<Token, HttpError> {
         let words = scope.words();
         let mut failure = self.fetch(&words, realm, service, Some(account)).await;
         if matches!(
@@ -93,7 +94,7 @@ impl Auth {
             Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED))
         ) && standing.was_taken()
         {
-            tokio::time::sleep(self.transport.retries().pause(1)).await;
+            tokio::time::sleep(self.transport.retry_policy().pause(1)).await;
             standing.check(scope)?;
             failure = self.fetch(&words, realm, service, Some(account)).await;
         }
@@ -125,7 +126,7 @@ impl Auth {
         scope: &Scope,
         realm: &Url,
         service: Option<&str>,
-    ) -> Result<Token, Error> {
+    ) -> Result<Token, HttpError> {
         match self.fetch(&scope.words(), realm, service, None).await {
             Ok(token) => Ok(token),
             Err(TokenFailure::Error(error)) => Err(error),
@@ -158,9 +159,10 @@ impl Auth {
                     form.append_pair("scope", &scopes.join(" "));
                 }
                 service.map(|service| form.append_pair("service", service));
-                let mut request = Request::new(Method::POST, realm.clone(), Purpose::Token)
-                    .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-                request.body = Body::Bytes(form.finish().into());
+                let mut request =
+                    HttpRequest::new(Method::POST, realm.clone(), RequestPurpose::Token)
+                        .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+                request.body = RequestBody::Bytes(form.finish().into());
                 request
             }
             basic => {
@@ -172,7 +174,7 @@ impl Auth {
                         query.append_pair("scope", word);
                     });
                 }
-                let request = Request::new(Method::GET, url, Purpose::Token);
+                let request = HttpRequest::new(Method::GET, url, RequestPurpose::Token);
                 match basic.and_then(Secret::basic_header) {
                     Some(header) => request.header(AUTHORIZATION, &header),
                     None => request,
@@ -181,13 +183,13 @@ impl Auth {
         };
         request.secret = account.is_some();
         request.named_by = Some(host_port(&self.base));
-        let failed = |error: Error| {
+        let failed = |error: HttpError| {
             let what = match error.kind {
                 ErrorKind::Invalid => "cannot be used",
                 _ => "does not answer",
             };
             let words = format!("its token service {what}: {error}");
-            Error::new(error.kind, words)
+            HttpError::new(error.kind, words)
                 .at(realm)
                 .about(&*self.host)
                 .caused_by(error)
@@ -198,7 +200,7 @@ impl Auth {
             response.discard().await;
             return Err(TokenFailure::Refused(status));
         }
-        let shown = shown_url(realm);
+        let shown = redacted_url(realm);
         let body = response
             .bytes(self.transport.limits().document_bytes)
             .await?;
@@ -214,14 +216,14 @@ impl Auth {
                 return Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED));
             }
             let words = format!("its token service {shown} answered {status}");
-            let error = Error::new(ErrorKind::Status(status.as_u16()), words);
+            let error = HttpError::new(ErrorKind::Status(status.as_u16()), words);
             return Err(error.at(realm).about(&*self.host).into());
         }
-        let none = || match looks_like_page(&body) {
-            true => came_instead(realm, None, &format!("a token for {}", self.host), &body),
+        let none = || match is_html(&body) {
+            true => page_error(realm, None, &format!("a token for {}", self.host), &body),
             false => {
                 let words = format!("its token service {shown} gave no token");
-                Error::new(ErrorKind::Invalid, words)
+                HttpError::new(ErrorKind::Invalid, words)
                     .at(realm)
                     .about(&*self.host)
             }
@@ -240,15 +242,15 @@ impl Auth {
         url: &Url,
         scope: &Scope,
         sent: &[(Origin, String)],
-    ) -> Result<(), Error> {
+    ) -> Result<(), HttpError> {
         let Ok(Challenge::Bearer {
             realm,
             service,
             scope: wanted,
         }) = Challenge::read(headers)
         else {
-            let words = format!("redirected to {}, which wants a sign-in", shown_url(url));
-            return Err(Error::new(ErrorKind::Denied, words)
+            let words = format!("redirected to {}, which wants a sign-in", redacted_url(url));
+            return Err(HttpError::new(ErrorKind::Denied, words)
                 .at(url)
                 .about(&*self.host));
         };
@@ -266,7 +268,9 @@ impl Auth {
             return Ok(());
         }
         let realm = realm_url(url, &realm)?;
-        self.transport.check_led(&realm, &host_port(url)).await?;
+        self.transport
+            .check_named_target(&realm, &host_port(url))
+            .await?;
         let repository = wanted
             .as_deref()
             .and_then(|word| word.split(':').nth(1))
@@ -297,11 +301,11 @@ enum TokenFailure {
     /// It refuses: the account (401), or this scope to it (403).
     Refused(StatusCode),
     /// It does not answer, or not in its terms.
-    Error(Error),
+    Error(HttpError),
 }
 
-impl From<Error> for TokenFailure {
-    fn from(error: Error) -> TokenFailure {
+impl From<HttpError> for TokenFailure {
+    fn from(error: HttpError) -> TokenFailure {
         TokenFailure::Error(error)
     }
 }

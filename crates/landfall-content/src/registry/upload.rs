@@ -3,7 +3,7 @@
 use super::scope::Scope;
 use super::session::Session;
 use super::upload_session::{UploadSession, upload_url};
-use landfall_http::{Error, ErrorKind, Purpose, Request};
+use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose};
 use landfall_model::{Algorithm, Digest};
 use reqwest::header::LOCATION;
 use reqwest::{Method, StatusCode};
@@ -15,7 +15,7 @@ impl Session {
         repository: &str,
         digest: Option<&Digest>,
         mount: Option<&str>,
-    ) -> Result<Option<UploadSession>, Error> {
+    ) -> Result<Option<UploadSession>, HttpError> {
         let what = || match digest {
             Some(digest) => format!("blob {digest} to {}/{repository}", self.host()),
             None => format!("an upload to {}/{repository}", self.host()),
@@ -40,7 +40,7 @@ impl Session {
         }
         let response = self
             .send(
-                Request::new(Method::POST, begin.clone(), Purpose::Registry),
+                HttpRequest::new(Method::POST, begin.clone(), RequestPurpose::Registry),
                 &scope,
             )
             .await?;
@@ -50,7 +50,7 @@ impl Session {
             response.discard().await;
             return Ok(None);
         }
-        let invalid = |words: String| Error::new(ErrorKind::Invalid, words).about(what());
+        let invalid = |words: String| HttpError::new(ErrorKind::Invalid, words).about(what());
         let location = response
             .header(LOCATION.as_str())
             .ok_or_else(|| invalid("the registry opened an upload without a Location".into()))?;
@@ -75,7 +75,7 @@ impl Session {
         repository: &str,
         digest: &Digest,
         from: &str,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, HttpError> {
         let opened = self
             .open_upload(repository, Some(digest), Some(from))
             .await?;
@@ -90,7 +90,7 @@ impl Session {
     ///
     /// # Errors
     /// The registry's refusal with its own words.
-    pub async fn may_push(&self, repository: &str) -> Result<(), Error> {
+    pub async fn may_push(&self, repository: &str) -> Result<(), HttpError> {
         if let Some(opened) = self.open_upload(repository, None, None).await? {
             self.cancel(repository, opened).await;
         }
@@ -104,9 +104,9 @@ impl Session {
 
     /// Cancels an upload, if the registry can.
     pub(super) async fn cancel(&self, repository: &str, opened: UploadSession) {
-        let cancel = Request {
+        let cancel = HttpRequest {
             retried: false,
-            ..Request::new(Method::DELETE, opened.target, Purpose::Registry)
+            ..HttpRequest::new(Method::DELETE, opened.target, RequestPurpose::Registry)
         };
         if let Ok(response) = self.send(cancel, &self.scope(repository, true)).await {
             response.discard().await;
@@ -131,7 +131,7 @@ impl Session {
 
 /// Whether the registry refuses a mount: 401 and 403 for lack of rights at the other repository,
 /// 404 for a repository that it does not know, and other refusals where it knows no mounts.
-pub(super) fn refuses_mount(error: &Error) -> bool {
+pub(super) fn refuses_mount(error: &HttpError) -> bool {
     match error.kind {
         ErrorKind::Denied | ErrorKind::NotFound => true,
         ErrorKind::Status(status) => (400..500).contains(&status) && !error.is_transient(),
@@ -140,7 +140,7 @@ pub(super) fn refuses_mount(error: &Error) -> bool {
 }
 
 /// Whether a new upload may succeed.
-pub(super) fn starts_anew(error: &Error) -> bool {
+pub(super) fn starts_anew(error: &HttpError) -> bool {
     matches!(error.kind, ErrorKind::Status(416))
         || error
             .codes

@@ -5,7 +5,9 @@ use super::session::Session;
 use super::upload_session::{FailedUpload, UploadSession, upload_url};
 use crate::Opener;
 use futures_util::StreamExt;
-use landfall_http::{Body, ByteStream, Error, ErrorKind, Purpose, Request, Response};
+use landfall_http::{
+    ByteStream, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose,
+};
 use landfall_model::Descriptor;
 use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
 use reqwest::{Method, StatusCode};
@@ -51,7 +53,7 @@ impl Session {
                     let continued = upload_url(&target, location);
                     target = continued.map_err(|error| {
                         let words = error.to_string();
-                        Error::new(ErrorKind::Invalid, words)
+                        HttpError::new(ErrorKind::Invalid, words)
                             .about(repository)
                             .caused_by(error)
                     })?;
@@ -79,10 +81,10 @@ impl Session {
         target: Url,
         (method, at, length): (Method, u64, u64),
         opener: &Arc<Opener>,
-    ) -> Result<Response, FailedUpload> {
+    ) -> Result<HttpResponse, FailedUpload> {
         let what = || format!("blob {} to {}/{repository}", blob.digest, self.host());
         let sent = Arc::new(AtomicU64::new(0));
-        let mut request = Request::new(method.clone(), target, Purpose::Registry)
+        let mut request = HttpRequest::new(method.clone(), target, RequestPurpose::Registry)
             .header(CONTENT_TYPE, "application/octet-stream");
         if method == Method::PATCH {
             request = request.header(CONTENT_RANGE, &format!("{at}-{}", at + length - 1));
@@ -96,13 +98,13 @@ impl Session {
                 let limited = async move { Ok(limited(opener.stream(at).await?, length, sent)) };
                 Box::pin(limited) as futures_util::future::BoxFuture<'static, _>
             };
-            request.body = Body::Stream {
+            request.body = RequestBody::Stream {
                 length,
                 open: Arc::new(opening),
             };
         }
         let scope = self.scope(repository, true);
-        let failed = |error: Error| {
+        let failed = |error: HttpError| {
             let sent = sent.load(Ordering::Relaxed);
             let cut = error.kind == ErrorKind::Network && sent > 0 && !opener.is_broken();
             FailedUpload {

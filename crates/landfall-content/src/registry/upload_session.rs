@@ -1,7 +1,7 @@
 //! What the steps of an upload share: the session that the registry opened, its `Location`, a
 //! failed attempt, and what a run learns about uploads to one registry.
 
-use landfall_http::Error;
+use landfall_http::HttpError;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use url::Url;
 
@@ -69,15 +69,15 @@ pub(super) struct UploadSession {
 
 /// An attempt that failed, with the body that was in flight.
 pub(super) struct FailedUpload {
-    pub(super) error: Error,
+    pub(super) error: HttpError,
     /// How many bytes of the body were sent, where the connection was cut.
     pub(super) cut: Option<u64>,
     /// Length of the body.
     pub(super) length: u64,
 }
 
-impl From<Error> for FailedUpload {
-    fn from(error: Error) -> FailedUpload {
+impl From<HttpError> for FailedUpload {
+    fn from(error: HttpError) -> FailedUpload {
         FailedUpload {
             error,
             cut: None,

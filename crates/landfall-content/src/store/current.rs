@@ -4,7 +4,7 @@
 use super::disk::Disk;
 use crate::WriteError;
 use crate::bucket::{Bucket, Changed, Condition, Object, Put};
-use landfall_http::Error;
+use landfall_http::HttpError;
 use landfall_model::{Digest, Limits};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -57,7 +57,7 @@ pub enum ShelfError {
     },
     /// The object store does not answer, or refuses.
     #[error(transparent)]
-    Bucket(#[from] Error),
+    Bucket(#[from] HttpError),
     /// The disk refuses.
     #[error("cannot read {path}: {source}")]
     Read {

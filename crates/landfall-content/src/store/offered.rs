@@ -5,7 +5,7 @@ use super::current::Shelf;
 use super::disk::Disk;
 use crate::bucket::{Bucket, OpenObject};
 use crate::{BlobRead, ContentError, Entry, Look, RangeRead, RangeReader};
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{Digest, Hasher};
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -63,7 +63,7 @@ impl Offered {
         if let Some(object) = known().get(digest) {
             return Ok(object.clone());
         }
-        let failed = |error: Error| match error.kind {
+        let failed = |error: HttpError| match error.kind {
             ErrorKind::NotFound => ContentError::Missing {
                 digest: digest.clone(),
             },

@@ -1,7 +1,7 @@
 //! Plain files by their URLs.
 
 use crate::registry::{CredentialError, Sessions};
-use landfall_http::{Error, ErrorKind, Purpose, Request, Response};
+use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose};
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, RANGE};
 use std::sync::Arc;
@@ -10,7 +10,11 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When there is no answer.
-pub async fn get(sessions: &Sessions, url: &str, range: Option<String>) -> Result<Response, Error> {
+pub async fn get(
+    sessions: &Sessions,
+    url: &str,
+    range: Option<String>,
+) -> Result<HttpResponse, HttpError> {
     let (request, fault) = request(sessions, Method::GET, url).await?;
     let request = range
         .iter()
@@ -22,9 +26,9 @@ pub async fn get(sessions: &Sessions, url: &str, range: Option<String>) -> Resul
                 "answered {}, and there is no account for it: {fault}",
                 response.status
             );
-            Err(Error::new(ErrorKind::Denied, words)
+            Err(HttpError::new(ErrorKind::Denied, words)
                 .at(&response.url)
-                .answered(response.status))
+                .with_status(response.status))
         }
         _ => Ok(response),
     }
@@ -34,11 +38,11 @@ pub async fn get(sessions: &Sessions, url: &str, range: Option<String>) -> Resul
 ///
 /// # Errors
 /// When there is no answer.
-pub async fn head(sessions: &Sessions, url: &str) -> Result<Response, Error> {
+pub async fn head(sessions: &Sessions, url: &str) -> Result<HttpResponse, HttpError> {
     let (request, _) = request(sessions, Method::HEAD, url).await?;
     sessions
         .transport()
-        .send(&Request {
+        .send(&HttpRequest {
             retried: false,
             ..request
         })
@@ -50,7 +54,7 @@ async fn request(
     sessions: &Sessions,
     method: Method,
     url: &str,
-) -> Result<(Request, Option<Arc<CredentialError>>), Error> {
+) -> Result<(HttpRequest, Option<Arc<CredentialError>>), HttpError> {
     let (target, origin) = sessions.file_url(url)?;
     let port = target
         .port()
@@ -59,9 +63,9 @@ async fn request(
     let host = format!("{}{port}", target.host_str().unwrap_or_default());
     // over plain http only where the user said so for this host, or named it as a mirror
     let trusted = target.scheme() == "https" || origin.is_some() || sessions.is_plain(&host);
-    let request = Request {
+    let request = HttpRequest {
         origin,
-        ..Request::new(method, target, Purpose::File)
+        ..HttpRequest::new(method, target, RequestPurpose::File)
     };
     if !trusted {
         return Ok((request, None));
@@ -85,10 +89,10 @@ async fn request(
 ///
 /// # Errors
 /// The status, by its class.
-pub async fn expect_file(response: Response, url: &str) -> Result<Response, Error> {
+pub async fn expect_file(response: HttpResponse, url: &str) -> Result<HttpResponse, HttpError> {
     let response = answered(response)?;
     if response.is_page() && !is_page(url) {
-        Err(response.page("the file").await)
+        Err(response.page_error("the file").await)
     } else {
         Ok(response)
     }
@@ -104,7 +108,7 @@ pub(super) fn is_page(url: &str) -> bool {
 ///
 /// # Errors
 /// The status, by its class.
-pub fn answered(response: Response) -> Result<Response, Error> {
+pub fn answered(response: HttpResponse) -> Result<HttpResponse, HttpError> {
     let kind = match response.status.as_u16() {
         200 | 206 => return Ok(response),
         404 | 410 => ErrorKind::NotFound,
@@ -112,7 +116,7 @@ pub fn answered(response: Response) -> Result<Response, Error> {
         code => ErrorKind::Status(code),
     };
     let words = format!("answered {}", response.status);
-    Err(Error::new(kind, words)
+    Err(HttpError::new(kind, words)
         .at(&response.url)
-        .answered(response.status))
+        .with_status(response.status))
 }

@@ -3,7 +3,9 @@
 
 use crate::Part;
 use crate::registry::{Session, Sessions};
-use landfall_http::{ByteStream, Error, ErrorKind, Purpose, Request, from_offset};
+use landfall_http::{
+    ByteStream, ErrorKind, HttpError, HttpRequest, RequestPurpose, send_from_offset,
+};
 use landfall_model::{Descriptor, Digest};
 use reqwest::Method;
 use reqwest::header::RANGE;
@@ -18,7 +20,7 @@ pub(super) async fn open(
     manifests: &[Descriptor],
     part: &Part,
     offset: u64,
-) -> Result<(u64, ByteStream), Error> {
+) -> Result<(u64, ByteStream), HttpError> {
     let digest = &part.descriptor.digest;
     let lacks = match session.blob(repository, &part.descriptor, offset).await {
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => error,
@@ -37,7 +39,7 @@ pub(super) async fn open(
         }
     }
     Err(match first {
-        Some(error) => Error::new(error.kind, format!("{lacks}; and of its URLs: {error}")),
+        Some(error) => HttpError::new(error.kind, format!("{lacks}; and of its URLs: {error}")),
         None => lacks,
     })
 }
@@ -66,10 +68,10 @@ async fn open_url(
     url: &str,
     offset: u64,
     size: u64,
-) -> Result<(u64, ByteStream), Error> {
+) -> Result<(u64, ByteStream), HttpError> {
     let (target, origin) = sessions.file_url(url)?;
     let send = |range: Option<String>| {
-        let mut request = Request::new(Method::GET, target.clone(), Purpose::File);
+        let mut request = HttpRequest::new(Method::GET, target.clone(), RequestPurpose::File);
         request.origin.clone_from(&origin);
         request.named_by = Some(session.address());
         let request = range
@@ -77,7 +79,8 @@ async fn open_url(
             .fold(request, |request, range| request.header(RANGE, range));
         async move { sessions.transport().send(&request).await }
     };
-    let (start, response) = from_offset(sessions.transport(), &target, offset, size, send).await?;
+    let (start, response) =
+        send_from_offset(sessions.transport(), &target, offset, size, send).await?;
     Ok((
         start,
         super::file::expect_file(response, url).await?.stream(),

@@ -5,7 +5,7 @@ use super::foreign;
 use crate::registry::{Session, Sessions};
 use crate::{Opened, Origin, Part, Source};
 use futures_util::future::BoxFuture;
-use landfall_http::{ByteStream, Error, ErrorKind, from_offset};
+use landfall_http::{ByteStream, ErrorKind, HttpError, send_from_offset};
 use std::sync::Arc;
 
 /// Registries and web servers, by the names in the lock.
@@ -17,7 +17,7 @@ impl Source for Upstreams {
         part.host()
     }
 
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, HttpError>> {
         Box::pin(async move {
             match &part.origin {
                 Origin::Manifest {
@@ -54,11 +54,11 @@ impl Source for Upstreams {
                     let size = part.descriptor.size;
                     let send = |range| get(&self.0, url, range);
                     let (start, response) =
-                        from_offset(self.0.transport(), &target, offset, size, send).await?;
+                        send_from_offset(self.0.transport(), &target, offset, size, send).await?;
                     let response = answered(response)?;
                     let stream = match is_page(url) {
                         true => response.stream(),
-                        false => response.content(size - start, "the file").await?,
+                        false => response.content_stream(size - start, "the file").await?,
                     };
                     let transport = self.0.transport().clone();
                     Ok(resumed(start, stream, move || {
@@ -71,7 +71,7 @@ impl Source for Upstreams {
                         "the trimmed index of {} is computed, not fetched",
                         of.digest
                     );
-                    Err(Error::new(ErrorKind::Local, message))
+                    Err(HttpError::new(ErrorKind::Local, message))
                 }
             }
         })

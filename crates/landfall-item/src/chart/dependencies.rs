@@ -69,7 +69,7 @@ async fn newest(
         .iter()
         .any(|scheme| url.starts_with(scheme))
     {
-        resolver.sessions().check_led(url, source).await?;
+        resolver.sessions().check_named_target(url, source).await?;
     }
     let versions: Vec<String> = match oci {
         Some(place) => {

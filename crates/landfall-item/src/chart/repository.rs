@@ -65,7 +65,7 @@ pub(super) async fn archive(
     let archive = find(&listed, url, name)?;
     resolver
         .sessions()
-        .check_led(archive.url.as_str(), url)
+        .check_named_target(archive.url.as_str(), url)
         .await?;
     Ok(archive)
 }

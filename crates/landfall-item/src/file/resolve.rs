@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use landfall_content::BlobRead;
 use landfall_content::upstream::{expect_file, get, head};
-use landfall_http::{BodyFailure, Error, ErrorKind, Response};
+use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse};
 use landfall_model::sign::FileKey;
 use landfall_model::{Algorithm, Descriptor, Digest, Hasher, media_type};
 use std::io::Write;
@@ -153,7 +153,7 @@ async fn beside(resolver: &Resolver, url: &str, what: &str) -> Result<Bytes, Cau
 /// compresses the body.
 pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
     let sessions = resolver.sessions();
-    let size = |response: &Response| match response.compressed("the file") {
+    let size = |response: &HttpResponse| match response.compression_error("the file") {
         None => response
             .header("content-length")
             .and_then(|length| length.parse().ok()),
@@ -180,7 +180,11 @@ async fn download(
     url: &str,
     expected: Option<&Digest>,
 ) -> Result<(Digest, u64), Cause> {
-    let mut attempts = resolver.sessions().transport().retries().bodies();
+    let mut attempts = resolver
+        .sessions()
+        .transport()
+        .retry_policy()
+        .body_attempts();
     loop {
         match download_once(resolver, url, expected).await {
             Ok(found) => return Ok(found),
@@ -198,7 +202,7 @@ async fn download_once(
     let response = expect_file(get(resolver.sessions(), url, None).await?, url).await?;
     // a checksum knows whether these are the file's bytes: servers that call a .tgz's own form an
     // encoding send it is
-    let compressed = response.compressed("the file");
+    let compressed = response.compression_error("the file");
     if let Some(error) = compressed.clone().filter(|_| expected.is_none()) {
         return Err(error
             .hint("; a `checksum` in the manifest says which bytes are right")
@@ -232,7 +236,10 @@ async fn download_once(
             "{url}: the answer ended after {size} of {} bytes",
             length.unwrap_or(0)
         );
-        return Err(BodyFailure::reading(Error::new(ErrorKind::Network, why)));
+        return Err(BodyFailure::reading(HttpError::new(
+            ErrorKind::Network,
+            why,
+        )));
     }
     if let (Some(expected), Some(check)) = (expected, check) {
         let found = check.finish();

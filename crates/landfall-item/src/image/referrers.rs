@@ -7,7 +7,7 @@ use super::locked::{Image, Referrer};
 use super::manifests::{Budget, Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
 use crate::resolver::{Cause, Resolver};
 use landfall_content::registry::{RawManifest, Session, referrers_in};
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{
     ChildManifest, Descriptor, Digest, ImageRef, Manifest, cosign_tags, referrers_tag, referring,
 };
@@ -274,7 +274,10 @@ impl<'a> Repository<'a> {
     /// What stands at a tag that is in no list. Some registries say 403 for what is not there, also
     /// to an account that reads the repository, as this one does: that counts as none there, and is
     /// told.
-    fn may_be_hidden<T>(&self, answer: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+    fn may_be_hidden<T>(
+        &self,
+        answer: Result<Option<T>, HttpError>,
+    ) -> Result<Option<T>, HttpError> {
         match answer {
             Err(error) if error.status == Some(403) && error.kind == ErrorKind::Denied => {
                 self.resolver.note_once(&format!(

@@ -28,7 +28,7 @@ pub(super) async fn snapshot(
         .filter(|url| url.contains(ID) && is_file_url(url))?;
     resolver
         .sessions()
-        .check_led(template, &metadata.url)
+        .check_named_target(template, &metadata.url)
         .await
         .ok()?;
     let now = Timestamp::now();

@@ -55,7 +55,7 @@ pub(super) async fn places(resolver: &Resolver, wanted: &WantedSource) -> Result
         .take(resolver.limits().package_mirrors);
     let mut urls = vec![own.clone()];
     for mirror in mirrors {
-        match resolver.sessions().check_led(&mirror, list).await {
+        match resolver.sessions().check_named_target(&mirror, list).await {
             Ok(()) => urls.push(mirror),
             Err(error) => resolver.note_once(&format!("{own}: a mirror is not used: {error}")),
         }

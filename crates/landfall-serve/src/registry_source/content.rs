@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
 use landfall_content::registry::Session;
 use landfall_content::{BlobRead, ContentError, Look};
-use landfall_http::{ByteStream, Error, ErrorKind};
+use landfall_http::{ByteStream, ErrorKind, HttpError};
 use landfall_model::{Descriptor, Digest, Hasher};
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -169,7 +169,7 @@ impl Frames {
     }
 
     /// Appends what comes next, and no more than `want` bytes in all.
-    async fn more(&mut self, frame: &mut Vec<u8>, want: usize) -> Result<(), Error> {
+    async fn more(&mut self, frame: &mut Vec<u8>, want: usize) -> Result<(), HttpError> {
         if self.open.is_none() {
             self.open = Some(self.begin(self.at + frame.len() as u64).await?);
         }
@@ -177,14 +177,14 @@ impl Frames {
             return Ok(());
         };
         if rest.is_empty() {
-            let ended = || Error::new(ErrorKind::Network, "the answer ended too early");
+            let ended = || HttpError::new(ErrorKind::Network, "the answer ended too early");
             *rest = stream.next().await.ok_or_else(ended)??;
         }
         frame.extend_from_slice(&rest.split_to(rest.len().min(want - frame.len())));
         Ok(())
     }
 
-    async fn begin(&self, offset: u64) -> Result<(ByteStream, Bytes), Error> {
+    async fn begin(&self, offset: u64) -> Result<(ByteStream, Bytes), HttpError> {
         let Held {
             repository,
             descriptor,

@@ -7,7 +7,7 @@ use crate::ServedBundle;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_content::registry::{Session, Sessions};
 use landfall_content::{BlobRead, Entry};
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_item::LockedItem;
 use landfall_item::lockfile::{Lock, delivered as delivered_locks};
 use landfall_model::{Descriptor, DestinationMap, Digest};
@@ -96,7 +96,7 @@ async fn small(
     repository: &str,
     blob: &Descriptor,
     most: u64,
-) -> Result<Option<Vec<u8>>, Error> {
+) -> Result<Option<Vec<u8>>, HttpError> {
     if blob.size > most {
         return Ok(None);
     }
@@ -114,7 +114,7 @@ async fn held(
     locks: &[(&delivered_locks::DeliveredLock, Lock)],
     mapping: &DestinationMap,
     jobs: usize,
-) -> Result<HashMap<Digest, Held>, Error> {
+) -> Result<HashMap<Digest, Held>, HttpError> {
     let items = locks.iter().flat_map(|(_, lock)| lock.items());
     let wanted: BTreeMap<(String, Digest), Entry> = items
         .filter(|item| item.is_offered())
@@ -132,7 +132,7 @@ async fn held(
             .await;
         match found {
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
-            found => Ok::<_, Error>(found?.map(|_| (repository, entry))),
+            found => Ok::<_, HttpError>(found?.map(|_| (repository, entry))),
         }
     });
     let found: Vec<Option<(String, Entry)>> = asking.buffer_unordered(jobs).try_collect().await?;

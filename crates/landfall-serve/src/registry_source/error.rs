@@ -1,6 +1,6 @@
 //! Why nothing can be offered out of a registry.
 
-use landfall_http::Error;
+use landfall_http::HttpError;
 use landfall_item::lockfile::LockError;
 
 /// Why nothing can be offered out of a registry.
@@ -21,7 +21,7 @@ pub enum RegistrySourceError {
         /// What was asked for.
         place: String,
         /// Its answer.
-        source: Error,
+        source: HttpError,
     },
     /// Something else stands where the list should.
     #[error("{place} is no list of what was delivered: {why}")]

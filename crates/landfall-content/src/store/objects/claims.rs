@@ -13,7 +13,7 @@ use super::keys;
 use super::list::{self, Contents, List};
 use crate::bucket::{Bucket, Condition};
 use bytes::Bytes;
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::Digest;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime};
@@ -37,7 +37,7 @@ pub(super) async fn claim(
     (fingerprint, lock): (&Digest, Bytes),
     wanted: &BTreeSet<Digest>,
     patience: Duration,
-) -> Result<(), Error> {
+) -> Result<(), HttpError> {
     let key = keys::claim(fingerprint, SystemTime::now());
     bucket.put(&key, lock, &Condition::Always).await?;
     let (claimed, mut pause) = (Instant::now(), PAUSES.0);
@@ -64,7 +64,9 @@ pub(super) async fn claim(
         if waited >= patience {
             let words = "a `landfall gc` is deleting content that this run needs, or was ended while it did; run this again \
                          when it is done, at the latest in 30 minutes";
-            return Err(Error::new(ErrorKind::Invalid, words).about(bucket.shown(keys::DELETING)));
+            return Err(
+                HttpError::new(ErrorKind::Invalid, words).about(bucket.shown(keys::DELETING))
+            );
         }
         sleep(pause.min(patience.saturating_sub(waited))).await;
         pause = PAUSES.1.min(pause * 2);
@@ -88,7 +90,7 @@ impl<'a> Marker<'a> {
     pub(super) async fn write(
         bucket: &'a Bucket,
         contents: &Contents,
-    ) -> Result<Marker<'a>, Error> {
+    ) -> Result<Marker<'a>, HttpError> {
         let since = Instant::now();
         let (key, packed) =
             list::packed(contents, |digest| keys::named_apart(keys::DELETING, digest))?;
@@ -99,11 +101,11 @@ impl<'a> Marker<'a> {
     /// Deletes, and removes the marker. It stays where the deletion may still be under way.
     pub(super) async fn end(
         self,
-        deletion: impl Future<Output = Result<(), Error>>,
-    ) -> Result<(), Error> {
+        deletion: impl Future<Output = Result<(), HttpError>>,
+    ) -> Result<(), HttpError> {
         let late = |_| {
             let words = "the object store takes too long to delete; run gc again";
-            Error::new(ErrorKind::GivenUp, words).about(self.bucket.shown("blobs"))
+            HttpError::new(ErrorKind::GivenUp, words).about(self.bucket.shown("blobs"))
         };
         tokio::time::timeout_at((self.since + SEND).into(), deletion)
             .await
@@ -112,7 +114,7 @@ impl<'a> Marker<'a> {
     }
 
     /// Removes the marker, of which nothing was deleted, or everything.
-    pub(super) async fn remove(self) -> Result<(), Error> {
+    pub(super) async fn remove(self) -> Result<(), HttpError> {
         self.bucket.delete(vec![self.key]).await
     }
 }

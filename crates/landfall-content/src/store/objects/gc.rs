@@ -12,7 +12,7 @@ use super::list::{self, Contents};
 use super::record::Record;
 use crate::bucket::{Bucket, Object};
 use futures_util::TryStreamExt;
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::Digest;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -73,7 +73,7 @@ impl Sweep<'_> {
     /// # Errors
     /// When the object store does not answer, or refuses. Nothing that is needed is gone then;
     /// another sweep goes on.
-    pub async fn run(mut self) -> Result<Collected, Error> {
+    pub async fn run(mut self) -> Result<Collected, HttpError> {
         let mut collected = Collected::default();
         let old_lists = list::read_all(self.bucket, keys::INDEX).await?;
         let mut claimed = BTreeSet::new();
@@ -148,7 +148,7 @@ impl Sweep<'_> {
         &mut self,
         doomed: Vec<(Digest, Object)>,
         claimed: &mut BTreeSet<String>,
-    ) -> Result<Contents, Error> {
+    ) -> Result<Contents, HttpError> {
         let mut deleted = Contents::new();
         for batch in doomed.chunks(BATCH) {
             let marker = Marker::write(self.bucket, &contents(batch)).await?;
@@ -177,7 +177,7 @@ impl Sweep<'_> {
 
     /// Keeps what runs claim, and adds their locks to `claimed`, of which none is read again.
     /// Claims whose grace period is over are deleted.
-    async fn take_claims(&mut self, claimed: &mut BTreeSet<String>) -> Result<(), Error> {
+    async fn take_claims(&mut self, claimed: &mut BTreeSet<String>) -> Result<(), HttpError> {
         let mut over = Vec::new();
         let objects: Vec<Object> = self.bucket.list(keys::CLAIMS).try_collect().await?;
         for object in objects {
@@ -196,7 +196,7 @@ impl Sweep<'_> {
             let unread = || {
                 let words = "it is no lock that this release reads: what its run needs is not known, and nothing is removed; use \
                              the newest landfall, or delete it when its run has ended";
-                Error::new(ErrorKind::Local, words).about(self.bucket.shown(&object.key))
+                HttpError::new(ErrorKind::Local, words).about(self.bucket.shown(&object.key))
             };
             let names = (self.names)(&bytes).ok_or_else(unread)?;
             self.keep.extend(names);
@@ -209,7 +209,7 @@ impl Sweep<'_> {
     }
 
     /// All content that is there.
-    async fn blobs(&self) -> Result<Vec<(Digest, Object)>, Error> {
+    async fn blobs(&self) -> Result<Vec<(Digest, Object)>, HttpError> {
         let known = |object: Object| {
             let content = keys::content_of("blobs", &object.key);
             std::future::ready(Ok(content.map(|digest| (digest, object))))
@@ -222,7 +222,7 @@ impl Sweep<'_> {
     }
 
     /// Gives up the uploads that nobody resumed. Returns how many.
-    async fn end_uploads(&self) -> Result<usize, Error> {
+    async fn end_uploads(&self) -> Result<usize, HttpError> {
         let is_old = |object: &Object| {
             let is_record = keys::content_of(keys::UPLOADS, &object.key).is_some();
             std::future::ready(is_record && self.is_old(object.modified))
@@ -242,7 +242,7 @@ impl Sweep<'_> {
     }
 
     /// Deletes markers that no run waits for any more.
-    async fn delete_old_markers(&self) -> Result<(), Error> {
+    async fn delete_old_markers(&self) -> Result<(), HttpError> {
         let markers = list::list_all(self.bucket, keys::DELETING).await?;
         let old = markers
             .into_iter()
@@ -250,7 +250,7 @@ impl Sweep<'_> {
         self.delete(old.map(|marker| marker.key).collect()).await
     }
 
-    async fn delete(&self, keys: Vec<String>) -> Result<(), Error> {
+    async fn delete(&self, keys: Vec<String>) -> Result<(), HttpError> {
         for batch in keys.chunks(BATCH) {
             self.bucket.delete(batch.to_vec()).await?;
         }

@@ -5,7 +5,7 @@ use super::keys;
 use crate::bucket::{Bucket, Condition, Object};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::Digest;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -35,7 +35,7 @@ pub(super) async fn write(
     bucket: &Bucket,
     folder: &str,
     contents: &Contents,
-) -> Result<Option<String>, Error> {
+) -> Result<Option<String>, HttpError> {
     if contents.is_empty() {
         return Ok(None);
     }
@@ -48,13 +48,13 @@ pub(super) async fn write(
 pub(super) fn packed(
     contents: &Contents,
     key: impl Fn(&Digest) -> String,
-) -> Result<(String, Bytes), Error> {
+) -> Result<(String, Bytes), HttpError> {
     let mut text = String::new();
     for (digest, size) in contents {
         let _ = writeln!(text, "{digest} {size}");
     }
     let packed = zstd::encode_all(text.as_bytes(), 3);
-    let packed = packed.map_err(|error| Error::new(ErrorKind::Local, error.to_string()))?;
+    let packed = packed.map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?;
     Ok((key(&Digest::sha256(text.as_bytes())), packed.into()))
 }
 
@@ -65,7 +65,7 @@ pub(super) fn packed(
 #[cfg(any(test, feature = "testkit"))]
 pub fn index_list(
     contents: impl IntoIterator<Item = (Digest, u64)>,
-) -> Result<(String, Bytes), Error> {
+) -> Result<(String, Bytes), HttpError> {
     packed(&contents.into_iter().collect(), |digest| {
         keys::named(keys::INDEX, digest)
     })
@@ -75,18 +75,27 @@ pub fn index_list(
 ///
 /// # Errors
 /// When the object store does not answer, or a list is damaged.
-pub(super) async fn read_all(bucket: &Bucket, folder: &'static str) -> Result<Vec<List>, Error> {
+pub(super) async fn read_all(
+    bucket: &Bucket,
+    folder: &'static str,
+) -> Result<Vec<List>, HttpError> {
     read_each(bucket, list_all(bucket, folder).await?).await
 }
 
 /// The objects of `folder` that are lists by their keys.
-pub(super) async fn list_all(bucket: &Bucket, folder: &'static str) -> Result<Vec<Object>, Error> {
+pub(super) async fn list_all(
+    bucket: &Bucket,
+    folder: &'static str,
+) -> Result<Vec<Object>, HttpError> {
     let is_list = |object: &Object| std::future::ready(keys::hex_of(&object.key).is_some());
     bucket.list(folder).try_filter(is_list).try_collect().await
 }
 
 /// As [`read_all`], of lists that were listed.
-pub(super) async fn read_each(bucket: &Bucket, objects: Vec<Object>) -> Result<Vec<List>, Error> {
+pub(super) async fn read_each(
+    bucket: &Bucket,
+    objects: Vec<Object>,
+) -> Result<Vec<List>, HttpError> {
     let objects = futures_util::stream::iter(objects.into_iter().map(Ok));
     let lists = objects
         .map_ok(|object| read(bucket, object))
@@ -97,13 +106,13 @@ pub(super) async fn read_each(bucket: &Bucket, objects: Vec<Object>) -> Result<V
         .await
 }
 
-async fn read(bucket: &Bucket, object: Object) -> Result<Option<List>, Error> {
+async fn read(bucket: &Bucket, object: Object) -> Result<Option<List>, HttpError> {
     let Some((packed, _)) = bucket.get(&object.key, MOST.0).await? else {
         return Ok(None);
     };
     let wrong = || {
         let words = "it is no list of landfall's, or a damaged one; delete it: what it lists is looked for one by one then";
-        Error::new(ErrorKind::Invalid, words).about(bucket.shown(&object.key))
+        HttpError::new(ErrorKind::Invalid, words).about(bucket.shown(&object.key))
     };
     let mut text = String::new();
     let unpacked = zstd::Decoder::new(&packed[..])

@@ -11,7 +11,7 @@ use super::patience::Patience;
 use crate::bucket::{Bucket, Condition, Object, Put, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{Descriptor, Hasher};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -61,7 +61,7 @@ impl OwnRecord {
         blob: &Descriptor,
         before: Option<&Object>,
         patience: Patience,
-    ) -> Result<Option<OwnRecord>, Error> {
+    ) -> Result<Option<OwnRecord>, HttpError> {
         let key = keys::upload(&blob.digest);
         let mut seen: Option<(Object, Instant)> = None;
         loop {
@@ -98,7 +98,11 @@ impl OwnRecord {
 
     /// Writes it again. Fails with [`ErrorKind::NotFound`] where another run has taken the upload
     /// over.
-    pub(super) async fn save(&mut self, bucket: &Bucket, blob: &Descriptor) -> Result<(), Error> {
+    pub(super) async fn save(
+        &mut self,
+        bucket: &Bucket,
+        blob: &Descriptor,
+    ) -> Result<(), HttpError> {
         let key = keys::upload(&blob.digest);
         self.record.beats += 1;
         loop {
@@ -112,14 +116,16 @@ impl OwnRecord {
                 Some(version) if version != self.version => self.version = version,
                 _ => {
                     let words = "another run goes on with this upload";
-                    return Err(Error::new(ErrorKind::NotFound, words).about(bucket.shown(&key)));
+                    return Err(
+                        HttpError::new(ErrorKind::NotFound, words).about(bucket.shown(&key))
+                    );
                 }
             }
         }
     }
 
     /// Removes it, where it is still this process's.
-    pub(super) async fn remove(&self, bucket: &Bucket, blob: &Descriptor) -> Result<(), Error> {
+    pub(super) async fn remove(&self, bucket: &Bucket, blob: &Descriptor) -> Result<(), HttpError> {
         let key = keys::upload(&blob.digest);
         match self.record.stands(bucket, &key).await? {
             Some(_) => bucket.delete(vec![key]).await,
@@ -128,7 +134,11 @@ impl OwnRecord {
     }
 
     /// Gives the upload up, where it is still this process's: the next one begins anew.
-    pub(super) async fn discard(&self, bucket: &Bucket, blob: &Descriptor) -> Result<(), Error> {
+    pub(super) async fn discard(
+        &self,
+        bucket: &Bucket,
+        blob: &Descriptor,
+    ) -> Result<(), HttpError> {
         let key = keys::upload(&blob.digest);
         if self.record.stands(bucket, &key).await?.is_some() {
             bucket.delete(vec![key]).await?;
@@ -141,7 +151,7 @@ impl OwnRecord {
 }
 
 /// Begins an upload. `None` where another run was first.
-async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnRecord>, Error> {
+async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnRecord>, HttpError> {
     let most_parts = blob.size.div_ceil(PARTS).next_multiple_of(1 << 20);
     let record = Record {
         owner: keys::unique(),
@@ -167,7 +177,7 @@ async fn take_over(
     bucket: &Bucket,
     blob: &Descriptor,
     (bytes, version): (&[u8], Version),
-) -> Result<Option<OwnRecord>, Error> {
+) -> Result<Option<OwnRecord>, HttpError> {
     let record: Option<Record> = serde_json::from_slice(bytes).ok();
     match record.filter(|record| record.fits(blob)) {
         Some(record) => {
@@ -191,7 +201,7 @@ async fn write(
     blob: &Descriptor,
     record: Record,
     condition: &Condition,
-) -> Result<Option<OwnRecord>, Error> {
+) -> Result<Option<OwnRecord>, HttpError> {
     let key = keys::upload(&blob.digest);
     let version = match bucket.put(&key, record.to_bytes()?, condition).await? {
         Put::Written(version) => Some(version),
@@ -203,7 +213,7 @@ async fn write(
 
 impl Record {
     /// The version that stands there, where it is this owner's.
-    async fn stands(&self, bucket: &Bucket, key: &str) -> Result<Option<Version>, Error> {
+    async fn stands(&self, bucket: &Bucket, key: &str) -> Result<Option<Version>, HttpError> {
         let Some((bytes, object)) = bucket.get(key, MOST).await? else {
             return Ok(None);
         };
@@ -214,7 +224,7 @@ impl Record {
     }
 
     /// Gives up the upload whose record stands at `key`.
-    pub(super) async fn end(bucket: &Bucket, key: &str) -> Result<(), Error> {
+    pub(super) async fn end(bucket: &Bucket, key: &str) -> Result<(), HttpError> {
         let blob = key.replacen(keys::UPLOADS, "blobs", 1);
         if let Some((bytes, _)) = bucket.get(key, MOST).await?
             && let Ok(record) = serde_json::from_slice::<Record>(&bytes)
@@ -235,10 +245,10 @@ impl Record {
         self.part_size >= PART && self.parts.len() as u64 <= most && self.hasher(blob).is_some()
     }
 
-    fn to_bytes(&self) -> Result<bytes::Bytes, Error> {
+    fn to_bytes(&self) -> Result<bytes::Bytes, HttpError> {
         let bytes = serde_json::to_vec(self);
         Ok(bytes
-            .map_err(|error| Error::new(ErrorKind::Local, error.to_string()))?
+            .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?
             .into())
     }
 }

@@ -10,7 +10,7 @@ use crate::{BlobWrite, Cause, Failed, Opener, Sink, TransferError, WriteError};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use landfall_http::{ByteStream, Error, ErrorKind, feeding, feeding_stream};
+use landfall_http::{ByteStream, ErrorKind, HttpError, read_for_upload, stream_for_upload};
 use landfall_model::{Descriptor, Hasher};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl BlobWrite for Small {
     fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
         Box::pin(async move {
             let mut bytes = BytesMut::with_capacity(self.blob.size as usize);
-            let mut stream = read_for_upload(opener, 0).await?;
+            let mut stream = open_for_upload(opener, 0).await?;
             while let Some(piece) = stream.next().await {
                 let piece = piece.map_err(|error| opener.failed(error))?;
                 opener.came(piece.len());
@@ -154,7 +154,7 @@ impl Upload {
         let mut at = first as u64 * part_size;
         let mut under_way = JoinSet::new();
         if at < self.blob.size {
-            let mut stream = read_for_upload(opener, at).await?;
+            let mut stream = open_for_upload(opener, at).await?;
             let (mut index, mut part) = (first, BytesMut::with_capacity(part_size as usize));
             while let Some(piece) = stream.next().await {
                 let mut piece = piece.map_err(|error| opener.failed(error))?;
@@ -279,13 +279,15 @@ impl Upload {
 }
 
 /// The part from `at` on. Its host may be that of the object store, whose slots the uploads need.
-async fn read_for_upload(opener: &Arc<Opener>, at: u64) -> Result<ByteStream, Failed> {
-    Ok(feeding_stream(feeding(opener.unchecked_stream(at)).await?))
+async fn open_for_upload(opener: &Arc<Opener>, at: u64) -> Result<ByteStream, Failed> {
+    Ok(stream_for_upload(
+        read_for_upload(opener.unchecked_stream(at)).await?,
+    ))
 }
 
 /// A failure of the object store. An upload that is not there any more, or cannot be completed, is
 /// begun anew; one that another run goes on with is waited for.
-fn failed(error: Error) -> Failed {
+fn failed(error: HttpError) -> Failed {
     let cause = if error.kind == ErrorKind::NotFound {
         Cause::Sink
     } else {
@@ -296,7 +298,7 @@ fn failed(error: Error) -> Failed {
 
 fn sent(done: Result<Result<(), Failed>, tokio::task::JoinError>) -> Result<(), Failed> {
     let ended = |error: tokio::task::JoinError| {
-        Failed::from(refused(Error::new(ErrorKind::Local, error.to_string())))
+        Failed::from(refused(HttpError::new(ErrorKind::Local, error.to_string())))
     };
     done.map_err(ended)?
 }

@@ -8,7 +8,7 @@ use crate::bucket::{Bucket, Condition, Object, Put};
 use crate::{ContentError, WriteError};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
-use landfall_http::{Error, ErrorKind};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{Descriptor, Digest};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +46,7 @@ impl Known {
     ///
     /// A `gc` deletes lists of what is there before the content, and lists of what it deletes after
     /// it: in this order, what was deleted meanwhile is not taken for present.
-    async fn read(bucket: &Bucket, before: &[Object]) -> Result<Option<Known>, Error> {
+    async fn read(bucket: &Bucket, before: &[Object]) -> Result<Option<Known>, HttpError> {
         let condemned = list::list_all(bucket, keys::CONDEMNED).await?;
         let condemned_lists = list::read_each(bucket, condemned.clone()).await?;
         let index = list::list_all(bucket, keys::INDEX).await?;
@@ -93,7 +93,7 @@ impl Objects {
     ///
     /// # Errors
     /// When the object store does not answer, or refuses.
-    pub async fn open(bucket: Bucket, patience: Patience) -> Result<Objects, Error> {
+    pub async fn open(bucket: Bucket, patience: Patience) -> Result<Objects, HttpError> {
         let known = Mutex::new(Known::read(&bucket, &[]).await?.unwrap_or_default());
         Ok(Objects(Arc::new(Inner {
             bucket,
@@ -108,7 +108,7 @@ impl Objects {
         &self,
         lock: (&Digest, Bytes),
         wanted: &BTreeSet<Digest>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), HttpError> {
         claims::claim(self.bucket(), lock, wanted, self.patience().deletions).await?;
         let before = self.known().lists.clone();
         if let Some(known) = Known::read(self.bucket(), &before).await? {
@@ -142,7 +142,7 @@ impl Objects {
     }
 
     /// What stands there of condemned content, and is to be replaced.
-    pub(super) async fn condemned(&self, digest: &Digest) -> Result<Option<Object>, Error> {
+    pub(super) async fn condemned(&self, digest: &Digest) -> Result<Option<Object>, HttpError> {
         match self.is_condemned(digest) {
             true => self.bucket().look(&keys::blob(digest)).await,
             false => Ok(None),
@@ -150,7 +150,7 @@ impl Objects {
     }
 
     /// The size of content that is there; `None` where it is not.
-    pub(super) async fn look(&self, digest: &Digest) -> Result<Option<u64>, Error> {
+    pub(super) async fn look(&self, digest: &Digest) -> Result<Option<u64>, HttpError> {
         if let Some(size) = self.known_size(digest) {
             return Ok(Some(size));
         }
@@ -178,7 +178,7 @@ impl Objects {
     }
 
     /// Writes a list of what none has, if that is `least` or more.
-    pub(super) async fn list(&self, least: usize) -> Result<(), Error> {
+    pub(super) async fn list(&self, least: usize) -> Result<(), HttpError> {
         let unlisted = {
             let mut known = self.known();
             if known.unlisted.len() < least {
@@ -217,7 +217,7 @@ impl Objects {
     pub(super) async fn condemn(
         &self,
         damaged: impl IntoIterator<Item = Digest>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), HttpError> {
         let sized = damaged
             .into_iter()
             .map(|digest| (self.distrust(&digest).unwrap_or_default(), digest));
@@ -275,7 +275,7 @@ impl Objects {
 
     /// Which of `wanted` are there, by lists, and else by looking for each. What a list has and is
     /// not there is condemned.
-    pub(super) async fn find(&self, wanted: Vec<Descriptor>) -> Result<HashSet<Digest>, Error> {
+    pub(super) async fn find(&self, wanted: Vec<Descriptor>) -> Result<HashSet<Digest>, HttpError> {
         let (known, unknown): (Vec<_>, Vec<_>) = wanted
             .into_iter()
             .partition(|blob| self.known_size(&blob.digest) == Some(blob.size));
@@ -298,7 +298,7 @@ impl Objects {
         let mut missing = self.doubted(&unknown);
         let looks = futures_util::stream::iter(unknown).map(|blob| async move {
             let found = self.look(&blob.digest).await?;
-            Ok::<_, Error>((found == Some(blob.size)).then_some(blob.digest))
+            Ok::<_, HttpError>((found == Some(blob.size)).then_some(blob.digest))
         });
         let found: Vec<Option<Digest>> = looks.buffer_unordered(LOOKS).try_collect().await?;
         here.extend(found.into_iter().flatten());
@@ -319,12 +319,12 @@ impl Objects {
 }
 
 /// An object store's refusal, as a sink says it.
-pub(super) fn refused(error: Error) -> WriteError {
+pub(super) fn refused(error: HttpError) -> WriteError {
     WriteError::Refused(error.to_string())
 }
 
 /// An error of reading, for content by digest.
-pub(super) fn unreadable(digest: &Digest, error: Error) -> ContentError {
+pub(super) fn unreadable(digest: &Digest, error: HttpError) -> ContentError {
     match error.kind {
         ErrorKind::NotFound => ContentError::Missing {
             digest: digest.clone(),

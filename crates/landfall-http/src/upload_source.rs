@@ -3,7 +3,7 @@
 //! The upload holds a slot of its host while it waits for these bytes, and its host may be theirs
 //! too. So all requests that are made on its behalf (those for tokens and redirects included) take
 //! slots of their own. The mark is local to a task, since a source does not know what its bytes are
-//! for; [`inherit_feed`] hands it on to a task that is spawned.
+//! for; [`inherit_upload_mark`] hands it on to a task that is spawned.
 
 use super::body::ByteStream;
 use futures_util::StreamExt;
@@ -14,17 +14,17 @@ tokio::task_local! {
 }
 
 /// Whether this task reads for an upload.
-pub(super) fn feeds_upload() -> bool {
+pub(super) fn is_reading_for_upload() -> bool {
     FEEDS_UPLOAD.try_with(|()| ()).is_ok()
 }
 
 /// Marks the requests of `opening`.
-pub async fn feeding<T>(opening: impl Future<Output = T>) -> T {
+pub async fn read_for_upload<T>(opening: impl Future<Output = T>) -> T {
     FEEDS_UPLOAD.scope((), opening).await
 }
 
 /// Marks the requests that `stream` makes when its source breaks off and is opened again.
-pub fn feeding_stream(mut stream: ByteStream) -> ByteStream {
+pub fn stream_for_upload(mut stream: ByteStream) -> ByteStream {
     futures_util::stream::poll_fn(move |context| {
         FEEDS_UPLOAD.sync_scope((), || stream.poll_next_unpin(context))
     })
@@ -32,8 +32,10 @@ pub fn feeding_stream(mut stream: ByteStream) -> ByteStream {
 }
 
 /// `task` with the mark of the task that spawns it.
-pub fn inherit_feed<T>(task: impl Future<Output = T> + Send) -> impl Future<Output = T> + Send {
-    if feeds_upload() {
+pub fn inherit_upload_mark<T>(
+    task: impl Future<Output = T> + Send,
+) -> impl Future<Output = T> + Send {
+    if is_reading_for_upload() {
         Either::Left(FEEDS_UPLOAD.scope((), task))
     } else {
         Either::Right(task)

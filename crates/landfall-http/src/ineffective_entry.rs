@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// Why an entry of NO_PROXY covers nothing, in words that follow the names of programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeadEntry {
+pub struct IneffectiveEntry {
     /// What programs do with it: `ignore it: …`.
     pub why: String,
     /// What to write instead, if that is known.
@@ -13,9 +13,9 @@ pub struct DeadEntry {
 
 /// Why `entry`, without commas and without blanks around it, covers nothing; `None` for one that
 /// covers something.
-pub fn dead_entry(entry: &str) -> Option<DeadEntry> {
+pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
     let dead = |why: &str, instead: Option<String>| {
-        Some(DeadEntry {
+        Some(IneffectiveEntry {
             why: why.into(),
             instead,
         })

@@ -1,7 +1,7 @@
 //! Shows which hosts fail while requests wait to be sent again: without it a run that is slow says
 //! nothing until its end.
 
-use super::error::Error;
+use super::error::HttpError;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl Retrying {
     }
 
     /// The line about `host` and why it fails, unless one was shown a moment ago.
-    pub(super) fn line(&self, host: &str, why: &Error) -> Option<String> {
+    pub(super) fn line(&self, host: &str, why: &HttpError) -> Option<String> {
         let mut hosts = self.hosts();
         let known = hosts.get_mut(host)?;
         if known.shown.is_some_and(|shown| shown.elapsed() < PAUSE) {
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_line_counts_who_waits_and_comes_now_and_then() {
         let retrying = Retrying::default();
-        let why = Error::new(ErrorKind::Status(502), "502 Bad Gateway");
+        let why = HttpError::new(ErrorKind::Status(502), "502 Bad Gateway");
         let host = "ghcr.io:443";
         assert_eq!(retrying.line(host, &why), None);
         let (first, _second) = (retrying.wait(host), retrying.wait(host));
@@ -87,7 +87,7 @@ mod tests {
         drop(first);
         assert_eq!(retrying.line(host, &why), None);
         retrying.hosts().get_mut(host).unwrap().shown = None;
-        let why = Error::new(ErrorKind::Network, "cannot connect: connection refused");
+        let why = HttpError::new(ErrorKind::Network, "cannot connect: connection refused");
         let line = "ghcr.io: cannot connect: connection refused, 1 request waiting to retry";
         assert_eq!(retrying.line(host, &why).unwrap(), line);
     }

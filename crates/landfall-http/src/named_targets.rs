@@ -6,12 +6,12 @@
 //! Behind a proxy, the proxy resolves names, and its own rules decide; an address that stands in
 //! the URL is still looked at here, and a host that is reached through a proxy counts as public.
 
-use super::causes::find;
 use super::connect::resolve;
-use super::error::{Error, ErrorKind, host_port};
+use super::error::{ErrorKind, HttpError, host_port};
+use super::error_causes::find;
 use super::private_targets::{KEY, PrivateAddress, is_private, literal};
 use super::proxy::ProxyUrl;
-use super::request::Request;
+use super::request::HttpRequest;
 use super::transport::{Reach, Transport};
 use landfall_model::is_dns_name;
 use std::net::{IpAddr, SocketAddr};
@@ -31,7 +31,7 @@ impl Transport {
     ///
     /// # Errors
     /// When it does, and the site does not allow it.
-    pub async fn check_led(&self, url: &Url, by: &str) -> Result<(), Error> {
+    pub async fn check_named_target(&self, url: &Url, by: &str) -> Result<(), HttpError> {
         if !self.is_public(by).await {
             return Ok(());
         }
@@ -57,7 +57,7 @@ impl Transport {
 
     /// The public host, `host:port`, that an answer of which led to the URL of `request`. A mirror
     /// of the site is where the site leads.
-    pub(super) async fn led_by(&self, request: &Request) -> Option<String> {
+    pub(super) async fn led_by(&self, request: &HttpRequest) -> Option<String> {
         if request.origin.is_some() {
             return None;
         }
@@ -128,7 +128,7 @@ impl Transport {
         url: &Url,
         route: Option<&ProxyUrl>,
         led: Option<&Led<'_>>,
-    ) -> Result<reqwest::Client, Error> {
+    ) -> Result<reqwest::Client, HttpError> {
         check_host(url)?;
         let Some(led) = led else {
             return self.client(url, route, Reach::Any);
@@ -139,7 +139,7 @@ impl Transport {
     }
 
     /// Checks the address in `url`, where there is one.
-    fn check_literal(&self, url: &Url, led: &Led<'_>) -> Result<(), Error> {
+    fn check_literal(&self, url: &Url, led: &Led<'_>) -> Result<(), HttpError> {
         match literal(url.host_str().unwrap_or_default()) {
             Some(address) if is_private(address) && !self.is_allowed(url) => {
                 Err(refused(url, led, address))
@@ -164,12 +164,12 @@ impl Transport {
 
 /// Checks that the host of `url` is a DNS name or an address. A URL parser takes more than that,
 /// and what is contacted stands in rules of firewalls.
-fn check_host(url: &Url) -> Result<(), Error> {
+fn check_host(url: &Url) -> Result<(), HttpError> {
     let host = url.host_str().unwrap_or_default();
     if literal(host).is_some() || is_dns_name(host.strip_suffix('.').unwrap_or(host)) {
         return Ok(());
     }
-    Err(Error::new(
+    Err(HttpError::new(
         ErrorKind::Invalid,
         "its host is no DNS name and no address; it is not asked",
     )
@@ -178,12 +178,12 @@ fn check_host(url: &Url) -> Result<(), Error> {
 
 /// The error for a connection that was not made as the name of its host has private addresses
 /// alone.
-pub(super) fn refused_name(url: &Url, led: &Led<'_>, error: &reqwest::Error) -> Option<Error> {
+pub(super) fn refused_name(url: &Url, led: &Led<'_>, error: &reqwest::Error) -> Option<HttpError> {
     let PrivateAddress(address) = find::<PrivateAddress>(error)?;
     Some(refused(url, led, *address))
 }
 
-fn refused(url: &Url, led: &Led<'_>, address: IpAddr) -> Error {
+fn refused(url: &Url, led: &Led<'_>, address: IpAddr) -> HttpError {
     let (by, host) = (led.by, url.host_str().unwrap_or_default());
     let at = match literal(host) {
         Some(_) => format!("the private address {}", host_port(url)),
@@ -196,5 +196,5 @@ fn refused(url: &Url, led: &Led<'_>, address: IpAddr) -> Error {
         "{by}, a public host, leads to {at}; refused, as no answer from outside may send requests into a private \
          network; if it is meant to, add `{KEY}: [\"{address}\"]` to the site"
     );
-    Error::new(ErrorKind::Invalid, words).at(url)
+    HttpError::new(ErrorKind::Invalid, words).at(url)
 }

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OnceCell;
 
 /// The answers of a run, each under its key.
-pub struct OnceEach<K, V>(Mutex<HashMap<K, Arc<OnceCell<V>>>>);
+pub struct OnceMap<K, V>(Mutex<HashMap<K, Arc<OnceCell<V>>>>);
 
-impl<K, V> Default for OnceEach<K, V> {
-    fn default() -> OnceEach<K, V> {
-        OnceEach(Mutex::default())
+impl<K, V> Default for OnceMap<K, V> {
+    fn default() -> OnceMap<K, V> {
+        OnceMap(Mutex::default())
     }
 }
 
-impl<K: Eq + Hash, V: Clone> OnceEach<K, V> {
+impl<K: Eq + Hash, V: Clone> OnceMap<K, V> {
     /// The answer under `key`; `ask` runs where nobody has it yet. Whoever comes while that runs
     /// waits for it.
     ///
@@ -29,12 +29,12 @@ impl<K: Eq + Hash, V: Clone> OnceEach<K, V> {
         cell.get_or_try_init(ask).await.cloned()
     }
 
-    /// As [`OnceEach::get`], and what `ask` gave besides its answer: whoever asked has more than an
+    /// As [`OnceMap::get`], and what `ask` gave besides its answer: whoever asked has more than an
     /// answer to keep.
     ///
     /// # Errors
     /// That of `ask`.
-    pub async fn get_or_ask<T, E, F: Future<Output = Result<(V, T), E>>>(
+    pub async fn get_or_init_with<T, E, F: Future<Output = Result<(V, T), E>>>(
         &self,
         key: K,
         ask: impl FnOnce() -> F,
@@ -66,7 +66,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_comes_meanwhile_waits_and_a_failure_is_not_kept() {
-        let (answers, asked) = (OnceEach::default(), Cell::new(0));
+        let (answers, asked) = (OnceMap::default(), Cell::new(0));
         let ask = async |result: Result<&'static str, &'static str>| {
             answers
                 .get("key", async || {

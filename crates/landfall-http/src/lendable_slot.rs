@@ -13,7 +13,7 @@ use std::time::Duration;
 pub(crate) const LEND_AFTER: Duration = Duration::from_millis(400);
 
 /// A slot that can be lent.
-pub trait Lend: Send + Sync {
+pub trait LendableSlot: Send + Sync {
     /// Gives the slot back while its holder waits.
     fn lend(&self);
 
@@ -23,16 +23,16 @@ pub trait Lend: Send + Sync {
 
 /// The slot of work that nothing limits.
 #[derive(Debug, Clone, Copy)]
-pub struct NoSlot;
+pub struct UnlimitedSlot;
 
-impl Lend for NoSlot {
+impl LendableSlot for UnlimitedSlot {
     fn lend(&self) {}
 
     fn reclaim(&self) {}
 }
 
 /// A slot that is lent until this is dropped.
-struct Lent<'a>(&'a dyn Lend);
+struct Lent<'a>(&'a dyn LendableSlot);
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
@@ -41,7 +41,7 @@ impl Drop for Lent<'_> {
 }
 
 /// Runs `work`, and lends `slot` from the moment when it has taken longer than [`LEND_AFTER`].
-pub async fn lending<T>(slot: &dyn Lend, work: impl Future<Output = T>) -> T {
+pub async fn lend_while_waiting<T>(slot: &dyn LendableSlot, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     if let Ok(done) = tokio::time::timeout(LEND_AFTER, &mut work).await {
         return done;
@@ -59,7 +59,7 @@ mod tests {
     #[derive(Default)]
     struct Counted(AtomicIsize);
 
-    impl Lend for Counted {
+    impl LendableSlot for Counted {
         fn lend(&self) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -74,7 +74,10 @@ mod tests {
         let slot = Counted::default();
         let lent = || slot.0.load(Ordering::Relaxed);
         assert_eq!(
-            (lending(&slot, std::future::ready(7)).await, lent()),
+            (
+                lend_while_waiting(&slot, std::future::ready(7)).await,
+                lent()
+            ),
             (7, 0)
         );
         let until_lent = async {
@@ -82,7 +85,7 @@ mod tests {
                 tokio::time::sleep(LEND_AFTER / 20).await;
             }
         };
-        lending(&slot, until_lent).await;
+        lend_while_waiting(&slot, until_lent).await;
         assert_eq!(lent(), 0);
         // a wait that is cancelled ends the loan too
         let is_lent = async {
@@ -91,7 +94,7 @@ mod tests {
             }
         };
         tokio::select! {
-            () = lending(&slot, std::future::pending::<()>()) => {}
+            () = lend_while_waiting(&slot, std::future::pending::<()>()) => {}
             () = is_lent => {}
         }
         assert_eq!(lent(), 0);

@@ -2,9 +2,9 @@
 
 use super::certificate::Certificate;
 use super::connect::{self, ConnectError};
-use super::error::{Error, ErrorKind};
+use super::error::{ErrorKind, HttpError};
 use super::explain;
-use super::ledger::{Contact, Purpose};
+use super::ledger::{Contact, RequestPurpose};
 use super::proxy::ProxyUrl;
 use super::tls::TlsProfile;
 use super::transport::Transport;
@@ -16,7 +16,7 @@ use url::Url;
 
 /// What an inspection of the path to a URL found.
 #[derive(Debug)]
-pub struct Inspection {
+pub struct PathInspection {
     /// The addresses of the URL's host, as this machine resolves it.
     pub addresses: Result<Vec<IpAddr>, ConnectError>,
     /// The proxy, without its account.
@@ -26,14 +26,14 @@ pub struct Inspection {
     /// The rule that chose the proxy.
     pub rule: String,
     /// The connection: direct, by CONNECT, or to a proxy that takes requests.
-    pub connection: Result<(), Error>,
+    pub connection: Result<(), HttpError>,
     /// The handshake, where there is TLS and a connection.
-    pub tls: Option<Result<Handshake, Error>>,
+    pub tls: Option<Result<TlsHandshake, HttpError>>,
 }
 
 /// A handshake that succeeded.
 #[derive(Debug)]
-pub struct Handshake {
+pub struct TlsHandshake {
     /// Protocol, as `TLS 1.3`.
     pub version: String,
     /// The certificates that the server sent; its own first.
@@ -46,7 +46,7 @@ pub struct Handshake {
 
 /// The certificate that a server shows for a name, whoever vouches for it.
 #[derive(Debug)]
-pub struct Presented {
+pub struct PresentedCertificate {
     /// Whether it is for that name.
     pub covers: bool,
     /// The names that it is for.
@@ -59,7 +59,7 @@ pub struct Presented {
 
 /// How a port is reached for a knock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KnockRoute {
+pub enum ConnectRoute {
     /// Directly, whatever the proxy settings say: for traffic that never uses a proxy.
     Direct,
     /// Through the proxy that the settings choose for an https request to the port, if they choose
@@ -69,15 +69,15 @@ pub enum KnockRoute {
 
 /// What a knock at a port found.
 #[derive(Debug)]
-pub enum Knocked {
+pub enum ConnectOutcome {
     /// Somebody listens.
     Open,
     /// The host says that nobody listens.
     Closed,
     /// The name of the host does not resolve here.
-    Unresolved(Error),
+    Unresolved(HttpError),
     /// Nothing, or the refusal of somebody between.
-    Stopped(Error),
+    Stopped(HttpError),
     /// The proxy accepted the request for a tunnel. Whether it reaches the port, the proxy alone
     /// knows.
     Tunnel {
@@ -89,7 +89,7 @@ pub enum Knocked {
         /// The proxy, without its account.
         via: String,
         /// Why.
-        error: Error,
+        error: HttpError,
     },
 }
 
@@ -98,7 +98,12 @@ impl Transport {
     ///
     /// # Errors
     /// If the host cannot be part of a URL.
-    pub async fn knock(&self, host: &str, port: u16, route: KnockRoute) -> Result<Knocked, Error> {
+    pub async fn try_connect(
+        &self,
+        host: &str,
+        port: u16,
+        route: ConnectRoute,
+    ) -> Result<ConnectOutcome, HttpError> {
         let name = host.trim_matches(['[', ']']);
         let shown = if name.contains(':') {
             format!("[{name}]")
@@ -106,26 +111,29 @@ impl Transport {
             name.to_owned()
         };
         let url = Url::parse(&format!("https://{shown}:{port}/"))
-            .map_err(|error| Error::new(ErrorKind::Local, error.to_string()).about(host))?;
+            .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()).about(host))?;
         let proxy = match route {
-            KnockRoute::Direct => None,
-            KnockRoute::ByRules => self.proxies().choose(&url).proxy,
+            ConnectRoute::Direct => None,
+            ConnectRoute::ByRules => self.proxies().choose(&url).proxy,
         };
         let via = proxy.map(ProxyUrl::shown);
         self.ledger()
-            .contact(Contact::new(&url, None, via.clone()), Purpose::File);
+            .contact(Contact::new(&url, None, via.clone()), RequestPurpose::File);
         if via.is_none()
             && let Err(error) = addresses(host, port).await
         {
             let words = format!("{name} does not resolve here: {error}");
-            return Ok(Knocked::Unresolved(Error::new(ErrorKind::Network, words)));
+            return Ok(ConnectOutcome::Unresolved(HttpError::new(
+                ErrorKind::Network,
+                words,
+            )));
         }
         Ok(match (self.open(&url, proxy).await, via) {
-            (Ok(_), None) => Knocked::Open,
-            (Ok(_), Some(via)) => Knocked::Tunnel { via },
-            (Err(error), Some(via)) => Knocked::NoTunnel { via, error },
-            (Err(error), None) if is_refused(&error) => Knocked::Closed,
-            (Err(error), None) => Knocked::Stopped(error),
+            (Ok(_), None) => ConnectOutcome::Open,
+            (Ok(_), Some(via)) => ConnectOutcome::Tunnel { via },
+            (Err(error), Some(via)) => ConnectOutcome::NoTunnel { via, error },
+            (Err(error), None) if is_refused(&error) => ConnectOutcome::Closed,
+            (Err(error), None) => ConnectOutcome::Stopped(error),
         })
     }
 
@@ -142,7 +150,11 @@ impl Transport {
     ///
     /// # Errors
     /// Where there is no TLS.
-    pub async fn presented(&self, url: &Url, name: &str) -> Result<Presented, Error> {
+    pub async fn presented_certificate(
+        &self,
+        url: &Url,
+        name: &str,
+    ) -> Result<PresentedCertificate, HttpError> {
         let choice = self.proxies().choose(url);
         let stream = self.open(url, choice.proxy).await?;
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
@@ -164,7 +176,7 @@ impl Transport {
         let covers = own
             .zip(name)
             .is_some_and(|(own, name)| verify_server_name(&own, &name).is_ok());
-        Ok(Presented {
+        Ok(PresentedCertificate {
             covers,
             names: chain
                 .first()
@@ -176,7 +188,7 @@ impl Transport {
     }
 
     /// Inspects the path to `url` and sends no request there. A refused account is final here too.
-    pub async fn inspect(&self, url: &Url, purpose: Purpose) -> Inspection {
+    pub async fn inspect_path(&self, url: &Url, purpose: RequestPurpose) -> PathInspection {
         let choice = self.proxies().choose(url);
         let (host, port) = (
             url.host_str().unwrap_or_default(),
@@ -194,7 +206,7 @@ impl Transport {
             }
             Ok(_) => (Ok(()), None),
         };
-        Inspection {
+        PathInspection {
             addresses,
             via: choice.proxy.map(ProxyUrl::shown),
             account: choice
@@ -210,13 +222,17 @@ impl Transport {
     ///
     /// # Errors
     /// Why not.
-    pub async fn reach_proxy(&self, proxy: &ProxyUrl) -> Result<(), ConnectError> {
+    pub async fn connect_to_proxy(&self, proxy: &ProxyUrl) -> Result<(), ConnectError> {
         connect::to_proxy(proxy, &self.tls_profile(&proxy.url, Some(proxy)))
             .await
             .map(drop)
     }
 
-    async fn open(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<connect::Stream, Error> {
+    async fn open(
+        &self,
+        url: &Url,
+        route: Option<&ProxyUrl>,
+    ) -> Result<connect::Stream, HttpError> {
         let (host, port) = (
             url.host_str().unwrap_or_default(),
             url.port_or_known_default().unwrap_or_default(),
@@ -229,7 +245,7 @@ impl Transport {
         };
         let at_proxy = |error: ConnectError| {
             let words = explain::no_proxy_connection(proxy, &error.to_string());
-            Error::new(ErrorKind::Network, words)
+            HttpError::new(ErrorKind::Network, words)
                 .at(url)
                 .caused_by(error)
         };
@@ -253,7 +269,7 @@ impl Transport {
         url: &Url,
         route: Option<&ProxyUrl>,
         stream: connect::Stream,
-    ) -> Result<Handshake, Error> {
+    ) -> Result<TlsHandshake, HttpError> {
         let profile = self.tls_profile(url, route);
         let stream =
             match connect::handshake(stream, url.host_str().unwrap_or_default(), &profile).await {
@@ -265,7 +281,7 @@ impl Transport {
                     return Err(explained.unwrap_or_else(unreachable));
                 }
                 Err(error) => {
-                    return Err(Error::new(ErrorKind::Local, error.to_string())
+                    return Err(HttpError::new(ErrorKind::Local, error.to_string())
                         .at(url)
                         .caused_by(error));
                 }
@@ -281,7 +297,7 @@ impl Transport {
             Some(rustls::ProtocolVersion::TLSv1_3) => "TLS 1.3",
             _ => "TLS 1.2",
         };
-        Ok(Handshake {
+        Ok(TlsHandshake {
             version: version.into(),
             trusted_by: profile.voucher(&chain),
             skipped: profile.skip_verify,
@@ -302,7 +318,7 @@ async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, ConnectError> {
 }
 
 /// Whether the other side said that nobody listens at the port.
-fn is_refused(error: &Error) -> bool {
+fn is_refused(error: &HttpError) -> bool {
     let cause =
         std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<ConnectError>());
     matches!(cause, Some(ConnectError::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused)

@@ -1,8 +1,8 @@
 //! Chooses https or http for a registry host. The flag and the site decide; a private address
 //! without any setting is probed.
 
-use super::error::{Error, ErrorKind, host_port};
-use super::ledger::{Contact, Purpose};
+use super::error::{ErrorKind, HttpError, host_port};
+use super::ledger::{Contact, RequestPurpose};
 use super::probe::{Protocol, may_probe, probe};
 use super::settings::HostRule;
 use super::transport::Transport;
@@ -15,7 +15,7 @@ impl Transport {
     ///
     /// # Errors
     /// A host that can stand in no URL.
-    pub fn configured_url(&self, host: &str) -> Result<Url, Error> {
+    pub fn configured_url(&self, host: &str) -> Result<Url, HttpError> {
         let https = registry_url("https", host)?;
         match self.has_rule(host, &https, |rule| rule.plain_http) {
             true => registry_url("http", host),
@@ -27,7 +27,7 @@ impl Transport {
     ///
     /// # Errors
     /// As there; and when a probe finds neither TLS nor HTTP.
-    pub async fn base_url(&self, host: &str) -> Result<Url, Error> {
+    pub async fn base_url(&self, host: &str) -> Result<Url, HttpError> {
         let https = self.configured_url(host)?;
         if https.scheme() == "http" {
             return Ok(https);
@@ -46,7 +46,7 @@ impl Transport {
             }
             self.0
                 .ledger
-                .contact(Contact::new(&https, None, None), Purpose::Registry);
+                .contact(Contact::new(&https, None, None), RequestPurpose::Registry);
             let began = Instant::now();
             probe(&name, port, self.limits().connect)
                 .await
@@ -74,9 +74,9 @@ impl Transport {
     }
 }
 
-fn registry_url(scheme: &str, host: &str) -> Result<Url, Error> {
+fn registry_url(scheme: &str, host: &str) -> Result<Url, HttpError> {
     Url::parse(&format!("{scheme}://{host}/")).map_err(|error| {
-        Error::new(ErrorKind::Local, error.to_string())
+        HttpError::new(ErrorKind::Local, error.to_string())
             .about(host)
             .caused_by(error)
     })
