@@ -1,5 +1,6 @@
 //! The command line: one file a verb, and the only place that prints.
 
+mod error;
 mod help;
 #[cfg(test)]
 mod hostile;
@@ -13,9 +14,9 @@ mod verbs;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use landfall_model::without_userinfo;
-use shared::room::check_output;
-use shared::shown::Shown;
-use shared::{Context, Exit, Failure, Global, Outcome, finish};
+use shared::output_file::check_output;
+use shared::page_recorder::PageRecorder;
+use shared::{CliError, Context, Exit, GlobalFlags, VerbOutcome, finish};
 use std::process::ExitCode;
 
 /// Carry pinned software across an air gap: pin, pull, pack, carry, push, rewrite.
@@ -24,53 +25,53 @@ use std::process::ExitCode;
     name = "landfall",
     version,
     propagate_version = true,
-    max_term_width = 100,
+    max_term_width = help::MAX_WIDTH,
     disable_help_subcommand = true
 )]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
-    global: Global,
+    global: GlobalFlags,
 }
 
-/// One variant a verb, in the order of the data's way.
+/// The verbs. `help` groups them for the overview.
 #[derive(Subcommand)]
 enum Verb {
-    Init(verbs::init::Init),
-    Lock(verbs::lock::LockVerb),
-    Pull(verbs::pull::Pull),
-    Pack(verbs::pack::Pack),
-    Publish(verbs::publish::Publish),
-    Sign(verbs::sign::Sign),
-    Verify(verbs::verify::Verify),
-    Push(verbs::push::Push),
-    Status(verbs::status::Status),
-    Serve(Box<verbs::serve::Serve>),
-    Rewrite(verbs::rewrite::Rewrite),
-    Audit(verbs::audit::Audit),
-    Render(verbs::render::Render),
-    Discover(verbs::discover::Discover),
-    Import(verbs::import::Import),
-    Mirror(verbs::mirror::Mirror),
-    Update(verbs::update::Update),
-    Refresh(verbs::refresh::Refresh),
-    Export(verbs::export::Export),
-    Egress(verbs::egress::Egress),
-    Doctor(verbs::doctor::Doctor),
-    Diff(verbs::diff::Diff),
-    Ls(verbs::ls::Ls),
-    Report(verbs::report::ReportVerb),
-    Sbom(verbs::sbom::Sbom),
-    Gc(verbs::gc::Gc),
-    Completions(verbs::completions::Completions),
-    Man(verbs::completions::Man),
-    Help(verbs::help::Help),
-    Schema(verbs::schema::Schema),
+    Init(verbs::init::InitCommand),
+    Lock(verbs::lock::LockCommand),
+    Pull(verbs::pull::PullCommand),
+    Pack(verbs::pack::PackCommand),
+    Publish(verbs::publish::PublishCommand),
+    Sign(verbs::sign::SignCommand),
+    Verify(verbs::verify::VerifyCommand),
+    Push(verbs::push::PushCommand),
+    Status(verbs::status::StatusCommand),
+    Serve(Box<verbs::serve::ServeCommand>),
+    Rewrite(verbs::rewrite::RewriteCommand),
+    Audit(verbs::audit::AuditCommand),
+    Render(verbs::render::RenderCommand),
+    Discover(verbs::discover::DiscoverCommand),
+    Import(verbs::import::ImportCommand),
+    Mirror(verbs::mirror::MirrorCommand),
+    Update(verbs::update::UpdateCommand),
+    Refresh(verbs::refresh::RefreshCommand),
+    Export(verbs::export::ExportCommand),
+    Egress(verbs::egress::EgressCommand),
+    Doctor(verbs::doctor::DoctorCommand),
+    Diff(verbs::diff::DiffCommand),
+    Ls(verbs::ls::LsCommand),
+    Report(verbs::report::ReportCommand),
+    Sbom(verbs::sbom::SbomCommand),
+    Gc(verbs::gc::GcCommand),
+    Completions(verbs::completions::CompletionsCommand),
+    Man(verbs::completions::ManCommand),
+    Help(verbs::help::HelpCommand),
+    Schema(verbs::schema::SchemaCommand),
 }
 
 impl Verb {
-    fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         match self {
             Verb::Init(verb) => verb.run(context),
             Verb::Lock(verb) => verb.run(context),
@@ -100,24 +101,25 @@ impl Verb {
             Verb::Gc(verb) => verb.run(context),
             Verb::Completions(verb) => verb.run(Cli::command()),
             Verb::Man(verb) => verb.run(Cli::command()),
-            Verb::Help(verb) => verb.run(help::grouped(Cli::command())),
+            Verb::Help(verb) => verb.run(help::complete(Cli::command())),
             Verb::Schema(verb) => verb.run(),
         }
     }
 }
 
-/// The command line; variables that are set to nothing count as unset, as scripts and CI leave
-/// them.
+/// The command line. An empty environment variable counts as unset: scripts and CI systems often
+/// cannot remove a variable.
 fn command() -> Command {
-    let is_empty = |name: &str| std::env::var_os(name).is_some_and(|value| value.is_empty());
-    let flags = [("store", "LANDFALL_STORE"), ("site", "LANDFALL_SITE")];
-    let empty = flags.into_iter().filter(|(_, name)| is_empty(name));
-    empty.fold(help::grouped(Cli::command()), |command, (flag, _)| {
-        command.mut_arg(flag, |flag| flag.env(None::<&str>))
-    })
+    let mut command = help::complete(Cli::command());
+    for (flag, variable) in [("store", "LANDFALL_STORE"), ("site", "LANDFALL_SITE")] {
+        if std::env::var_os(variable).is_some_and(|value| value.is_empty()) {
+            command = command.mut_arg(flag, |flag| flag.env(None::<&str>));
+        }
+    }
+    command
 }
 
-/// Masks the value that is refused, as it may be `user:password@host`.
+/// Masks user names and passwords in the value that clap refused and would print.
 fn without_passwords(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
         let value = without_userinfo(value);
@@ -126,58 +128,60 @@ fn without_passwords(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Parses, runs, prints, and gives the exit code.
+/// Parses the command line, runs the verb and prints its result.
 pub fn main() -> ExitCode {
-    let told = |error| help::without_far_tips(without_passwords(error));
     let matches = command()
         .try_get_matches()
-        .unwrap_or_else(|error| told(error).exit());
+        .unwrap_or_else(|error| help::without_far_tips(without_passwords(error)).exit());
     let name = matches.subcommand_name().unwrap_or("landfall").to_owned();
     let cli =
         Cli::from_arg_matches(&matches).unwrap_or_else(|error| without_passwords(error).exit());
     let context = match Context::new(cli.global.clone()) {
         Ok(context) => context,
-        Err(failure) => return finish(&name, &cli.global, &Shown::new(&cli.global), Err(failure)),
+        Err(failure) => {
+            return finish(
+                &name,
+                &cli.global,
+                &PageRecorder::new(&cli.global),
+                Err(failure),
+            );
+        }
     };
-    if let Some(Err(failure)) = cli
-        .global
-        .report
-        .as_ref()
-        .map(|report| check_output("the report", report))
+    // A verb may run for hours: a report that cannot be written must not be noticed afterwards.
+    if let Some(report) = &cli.global.report
+        && let Err(error) = check_output("the report", report)
     {
-        return finish(
-            &name,
-            &Global {
-                report: None,
-                ..cli.global
-            },
-            &context.shown,
-            Err(failure),
-        );
+        let global = GlobalFlags {
+            report: None,
+            ..cli.global
+        };
+        return finish(&name, &global, &context.page, Err(error));
     }
-    let (interrupted, global, shown) = (name.clone(), cli.global.clone(), context.shown.clone());
+    let interrupted = name.clone();
+    let global = cli.global.clone();
+    let page = context.page.clone();
     let progress = context.progress.clone();
     let watched = context.interrupts.watch(move || {
-        // a bar that is still drawn would wipe the message
+        // A bar that is still drawn would overwrite the message.
         progress.end();
-        finish(&interrupted, &global, &shown, Err(Failure::interrupted()));
+        finish(&interrupted, &global, &page, Err(CliError::interrupted()));
         std::process::exit(Exit::Interrupted as i32)
     });
     if let Err(error) = watched {
         context
             .progress
-            .note(&format!("Ctrl-C is not waited for: {error}"));
+            .note(&format!("Ctrl-C will not be handled: {error}"));
     }
     let mut result = cli.verb.run(&context);
     if !context.interrupts.begin_end() {
-        // the process ends as soon as the interruption is reported
+        // The other thread reports the interruption and ends the process.
         loop {
             std::thread::park();
         }
     }
     context.add_hosts(&mut result);
     context.progress.end();
-    finish(&name, &cli.global, &context.shown, result)
+    finish(&name, &cli.global, &context.page, result)
 }
 
 #[cfg(test)]
@@ -206,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_is_set_by_flags() {
+    fn timeouts_are_set_by_flags() {
         let default = limits(&[]).unwrap();
         assert_eq!(default.first_byte_proxied, Duration::from_mins(10));
         assert_eq!(

@@ -1,6 +1,6 @@
 //! A kind that the tests alone have goes through every verb: nothing but its own file knows it.
 
-use super::Outcome;
+use crate::cli::shared::VerbOutcome;
 use landfall_model::report::{EntryKind, ItemStatus};
 use landfall_model::{Digest, TargetRegistry};
 use landfall_serve::testing::{TestServer, start};
@@ -15,12 +15,12 @@ use std::sync::Arc;
 const NOTE: &str = "note://notes.example/team/hello:v1";
 
 /// What a verb returns.
-fn run(dir: &Path, line: &str) -> Outcome {
+fn run(dir: &Path, line: &str) -> VerbOutcome {
     super::testing::run(dir, line).unwrap_or_else(|failure| panic!("{line}: {failure:?}"))
 }
 
 /// The status of each note in the report of a verb.
-fn notes(outcome: &Outcome) -> Vec<ItemStatus> {
+fn notes(outcome: &VerbOutcome) -> Vec<ItemStatus> {
     let notes = outcome
         .report
         .items
@@ -50,7 +50,7 @@ fn serving(bundles: Vec<ServedBundle>, writable: Option<&Path>) -> TestServer {
     })
 }
 
-/// Status and body of `url`.
+/// ItemStatus and body of `url`.
 fn get(url: &str) -> (u16, String) {
     let (host, path) = url["http://".len()..].split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();

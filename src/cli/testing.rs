@@ -1,11 +1,12 @@
 //! What the unit tests of the command line share: a verb, run in this process.
 
-use super::{Cli, Context, Failure, Outcome};
+use super::Cli;
+use crate::cli::shared::{CliError, Context, VerbOutcome};
 use clap::Parser;
 use std::path::Path;
 
 /// What the verb returns of this line, in which `DIR` stands for the folder.
-pub(super) fn run(dir: &Path, line: &str) -> Result<Outcome, Failure> {
+pub(super) fn run(dir: &Path, line: &str) -> Result<VerbOutcome, CliError> {
     let store = dir.join("store").display().to_string();
     let words = ["landfall", "--store", &store, "--progress", "none"]
         .map(str::to_owned)

@@ -1,39 +1,59 @@
-//! Why a client cannot be set up, or a bundle not be pulled.
+//! Why a client cannot be set up, or cannot do what it was asked for.
 
 use crate::pull::PullError;
 use landfall_bundle as bundle;
 use landfall_content::archives::ArchiveError;
 use landfall_content::registry::SetupError;
+use landfall_content::{ReplaceError, WriteError};
 use landfall_http as http;
 use landfall_http::TlsError;
+use landfall_item::manifest;
+use std::path::PathBuf;
 
-/// Why a [`Client`](super::Client) cannot be set up, or cannot do what it is asked for.
+/// Why a [`Client`](super::Client) cannot be set up, or cannot do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// A mirror, a proxy or credentials.
+    /// A mirror, a proxy or credentials cannot be used.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// A certificate or key that the site names.
+    /// A certificate or key that the site names cannot be used.
     #[error("{}{source}", key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default())]
     Trust {
-        /// The key that names it, with the site file.
+        /// The site file and the key in it that names the certificate.
         key: Option<String>,
-        /// Why it cannot be used.
+        /// Why the certificate cannot be used.
         source: TlsError,
     },
-    /// An archive whose content is to be taken.
+    /// An archive of another tool cannot be read.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The store or the bundle cannot be used.
+    /// A manifest cannot be read, or is wrong.
+    #[error(transparent)]
+    Manifest(#[from] manifest::Error),
+    /// A manifest or the lock cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    WriteDocument {
+        /// The file.
+        path: PathBuf,
+        /// The answer of the system, or that somebody edited the file meanwhile.
+        source: ReplaceError,
+    },
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] WriteError),
+    /// A pull stopped: the store or the bundle that it writes to cannot be used.
     #[error(transparent)]
     Pull(#[from] PullError),
-    /// The bundle cannot be made.
+    /// The bundle cannot be written.
     #[error(transparent)]
     Bundle(#[from] bundle::BundleError),
     /// An object store cannot be used.
     #[error(transparent)]
     ObjectStore(#[from] http::HttpError),
-    /// A thread of the bundle stopped.
-    #[error("the bundle stopped: {0}")]
+    /// A bundle got a number, but neither the request nor the lock names its series.
+    #[error("the bundle has a number, but its series has no name")]
+    UnnamedSeries,
+    /// The thread that writes the bundle stopped.
+    #[error("packing stopped: {0}")]
     Stopped(#[from] tokio::task::JoinError),
 }

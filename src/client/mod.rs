@@ -1,11 +1,25 @@
-//! landfall inside a program: a [`Client`] is set up once, by a site, flags and environment, and
-//! has the verbs that need a network. The command line is one such program.
+//! landfall inside a program: a [`Client`] is set up once, from a site, flags and the environment,
+//! and offers the operations that need a network. The command line is one such program.
 
 mod builder;
+mod bundle_upload;
+mod deliver;
 mod error;
-mod network;
+#[cfg(feature = "cli")]
+mod failing_items;
+mod handle;
+mod lock;
+mod pull;
+#[cfg(feature = "cli")]
+mod refresh;
 mod stores;
+mod write;
 
 pub use builder::ClientBuilder;
+pub(crate) use bundle_upload::BundleUpload;
 pub use error::ClientError;
-pub use network::{BundleOptions, Client, PulledBundle};
+pub use handle::Client;
+pub use pull::{BundleOptions, PulledBundle};
+#[cfg(feature = "cli")]
+pub(crate) use refresh::{RefreshBase, RefreshRequest, Refreshed, RefreshedBundle, missing_items};
+pub(crate) use write::PreviousLock;

@@ -113,7 +113,7 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
             2,
             &["a similar argument exists: '--dry-run'"],
         ),
-        ("audit first.bundle", 2, &["what is to be audited?"]),
+        ("audit first.bundle", 2, &["nothing to audit is named"]),
         (
             "rewrite first.bundle --to DOWN",
             2,

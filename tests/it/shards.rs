@@ -464,7 +464,7 @@ fn a_shard_is_asked_for_and_never_taken_from_the_environment_alone() {
         ),
         (
             &["mirror", "-f", "m.yaml", "--to", "r.test", "--shard", "1/2"],
-            "--shard needs one lock for all runners",
+            "--shard needs one lock that all runners share",
         ),
         (
             &["push", "--to", "r.test", "--shard", "1/2", "--receipt", "r"],

@@ -117,7 +117,7 @@ fn what_ctrl_c_says_stays() {
     }
     let shown = String::from_utf8_lossy(&all).into_owned();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{shown:?}");
-    let words = "landfall: interrupted; run it again to go on from here";
+    let words = "landfall: interrupted; run the same command again to resume";
     let Some((before, after)) = shown.split_once(words) else {
         panic!("{shown:?}")
     };

@@ -1,7 +1,7 @@
 //! The flags of a verb that looks into one bundle.
 
-use super::open_bundle::{Carried, Demands, name_first, open};
-use super::{Context, Failure};
+use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, name_first, open};
+use crate::cli::shared::{CliError, Context};
 use clap::Args;
 use landfall_bundle::volume_locations;
 use std::path::PathBuf;
@@ -26,18 +26,18 @@ impl BundleFlags {
     /// # Errors
     /// When it cannot be read or is refused, and when something is named that does not belong to
     /// it.
-    pub(crate) fn open(mut self, context: &Context) -> Result<Carried, Failure> {
+    pub(crate) fn open(mut self, context: &Context) -> Result<AcceptedBundle, CliError> {
         name_first(self.named, &mut self.bundle, &mut self.more);
         let places = volume_locations(self.bundle.unwrap_or_default(), &mut self.more);
         if let Some(other) = self.more.first() {
             let (other, first) = (other.display(), places[0].display());
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "{other} has no other volume of {first}; name one bundle"
             )));
         }
-        let demands = Demands {
+        let demands = BundleRequirements {
             allow_partial: true,
-            ..Demands::default()
+            ..BundleRequirements::default()
         };
         open(context, &places, &demands)
     }

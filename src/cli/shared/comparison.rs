@@ -1,12 +1,19 @@
 //! How two locks, bundles or receipts differ: for `diff`, and for the report of a delta.
 
-use super::bases::Given;
-use super::package_changes::{add_changelogs, package_lines, package_tables};
-use super::store_place::StorePlace;
-use super::summary::{change_line, endpoint_line};
-use super::{Context, Failure, open_bundle};
-use crate::egress::{self, EgressHost, Record, needed};
-use crate::lock::{self, Change, EndpointChange, Side, diff_sides};
+use crate::cli::shared::opened_file::OpenedFile;
+use crate::cli::shared::package_changes::{add_changelogs, package_lines, package_tables};
+use crate::cli::shared::store_location::StoreLocation;
+use crate::cli::shared::summary::{change_line, endpoint_line};
+use crate::cli::shared::{CliError, Context, open_bundle};
+use crate::egress;
+use crate::egress::EgressHost;
+use crate::egress::Record;
+use crate::egress::needed;
+use crate::lock;
+use crate::lock::Change;
+use crate::lock::EndpointChange;
+use crate::lock::Side;
+use crate::lock::diff_sides;
 use crate::push::Receipt;
 use landfall_bundle::Bundle;
 use landfall_content::Entry;
@@ -18,7 +25,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 /// One side: what a lock or bundle has, or a registry by its receipt.
-pub(crate) enum Known {
+pub(crate) enum ComparedSide {
     /// A lock, or what a bundle holds of its lock.
     Lock {
         lock: Box<Lock>,
@@ -31,27 +38,27 @@ pub(crate) enum Known {
     Receipt(Receipt),
 }
 
-impl Known {
+impl ComparedSide {
     /// Opens a lock, bundle or receipt, told apart by content.
-    pub(crate) fn open(context: &Context, path: &Path) -> Result<Known, Failure> {
-        Ok(match Given::open(context, path)? {
-            Given::Bundle(bundle) => {
+    pub(crate) fn open(context: &Context, path: &Path) -> Result<ComparedSide, CliError> {
+        Ok(match OpenedFile::open(context, path)? {
+            OpenedFile::Bundle(bundle) => {
                 open_bundle::signed_by(context, &bundle, None)?;
-                Known::bundle(&bundle)?
+                ComparedSide::bundle(&bundle)?
             }
-            Given::Lock(lock) => Known::Lock {
+            OpenedFile::Lock(lock) => ComparedSide::Lock {
                 fingerprint: lock.fingerprint(),
                 lock: lock.into(),
                 bundle: None,
             },
-            Given::Receipt(receipt) => Known::Receipt(receipt),
+            OpenedFile::Receipt(receipt) => ComparedSide::Receipt(receipt),
         })
     }
 
     /// What `bundle` has.
-    pub(crate) fn bundle(bundle: &Bundle) -> Result<Known, Failure> {
+    pub(crate) fn bundle(bundle: &Bundle) -> Result<ComparedSide, CliError> {
         let (lock, fingerprint) = (bundle.held()?.into(), bundle.fingerprint().clone());
-        Ok(Known::Lock {
+        Ok(ComparedSide::Lock {
             lock,
             fingerprint,
             bundle: Some(bundle.clone()),
@@ -60,13 +67,13 @@ impl Known {
 
     /// Adds what its packages say of their versions, as far as the bundle has them, or of a lock
     /// the store on disk.
-    fn add_changelogs(&self, context: &Context, changes: &mut [Change]) -> Result<(), Failure> {
-        let Known::Lock { lock, bundle, .. } = self else {
+    fn add_changelogs(&self, context: &Context, changes: &mut [Change]) -> Result<(), CliError> {
+        let ComparedSide::Lock { lock, bundle, .. } = self else {
             return Ok(());
         };
-        match (bundle, context.store_place()?) {
+        match (bundle, context.store_location()?) {
             (Some(bundle), _) => add_changelogs(context, changes, lock, bundle),
-            (None, StorePlace::Folder(_)) if context.has_store() => {
+            (None, StoreLocation::Folder(_)) if context.has_store() => {
                 add_changelogs(context, changes, lock, &*context.store()?);
             }
             _ => {}
@@ -76,8 +83,8 @@ impl Known {
 
     fn side(&self) -> Side<'_> {
         match self {
-            Known::Lock { lock, .. } => Side::lock(lock),
-            Known::Receipt(receipt) => Side::named(receipt.items.iter().map(|item| {
+            ComparedSide::Lock { lock, .. } => Side::lock(lock),
+            ComparedSide::Receipt(receipt) => Side::named(receipt.items.iter().map(|item| {
                 (
                     &*item.name,
                     item.trimmed_from.as_ref().unwrap_or(&item.digest),
@@ -88,28 +95,28 @@ impl Known {
 
     fn fingerprint(&self) -> &Digest {
         match self {
-            Known::Lock { fingerprint, .. } => fingerprint,
-            Known::Receipt(receipt) => &receipt.lock,
+            ComparedSide::Lock { fingerprint, .. } => fingerprint,
+            ComparedSide::Receipt(receipt) => &receipt.lock,
         }
     }
 
     fn lock(&self) -> Option<&Lock> {
         match self {
-            Known::Lock { lock, .. } => Some(lock),
-            Known::Receipt(_) => None,
+            ComparedSide::Lock { lock, .. } => Some(lock),
+            ComparedSide::Receipt(_) => None,
         }
     }
 
     fn word(&self) -> &'static str {
         match self {
-            Known::Lock { .. } => "lock",
-            Known::Receipt(_) => "receipt",
+            ComparedSide::Lock { .. } => "lock",
+            ComparedSide::Receipt(_) => "receipt",
         }
     }
 }
 
 /// How two sides differ.
-pub(crate) struct Comparison {
+pub(crate) struct LockComparison {
     /// Each change, and how many bytes of what it brings are new; `None` where nobody knows.
     pub(crate) changes: Vec<(Change, Option<u64>)>,
     /// How endpoints differ.
@@ -117,13 +124,13 @@ pub(crate) struct Comparison {
     /// Hosts that only one of them needs, as far as they are known.
     pub(crate) hosts: Vec<EgressHost>,
     /// What of the newer side is new, where that is known.
-    pub(crate) news: Option<News>,
+    pub(crate) news: Option<NewContent>,
     /// Old and new: what it is, and the fingerprint of its lock.
     sides: [(&'static str, Digest); 2],
 }
 
 /// What only the newer side has: what a delta carries.
-pub(crate) struct News {
+pub(crate) struct NewContent {
     /// How many blobs.
     pub(crate) blobs: usize,
     /// Their bytes.
@@ -132,14 +139,18 @@ pub(crate) struct News {
     pub(crate) all_bytes: u64,
 }
 
-impl Comparison {
+impl LockComparison {
     /// How `new` differs from `old`. Hosts that answers named are known from the store's record.
-    pub(crate) fn new(context: &Context, old: &Known, new: &Known) -> Result<Comparison, Failure> {
+    pub(crate) fn new(
+        context: &Context,
+        old: &ComparedSide,
+        new: &ComparedSide,
+    ) -> Result<LockComparison, CliError> {
         let entries = new.lock().map(Lock::entries);
         let old_entries = old.lock().map(Lock::entries).unwrap_or_default();
         let had: HashSet<&Digest> = match old {
-            Known::Lock { .. } => unique(&old_entries).into_keys().collect(),
-            Known::Receipt(receipt) => receipt.blobs.keys().collect(),
+            ComparedSide::Lock { .. } => unique(&old_entries).into_keys().collect(),
+            ComparedSide::Receipt(receipt) => receipt.blobs.keys().collect(),
         };
         let news = |entries: &[Entry]| {
             let unique = unique(entries)
@@ -177,14 +188,14 @@ impl Comparison {
             .unwrap_or_default();
         let news = entries.as_deref().map(|entries| {
             let (blobs, bytes) = news(entries);
-            News {
+            NewContent {
                 blobs,
                 bytes,
                 all_bytes: unique(entries).values().sum(),
             }
         });
         let sides = [old, new].map(|side| (side.word(), side.fingerprint().clone()));
-        Ok(Comparison {
+        Ok(LockComparison {
             changes,
             endpoints,
             hosts,
@@ -349,7 +360,7 @@ impl Comparison {
         });
         let [(old_word, from), (new_word, to)] = &self.sides;
         let mut new = json!({"lock": to, "of": new_word});
-        if let Some(News {
+        if let Some(NewContent {
             blobs,
             bytes,
             all_bytes,
@@ -426,7 +437,7 @@ fn version_line(change: &Change) -> Option<String> {
 }
 
 /// Hosts that only one of the two locks needs.
-fn hosts(context: &Context, old: &Lock, new: &Lock) -> Result<Vec<EgressHost>, Failure> {
+fn hosts(context: &Context, old: &Lock, new: &Lock) -> Result<Vec<EgressHost>, CliError> {
     let sessions = context.client()?.shared_sessions();
     let record = Record::load(&context.memory_dir()?)?;
     let [old, new] = [old, new].map(|lock| needed(lock, &record, &sessions));

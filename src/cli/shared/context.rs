@@ -1,9 +1,9 @@
-//! What every verb starts from: the global flags, the site, limits and progress.
+//! What every verb starts from: the global options, the site, limits and progress.
 
-use super::interrupt::Interrupts;
-use super::progress::progress;
-use super::shown::Shown;
-use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode, input_file};
+use crate::cli::shared::interrupt::Interrupts;
+use crate::cli::shared::page_recorder::PageRecorder;
+use crate::cli::shared::progress::progress;
+use crate::cli::shared::{CliError, Exit, GlobalFlags, OutputMode, VerbOutcome, input_file};
 use crate::client::{Client, ClientBuilder};
 use landfall_content::registry::Sessions;
 use landfall_model::Limits;
@@ -17,28 +17,21 @@ use std::time::Duration;
 
 /// What every verb starts from.
 pub(crate) struct Context {
-    /// The flags that every verb takes.
-    pub global: Global,
-    /// The site, where one is named.
+    pub global: GlobalFlags,
     pub site: Option<Site>,
-    /// Bounds, with the flags applied.
+    /// The limits, with the global options applied.
     pub limits: Limits,
-    /// Where progress goes.
     pub progress: Arc<dyn Progress>,
-    /// What an HTML report shows beside the report.
-    pub shown: Arc<Shown>,
-    /// Who ends the command at Ctrl-C.
+    /// What an HTML report contains in addition to the report.
+    pub page: Arc<PageRecorder>,
     pub interrupts: Interrupts,
-    /// The sessions of clients beside the verb's own.
-    beside: Mutex<Vec<Arc<Sessions>>>,
+    /// The sessions of additional clients, whose hosts belong into the report of the verb.
+    additional_sessions: Mutex<Vec<Arc<Sessions>>>,
 }
 
 impl Context {
-    /// Reads the site and applies the flags.
-    ///
-    /// # Errors
-    /// When the site cannot be read (exit 2).
-    pub(crate) fn new(mut global: Global) -> Result<Context, Failure> {
+    /// Reads the site and applies the global options.
+    pub(crate) fn new(mut global: GlobalFlags) -> Result<Context, CliError> {
         global
             .plain_http
             .iter_mut()
@@ -49,35 +42,33 @@ impl Context {
             max_wait_secs: global.max_wait,
             ..Limits::default()
         };
+        // Without this, --jobs above the default would have no effect for a lock with one registry.
         limits.per_host = limits.per_host.max(global.jobs);
         limits.idle = Duration::from_secs(global.idle);
         if let Some(seconds) = global.first_byte {
             limits.first_byte = Duration::from_secs(seconds);
             limits.first_byte_proxied = limits.first_byte;
         }
-        let shown = Arc::new(Shown::new(&global));
-        let progress = shown.watch(progress(global.progress));
+        let page = Arc::new(PageRecorder::new(&global));
+        let progress = page.watch(progress(global.progress));
         Ok(Context {
             global,
             site,
             limits,
             progress,
-            shown,
+            page,
             interrupts: Interrupts::default(),
-            beside: Mutex::default(),
+            additional_sessions: Mutex::default(),
         })
     }
 
-    /// The mapping to `--to`, or to the site's `registry.address` where `--to` is left out.
-    ///
-    /// # Errors
-    /// When neither is given (exit 2).
-    pub(crate) fn mapping(&self, to: Option<&TargetRegistry>) -> Result<DestinationMap, Failure> {
+    /// The mapping to `--to`, or to `registry.address` of the site if `--to` is omitted.
+    pub(crate) fn mapping(&self, to: Option<&TargetRegistry>) -> Result<DestinationMap, CliError> {
         let target = match to {
             Some(target) => target.clone(),
             None => self.site_target()?.ok_or_else(|| {
-                Failure::usage(
-                    "where to? name a registry with --to HOST[:PORT][/PREFIX], or a site file with registry.address",
+                CliError::usage("no destination registry is named").with_help(
+                    "add --to HOST[:PORT][/PREFIX], or --site FILE with registry.address",
                 )
             })?,
         };
@@ -92,91 +83,79 @@ impl Context {
                 .iter()
                 .find(|path| !is_repository(path.trim_matches('/')))
             {
-                return Err(Failure::usage(format!(
-                    "registry.paths of the site: '{prefix}' goes to '{bad}', which no repository can be called: lower-case \
-                     letters and digits, single separators . _ __ - between them, and / between parts"
-                )));
+                let message = format!(
+                    "registry.paths of the site: '{prefix}' is mapped to '{bad}', which is not a \
+                     valid repository name"
+                );
+                return Err(CliError::usage(message).with_help(
+                    "use lower-case letters and digits, with single separators . _ __ - between \
+                     them, and / between components",
+                ));
             }
         }
         Ok(landfall_model::config::mapping(target, self.site.as_ref()))
     }
 
-    /// The site's receipt, where it names one.
+    /// The receipt that the site names.
     pub(crate) fn site_receipt(&self) -> Option<PathBuf> {
         let site = self.site.as_ref()?;
         Some(site.resolve(site.receipt.as_ref()?))
     }
 
-    /// The site's `registry.address`, where there is one.
-    ///
-    /// # Errors
-    /// When it is no registry (exit 2).
-    pub(crate) fn site_target(&self) -> Result<Option<TargetRegistry>, Failure> {
-        let address = self
-            .site
-            .as_ref()
-            .and_then(|site| site.registry.as_ref())
-            .map(|r| &r.address);
-        let wrong = |error| Failure::usage(format!("registry.address of the site: {error}"));
-        address
-            .map(|address| address.parse().map_err(wrong))
-            .transpose()
+    /// The `registry.address` of the site.
+    pub(crate) fn site_target(&self) -> Result<Option<TargetRegistry>, CliError> {
+        let Some(registry) = self.site.as_ref().and_then(|site| site.registry.as_ref()) else {
+            return Ok(None);
+        };
+        let target = registry.address.parse();
+        target
+            .map(Some)
+            .map_err(|error| CliError::usage(format!("registry.address of the site: {error}")))
     }
 
-    /// A client, by flags, site and environment.
-    ///
-    /// # Errors
-    /// A setting, an auth file, a certificate or a proxy that cannot be used (exit 2).
-    pub(crate) fn client(&self) -> Result<Client, Failure> {
-        self.client_with(self.limits)
+    /// A client, set up from options, site and environment.
+    pub(crate) fn client(&self) -> Result<Client, CliError> {
+        self.client_with_limits(self.limits)
     }
 
-    /// As [`Context::client`], with archives that are asked before the network.
-    ///
-    /// # Errors
-    /// As there; an archive that cannot be read (exit 2).
-    pub(crate) fn client_from(&self, archives: &[PathBuf]) -> Result<Client, Failure> {
-        self.built(|builder| builder.archives(archives.into()))
+    /// Like [`Context::client`], with archives whose content is used before the network.
+    pub(crate) fn client_with_archives(&self, archives: &[PathBuf]) -> Result<Client, CliError> {
+        self.build_client(|builder| builder.archives(archives.into()))
     }
 
-    /// As [`Context::client_from`], of one of several runners.
-    ///
-    /// # Errors
-    /// As there.
-    pub(crate) fn client_of(&self, shard: Shard, archives: &[PathBuf]) -> Result<Client, Failure> {
-        self.built(|builder| builder.archives(archives.into()).shard(shard))
+    /// Like [`Context::client_with_archives`], for one shard of a lock.
+    pub(crate) fn client_for_shard(
+        &self,
+        shard: Shard,
+        archives: &[PathBuf],
+    ) -> Result<Client, CliError> {
+        self.build_client(|builder| builder.archives(archives.into()).shard(shard))
     }
 
-    /// As [`Context::client`], with other bounds.
-    ///
-    /// # Errors
-    /// As there.
-    pub(crate) fn client_with(&self, limits: Limits) -> Result<Client, Failure> {
-        self.built(|builder| builder.limits(limits))
+    /// Like [`Context::client`], with other limits.
+    pub(crate) fn client_with_limits(&self, limits: Limits) -> Result<Client, CliError> {
+        self.build_client(|builder| builder.limits(limits))
     }
 
-    /// A client beside the one of the verb, for object stores that are opened before it or without
-    /// one. The hosts that it contacts are in the verb's report: see [`Context::add_hosts`].
-    ///
-    /// # Errors
-    /// As [`Context::client`].
-    pub(crate) fn client_beside(&self, limits: Limits) -> Result<Client, Failure> {
-        let client = self.client_with(limits)?;
-        self.beside
+    /// A client in addition to the one of the verb, for object stores that are opened before it or
+    /// without it. [`Context::add_hosts`] adds the hosts that it contacts to the report of the verb.
+    pub(crate) fn additional_client(&self, limits: Limits) -> Result<Client, CliError> {
+        let client = self.client_with_limits(limits)?;
+        self.additional_sessions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(client.shared_sessions());
         Ok(client)
     }
 
-    /// Adds to the report of a verb which hosts its clients beside have contacted.
-    pub(crate) fn add_hosts(&self, result: &mut Result<Outcome, Failure>) {
+    /// Adds the hosts that additional clients contacted to the report of a verb.
+    pub(crate) fn add_hosts(&self, result: &mut Result<VerbOutcome, CliError>) {
         let report = match result {
             Ok(outcome) => &mut outcome.report,
             Err(failure) => &mut *failure.report,
         };
         for sessions in self
-            .beside
+            .additional_sessions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .iter()
@@ -185,53 +164,50 @@ impl Context {
         }
     }
 
-    fn built(&self, more: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, Failure> {
+    fn build_client(
+        &self,
+        configure: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Client, CliError> {
         let builder = ClientBuilder::default()
             .site(self.site.clone())
             .plain_http(&self.global.plain_http);
-        let client = more(builder.limits(self.limits).progress(self.progress.clone())).build();
-        client.map_err(Failure::from)
+        let client = configure(builder.limits(self.limits).progress(self.progress.clone())).build();
+        client.map_err(CliError::from)
     }
 
-    /// Whether the JSON document is asked for: what only it holds need not be made else.
+    /// Whether the JSON document is printed or written. What only it contains is skipped otherwise.
     pub(crate) fn has_document(&self) -> bool {
         self.global.output == OutputMode::Json || self.global.report.is_some()
     }
 
-    /// Runs `work` on a runtime of its own; Ctrl-C drops it, so that it leaves nothing temporary
-    /// behind.
-    ///
-    /// # Errors
-    /// Those of `work`; an interruption.
+    /// Runs `work` on a runtime of its own. Ctrl-C drops `work`, so that its guards remove
+    /// temporary files and abort uploads before the process ends.
     #[allow(clippy::unused_self, reason = "a verb runs within its context")]
-    pub(crate) fn run<F>(&self, work: F) -> Result<Outcome, Failure>
+    pub(crate) fn run<F>(&self, work: F) -> Result<VerbOutcome, CliError>
     where
-        F: Future<Output = Result<Outcome, Failure>>,
+        F: Future<Output = Result<VerbOutcome, CliError>>,
     {
         let runtime = self.runtime()?;
-        let _taken_over = self.interrupts.take_over(Duration::from_secs(1));
+        let _guard = self.interrupts.take_over(Duration::from_secs(1));
         let result = runtime.block_on(async {
             tokio::select! {
                 result = work => result,
-                _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
+                _ = tokio::signal::ctrl_c() => Err(CliError::interrupted()),
             }
         });
-        // blocking reads in flight are not waited for
+        // Dropping a runtime waits for blocking reads, which may take long on a network disk.
         runtime.shutdown_background();
         result
     }
 
-    /// A runtime for a verb that ends otherwise than by [`Context::run`].
-    ///
-    /// # Errors
-    /// When the system refuses the threads.
+    /// A runtime for a verb that handles Ctrl-C itself.
     #[allow(clippy::unused_self, reason = "a verb runs within its context")]
-    pub(crate) fn runtime(&self) -> Result<tokio::runtime::Runtime, Failure> {
+    pub(crate) fn runtime(&self) -> Result<tokio::runtime::Runtime, CliError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build();
         runtime.map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot start: {error}")).on(TransferSide::Input)
+            CliError::new(Exit::Failed, format!("cannot start: {error}")).on(TransferSide::Input)
         })
     }
 }

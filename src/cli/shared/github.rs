@@ -1,6 +1,6 @@
 //! `--output github`: annotations on stdout, and the summary of the step.
 
-use super::losses::LossGroup;
+use crate::cli::shared::failed_items::FailureGroup;
 use landfall_model::report::{AnnotationLevel, CiAnnotation, ErrorInfo, ItemStatus, RunReport};
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -16,7 +16,7 @@ pub(super) fn annotations(command: &str, report: &RunReport, error: Option<&Erro
         .iter()
         .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
     // a step shows only its first ten errors
-    let lost = LossGroup::all(lost).into_iter().map(|group| {
+    let lost = FailureGroup::all(lost).into_iter().map(|group| {
         let cause = group.cause.as_deref().unwrap_or("it failed").to_owned();
         let (title, message) = match group.items[..] {
             [item] => (format!("{} {}", item.kind, item.name), cause),

@@ -1,10 +1,11 @@
 //! What a file is that somebody names, told where it is not what the verb takes.
 
-use crate::cli::shared::Failure;
+use crate::cli::shared::CliError;
 use crate::push::Receipt;
 use landfall_bundle::{self as bundle, is_split};
 use landfall_item::lockfile::Lock;
-use landfall_item::manifest::{self, Wanted};
+use landfall_item::manifest;
+use landfall_item::manifest::Wanted;
 use landfall_model::config::Site;
 use landfall_model::document::{open_input, read_input};
 use landfall_model::{Platform, TargetRegistry, names_host};
@@ -117,13 +118,13 @@ impl FileKind {
 }
 
 /// `error`, or what the file is where it is something else that landfall knows.
-fn instead(wanted: FileKind, path: &Path, error: impl Into<Failure>) -> Failure {
+fn instead(wanted: FileKind, path: &Path, error: impl Into<CliError>) -> CliError {
     // a list may stand for a manifest
     let fits = |found| {
         found == wanted || matches!((wanted, found), (FileKind::Manifest, FileKind::List(_)))
     };
     match FileKind::of(path).filter(|found| !fits(*found)) {
-        Some(found) => Failure::usage(format!(
+        Some(found) => CliError::usage(format!(
             "{} is {found}, not {wanted}; {}",
             path.display(),
             found.use_of()
@@ -137,7 +138,7 @@ fn instead(wanted: FileKind, path: &Path, error: impl Into<Failure>) -> Failure 
 ///
 /// # Errors
 /// When it is a file that a manifest is behind already.
-pub(crate) fn list_format(path: &Path) -> Result<Option<&'static str>, Failure> {
+pub(crate) fn list_format(path: &Path) -> Result<Option<&'static str>, CliError> {
     match FileKind::of(path) {
         None => Ok(None),
         Some(FileKind::List(format)) => Ok(Some(format)),
@@ -147,7 +148,7 @@ pub(crate) fn list_format(path: &Path) -> Result<Option<&'static str>, Failure> 
                 path.display(),
                 found.use_of()
             );
-            Err(Failure::usage(message))
+            Err(CliError::usage(message))
         }
     }
 }
@@ -184,7 +185,7 @@ pub(crate) fn registry(place: &Path) -> Option<TargetRegistry> {
 ///
 /// # Errors
 /// When it is none.
-pub(crate) fn lock(path: &Path) -> Result<Lock, Failure> {
+pub(crate) fn lock(path: &Path) -> Result<Lock, CliError> {
     lock_and_text(path).map(|(lock, _)| lock)
 }
 
@@ -192,7 +193,7 @@ pub(crate) fn lock(path: &Path) -> Result<Lock, Failure> {
 ///
 /// # Errors
 /// When it is none.
-pub(crate) fn lock_and_text(path: &Path) -> Result<(Lock, String), Failure> {
+pub(crate) fn lock_and_text(path: &Path) -> Result<(Lock, String), CliError> {
     Lock::load_with_text(path).map_err(|error| instead(FileKind::Lock, path, error))
 }
 
@@ -200,7 +201,7 @@ pub(crate) fn lock_and_text(path: &Path) -> Result<(Lock, String), Failure> {
 ///
 /// # Errors
 /// When it is none.
-pub(crate) fn site(path: &Path) -> Result<Site, Failure> {
+pub(crate) fn site(path: &Path) -> Result<Site, CliError> {
     Site::load(path).map_err(|error| instead(FileKind::Site, path, error))
 }
 
@@ -208,7 +209,7 @@ pub(crate) fn site(path: &Path) -> Result<Site, Failure> {
 ///
 /// # Errors
 /// When one is none.
-pub(crate) fn manifests(paths: &[PathBuf], platforms: &[Platform]) -> Result<Wanted, Failure> {
+pub(crate) fn manifests(paths: &[PathBuf], platforms: &[Platform]) -> Result<Wanted, CliError> {
     manifest::load_for(paths, platforms).map_err(|error| {
         let path = error.path().to_path_buf();
         instead(FileKind::Manifest, &path, error)
@@ -219,9 +220,9 @@ pub(crate) fn manifests(paths: &[PathBuf], platforms: &[Platform]) -> Result<Wan
 ///
 /// # Errors
 /// When it cannot be read, or is none that this release knows.
-pub(crate) fn receipt(path: &Path) -> Result<Receipt, Failure> {
+pub(crate) fn receipt(path: &Path) -> Result<Receipt, CliError> {
     let cannot =
-        |why: String| Failure::usage(format!("cannot read the receipt {}: {why}", path.display()));
+        |why: String| CliError::usage(format!("cannot read the receipt {}: {why}", path.display()));
     let bytes = read_input(path).map_err(|error| cannot(error.to_string()))?;
     let receipt: Receipt = serde_json::from_slice(&bytes)
         .map_err(|error| cannot(format!("it is no receipt of a push: {error}")))?;
@@ -234,7 +235,7 @@ pub(crate) fn receipt(path: &Path) -> Result<Receipt, Failure> {
 }
 
 /// Why the bundle at `places` cannot be opened, which is no bundle perhaps.
-pub(crate) fn no_bundle(places: &[PathBuf], error: bundle::BundleError) -> Failure {
+pub(crate) fn no_bundle(places: &[PathBuf], error: bundle::BundleError) -> CliError {
     match places {
         [path] if !is_split(places) => instead(FileKind::Bundle, path, error),
         _ => error.into(),

@@ -10,10 +10,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Who ends the command at Ctrl-C.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Interrupts(Arc<State>);
+pub(crate) struct Interrupts(Arc<InterruptState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct InterruptState {
     /// How long the code that handles Ctrl-C itself may take to end the command.
     grace: Mutex<Option<Duration>>,
     is_ending: AtomicBool,
@@ -63,16 +63,16 @@ impl Interrupts {
     }
 
     /// Takes Ctrl-C over until the guard is dropped: the caller hears it, and ends within `grace`.
-    pub(crate) fn take_over(&self, grace: Duration) -> TakenOver<'_> {
+    pub(crate) fn take_over(&self, grace: Duration) -> InterruptGuard<'_> {
         *self.grace() = Some(grace);
-        TakenOver(self)
+        InterruptGuard(self)
     }
 }
 
 /// Whoever has this ends the command at Ctrl-C.
-pub(crate) struct TakenOver<'a>(&'a Interrupts);
+pub(crate) struct InterruptGuard<'a>(&'a Interrupts);
 
-impl Drop for TakenOver<'_> {
+impl Drop for InterruptGuard<'_> {
     fn drop(&mut self) {
         *self.0.grace() = None;
     }

@@ -1,6 +1,7 @@
 //! How lock entries are listed: as report items, as a table, as a count.
 
-use landfall_content::Entry;
+use landfall_bundle::sbom::referrer_kind;
+use landfall_content::{BlobRead, Entry};
 use landfall_item::KINDS;
 use landfall_item::lockfile::Lock;
 use landfall_model::human_size;
@@ -81,4 +82,19 @@ pub(crate) fn count_kinds<'a>(items: impl IntoIterator<Item = &'a ReportItem>) -
     } else {
         words.join(", ")
     }
+}
+
+/// The number of manifests that refer to `entry`, by what they are, such as signature or SBOM. A
+/// manifest that is linked by a tag alone tells its type only in its content, which `blobs` has.
+pub(crate) fn referrer_counts(
+    entry: &Entry,
+    blobs: Option<&dyn BlobRead>,
+) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for referrer in &entry.referrers {
+        *counts
+            .entry(referrer_kind(referrer, blobs).word())
+            .or_default() += 1;
+    }
+    counts
 }

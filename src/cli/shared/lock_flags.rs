@@ -1,8 +1,8 @@
 //! Which lock says what is known: shared by the verbs that compare references with it.
 
-use crate::cli::shared::open_bundle::{self, Demands};
-use crate::cli::shared::remote::is_remote;
-use crate::cli::shared::{Context, Failure, input_file};
+use crate::cli::shared::open_bundle::BundleRequirements;
+use crate::cli::shared::remote_bundle::is_remote;
+use crate::cli::shared::{CliError, Context, input_file, open_bundle};
 use clap::Args;
 use landfall_bundle::is_split;
 use landfall_content::BlobRead;
@@ -31,7 +31,7 @@ fn is_bundle(path: &Path) -> bool {
 
 /// Flags that name a lock.
 #[derive(Args)]
-pub(crate) struct Locked {
+pub(crate) struct LockFlags {
     /// The lock that says which references are known [default: landfall.lock]
     #[arg(long, value_name = "FILE", conflicts_with = "bundle")]
     lock: Option<PathBuf>,
@@ -43,15 +43,15 @@ pub(crate) struct Locked {
     allow_partial: bool,
 }
 
-impl Locked {
+impl LockFlags {
     /// The same with the bundle or the lock that is named by its place, if there is one.
-    pub(crate) fn at(self, place: Option<PathBuf>) -> Locked {
+    pub(crate) fn at(self, place: Option<PathBuf>) -> LockFlags {
         match place {
-            Some(place) if is_bundle(&place) => Locked {
+            Some(place) if is_bundle(&place) => LockFlags {
                 bundle: Some(place),
                 ..self
             },
-            Some(place) => Locked {
+            Some(place) => LockFlags {
                 lock: Some(place),
                 ..self
             },
@@ -68,7 +68,7 @@ impl Locked {
         &self,
         context: &Context,
         paths: &[PathBuf],
-    ) -> Result<(Lock, Vec<PathBuf>), Failure> {
+    ) -> Result<(Lock, Vec<PathBuf>), CliError> {
         let may_be_named = self.lock.is_none() && self.bundle.is_none();
         let (bundles, others): (Vec<_>, Vec<_>) = paths
             .iter()
@@ -77,14 +77,14 @@ impl Locked {
         match &bundles[..] {
             [] => Ok((self.load(context)?, others)),
             [bundle] => {
-                let named = Locked {
+                let named = LockFlags {
                     bundle: Some(bundle.clone()),
                     lock: None,
                     allow_partial: self.allow_partial,
                 };
                 Ok((named.load(context)?, others))
             }
-            [_, ..] => Err(Failure::usage(
+            [_, ..] => Err(CliError::usage(
                 "several bundles are named; say which one counts with --bundle BUNDLE",
             )),
         }
@@ -126,7 +126,7 @@ impl Locked {
         &self,
         context: &Context,
         paths: &[PathBuf],
-    ) -> Result<Arc<dyn BlobRead>, Failure> {
+    ) -> Result<Arc<dyn BlobRead>, CliError> {
         let bundle = self
             .bundle
             .as_ref()
@@ -134,9 +134,9 @@ impl Locked {
         let Some(bundle) = bundle.filter(|_| self.lock.is_none()) else {
             return Ok(context.store()?);
         };
-        let demands = Demands {
+        let demands = BundleRequirements {
             allow_partial: self.allow_partial,
-            ..Demands::default()
+            ..BundleRequirements::default()
         };
         Ok(Arc::new(
             open_bundle::open(context, std::slice::from_ref(bundle), &demands)?.bundle,
@@ -147,13 +147,13 @@ impl Locked {
     ///
     /// # Errors
     /// When none is named and there is no landfall.lock, or when it cannot be read.
-    pub(crate) fn load(&self, context: &Context) -> Result<Lock, Failure> {
+    pub(crate) fn load(&self, context: &Context) -> Result<Lock, CliError> {
         match (&self.lock, &self.bundle) {
             (Some(path), _) => Ok(input_file::lock(path)?),
             (None, Some(bundle)) => {
-                let demands = Demands {
+                let demands = BundleRequirements {
                     allow_partial: self.allow_partial,
-                    ..Demands::default()
+                    ..BundleRequirements::default()
                 };
                 Ok(
                     open_bundle::open(context, std::slice::from_ref(bundle), &demands)?
@@ -164,7 +164,7 @@ impl Locked {
             (None, None) if Path::new(FILE_NAME).exists() => {
                 Ok(input_file::lock(Path::new(FILE_NAME))?)
             }
-            (None, None) => Err(Failure::usage(
+            (None, None) => Err(CliError::usage(
                 "which references are known? name a lock with --lock FILE, or a bundle with --bundle BUNDLE",
             )),
         }

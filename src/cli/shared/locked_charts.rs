@@ -1,7 +1,7 @@
 //! Charts that are named as the lock names them, in place of a path.
 
-use super::lock_flags::Locked;
-use super::{Context, Exit, Failure};
+use crate::cli::shared::lock_flags::LockFlags;
+use crate::cli::shared::{CliError, Context, Exit};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartArchive, LockedItem};
 use std::path::PathBuf;
@@ -29,9 +29,9 @@ impl LockedCharts {
 pub(crate) fn locked_charts(
     paths: Vec<PathBuf>,
     lock: &Lock,
-    (locked, named): (&Locked, &[PathBuf]),
+    (locked, named): (&LockFlags, &[PathBuf]),
     context: &Context,
-) -> Result<LockedCharts, Failure> {
+) -> Result<LockedCharts, CliError> {
     let charts: Vec<ChartArchive> = lock.items().filter_map(LockedItem::chart).collect();
     let mut folder = None;
     let mut found = Vec::new();
@@ -48,7 +48,7 @@ pub(crate) fn locked_charts(
                 continue;
             }
             let names: Vec<&str> = meant.iter().map(|chart| &*chart.item).collect();
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "{text} is several charts: name one of {}",
                 names.join(", ")
             )));
@@ -58,7 +58,7 @@ pub(crate) fn locked_charts(
             continue;
         }
         let failed =
-            |why: String| Failure::new(Exit::Failed, format!("the chart {}: {why}", chart.item));
+            |why: String| CliError::new(Exit::Failed, format!("the chart {}: {why}", chart.item));
         let archive = locked.content(context, named)?.read(&chart.archive);
         let archive = archive.map_err(|error| failed(error.to_string()))?;
         let made = folder

@@ -1,6 +1,6 @@
 //! Files that a verb writes where none is: all of them, or none.
 
-use super::{Exit, Failure};
+use crate::cli::shared::{CliError, Exit};
 use landfall_content::create;
 use landfall_model::report::TransferSide;
 use std::fs;
@@ -13,14 +13,14 @@ pub(crate) type NewFiles<'f> = [(PathBuf, &'f str)];
 ///
 /// # Errors
 /// When one is there already (exit 2).
-pub(crate) fn refuse_present(files: &[impl AsRef<Path>]) -> Result<(), Failure> {
+pub(crate) fn refuse_present(files: &[impl AsRef<Path>]) -> Result<(), CliError> {
     match files
         .iter()
         .map(AsRef::as_ref)
         .find(|file| file.symlink_metadata().is_ok())
     {
         None => Ok(()),
-        Some(file) => Err(Failure::usage(format!(
+        Some(file) => Err(CliError::usage(format!(
             "there is a {} already, and it stays; name another folder with -o DIR, or move it away",
             file.display()
         ))),
@@ -34,11 +34,11 @@ pub(crate) fn refuse_present(files: &[impl AsRef<Path>]) -> Result<(), Failure> 
 pub(crate) fn write_new(
     folder: &Path,
     files: &NewFiles<'_>,
-    check: impl FnOnce() -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    check: impl FnOnce() -> Result<(), CliError>,
+) -> Result<(), CliError> {
     let cannot = |file: &Path, error: &dyn std::fmt::Display| {
         let message = format!("cannot write {}: {error}", file.display());
-        Failure::new(Exit::Failed, message).on(TransferSide::Destination)
+        CliError::new(Exit::Failed, message).on(TransferSide::Destination)
     };
     let is_new = !folder.exists();
     fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;

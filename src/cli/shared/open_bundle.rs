@@ -2,9 +2,9 @@
 //! was approved, and by what it lacks.
 
 use crate::cli::shared::listing::lines;
-use crate::cli::shared::remote::remote;
-use crate::cli::shared::taken::Taken;
-use crate::cli::shared::{Context, Failure, input_file};
+use crate::cli::shared::remote_bundle::remote;
+use crate::cli::shared::series_history::SeriesHistory;
+use crate::cli::shared::{CliError, Context, input_file};
 use landfall_bundle::{self as bundle, Bundle, BundleSigner, UnopenedBundle, name_bad_volumes};
 use landfall_model::Digest;
 use landfall_model::report::SilentProgress;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// What a bundle must be to be taken.
 #[derive(Default)]
-pub(crate) struct Demands<'a> {
+pub(crate) struct BundleRequirements<'a> {
     /// Its digest or its lock's fingerprint is one of these, where there are any.
     pub(crate) expect: &'a [Digest],
     /// It was packed from this lock: [`lock_fingerprints`] of it.
@@ -26,11 +26,11 @@ pub(crate) struct Demands<'a> {
     /// What is left of it without a volume is taken as a partial bundle.
     pub(crate) takes_rest: bool,
     /// What was taken before: an older bundle of a series is refused.
-    pub(crate) taken: Option<&'a Taken>,
+    pub(crate) taken: Option<&'a SeriesHistory>,
 }
 
 /// A bundle that is taken.
-pub(crate) struct Carried {
+pub(crate) struct AcceptedBundle {
     path: PathBuf,
     pub(crate) bundle: Bundle,
     /// Who signed it, where that was asked for.
@@ -44,8 +44,8 @@ pub(crate) struct Carried {
 pub(crate) fn open(
     context: &Context,
     places: &[PathBuf],
-    demands: &Demands<'_>,
-) -> Result<Carried, Failure> {
+    demands: &BundleRequirements<'_>,
+) -> Result<AcceptedBundle, CliError> {
     let bundle = at(context, places)?.or_else(|error| {
         let UnopenedBundle { error, rest } = name_bad_volumes(error, places, &*context.progress);
         match rest.filter(|_| demands.takes_rest) {
@@ -66,7 +66,7 @@ pub(crate) fn open(
     if !demands.allow_partial {
         refuse_partial(&bundle, path)?;
     }
-    Ok(Carried {
+    Ok(AcceptedBundle {
         path: path.into(),
         bundle,
         signed_by,
@@ -77,7 +77,7 @@ pub(crate) fn open(
 ///
 /// # Errors
 /// When it is none.
-pub(crate) fn plain(context: &Context, places: &[PathBuf]) -> Result<Bundle, Failure> {
+pub(crate) fn open_any(context: &Context, places: &[PathBuf]) -> Result<Bundle, CliError> {
     let opened = at(context, places)?;
     opened.map_err(|error| {
         input_file::no_bundle(
@@ -91,7 +91,7 @@ pub(crate) fn plain(context: &Context, places: &[PathBuf]) -> Result<Bundle, Fai
 fn at(
     context: &Context,
     places: &[PathBuf],
-) -> Result<Result<Bundle, bundle::BundleError>, Failure> {
+) -> Result<Result<Bundle, bundle::BundleError>, CliError> {
     if let [place] = places
         && let Some(bundle) = remote(context, place)?
     {
@@ -105,7 +105,7 @@ fn at(
 ///
 /// # Errors
 /// When it is no lock.
-pub(crate) fn lock_fingerprints(path: Option<&Path>) -> Result<Vec<Digest>, Failure> {
+pub(crate) fn lock_fingerprints(path: Option<&Path>) -> Result<Vec<Digest>, CliError> {
     let Some(path) = path else {
         return Ok(Vec::new());
     };
@@ -122,7 +122,7 @@ pub(crate) fn signed_by(
     context: &Context,
     bundle: &Bundle,
     signers: Option<&Path>,
-) -> Result<Option<Vec<BundleSigner>>, Failure> {
+) -> Result<Option<Vec<BundleSigner>>, CliError> {
     let site = || {
         let site = context.site.as_ref()?;
         let (file, at_least) = site.signers.as_ref()?.rule();
@@ -141,8 +141,8 @@ pub(crate) fn signed_by(
         .into());
     }
     let allowed = AllowedSigners::load(&file).map_err(|error| {
-        let failure = Failure::from(error);
-        Failure {
+        let failure = CliError::from(error);
+        CliError {
             message: key + &failure.message,
             ..failure
         }
@@ -159,7 +159,11 @@ pub(crate) fn signed_by(
 }
 
 /// Whether it is the bundle that was asked for.
-fn approved(bundle: &Bundle, path: &Path, demands: &Demands<'_>) -> Result<(), Failure> {
+fn approved(
+    bundle: &Bundle,
+    path: &Path,
+    demands: &BundleRequirements<'_>,
+) -> Result<(), CliError> {
     let (path, digest, fingerprint) = (path.display(), bundle.digest(), bundle.fingerprint());
     if !demands.expect.is_empty()
         && ![digest, fingerprint]
@@ -167,7 +171,7 @@ fn approved(bundle: &Bundle, path: &Path, demands: &Demands<'_>) -> Result<(), F
             .any(|one| demands.expect.contains(one))
     {
         let expected: Vec<String> = demands.expect.iter().map(Digest::to_string).collect();
-        return Err(Failure::refused(format!(
+        return Err(CliError::refused(format!(
             "{path} is not what was expected\n  expected          {}\n  bundle digest     {digest}\n  \
              lock fingerprint  {fingerprint}",
             expected.join("\n                    ")
@@ -178,7 +182,7 @@ fn approved(bundle: &Bundle, path: &Path, demands: &Demands<'_>) -> Result<(), F
         .first()
         .filter(|_| !demands.lock.contains(fingerprint))
     {
-        Some(wanted) => Err(Failure::refused(format!(
+        Some(wanted) => Err(CliError::refused(format!(
             "{path} was packed from another lock\n  --lock            {wanted}\n  lock fingerprint  {fingerprint}"
         ))),
         None => Ok(()),
@@ -186,11 +190,11 @@ fn approved(bundle: &Bundle, path: &Path, demands: &Demands<'_>) -> Result<(), F
 }
 
 /// Refuses a bundle that says of itself that items are missing.
-fn refuse_partial(bundle: &Bundle, path: &Path) -> Result<(), Failure> {
+fn refuse_partial(bundle: &Bundle, path: &Path) -> Result<(), CliError> {
     if bundle.partial().is_empty() {
         return Ok(());
     }
-    Err(Failure::refused(format!(
+    Err(CliError::refused(format!(
         "{} is partial; take it with --allow-partial, or pack it again. It lacks\n{}",
         path.display(),
         lines(&lacks(bundle)).trim_end()
@@ -217,7 +221,7 @@ pub(crate) fn name_first(
     }
 }
 
-impl Carried {
+impl AcceptedBundle {
     /// Where it stands.
     pub(crate) fn path(&self) -> &Path {
         &self.path

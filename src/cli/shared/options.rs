@@ -1,75 +1,76 @@
 //! The flags that every verb takes.
 
-use super::progress::ProgressMode;
+use crate::cli::shared::progress::ProgressMode;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Flags that every verb takes.
+/// The global options.
 #[derive(Args, Debug, Clone)]
-#[command(next_help_heading = "Everywhere")]
-pub(crate) struct Global {
+#[command(next_help_heading = "Global options")]
+pub(crate) struct GlobalFlags {
     /// The store: a folder, or an object store as `s3://BUCKET/PREFIX`, `gs://…` or `az://…`
     /// [default: landfall/store in the user's cache folder]
     #[arg(long, global = true, env = "LANDFALL_STORE", value_name = "DIR|URL")]
     pub store: Option<PathBuf>,
-    /// The site file: registry, destination paths, proxy, upstreams
+    /// The site file, with the registry, destination paths, proxy and upstreams
     #[arg(long, global = true, env = "LANDFALL_SITE", value_name = "FILE")]
     pub site: Option<PathBuf>,
-    /// Speak plain http with this host (may be repeated)
+    /// Use plain HTTP for this host (may be repeated)
     #[arg(long, global = true, value_name = "HOST[:PORT]")]
     pub plain_http: Vec<String>,
-    /// Transfers in flight
+    /// Number of concurrent transfers
     #[arg(long, global = true, value_name = "N", default_value_t = 12, value_parser = jobs)]
     pub jobs: usize,
-    /// Longest wait that a server may ask for, as in 90s, 15m or 2h
+    /// Longest wait that a server may request, as in 90s, 15m or 2h
     #[arg(long, global = true, value_name = "TIME", default_value = "15m", value_parser = seconds)]
     pub max_wait: u64,
-    /// Longest wait for the first byte of an answer [default: 2m, or 10m through a proxy]
-    #[arg(long, global = true, value_name = "TIME", value_parser = patience)]
+    /// Timeout for the first byte of a response [default: 2m, or 10m through a proxy]
+    #[arg(long, global = true, value_name = "TIME", value_parser = nonzero_seconds)]
     pub first_byte: Option<u64>,
-    /// Longest wait for the next byte in the middle of a transfer
-    #[arg(long, global = true, value_name = "TIME", default_value = "60s", value_parser = patience)]
+    /// Timeout for the next byte of a transfer
+    #[arg(long, global = true, value_name = "TIME", default_value = "60s", value_parser = nonzero_seconds)]
     pub idle: u64,
-    /// How progress is shown on stderr
+    /// How to show progress on stderr
     #[arg(long, global = true, value_enum, default_value_t)]
     pub progress: ProgressMode,
-    /// What stdout carries
+    /// The format of stdout
     #[arg(long, global = true, value_enum, default_value_t)]
     pub output: OutputMode,
-    /// Write a report to this file too: a page where its name ends in .html, else JSON
+    /// Also write a report to this file: HTML if its name ends in .html, else JSON
     #[arg(long, global = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
 }
 
-/// The choice of `--output`.
+/// The format of stdout.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputMode {
-    /// Text for people.
+    /// Text for people
     #[default]
     Text,
-    /// One JSON document.
+    /// One JSON document
     Json,
-    /// Markdown, as for a pull request.
+    /// Markdown, as for a pull request
     Markdown,
-    /// Text with GitHub's annotations; the Markdown goes to the summary of the step.
+    /// Text with GitHub annotations; the Markdown goes to the summary of the step
     Github,
 }
 
 fn jobs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(jobs @ 1..=256) => Ok(jobs),
-        _ => Err("a number from 1 to 256 is needed".into()),
+        _ => Err("must be a number from 1 to 256".into()),
     }
 }
 
-/// A time of at least a second, in seconds.
-pub(crate) fn patience(text: &str) -> Result<u64, String> {
+/// Parses a duration of at least one second. Returns seconds.
+pub(crate) fn nonzero_seconds(text: &str) -> Result<u64, String> {
     match seconds(text)? {
-        0 => Err("at least 1s is needed".into()),
+        0 => Err("must be at least 1s".into()),
         seconds => Ok(seconds),
     }
 }
 
+/// Parses a duration such as `90s` or `2h`. Returns seconds.
 fn seconds(text: &str) -> Result<u64, String> {
     let (number, factor) = match text.as_bytes().last() {
         Some(b's') => (&text[..text.len() - 1], 1),
@@ -83,5 +84,5 @@ fn seconds(text: &str) -> Result<u64, String> {
         .map_err(|_| "write a number with s, m, h or d, as in 15m".to_owned())?;
     number
         .checked_mul(factor)
-        .ok_or_else(|| "that is too long".into())
+        .ok_or_else(|| "the duration is too long".into())
 }

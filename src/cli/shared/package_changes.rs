@@ -1,8 +1,10 @@
 //! How the packages of sets differ, for people: lines, tables, and what packages say of their
 //! versions.
 
-use super::Context;
-use crate::lock::{self, Change, PackageChange};
+use crate::cli::shared::Context;
+use crate::lock;
+use crate::lock::Change;
+use crate::lock::PackageChange;
 use landfall_content::BlobRead;
 use landfall_item::lockfile::Lock;
 use landfall_model::human_size;

@@ -1,6 +1,6 @@
 //! The OpenPGP key with which a site signs metadata of packages, by `--packages-key`.
 
-use super::{Context, Failure};
+use crate::cli::shared::{CliError, Context};
 use clap::Args;
 use landfall_content::BlobRead;
 use landfall_item::{MadeFile, OfferedIndex, PackageSet, trimmed_metadata};
@@ -30,7 +30,7 @@ impl PackagesKey {
         &self,
         sets: impl Iterator<Item = (&'s PackageSet, &'s dyn BlobRead)>,
         context: &Context,
-    ) -> Result<Option<Vec<MadeFile>>, Failure> {
+    ) -> Result<Option<Vec<MadeFile>>, CliError> {
         let sets: Vec<_> = sets.collect();
         if !sets
             .iter()
@@ -42,7 +42,7 @@ impl PackagesKey {
             return Ok(None);
         };
         let wrong =
-            |why: &dyn std::fmt::Display| Failure::usage(format!("{}: {why}", path.display()));
+            |why: &dyn std::fmt::Display| CliError::usage(format!("{}: {why}", path.display()));
         let bytes = read_input(path).map_err(|error| wrong(&error))?;
         let passphrase = std::env::var(PASSPHRASE).ok();
         let signer =

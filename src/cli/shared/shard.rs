@@ -1,6 +1,6 @@
 //! The flag by which several runners share a lock, and what a CI says of itself.
 
-use super::Failure;
+use crate::cli::shared::CliError;
 use clap::Args;
 use landfall_model::Shard;
 use landfall_model::report::RunReport;
@@ -14,23 +14,23 @@ const HELP: &str = "Do only part I of N, as in 3/8; other runners do the rest, a
 /// The flag.
 #[derive(Args)]
 pub(crate) struct ShardFlag {
-    #[arg(id = "shard", long = "shard", value_name = "I/N|auto", value_parser = Choice::parse, help = HELP)]
-    choice: Option<Choice>,
+    #[arg(id = "shard", long = "shard", value_name = "I/N|auto", value_parser = ShardChoice::parse, help = HELP)]
+    choice: Option<ShardChoice>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Choice {
-    Given(Shard),
+enum ShardChoice {
+    OpenedFile(Shard),
     Auto,
 }
 
-impl Choice {
-    fn parse(text: &str) -> Result<Choice, String> {
+impl ShardChoice {
+    fn parse(text: &str) -> Result<ShardChoice, String> {
         match text {
-            "auto" => Ok(Choice::Auto),
+            "auto" => Ok(ShardChoice::Auto),
             _ => text
                 .parse()
-                .map(Choice::Given)
+                .map(ShardChoice::OpenedFile)
                 .map_err(|error: landfall_model::ShardError| error.to_string()),
         }
     }
@@ -52,11 +52,11 @@ impl ShardFlag {
     ///
     /// # Errors
     /// `auto` where the environment tells none, or a wrong one (exit 2).
-    pub(crate) fn get(&self) -> Result<Shard, Failure> {
+    pub(crate) fn get(&self) -> Result<Shard, CliError> {
         match self.choice {
             None => Ok(Shard::default()),
-            Some(Choice::Given(shard)) => Ok(shard),
-            Some(Choice::Auto) => {
+            Some(ShardChoice::OpenedFile(shard)) => Ok(shard),
+            Some(ShardChoice::Auto) => {
                 told(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
             }
         }
@@ -69,17 +69,17 @@ impl ShardFlag {
 }
 
 /// The shard that the environment tells.
-fn told(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, Failure> {
+fn told(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, CliError> {
     if let Some(text) = variable(WHOLE) {
         return text
             .parse()
-            .map_err(|error| Failure::usage(format!("--shard auto: {WHOLE}: {error}")));
+            .map_err(|error| CliError::usage(format!("--shard auto: {WHOLE}: {error}")));
     }
     let mut found = BTreeMap::new();
     for (index, count, first) in TOLD {
         let Some(at) = variable(index) else { continue };
         let Some(of) = variable(count) else {
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "--shard auto: {index} is {at}, and {count} does not say how many there are; set it to the number of \
                  runners (of a Kubernetes Job, its completions)"
             )));
@@ -90,7 +90,7 @@ fn told(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, Failure> {
             Shard::new(number, of).ok()
         });
         let wrong = || {
-            Failure::usage(format!(
+            CliError::usage(format!(
                 "--shard auto: {index} is '{at}' and {count} is '{of}', which is no runner of so many: the first one has \
                  {first}"
             ))
@@ -102,11 +102,11 @@ fn told(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, Failure> {
         all.next(),
         all.find(|(_, shard)| found.values().next() != Some(shard)),
     ) {
-        (None, _) => Err(Failure::usage(format!(
+        (None, _) => Err(CliError::usage(format!(
             "--shard auto: nothing in the environment says which shard this is; give --shard I/N, or set {WHOLE}=I/N, or \
              LANDFALL_SHARD_INDEX (from 0) and LANDFALL_SHARDS"
         ))),
-        (Some((first, one)), Some((second, other))) => Err(Failure::usage(format!(
+        (Some((first, one)), Some((second, other))) => Err(CliError::usage(format!(
             "--shard auto: {first} says that this is {one}, and {second} says {other}; give --shard I/N"
         ))),
         (Some((_, shard)), None) => Ok(*shard),
@@ -114,7 +114,7 @@ fn told(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, Failure> {
 }
 
 /// Says which shard this is: in the report, and in front of the closing line.
-pub(crate) fn tell_shard(flag: &ShardFlag, shard: Shard, report: &mut RunReport) -> String {
+pub(crate) fn report_shard(flag: &ShardFlag, shard: Shard, report: &mut RunReport) -> String {
     if !flag.is_given() {
         return String::new();
     }

@@ -1,6 +1,6 @@
 //! A lock that is older than its manifest: `pull` and `pack` say so.
 
-use super::input_file::is_manifest;
+use crate::cli::shared::input_file::is_manifest;
 use landfall_content::folder_of;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest;

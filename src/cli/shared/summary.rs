@@ -1,6 +1,6 @@
 //! Lines about items and changes, and the closing line of a verb that moves them.
 
-use super::package_changes::package_lines;
+use crate::cli::shared::package_changes::package_lines;
 use crate::lock::{Change, EndpointChange};
 use landfall_model::report::{EntryCount, EntryKind, ItemStatus, ReportItem, RunTotals, one_line};
 use std::collections::BTreeSet;

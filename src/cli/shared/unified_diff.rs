@@ -1,23 +1,25 @@
 //! A unified diff of a text and its edits. Where they are is known, so nothing is compared but the
 //! lines they are on.
 
+use crate::cli::shared::{Context, OutputMode};
 use landfall_model::report::escape;
 use landfall_rewrite::Member;
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::io::IsTerminal;
 use std::ops::Range;
 
 /// What stands in a diff for the value of a Secret.
-pub(super) const MASK: &str = "***";
+pub(crate) const MASK: &str = "***";
 /// Lines around a change.
 const CONTEXT: usize = 3;
 
 /// Bytes of a text and what replaces them.
-pub(super) type Edit = (Range<usize>, String);
+pub(crate) type TextEdit = (Range<usize>, String);
 
 /// Who reads a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub(crate) enum DiffReader {
     /// `patch`, and whatever else: every byte is the file's.
     Program,
     /// Somebody at a terminal: control characters are escaped.
@@ -26,16 +28,32 @@ pub(crate) enum Reader {
     Coloured,
 }
 
+impl DiffReader {
+    /// The reader of stdout. `NO_COLOR` turns colours off.
+    pub(crate) fn of_stdout(context: &Context) -> DiffReader {
+        let is_terminal =
+            context.global.output == OutputMode::Text && std::io::stdout().is_terminal();
+        let is_coloured = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        if !is_terminal {
+            DiffReader::Program
+        } else if is_coloured {
+            DiffReader::Coloured
+        } else {
+            DiffReader::Terminal
+        }
+    }
+}
+
 /// A unified diff that `patch -p1` takes, but for masked values; empty where nothing differs.
-pub(crate) fn diff(member: &Member, reader: Reader) -> String {
+pub(crate) fn diff(member: &Member, reader: DiffReader) -> String {
     let (old, edits) = masked(member);
     let path = member.path.trim_start_matches("./").trim_start_matches('/');
     unified(path, &old, edits, reader)
 }
 
 /// The unified diff of `old` and its `edits`, for the file at `path`.
-pub(super) fn unified(path: &str, old: &str, edits: Vec<Edit>, reader: Reader) -> String {
-    let mut out = Out {
+pub(crate) fn unified(path: &str, old: &str, edits: Vec<TextEdit>, reader: DiffReader) -> String {
+    let mut out = DiffWriter {
         text: String::new(),
         reader,
     };
@@ -59,7 +77,7 @@ pub(super) fn unified(path: &str, old: &str, edits: Vec<Edit>, reader: Reader) -
 }
 
 /// Lines that differ.
-struct Change {
+struct ChangedLines {
     /// Their bytes in the old text, and the number of the first, from 0.
     span: Range<usize>,
     line: usize,
@@ -68,7 +86,7 @@ struct Change {
     new: String,
 }
 
-impl Change {
+impl ChangedLines {
     /// The number of the line after the last.
     fn end(&self) -> usize {
         self.line + self.count
@@ -76,8 +94,8 @@ impl Change {
 }
 
 /// The lines on which the `edits` of `old` are, those without a line between them as one.
-fn changes(old: &str, edits: Vec<Edit>) -> Vec<Change> {
-    let mut changes: Vec<Change> = Vec::new();
+fn changes(old: &str, edits: Vec<TextEdit>) -> Vec<ChangedLines> {
+    let mut changes: Vec<ChangedLines> = Vec::new();
     let mut edits = edits.into_iter().peekable();
     let (mut line, mut counted) = (0, 0);
     while let Some((range, bytes)) = edits.next() {
@@ -95,7 +113,7 @@ fn changes(old: &str, edits: Vec<Edit>) -> Vec<Change> {
         counted = start + from;
         let span = counted..start + until;
         if !span.is_empty() || !new.is_empty() {
-            changes.push(Change {
+            changes.push(ChangedLines {
                 count: old[span.clone()].split_inclusive('\n').count(),
                 span,
                 line,
@@ -142,7 +160,7 @@ fn lines(text: &str) -> usize {
 
 /// The old text with the values of Secrets masked, and the edits of that. A value that changes has
 /// another mask in the new one.
-fn masked(member: &Member) -> (Cow<'_, str>, Vec<Edit>) {
+fn masked(member: &Member) -> (Cow<'_, str>, Vec<TextEdit>) {
     let scan = &member.new.scan;
     let mut secrets = scan.secrets.clone();
     secrets.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
@@ -207,15 +225,15 @@ fn quoted(name: &str) -> Cow<'_, str> {
     out.into()
 }
 
-struct Out {
+struct DiffWriter {
     text: String,
-    reader: Reader,
+    reader: DiffReader,
 }
 
-impl Out {
+impl DiffWriter {
     /// Writes one line, which ends in a line break if it is not the last of a text.
     fn line(&mut self, colour: &str, line: &str) {
-        if self.reader == Reader::Program {
+        if self.reader == DiffReader::Program {
             self.text.push_str(line);
             if !line.ends_with('\n') {
                 self.text.push_str("\n\\ No newline at end of file\n");
@@ -225,8 +243,8 @@ impl Out {
         let line = escape(line.trim_end_matches(['\n', '\r']));
         // writing to a string cannot fail
         let _ = match self.reader {
-            Reader::Coloured => writeln!(self.text, "\u{1b}[{colour}m{line}\u{1b}[0m"),
-            Reader::Terminal | Reader::Program => writeln!(self.text, "{line}"),
+            DiffReader::Coloured => writeln!(self.text, "\u{1b}[{colour}m{line}\u{1b}[0m"),
+            DiffReader::Terminal | DiffReader::Program => writeln!(self.text, "{line}"),
         };
     }
 
@@ -238,7 +256,7 @@ impl Out {
 
     /// Writes neighbouring changes with the lines around them. So far, the new text has `more`
     /// lines than the old.
-    fn hunk(&mut self, old: &str, changes: &[Change], more: &mut isize) {
+    fn hunk(&mut self, old: &str, changes: &[ChangedLines], more: &mut isize) {
         let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
             return;
         };
@@ -253,7 +271,7 @@ impl Out {
             .collect();
         let start = first.line - before.len();
         let count = last.end() + after.len() - start;
-        let grown = |change: &Change| {
+        let grown = |change: &ChangedLines| {
             signed(change.new.split_inclusive('\n').count()) - signed(change.count)
         };
         let grown: isize = changes.iter().map(grown).sum();
@@ -339,7 +357,7 @@ mod tests {
     #[test]
     fn no_control_character_reaches_a_terminal() {
         let (name, old) = ("x\u{1b}[2J\n+++ b/y\"", "\u{1b}[2Ja\u{7}\n");
-        for reader in [Reader::Terminal, Reader::Coloured] {
+        for reader in [DiffReader::Terminal, DiffReader::Coloured] {
             let shown = unified(name, old, vec![(4..5, "b".into())], reader);
             let shown = shown.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
             assert!(
@@ -348,7 +366,7 @@ mod tests {
             );
             assert!(shown.contains("\\u{1b}[2J"), "{shown:?}");
         }
-        let bytes = unified(name, old, vec![(4..5, "b".into())], Reader::Program);
+        let bytes = unified(name, old, vec![(4..5, "b".into())], DiffReader::Program);
         let header = r#"--- "a/x\033[2J\012+++ b/y\""
 +++ "b/x\033[2J\012+++ b/y\""
 "#;
@@ -369,22 +387,22 @@ mod tests {
         ];
         let expected = "--- a/x\n+++ b/x\n@@ -1,14 +1,14 @@\n 1\n-2\n-3\n+b\n+c\n 4\n 5\n 6\n 7\n 8\n 9\n-10\n+j\n 11\n 12\n 13\n\
                         -14\n\\ No newline at end of file\n+n\n\\ No newline at end of file\n";
-        assert_eq!(unified("x", old, edits, Reader::Program), expected);
+        assert_eq!(unified("x", old, edits, DiffReader::Program), expected);
         let edits = vec![
             (0..1, "a\nb".into()),
             (16..17, "i".into()),
             (18..20, "10".into()),
         ];
-        let two = unified("x", old, edits, Reader::Program);
+        let two = unified("x", old, edits, DiffReader::Program);
         assert_eq!(
             two,
             "--- a/x\n+++ b/x\n@@ -1,4 +1,5 @@\n-1\n+a\n+b\n 2\n 3\n 4\n@@ -6,7 +7,7 @@\n 6\n 7\n 8\n-9\n+i\n 10\n 11\n 12\n"
         );
         assert_eq!(
-            unified("x", old, vec![(0..1, "1".into())], Reader::Program),
+            unified("x", old, vec![(0..1, "1".into())], DiffReader::Program),
             ""
         );
-        assert_eq!(unified("x", "", vec![], Reader::Program), "");
+        assert_eq!(unified("x", "", vec![], DiffReader::Program), "");
     }
 
     proptest! {
@@ -405,7 +423,7 @@ mod tests {
                 done = end;
             }
             new += &old[done..];
-            prop_assert_eq!(patched(&old, &unified("x", &old, made, Reader::Program)), new);
+            prop_assert_eq!(patched(&old, &unified("x", &old, made, DiffReader::Program)), new);
         }
     }
 }

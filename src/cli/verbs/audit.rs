@@ -1,10 +1,9 @@
-//! `landfall audit`: what manifests, charts and clusters name, beside what the lock has.
+//! `landfall audit`: compares the references in manifests, charts and clusters with the lock.
 
-use crate::cli::shared::lock_flags::Locked;
-use crate::cli::shared::result_file::write_to;
-use crate::cli::shared::room::check_output;
-use crate::cli::shared::wishes::wishes;
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::draft_entries::draft_entries;
+use crate::cli::shared::lock_flags::LockFlags;
+use crate::cli::shared::output_file::{check_output, write_to};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::push::{Missing, missing};
 use clap::Args;
 use landfall_item::kind_named;
@@ -20,42 +19,42 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// List images, mirrored URLs and packages that the lock or bundle lacks; exit 4 if there are any
+/// List references that the lock or bundle lacks
 ///
-/// Files that were rewritten name the private registry: add --to REGISTRY, or --site FILE, so that
-/// its names count as those of the locked items.
+/// Exits with 4 if an image, a mirrored URL or a package is missing. Reads Kubernetes manifests,
+/// charts, kustomizations, Dockerfiles, scripts, cloud-init, plain lists, and the output of
+/// `kubectl get pods -A -o json`.
 ///
-/// Reads manifests, charts, kustomizations, Dockerfiles, scripts, cloud-init, plain lists, and what
-/// `kubectl get pods -A -o json` prints.
+/// Files that were rewritten name the private registry: add --to REGISTRY or --site FILE, so that
+/// its names are matched with the locked items.
 #[derive(Args)]
-pub(crate) struct Audit {
+pub(crate) struct AuditCommand {
     /// Files, folders, charts, or - for stdin
     #[arg(required_unless_present = "registry", value_name = "PATH")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    locked: Locked,
-    /// The registry whose names count as those of locked items [default: registry.address of the
+    locked: LockFlags,
+    /// The registry whose names are matched with locked items [default: registry.address of the
     /// site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<TargetRegistry>,
-    /// Ask this registry too for every locked digest at its destination
+    /// Also check that this registry has every locked digest at its destination
     #[arg(long, value_name = "REGISTRY[/PREFIX]", conflicts_with = "to")]
     registry: Option<TargetRegistry>,
-    /// Ask it for every blob too: a registry may have lost some
+    /// Also check that the registry has every blob: it may have lost some
     #[arg(long, requires = "registry")]
     blobs: bool,
-    /// Write a manifest of what is missing
+    /// Write a manifest with the missing items
     #[arg(long, value_name = "FILE")]
     missing: Option<PathBuf>,
 }
 
-impl Audit {
-    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+impl AuditCommand {
+    pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         let (lock, paths) = self.locked.load_beside(context, &self.paths)?;
         if paths.is_empty() && self.registry.is_none() {
-            return Err(Failure::usage(
-                "what is to be audited? name files or folders beside the bundle",
-            ));
+            return Err(CliError::usage("nothing to audit is named")
+                .with_help("name files or folders in addition to the bundle"));
         }
         self.paths = paths;
         if let Some(path) = &self.missing {
@@ -78,7 +77,7 @@ impl Audit {
     }
 
     /// The mapping by whose destinations names are known; `None` where there is no site.
-    fn mapping(&self, context: &Context) -> Result<Option<DestinationMap>, Failure> {
+    fn mapping(&self, context: &Context) -> Result<Option<DestinationMap>, CliError> {
         let to = self.registry.as_ref().or(self.to.as_ref());
         match to.is_some() || context.site_target()?.is_some() {
             true => context.mapping(to).map(Some),
@@ -86,7 +85,7 @@ impl Audit {
         }
     }
 
-    fn read(&self, context: &Context, inventory: &Inventory<'_>) -> Result<Audited, Failure> {
+    fn read(&self, context: &Context, inventory: &Inventory<'_>) -> Result<Audited, CliError> {
         let is_stdin = |path: &&PathBuf| path.as_path() == Path::new("-");
         let paths: Vec<PathBuf> = self
             .paths
@@ -98,15 +97,15 @@ impl Audit {
         if self.paths.iter().any(|path| is_stdin(&path)) {
             let mut text = String::new();
             let read = std::io::stdin().lock().read_to_string(&mut text);
-            read.map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
+            read.map_err(|error| CliError::usage(format!("cannot read stdin: {error}")))?;
             audited.read += 1;
             audited
                 .found
                 .extend(audit_text("<stdin>", &text, inventory));
         }
         if !self.paths.is_empty() && audited.read == 0 && audited.unread.is_empty() {
-            return Err(Failure::usage(
-                "there is nothing to audit in what was named: no YAML, JSON, Dockerfile or chart",
+            return Err(CliError::usage(
+                "nothing to audit was found: no YAML, JSON, Dockerfile or chart",
             ));
         }
         Ok(audited)
@@ -118,16 +117,13 @@ impl Audit {
         lock: &Lock,
         mapping: &DestinationMap,
         (audited, inventory): (&Audited, &Inventory<'_>),
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<VerbOutcome, CliError> {
         let client = context.client()?;
         let asked = missing(lock, mapping, client.sessions(), self.blobs).await;
         let report = client.report(Vec::new());
         let lacking = asked.map_err(|error| {
-            let failure = Failure::from(error).on(TransferSide::Destination);
-            Failure {
-                report: Box::new(report.clone()),
-                ..failure
-            }
+            let failure = CliError::from(error).on(TransferSide::Destination);
+            failure.with_report(report.clone())
         })?;
         self.outcome(audited, Some(&lacking), inventory, report)
     }
@@ -138,7 +134,7 @@ impl Audit {
         lacking: Option<&Missing>,
         inventory: &Inventory<'_>,
         report: RunReport,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<VerbOutcome, CliError> {
         let [held, missing, undecided] = sorted(audited);
         let mut lines: Vec<String> = grouped("missing", &missing);
         lines.extend(grouped("undecided", &undecided));
@@ -208,15 +204,12 @@ impl Audit {
             (false, true) => Exit::Done,
             (false, false) if audited.read > 0 => Exit::Partial,
             (false, false) => {
-                let failure = Failure::of_lines(Exit::Failed, &lines);
-                return Err(Failure {
-                    report: report.into(),
-                    ..failure
-                });
+                let failure = CliError::of_lines(Exit::Failed, &lines);
+                return Err(failure.with_report(report));
             }
         };
         let text: String = lines.iter().map(|line| one_line(line) + "\n").collect();
-        Ok(Outcome::new(report, text, exit))
+        Ok(VerbOutcome::new(report, text, exit))
     }
 }
 
@@ -233,14 +226,14 @@ fn other_registries(found: &[&FileFinding], inventory: &Inventory<'_>) -> Vec<(S
     counts.into_iter().collect()
 }
 
-fn write_missing(path: &Path, audited: &Audited) -> Result<(), Failure> {
+fn write_missing(path: &Path, audited: &Audited) -> Result<(), CliError> {
     let missing = audited.found.iter();
     let missing =
         missing.filter(|placed| matches!(placed.finding.coverage, Coverage::Missing { .. }));
     let title = "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
     write_to(
         path,
-        &manifest::draft("missing", title, "", &wishes(missing)).text,
+        &manifest::draft("missing", title, "", &draft_entries(missing)).text,
     )
 }
 

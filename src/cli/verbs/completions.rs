@@ -1,51 +1,52 @@
 //! `landfall completions` and `landfall man`.
 
-use crate::cli::shared::pager::show;
-use crate::cli::shared::{Exit, Failure, Outcome};
+use crate::cli::help::man::{all_pages, page};
+use crate::cli::help::pager::show;
+use crate::cli::shared::{CliError, Exit, VerbOutcome};
 use clap::{Args, Command};
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 
 /// Print a completion script for a shell
 #[derive(Args)]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsCommand {
     /// The shell
     shell: clap_complete::Shell,
 }
 
-impl Completions {
-    pub(crate) fn run(self, mut command: Command) -> Result<Outcome, Failure> {
+impl CompletionsCommand {
+    pub(crate) fn run(self, mut command: Command) -> Result<VerbOutcome, CliError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, "landfall", &mut script);
-        Ok(Outcome::text(String::from_utf8_lossy(&script)).document())
+        Ok(VerbOutcome::text(String::from_utf8_lossy(&script)).document())
     }
 }
 
-/// Show the manual page of landfall or of a verb; its source where stdout is no terminal
+/// Show the manual page of landfall or of a verb
+///
+/// If stdout is not a terminal, the source of the page is printed.
 #[derive(Args)]
-pub(crate) struct Man {
-    /// The verb, in one word or more: `lock`, `export images`
+pub(crate) struct ManCommand {
+    /// The verb, with its subcommand if it has one: `lock`, `export images`
     verb: Vec<String>,
-    /// Write all pages into this folder
+    /// Write all pages to this folder
     #[arg(short, long, value_name = "DIR", conflicts_with = "verb")]
     out: Option<PathBuf>,
 }
 
-impl Man {
-    pub(crate) fn run(self, command: Command) -> Result<Outcome, Failure> {
-        let mut command = command.disable_help_subcommand(true);
+impl ManCommand {
+    pub(crate) fn run(self, mut command: Command) -> Result<VerbOutcome, CliError> {
         command.build();
         if let Some(folder) = &self.out {
-            let cannot = |error| {
-                Failure::new(
+            write_pages(&command, folder).map_err(|error| {
+                let folder = folder.display();
+                CliError::new(
                     Exit::Failed,
-                    format!("cannot write the pages to {}: {error}", folder.display()),
+                    format!("cannot write the pages to {folder}: {error}"),
                 )
-            };
-            std::fs::create_dir_all(folder).map_err(cannot)?;
-            clap_mangen::generate_to(command, folder).map_err(cannot)?;
-            return Ok(Outcome::text(format!(
+            })?;
+            return Ok(VerbOutcome::text(format!(
                 "the manual pages are in {}\n",
                 folder.display()
             )));
@@ -53,25 +54,30 @@ impl Man {
         for verb in &self.verb {
             let found = command.find_subcommand(verb).cloned();
             command = found.ok_or_else(|| {
-                Failure::usage(format!("there is no verb '{verb}'; see landfall --help"))
+                CliError::usage(format!("there is no verb '{verb}'; see landfall --help"))
             })?;
         }
-        let cannot = |error| Failure::new(Exit::Failed, format!("cannot write the page: {error}"));
-        let mut page = Vec::new();
-        clap_mangen::Man::new(command.clone())
-            .render(&mut page)
-            .map_err(cannot)?;
+        let cannot_show =
+            |error| CliError::new(Exit::Failed, format!("cannot show the page: {error}"));
+        let page = page(&command).map_err(cannot_show)?;
         if !std::io::stdout().is_terminal() {
-            return Ok(Outcome::text(String::from_utf8_lossy(&page)).document());
+            return Ok(VerbOutcome::text(String::from_utf8_lossy(&page)).document());
         }
-        let mut file = tempfile::NamedTempFile::new().map_err(cannot)?;
-        file.write_all(&page).map_err(cannot)?;
+        let mut file = tempfile::NamedTempFile::new().map_err(cannot_show)?;
+        file.write_all(&page).map_err(cannot_show)?;
         let shown = Program::new("man").arg("-l").arg(file.path()).status();
         if shown.is_ok_and(|status| status.success()) {
-            return Ok(Outcome::text(""));
+            return Ok(VerbOutcome::text(""));
         }
-        // a machine without man, or a man that finds no pager
-        let help = command.render_long_help().to_string();
-        Ok(show(&help))
+        // There is no man on this machine, or it does not find the pager.
+        Ok(show(&command.render_long_help().to_string()))
     }
+}
+
+fn write_pages(command: &Command, folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for (name, page) in all_pages(command)? {
+        std::fs::write(folder.join(name), page)?;
+    }
+    Ok(())
 }

@@ -1,39 +1,38 @@
-//! `landfall diff`: how two locks, bundles or receipts differ, and how much of the newer one is
-//! new.
+//! `landfall diff`: compares two locks, bundles or receipts.
 
-use crate::cli::shared::comparison::{Comparison, Known};
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::comparison::{ComparedSide, LockComparison};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::Args;
 use landfall_content::Entry;
 use landfall_item::kind_named;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport};
 use std::path::PathBuf;
 
-/// Show how two locks, bundles or receipts differ, and how much a delta would carry
+/// Compare two locks, bundles or receipts
+///
+/// Also shows how much a delta between them would contain.
 #[derive(Args)]
-pub(crate) struct Diff {
-    /// The older one
+pub(crate) struct DiffCommand {
+    /// The older lock, bundle or receipt
     #[arg(value_name = "OLD")]
     old: PathBuf,
-    /// The newer one
+    /// The newer lock, bundle or receipt
     #[arg(value_name = "NEW")]
     new: PathBuf,
 }
 
-impl Diff {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let (old, new) = (
-            Known::open(context, &self.old)?,
-            Known::open(context, &self.new)?,
-        );
-        let comparison = Comparison::new(context, &old, &new)?;
+impl DiffCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        let old = ComparedSide::open(context, &self.old)?;
+        let new = ComparedSide::open(context, &self.new)?;
+        let comparison = LockComparison::new(context, &old, &new)?;
         let mut report = RunReport {
             items: items(&new),
             ..RunReport::default()
         };
         report.extra = comparison.members();
-        let outcome = Outcome::new(report, comparison.text(), Exit::Done);
-        Ok(Outcome {
+        let outcome = VerbOutcome::new(report, comparison.text(), Exit::Done);
+        Ok(VerbOutcome {
             markdown: Some(comparison.markdown()),
             ..outcome
         })
@@ -41,10 +40,12 @@ impl Diff {
 }
 
 /// The items of the newer side.
-fn items(new: &Known) -> Vec<ReportItem> {
+fn items(new: &ComparedSide) -> Vec<ReportItem> {
     match new {
-        Known::Lock { lock, .. } => lock.each_entry().map(|entry: Entry| entry.item()).collect(),
-        Known::Receipt(receipt) => receipt
+        ComparedSide::Lock { lock, .. } => {
+            lock.each_entry().map(|entry: Entry| entry.item()).collect()
+        }
+        ComparedSide::Receipt(receipt) => receipt
             .items
             .iter()
             .map(|item| ReportItem {

@@ -1,7 +1,7 @@
-//! `landfall egress`: which hosts the connected side must reach.
+//! `landfall egress`: lists the hosts that the connected side must reach.
 
-use crate::cli::shared::bases::Given;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
+use crate::cli::shared::opened_file::OpenedFile;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::egress::{FORMATS, Record, diff, needed, probe, read_list, remember};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -11,50 +11,49 @@ use landfall_model::Limits;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// List the hosts that the firewall must let through for a lock, for a ticket or as rules
+/// List the hosts that the firewall must allow
 ///
-/// What earlier runs of lock, pull and mirror with this store contacted is `observed`; what only
-/// the lock names is `predicted`; endpoints of the manifests are `declared`. Exit 4 where --probe
-/// is refused something.
+/// Hosts that earlier runs of lock, pull and mirror with this store contacted are `observed`, hosts
+/// that only the lock names are `predicted`, and endpoints of the manifests are `declared`. Exits
+/// with 4 if a host refuses a request of --probe.
 #[derive(Args)]
-pub(crate) struct Egress {
-    /// The lock, or a bundle whose lock is read [default: landfall.lock]
+pub(crate) struct EgressCommand {
+    /// The lock, or a bundle with a lock [default: landfall.lock]
     #[arg(value_name = "LOCK|BUNDLE")]
     place: Option<PathBuf>,
-    /// The lock, in place of the argument
+    /// The lock, instead of the argument
     #[arg(long, value_name = "FILE", conflicts_with = "place")]
     lock: Option<PathBuf>,
-    /// Ask each host for one token, one manifest and one first byte, through redirects; go on after
-    /// refusals
+    /// Request one token, one manifest and one first byte from each host, following redirects;
+    /// continue after refusals
     #[arg(long)]
     probe: bool,
-    /// Show only what is added since this lock, or since a list of `--format json`, and what is
-    /// removed
+    /// Show only the hosts that were added or removed since this lock, or since a list of `--format
+    /// json`
     #[arg(long, value_name = "LOCK|LIST")]
     diff: Option<PathBuf>,
-    /// How the list is written
+    /// The format of the list
     #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|format| {
         clap::builder::PossibleValue::new(format.name).help(format.about)
     })))]
     format: String,
 }
 
-impl Egress {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+impl EgressCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let format = FORMATS
             .iter()
             .find(|format| format.name == self.format)
             .unwrap_or(&FORMATS[0]);
         if format.is_policy && self.diff.is_some() {
-            let words = format!(
-                "a policy names all hosts: leave --diff out, or --format {}",
-                format.name
-            );
-            return Err(Failure::usage(words));
+            let name = format.name;
+            return Err(CliError::usage(format!(
+                "--format {name} writes a policy with all hosts, so it cannot be used with --diff"
+            )));
         }
         let lock = self.lock(context)?;
-        let old = self.diff.as_deref().map(Old::load).transpose()?;
-        // a refusal is an answer here, and another attempt only makes people wait
+        let old = self.diff.as_deref().map(DiffBase::load).transpose()?;
+        // A refusal is a result of the probe. Retrying it would only take time.
         let limits = if self.probe {
             Limits {
                 attempts: 1,
@@ -64,7 +63,7 @@ impl Egress {
             context.limits
         };
         context.run(async {
-            let client = context.client_with(limits)?;
+            let client = context.client_with_limits(limits)?;
             let store = context.memory_dir()?;
             let sessions = client.shared_sessions();
             let probed = if self.probe {
@@ -84,15 +83,15 @@ impl Egress {
             }
             if let Some(old) = old {
                 let old = match old {
-                    Old::Lock(lock) => needed(&lock, &record, &sessions)?.hosts,
-                    Old::List(hosts) => hosts,
+                    DiffBase::Lock(lock) => needed(&lock, &record, &sessions)?.hosts,
+                    DiffBase::List(hosts) => hosts,
                 };
                 list.hosts = diff(old, list.hosts);
             }
             report.extra.insert("egress".into(), json!(list));
             let is_good = probed.is_none_or(|probed| probed.is_good());
             let exit = if is_good { Exit::Done } else { Exit::Refused };
-            let outcome = Outcome::new(report, (format.write)(&list), exit);
+            let outcome = VerbOutcome::new(report, (format.write)(&list), exit);
             Ok(if format.name == "text" {
                 outcome
             } else {
@@ -102,30 +101,30 @@ impl Egress {
     }
 }
 
-impl Egress {
-    fn lock(&self, context: &Context) -> Result<Lock, Failure> {
+impl EgressCommand {
+    fn lock(&self, context: &Context) -> Result<Lock, CliError> {
         let Some(place) = &self.place else {
             return input_file::lock(self.lock.as_deref().unwrap_or(Path::new(FILE_NAME)));
         };
-        match Given::open(context, place)? {
-            Given::Lock(lock) => Ok(lock),
-            other => Ok(other.bundle(place)?.lock()?),
+        match OpenedFile::open(context, place)? {
+            OpenedFile::Lock(lock) => Ok(lock),
+            other => Ok(other.into_bundle(place)?.lock()?),
         }
     }
 }
 
-/// What a list is compared with.
-enum Old {
+/// What the list of hosts is compared with.
+enum DiffBase {
     Lock(Box<Lock>),
     List(Vec<crate::egress::EgressHost>),
 }
 
-impl Old {
-    fn load(path: &Path) -> Result<Old, Failure> {
+impl DiffBase {
+    fn load(path: &Path) -> Result<DiffBase, CliError> {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         match read_list(&text) {
-            Some(hosts) => Ok(Old::List(hosts)),
-            None => Ok(Old::Lock(Box::new(input_file::lock(path)?))),
+            Some(hosts) => Ok(DiffBase::List(hosts)),
+            None => Ok(DiffBase::Lock(Box::new(input_file::lock(path)?))),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! `landfall gc`: the store without what no lock needs.
 
-use crate::cli::shared::store_place::StorePlace;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file, open_bundle, patience};
+use crate::cli::shared::store_location::StoreLocation;
+use crate::cli::shared::{
+    CliError, Context, Exit, VerbOutcome, input_file, nonzero_seconds, open_bundle,
+};
 use crate::client::ClientError;
 use clap::Args;
 use landfall_bundle::{Bundle, Serial};
@@ -23,7 +25,7 @@ use std::time::{Duration, SystemTime};
 /// meanwhile: what is unused is condemned first, and deleted by a later gc, when the grace period
 /// is over and no lock or run has claimed it since.
 #[derive(Args)]
-pub(crate) struct Gc {
+pub(crate) struct GcCommand {
     /// A lock whose content stays; name every lock that this store serves (may be repeated)
     /// [default: landfall.lock]
     #[arg(long = "lock", value_name = "FILE", num_args = 1..)]
@@ -36,15 +38,15 @@ pub(crate) struct Gc {
     #[arg(long, value_name = "N", requires = "bundles")]
     keep_last: Option<usize>,
     /// In an object store: how long what is unused stays; longer than any run takes
-    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = patience)]
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = nonzero_seconds)]
     grace: u64,
     /// Say what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-impl Gc {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+impl GcCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let mut keep = BTreeSet::new();
         let mut needs = |lock: &Lock| keep.extend(lock.digests());
         for path in self.locks() {
@@ -62,7 +64,7 @@ impl Gc {
                 needs(&Lock::parse("the lock that is published", text)?);
             }
         }
-        if let StorePlace::Bucket(location) = context.store_place()? {
+        if let StoreLocation::Bucket(location) = context.store_location()? {
             return self.sweep_objects(context, &location, keep);
         }
         let dir = context.store_dir()?;
@@ -89,7 +91,7 @@ impl Gc {
             .map(|path| path.display().to_string())
             .collect();
         report.extra.insert("strange".into(), json!(strange));
-        Ok(Outcome::new(report, self.text(&swept), Exit::Done))
+        Ok(VerbOutcome::new(report, self.text(&swept), Exit::Done))
     }
 
     /// Sweeps a store in an object store.
@@ -98,7 +100,7 @@ impl Gc {
         context: &Context,
         location: &Location,
         keep: BTreeSet<Digest>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<VerbOutcome, CliError> {
         context.run(async {
             let client = context.client()?;
             let bucket = client.bucket(location)?;
@@ -140,7 +142,7 @@ impl Gc {
             report
                 .extra
                 .insert("claims".into(), json!(collected.claims));
-            Ok(Outcome::new(
+            Ok(VerbOutcome::new(
                 report,
                 self.objects_text(&collected),
                 Exit::Done,
@@ -185,15 +187,15 @@ impl Gc {
     }
 
     /// The bundles whose content stays, and the older ones.
-    fn last_bundles(&self, context: &Context) -> Result<(Vec<Bundle>, Vec<Bundle>), Failure> {
+    fn last_bundles(&self, context: &Context) -> Result<(Vec<Bundle>, Vec<Bundle>), CliError> {
         let mut series: BTreeMap<Option<String>, Vec<(u64, SystemTime, Bundle)>> = BTreeMap::new();
         for path in &self.bundles {
-            let bundle = open_bundle::plain(context, std::slice::from_ref(path))?;
+            let bundle = open_bundle::open_any(context, std::slice::from_ref(path))?;
             let first_volume = PathBuf::from(format!("{}.0001", path.display()));
             let look = std::fs::metadata(path).or_else(|_| std::fs::metadata(first_volume));
             let written = look.and_then(|file| file.modified());
             let written = written.map_err(|error| {
-                Failure::usage(format!("cannot look at {}: {error}", path.display()))
+                CliError::usage(format!("cannot look at {}: {error}", path.display()))
             })?;
             let (name, number) = match bundle.serial() {
                 Some(Serial { series, number }) => (Some(series), number),

@@ -1,12 +1,13 @@
 //! `landfall help`: the overview, the help of a verb, or a page of the manual.
 
-use crate::cli::shared::pager::show;
-use crate::cli::shared::{Failure, Outcome, pages};
+use crate::cli::help::pager::show;
+use crate::cli::help::pages;
+use crate::cli::shared::{CliError, VerbOutcome};
 use clap::{Args, Command};
 
 /// Print the help of a verb, or a page of the manual that the program carries
 #[derive(Args)]
-pub(crate) struct Help {
+pub(crate) struct HelpCommand {
     /// A verb, in one word or more, or a page: `landfall help push`, `landfall help signing`
     #[arg(value_name = "VERB|PAGE")]
     words: Vec<String>,
@@ -15,8 +16,8 @@ pub(crate) struct Help {
     page: bool,
 }
 
-impl Help {
-    pub(crate) fn run(self, mut command: Command) -> Result<Outcome, Failure> {
+impl HelpCommand {
+    pub(crate) fn run(self, mut command: Command) -> Result<VerbOutcome, CliError> {
         command.build();
         if self.words.is_empty() {
             return Ok(show(&command.render_long_help().to_string()));
@@ -37,7 +38,7 @@ impl Help {
                 self.words.concat()
             ))),
             (_, Some(page)) => Ok(show(page)),
-            _ => Err(Failure::usage(format!(
+            _ => Err(CliError::usage(format!(
                 "there is no verb and no page '{}'; `landfall help` lists both",
                 self.words.join(" ")
             ))),

@@ -1,8 +1,8 @@
 //! `landfall import`: what other tools wrote down, as landfall's own documents.
 
-use crate::cli::shared::drafted::name;
+use crate::cli::shared::draft::name;
 use crate::cli::shared::new_files::{refuse_present, write_new};
-use crate::cli::shared::{Exit, Failure, Outcome, input_file};
+use crate::cli::shared::{CliError, Exit, VerbOutcome, input_file};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use landfall_http::bypasses_proxy;
@@ -22,7 +22,7 @@ const TKG: &str = "tkg";
 /// It replaces no file, and takes over no account. What has no place in a manifest is told, and
 /// stands there as a comment; exit 3 where an item is among it.
 #[derive(Args)]
-pub(crate) struct Import {
+pub(crate) struct ImportCommand {
     /// What the files are
     #[arg(value_parser = PossibleValuesParser::new(formats()))]
     format: String,
@@ -49,14 +49,14 @@ fn formats() -> Vec<PossibleValue> {
     manifests.chain([site]).collect()
 }
 
-impl Import {
-    pub(crate) fn run(self) -> Result<Outcome, Failure> {
+impl ImportCommand {
+    pub(crate) fn run(self) -> Result<VerbOutcome, CliError> {
         if self.format == TKG {
             return self.site();
         }
         let format = IMPORTS.iter().find(|format| format.name == self.format);
         let Some(format) = format else {
-            return Err(Failure::usage("no such format"));
+            return Err(CliError::usage("no such format"));
         };
         let mut imported = Imported::default();
         for file in &self.files {
@@ -89,10 +89,7 @@ impl Import {
             lines.push(format!(
                 "{from} names nothing that a manifest can have, so nothing was written"
             ));
-            return Err(Failure {
-                report: report.into(),
-                ..Failure::of_lines(Exit::Failed, &lines)
-            });
+            return Err(CliError::of_lines(Exit::Failed, &lines).with_report(report));
         }
         let exit = if imported.left.is_empty() {
             Exit::Done
@@ -100,7 +97,7 @@ impl Import {
             Exit::Partial
         };
         if self.dry_run {
-            return Ok(Outcome::new(report, manifest, exit).document());
+            return Ok(VerbOutcome::new(report, manifest, exit).document());
         }
         let file = self.out.join("manifest.yaml");
         refuse_present(&[&file])?;
@@ -118,12 +115,14 @@ impl Import {
             shell_word(&file.display().to_string())
         ));
         let text: String = lines.iter().map(|line| one_line(line) + "\n").collect();
-        Ok(Outcome::new(report, text, exit))
+        Ok(VerbOutcome::new(report, text, exit))
     }
 
-    fn site(self) -> Result<Outcome, Failure> {
+    fn site(self) -> Result<VerbOutcome, CliError> {
         let [file] = &self.files[..] else {
-            return Err(Failure::usage("a site is imported from one file; name one"));
+            return Err(CliError::usage(
+                "a site is imported from one file; name one",
+            ));
         };
         let Source { file, text } = read(file)?;
         let TkgSite { site, ca, notes } = site_of_tkg(&file, &text, bypasses_proxy)?;
@@ -132,7 +131,7 @@ impl Import {
         let mut report = RunReport::default();
         report.extra.insert("site".into(), json!(site));
         if self.dry_run {
-            return Ok(Outcome::of(report, site).document());
+            return Ok(VerbOutcome::of(report, site).document());
         }
         let paths: Vec<&PathBuf> = files.iter().map(|(path, _)| path).collect();
         refuse_present(&paths)?;
@@ -144,12 +143,12 @@ impl Import {
             .chain(notes)
             .map(|line| one_line(&line) + "\n")
             .collect::<String>();
-        Ok(Outcome::of(report, text))
+        Ok(VerbOutcome::of(report, text))
     }
 }
 
 /// The text of a file, or of stdin.
-fn read(file: &Path) -> Result<Source, Failure> {
+fn read(file: &Path) -> Result<Source, CliError> {
     let name = if file == Path::new("-") {
         "stdin".to_owned()
     } else {
@@ -160,7 +159,7 @@ fn read(file: &Path) -> Result<Source, Failure> {
         true => std::io::stdin().read_to_string(&mut text).map(drop),
         false => read_text_input(file).map(|found| text = found),
     };
-    read.map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+    read.map_err(|error| CliError::usage(format!("cannot read {name}: {error}")))?;
     let text = text.trim_start_matches('\u{feff}').to_owned();
     Ok(Source { file: name, text })
 }

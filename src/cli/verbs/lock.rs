@@ -1,12 +1,13 @@
-//! `landfall lock`.
+//! `landfall lock`: resolves manifests to digests.
 
-use crate::cli::shared::archives::FromArchives;
-use crate::cli::shared::lock_output::Old;
-use crate::cli::shared::losses::loss_lines;
-use crate::cli::shared::manifest_files::ManifestFiles;
-use crate::cli::shared::room::check_output;
+use crate::cli::shared::failed_items::loss_lines;
+use crate::cli::shared::from_archives::FromArchives;
+use crate::cli::shared::manifest_args::ManifestArgs;
+use crate::cli::shared::output_file::check_output;
+use crate::cli::shared::previous_lock::load_previous_lock;
 use crate::cli::shared::summary::{change_lines, endpoint_line, good_of_all, lost_count};
-use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
+use crate::client::{Client, PreviousLock};
 use crate::lock::{Change, Locked};
 use clap::Args;
 use landfall_content::store::Disk;
@@ -17,38 +18,37 @@ use landfall_model::report::{ItemStatus, Notice, RunReport};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Resolve everything that manifests ask for to digests, and write the lock
+/// Resolve the manifests to digests and write the lock
 #[derive(Args)]
-pub(crate) struct LockVerb {
+pub(crate) struct LockCommand {
     #[command(flatten)]
-    manifests: ManifestFiles,
-    /// A platform for the images of plain lists, as in linux/amd64; all of them by default (may be
-    /// repeated)
+    manifests: ManifestArgs,
+    /// A platform for the images of plain lists, as in linux/amd64 [default: all] (may be repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<Platform>,
-    /// The lock
+    /// The lock to write
     #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
     lock: PathBuf,
     #[command(flatten)]
     from: FromArchives,
-    /// Compare with upstream and write nothing; exit 4 if something moved
+    /// Compare with upstream and write nothing; exit with 4 if something changed
     #[arg(long)]
     check: bool,
-    /// Ask for every tag again, also where the manifest is unchanged
+    /// Resolve every tag again, also if its entry in the manifest is unchanged
     #[arg(long, conflicts_with = "check")]
     refresh: bool,
-    /// Show what would change and write nothing
+    /// Show what would change, and write nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-impl LockVerb {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+impl LockCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let wanted = input_file::manifests(&self.manifests.paths()?, &self.platforms)?;
-        let old = Old::load(&self.lock)?;
+        let old = load_previous_lock(&self.lock)?;
         if self.check && old.is_none() {
             let path = self.lock.display();
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "there is no {path} to check; write it first, without --check"
             )));
         }
@@ -61,7 +61,7 @@ impl LockVerb {
             Pins::Keep
         };
         context.run(async {
-            let client = context.client_from(&self.from.from)?;
+            let client = context.client_with_archives(&self.from.from)?;
             let store = Disk::open(&context.memory_dir()?)?;
             let locked = client
                 .lock(&wanted, old.as_ref().map(|old| &old.lock), pins, &store)
@@ -69,18 +69,18 @@ impl LockVerb {
             client.remember_hosts(&store, "lock");
             let mut report = client.report(locked.items.clone());
             report.notice(notices(&locked.changes));
-            context.shown.lock(&locked.lock, Some(&store));
-            self.finish(locked, old.as_ref(), report, context)
+            context.page.lock(&locked.lock, Some(&store));
+            self.finish(&client, locked, old.as_ref(), report)
         })
     }
 
     fn finish(
         &self,
+        client: &Client,
         locked: Locked,
-        old: Option<&Old>,
+        old: Option<&PreviousLock>,
         mut report: RunReport,
-        context: &Context,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<VerbOutcome, CliError> {
         let mut text = String::new();
         let lock = &locked.lock;
         report
@@ -125,7 +125,7 @@ impl LockVerb {
         }
         let writes = !self.check && !self.dry_run && !is_vain;
         if writes {
-            Old::replace(old, &self.lock, lock, context)?;
+            client.write_lock(old, &self.lock, lock)?;
         }
         let moved = locked.changes.len() + locked.endpoints.len();
         let verb = match (self.check, moved) {
@@ -158,7 +158,7 @@ impl LockVerb {
                 )
             }
         };
-        let mut outcome = Outcome::of(report, text);
+        let mut outcome = VerbOutcome::of(report, text);
         if self.check && moved > 0 {
             outcome.exit = Exit::Refused;
         }

@@ -1,10 +1,10 @@
 //! `landfall ls`: what is in a bundle or a lock.
 
-use crate::cli::shared::bases::{Given, needs, omitted, unreadable};
-use crate::cli::shared::listing::{count, line, lines, platforms, unique_bytes};
-use crate::cli::shared::losses::item_line;
-use crate::cli::shared::referring::referring;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
+use crate::cli::shared::bundle_with_bases::{needs, omitted, unreadable};
+use crate::cli::shared::failed_items::item_line;
+use crate::cli::shared::listing::{count, line, lines, platforms, referrer_counts, unique_bytes};
+use crate::cli::shared::opened_file::OpenedFile;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
 use clap::Args;
 use landfall_bundle::{Bundle, volume_locations};
 use landfall_content::{BlobRead, Entry, missing_blobs};
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 /// List what is in a bundle or a lock
 #[derive(Args)]
-pub(crate) struct Ls {
+pub(crate) struct LsCommand {
     /// The bundle or the lock
     #[arg(value_name = "BUNDLE|LOCK", required_unless_present_any = ["bundle", "lock"])]
     file: Option<PathBuf>,
@@ -34,32 +34,32 @@ pub(crate) struct Ls {
     lock: Option<PathBuf>,
 }
 
-impl Ls {
-    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+impl LsCommand {
+    pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         let file = self.file.or(self.bundle).or(self.lock).unwrap_or_default();
         let places = volume_locations(file.clone(), &mut self.more);
         if let Some(other) = self.more.first() {
             let (other, file) = (other.display(), file.display());
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "{other} has no other volume of {file}; ls lists one at a time"
             )));
         }
         let given = match places.len() {
-            1 => Given::open(context, &file)?,
-            _ => Given::Bundle(open_bundle::plain(context, &places)?),
+            1 => OpenedFile::open(context, &file)?,
+            _ => OpenedFile::Bundle(open_bundle::open_any(context, &places)?),
         };
         let (bundle, lock, entries) = match given {
-            Given::Bundle(bundle) => {
+            OpenedFile::Bundle(bundle) => {
                 let (lock, entries) = (bundle.lock()?, bundle.entries()?);
                 (Some(bundle), lock, entries)
             }
-            Given::Lock(lock) => {
+            OpenedFile::Lock(lock) => {
                 let entries = lock.entries();
                 (None, lock, entries)
             }
-            Given::Receipt(_) => {
+            OpenedFile::Receipt(_) => {
                 let file = file.display();
-                return Err(Failure::usage(format!(
+                return Err(CliError::usage(format!(
                     "{file} is the receipt of a push; ls lists bundles and locks"
                 )));
             }
@@ -80,7 +80,7 @@ impl Ls {
             .map(|entry| {
                 (
                     &*entry.name,
-                    referring(entry, bundle.as_ref().map(|bundle| bundle as &dyn BlobRead)),
+                    referrer_counts(entry, bundle.as_ref().map(|bundle| bundle as &dyn BlobRead)),
                 )
             })
             .collect();
@@ -155,7 +155,7 @@ impl Ls {
         if let serde_json::Value::Object(extra) = extra {
             report.extra = extra;
         }
-        Ok(Outcome::new(report, text, Exit::Done))
+        Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 }
 
@@ -181,7 +181,7 @@ fn unchecked(bundle: &Bundle) -> String {
 }
 
 /// What a delta leaves out: each blob, and what it is for.
-fn left_out(bundle: &Bundle, entries: &[Entry]) -> Result<String, Failure> {
+fn left_out(bundle: &Bundle, entries: &[Entry]) -> Result<String, CliError> {
     if bundle.omitted().is_empty() {
         return Ok(String::new());
     }

@@ -1,9 +1,9 @@
-//! `landfall mirror`.
+//! `landfall mirror`: copies from upstream to a registry, without a bundle.
 
-use crate::cli::shared::delivery::Delivery;
-use crate::cli::shared::manifest_files::ManifestFiles;
-use crate::cli::shared::taken::Taken;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
+use crate::cli::shared::delivery_flags::DeliveryFlags;
+use crate::cli::shared::manifest_args::ManifestArgs;
+use crate::cli::shared::series_history::SeriesHistory;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::lock::Locked;
 use clap::Args;
 use landfall_content::store::Disk;
@@ -13,40 +13,41 @@ use landfall_model::Platform;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Mirror from upstream into a registry, both reached from here, without a bundle
+/// Copy from upstream to a registry without a bundle
+///
+/// Both must be reachable from here. With --store, what was downloaded is kept in the store.
 #[derive(Args)]
-pub(crate) struct Mirror {
+pub(crate) struct MirrorCommand {
     #[command(flatten)]
-    manifests: ManifestFiles,
-    /// A platform for the images of plain lists, as in linux/amd64; all of them by default (may be
-    /// repeated)
+    manifests: ManifestArgs,
+    /// A platform for the images of plain lists, as in linux/amd64 [default: all] (may be repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<Platform>,
-    /// A lock, in place of manifests
+    /// A lock, instead of manifests
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: DeliveryFlags,
 }
 
-impl Mirror {
-    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
-        self.delivery.take_place(|| {
-            self.manifests
-                .take_other(|place| input_file::registry(place))
-        });
+impl MirrorCommand {
+    pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
+        self.delivery
+            .set_default_registry(|| self.manifests.take_registry());
         if self.lock.is_some() && !self.manifests.is_empty() {
-            return Err(Failure::usage("name manifests or a lock, not both"));
+            return Err(CliError::usage("name manifests or a lock, not both"));
         }
         let mapping = self.delivery.mapping(context)?;
         let shard = self.delivery.shard.get()?;
         if self.delivery.shard.is_given() && self.lock.is_none() {
-            return Err(Failure::usage(
-                "--shard needs one lock for all runners: run `landfall lock` with these manifests once, and give \
-                 every runner its file with --lock",
-            ));
+            return Err(
+                CliError::usage("--shard needs one lock that all runners share").with_help(
+                    "run `landfall lock` once with these manifests, and give its file to every \
+                     runner with --lock",
+                ),
+            );
         }
-        let taken = Taken::load(context, self.delivery.receipt.as_deref(), true)?;
+        let taken = SeriesHistory::load(context, self.delivery.receipt.as_deref(), true)?;
         let given = self.lock.as_deref().map(input_file::lock).transpose()?;
         let wanted = if given.is_none() {
             Some(input_file::manifests(
@@ -56,22 +57,22 @@ impl Mirror {
         } else {
             None
         };
-        // a store that is asked for keeps what passes; else only manifests are kept, and only for
-        // this run
+        // A store that was asked for keeps what passes through. Without one, only manifests are
+        // kept, since an index and its children are needed twice, and only for this run.
         let scratch = match &context.global.store {
             Some(_) => None,
             None => Some(tempfile::tempdir().map_err(|error| {
-                Failure::new(
+                CliError::new(
                     Exit::Failed,
                     format!("cannot make a temporary folder: {error}"),
                 )
             })?),
         };
         context.run(async {
-            let client = context.client_of(shard, &[])?;
+            let client = context.client_for_shard(shard, &[])?;
             let ((store, memory), keep) = match &scratch {
                 None => (
-                    context.store_place()?.open(context, &client)?,
+                    context.store_location()?.open(context, &client)?,
                     Keep::Everything,
                 ),
                 Some(folder) => {
@@ -86,10 +87,10 @@ impl Mirror {
                 (Some(lock), _) => lock,
                 (None, wanted) => {
                     let wanted = wanted.clone().unwrap_or_default();
-                    told(client.resolve(&wanted, &memory).await?)
+                    with_reasons(client.resolve(&wanted, &memory).await?)
                 }
             };
-            context.shown.lock(&lock, None);
+            context.page.lock(&lock, None);
             let mirroring = client.mirror_by(
                 &lock,
                 (store, keep),
@@ -108,18 +109,18 @@ impl Mirror {
     }
 }
 
-/// The lock with what people are told of its losses in place of what a lock records: it is not
-/// written.
-fn told(locked: Locked) -> Lock {
+/// The lock with full reasons for what could not be resolved. A lock that is written has only short
+/// ones, which do not change from run to run.
+fn with_reasons(locked: Locked) -> Lock {
     let mut lock = locked.lock;
     for lost in &mut lock.unresolved {
         let item = locked
             .items
             .iter()
             .find(|item| item.kind == lost.kind && item.name == lost.name);
-        lost.cause = item
-            .and_then(|item| item.reason.clone())
-            .unwrap_or_else(|| lost.cause.clone());
+        if let Some(reason) = item.and_then(|item| item.reason.clone()) {
+            lost.cause = reason;
+        }
     }
     lock
 }

@@ -1,19 +1,12 @@
-//! One file a verb.
+//! One file a verb, or one folder if parts of it have files of their own.
 
 pub(super) mod audit;
 pub(super) mod completions;
 pub(super) mod diff;
 pub(super) mod discover;
 pub(super) mod doctor;
-mod doctor_packages;
 pub(super) mod egress;
 pub(super) mod export;
-mod export_charts;
-mod export_files;
-mod export_images;
-mod export_list;
-mod export_packages;
-mod export_referrers;
 pub(super) mod gc;
 pub(super) mod help;
 pub(super) mod import;
@@ -22,7 +15,6 @@ pub(super) mod lock;
 pub(super) mod ls;
 pub(super) mod mirror;
 pub(super) mod pack;
-pub(super) mod pack_volume;
 pub(super) mod publish;
 pub(super) mod pull;
 pub(super) mod push;

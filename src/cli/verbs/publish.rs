@@ -1,8 +1,8 @@
 //! `landfall publish`: which lock the servers of a store serve.
 
 use crate::cli::shared::listing::{count, lines};
-use crate::cli::shared::lock_file::LockFile;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
+use crate::cli::shared::lock_args::LockArgs;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::client::ClientError;
 use clap::Args;
 use landfall_content::bucket::wait;
@@ -15,16 +15,16 @@ use serde_json::json;
 /// All of it must be in the store; nothing is fetched. What the lock before it names stays readable
 /// by digest.
 #[derive(Args)]
-pub(crate) struct Publish {
+pub(crate) struct PublishCommand {
     #[command(flatten)]
-    lock: LockFile,
+    lock: LockArgs,
     /// Say whether all is there, and publish nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-impl Publish {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+impl PublishCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let lock = input_file::lock(self.lock.path())?;
         let (shelf, store) = (context.shelf(context.limits)?, context.store()?);
         if !self.dry_run {
@@ -77,17 +77,14 @@ impl Publish {
                 "{place} lacks some of what the lock names; run `landfall pull` with this --store, and publish again\n{}",
                 lines(&absent).trim_end()
             );
-            let failure = Failure::new(Exit::Failed, words).on(TransferSide::Source);
-            return Err(Failure {
-                report: Box::new(report),
-                ..failure
-            });
+            let failure = CliError::new(Exit::Failed, words).on(TransferSide::Source);
+            return Err(failure.with_report(report));
         }
         let fingerprint = lock.fingerprint();
         if self.dry_run {
             let text =
                 format!("would publish {all} in {place}\n  lock fingerprint  {fingerprint}\n");
-            return Ok(Outcome::new(report, text, Exit::Done));
+            return Ok(VerbOutcome::new(report, text, Exit::Done));
         }
         let before = wait(async move { Ok(shelf.publish(lock.to_text()).await) })
             .map_err(ClientError::from)??;
@@ -100,6 +97,6 @@ impl Publish {
             .map(|before| format!("  before it         {before}\n"))
             .unwrap_or_default();
         let text = format!("published {all} in {place}\n  lock fingerprint  {fingerprint}\n{told}");
-        Ok(Outcome::new(report, text, Exit::Done))
+        Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 }

@@ -1,15 +1,15 @@
 //! `landfall pull`.
 
-use crate::cli::shared::archives::{FromArchives, tell_taken, tell_there};
+use crate::cli::shared::bundle_report::SerialFlags;
+use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
+use crate::cli::shared::failed_items::loss_lines;
+use crate::cli::shared::from_archives::{FromArchives, report_available, report_taken};
 use crate::cli::shared::listing::count_kinds;
-use crate::cli::shared::lock_file::LockFile;
-use crate::cli::shared::losses::loss_lines;
-use crate::cli::shared::packed::{self, SerialFlags};
-use crate::cli::shared::room::{room_of, tell_room};
-use crate::cli::shared::shard::{ShardFlag, its_part, tell_shard};
-use crate::cli::shared::store_place::StorePlace;
+use crate::cli::shared::lock_args::LockArgs;
+use crate::cli::shared::shard::{ShardFlag, its_part, report_shard};
+use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::summary::{good_of_all, lost_count};
-use crate::cli::shared::{Context, Failure, Outcome};
+use crate::cli::shared::{CliError, Context, VerbOutcome, bundle_report};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::pull::Share;
 use clap::Args;
@@ -26,9 +26,9 @@ use std::sync::Arc;
 
 /// Fetch everything that the lock names into the store, or straight into a bundle
 #[derive(Args)]
-pub(crate) struct Pull {
+pub(crate) struct PullCommand {
     #[command(flatten)]
-    lock: LockFile,
+    lock: LockArgs,
     /// Fetch straight into this bundle, in place of the store; what the store has is taken from it
     #[arg(long, value_name = "BUNDLE", conflicts_with = "shard")]
     bundle: Option<PathBuf>,
@@ -52,14 +52,14 @@ pub(crate) struct Pull {
     dry_run: bool,
 }
 
-impl Pull {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+impl PullCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let lock = self.lock.load(context)?;
         let shard = self.shard.get()?;
-        let place = context.store_place()?;
+        let place = context.store_location()?;
         match (&self.bundle, &place) {
             (Some(out), _) => self.to_bundle(context, &lock, &context.store_dir()?, out),
-            (None, StorePlace::Bucket(_)) if !self.from.from.is_empty() => Err(Failure::usage(
+            (None, StoreLocation::Bucket(_)) if !self.from.from.is_empty() => Err(CliError::usage(
                 "archives are taken into a store on disk: leave --from out, or name a folder with --store DIR",
             )),
             (None, place) if self.dry_run => self.dry(context, &lock, shard, place),
@@ -72,14 +72,14 @@ impl Pull {
         context: &Context,
         lock: &Lock,
         shard: Shard,
-        place: &StorePlace,
-    ) -> Result<Outcome, Failure> {
+        place: &StoreLocation,
+    ) -> Result<VerbOutcome, CliError> {
         context.run(async {
-            let client = context.client_of(shard, &self.from.from)?;
+            let client = context.client_for_shard(shard, &self.from.from)?;
             let (store, memory) = place.open(context, &client)?;
             let items = match place {
-                StorePlace::Folder(_) => client.pull(lock, &memory, self.rehash).await,
-                StorePlace::Bucket(_) => {
+                StoreLocation::Folder(_) => client.pull(lock, &memory, self.rehash).await,
+                StoreLocation::Bucket(_) => {
                     client
                         .pull_to(lock, store.clone(), self.rehash, &BTreeSet::new())
                         .await
@@ -87,12 +87,12 @@ impl Pull {
             };
             client.remember_hosts(&memory, "pull");
             let items = items?;
-            context.shown.lock(lock, Some(&*store));
+            context.page.lock(lock, Some(&*store));
             let mut report = client.report(items);
-            let mut text = tell_taken(&mut report, &client) + &loss_lines(&report.items);
-            text += &tell_shard(&self.shard, shard, &mut report);
+            let mut text = report_taken(&mut report, &client) + &loss_lines(&report.items);
+            text += &report_shard(&self.shard, shard, &mut report);
             text += &closing_line(&report, shard, &place.to_string());
-            Ok(Outcome::of(report, text))
+            Ok(VerbOutcome::of(report, text))
         })
     }
 
@@ -102,29 +102,26 @@ impl Pull {
         lock: &Lock,
         dir: &Path,
         out: &Path,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<VerbOutcome, CliError> {
         let mut plan = PackPlan::wanted(lock, today());
         plan.serial = self.serial.of(lock)?;
         let plan = Arc::new(plan);
         if let Err(error) = plan.check_whole() {
-            let report = Box::new(packed::pack_report(lock, &plan, ItemStatus::Skipped));
-            return Err(Failure {
-                report,
-                ..error.into()
-            });
+            let report = bundle_report::pack_report(lock, &plan, ItemStatus::Skipped);
+            return Err(CliError::from(error).with_report(report));
         }
         let store = store(dir)?;
-        let signer = packed::signer(self.sign.as_deref())?;
+        let signer = bundle_report::signer(self.sign.as_deref())?;
         if self.dry_run {
-            return packed::dry_run(
+            return bundle_report::dry_run(
                 &plan,
                 out,
-                packed::pack_report(lock, &plan, ItemStatus::Skipped),
+                bundle_report::pack_report(lock, &plan, ItemStatus::Skipped),
                 "",
             );
         }
         context.run(async {
-            let client = context.client_from(&self.from.from)?;
+            let client = context.client_with_archives(&self.from.from)?;
             let pack = PackOptions { level: self.level };
             let options = BundleOptions { store: store.clone(), pack, signer, rehash: self.rehash };
             let pulled = client.pull_bundle(lock, plan.clone(), out, options).await;
@@ -133,27 +130,27 @@ impl Pull {
             }
             let PulledBundle { items, packed, keys } = pulled?;
             let is_made = packed.is_some();
-            context.shown.lock(lock, None);
+            context.page.lock(lock, None);
             let mut report = client.report(items);
-            let mut text = tell_taken(&mut report, &client) + &loss_lines(&report.items);
+            let mut text = report_taken(&mut report, &client) + &loss_lines(&report.items);
             text += &closing_line(&report, Shard::default(), &out.display().to_string());
             match packed {
                 Some(written) => {
-                    text += &packed::bundle_lines(&plan, &written);
+                    text += &bundle_report::bundle_lines(&plan, &written);
                     text.extend(keys.iter().map(|key| format!("  signed by         {key}\n")));
-                    report.extra.insert("bundle".into(), packed::bundle_member(&plan, out, &written, &keys));
+                    report.extra.insert("bundle".into(), bundle_report::bundle_member(&plan, out, &written, &keys));
                 }
                 None => {
                     let out = out.display();
                     let _ = writeln!(
                         text,
-                        "no bundle was made; what came stays in {out}.partial, and another run goes on from there"
+                        "no bundle was written; what came stays in {out}.partial, and another run goes on from there"
                     );
                 }
             }
             // what CI shows of a step begins with it
-            let markdown = (!is_made).then(|| format!("**No bundle was made**\n\n{}", block(&text)));
-            Ok(Outcome { markdown, ..Outcome::of(report, text) })
+            let markdown = (!is_made).then(|| format!("**No bundle was written**\n\n{}", block(&text)));
+            Ok(VerbOutcome { markdown, ..VerbOutcome::of(report, text) })
         })
     }
 
@@ -163,12 +160,12 @@ impl Pull {
         context: &Context,
         lock: &Lock,
         shard: Shard,
-        place: &StorePlace,
-    ) -> Result<Outcome, Failure> {
+        place: &StoreLocation,
+    ) -> Result<VerbOutcome, CliError> {
         let share = Share::new(lock, shard);
         let store: Option<Arc<dyn Store>> = match place {
-            StorePlace::Folder(dir) => store(dir)?.map(|disk| Arc::new(disk) as _),
-            StorePlace::Bucket(_) => Some(context.store()?),
+            StoreLocation::Folder(dir) => store(dir)?.map(|disk| Arc::new(disk) as _),
+            StoreLocation::Bucket(_) => Some(context.store()?),
         };
         let mut wanted = stored_once(share.each_entry());
         let here = match &store {
@@ -192,8 +189,8 @@ impl Pull {
         wanted.retain(|blob| !here.contains(&blob.digest));
         let bytes = wanted.iter().map(|blob| blob.size).sum();
         let room = match (&store, place) {
-            (None, StorePlace::Folder(dir)) => Some(room_of(dir, bytes)?),
-            (None, StorePlace::Bucket(_)) => None,
+            (None, StoreLocation::Folder(dir)) => Some(disk_space_for(dir, bytes)?),
+            (None, StoreLocation::Bucket(_)) => None,
             (Some(store), _) => {
                 store.room(&mut wanted.iter().map(|blob| (&blob.digest, blob.size)))?
             }
@@ -203,15 +200,15 @@ impl Pull {
             ..RunReport::default()
         };
         let room = room
-            .map(|room| tell_room(&mut report, &room))
+            .map(|room| report_disk_space(&mut report, &room))
             .unwrap_or_default();
         let totals = report.totals();
         let wanted = wanted
             .into_iter()
             .map(|blob| (blob.digest.clone(), blob))
             .collect();
-        let archives = tell_there(&mut report, &self.from, wanted)?;
-        let runner = tell_shard(&self.shard, shard, &mut report);
+        let archives = report_available(&mut report, &self.from, wanted)?;
+        let runner = report_shard(&self.shard, shard, &mut report);
         let text = format!(
             "{}{archives}{runner}would pull {}{} into {place}{}: {} there, {} to come\n{room}",
             loss_lines(&share.losses()),
@@ -221,12 +218,12 @@ impl Pull {
             totals.present,
             human_size(bytes)
         );
-        Ok(Outcome::of(report, text))
+        Ok(VerbOutcome::of(report, text))
     }
 }
 
 /// The store in this folder, if there is one.
-fn store(dir: &Path) -> Result<Option<Disk>, Failure> {
+fn store(dir: &Path) -> Result<Option<Disk>, CliError> {
     Ok(dir
         .join(LAYOUT_FILE)
         .exists()

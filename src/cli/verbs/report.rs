@@ -2,10 +2,10 @@
 
 use crate::cli::shared::age::Age;
 use crate::cli::shared::bundle_flags::BundleFlags;
-use crate::cli::shared::comparison::{Comparison, Known};
-use crate::cli::shared::result_file::write_result;
-use crate::cli::shared::shown::Shown;
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::comparison::{ComparedSide, LockComparison};
+use crate::cli::shared::output_file::write_result;
+use crate::cli::shared::page_recorder::PageRecorder;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::Args;
 use landfall_item::lockfile::losses;
 use landfall_model::report::{RunReport, RunStatus, count_of};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Write what is in a bundle as one HTML page: sizes, shared layers, changes, signatures, SBOMs,
 /// licences
 #[derive(Args)]
-pub(crate) struct ReportVerb {
+pub(crate) struct ReportCommand {
     #[command(flatten)]
     bundle: BundleFlags,
     /// The file to write [default: stdout]
@@ -29,8 +29,8 @@ pub(crate) struct ReportVerb {
     older_than: Option<Age>,
 }
 
-impl ReportVerb {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+impl ReportCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let carried = self.bundle.open(context)?;
         let bundle = &carried.bundle;
         let lock = bundle.held()?;
@@ -44,16 +44,16 @@ impl ReportVerb {
             ..RunReport::default()
         };
         report.extra.insert("bundle".into(), carried.told());
-        let shown = Shown::of_bundle();
+        let shown = PageRecorder::of_bundle();
         shown.lock(&lock, Some(bundle));
         if let Some(age) = &self.older_than {
             report.notice(shown.older_than(age, today()));
         }
         if let Some(since) = &self.since {
-            let new = Known::bundle(bundle)?;
-            report
-                .extra
-                .extend(Comparison::new(context, &Known::open(context, since)?, &new)?.members());
+            let new = ComparedSide::bundle(bundle)?;
+            report.extra.extend(
+                LockComparison::new(context, &ComparedSide::open(context, since)?, &new)?.members(),
+            );
         }
         let status = if bundle.partial().is_empty() {
             RunStatus::Done
@@ -76,7 +76,7 @@ impl ReportVerb {
             count_of(report.items.len(), "item")
         );
         write_result(
-            Outcome::new(report, page, Exit::Done),
+            VerbOutcome::new(report, page, Exit::Done),
             self.out.as_deref(),
             &[line],
             context,

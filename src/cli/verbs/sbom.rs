@@ -2,8 +2,8 @@
 
 use crate::cli::shared::bundle_flags::BundleFlags;
 use crate::cli::shared::image_facts::ImageFacts;
-use crate::cli::shared::result_file::write_result;
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::output_file::write_result;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::Args;
 use landfall_bundle::sbom::{SbomSubject, cyclonedx};
 use landfall_content::Entry;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// The same bundle gives the same document. It has no time, unless `SOURCE_DATE_EPOCH` gives one.
 /// `landfall export referrers` writes the SBOMs themselves.
 #[derive(Args)]
-pub(crate) struct Sbom {
+pub(crate) struct SbomCommand {
     #[command(flatten)]
     bundle: BundleFlags,
     /// The file to write [default: stdout]
@@ -24,8 +24,8 @@ pub(crate) struct Sbom {
     out: Option<PathBuf>,
 }
 
-impl Sbom {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+impl SbomCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let carried = self.bundle.open(context)?;
         let (bundle, lock) = (&carried.bundle, carried.bundle.held()?);
         let subject = SbomSubject {
@@ -52,7 +52,7 @@ impl Sbom {
         report.extra.insert("sbom".into(), json!(document));
         let made = serde_json::to_string_pretty(&document).unwrap_or_default() + "\n";
         write_result(
-            Outcome::new(report, made, Exit::Done),
+            VerbOutcome::new(report, made, Exit::Done),
             self.out.as_deref(),
             &[line],
             context,
@@ -61,7 +61,7 @@ impl Sbom {
 }
 
 /// The time that `SOURCE_DATE_EPOCH` gives, as RFC 3339.
-fn source_date() -> Result<Option<String>, Failure> {
+fn source_date() -> Result<Option<String>, CliError> {
     let Some(text) = std::env::var("SOURCE_DATE_EPOCH")
         .ok()
         .filter(|text| !text.is_empty())
@@ -73,7 +73,7 @@ fn source_date() -> Result<Option<String>, Failure> {
         .ok()
         .and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
     let wrong = || {
-        Failure::usage(format!(
+        CliError::usage(format!(
             "SOURCE_DATE_EPOCH is '{text}': it is a number of seconds since 1970"
         ))
     };

@@ -1,46 +1,47 @@
 //! `landfall schema`: the JSON schema of the documents that people write, and of reports.
 
-use crate::cli::shared::{Exit, Failure, Outcome};
+use crate::cli::shared::{CliError, Exit, VerbOutcome};
 use clap::{Args, ValueEnum};
 use landfall_item::manifest::Document;
 use landfall_model::config::Site;
-use landfall_model::report::{self, RunReport};
+use landfall_model::report;
+use landfall_model::report::RunReport;
 use serde_json::json;
 
 /// Print the JSON schema of a document, for editors
 #[derive(Args)]
-pub(crate) struct Schema {
+pub(crate) struct SchemaCommand {
     /// Which document
     #[arg(value_enum, default_value_t)]
-    document: Kind,
+    document: SchemaDocument,
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
-enum Kind {
+enum SchemaDocument {
     /// What is wanted
     #[default]
     Manifest,
     /// A place where landfall or its users run
     Site,
     /// What --output json prints, and --report writes
-    Report,
+    RunReport,
 }
 
-impl Schema {
-    pub(crate) fn run(self) -> Result<Outcome, Failure> {
+impl SchemaCommand {
+    pub(crate) fn run(self) -> Result<VerbOutcome, CliError> {
         let schema = match self.document {
-            Kind::Manifest => json!(schemars::schema_for!(Document)),
-            Kind::Site => json!(schemars::schema_for!(Site)),
-            Kind::Report => report::schema(),
+            SchemaDocument::Manifest => json!(schemars::schema_for!(Document)),
+            SchemaDocument::Site => json!(schemars::schema_for!(Site)),
+            SchemaDocument::RunReport => report::schema(),
         };
         let mut report = RunReport::default();
         report.extra.insert("schema".into(), json!(schema));
         let text = serde_json::to_string_pretty(&schema).map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot write the schema: {error}"))
+            CliError::new(Exit::Failed, format!("cannot write the schema: {error}"))
         })?;
-        Ok(Outcome {
+        Ok(VerbOutcome {
             report,
-            ..Outcome::text(text + "\n").document()
+            ..VerbOutcome::text(text + "\n").document()
         })
     }
 }

@@ -1,8 +1,8 @@
 //! `landfall sign`: approves a bundle that is packed already.
 
-use crate::cli::shared::packed::signer;
-use crate::cli::shared::remote::is_remote;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
+use crate::cli::shared::bundle_report::signer;
+use crate::cli::shared::remote_bundle::is_remote;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
 use clap::Args;
 use landfall_bundle as bundle;
 use landfall_model::report::RunReport;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Add a signature to a bundle; only its end changes
 #[derive(Args)]
-pub(crate) struct Sign {
+pub(crate) struct SignCommand {
     /// The bundle; `landfall verify` says what is in it
     #[arg(value_name = "BUNDLE", required_unless_present = "named")]
     bundle: Option<PathBuf>,
@@ -23,13 +23,13 @@ pub(crate) struct Sign {
     key: String,
 }
 
-impl Sign {
-    pub(crate) fn run(self, _: &Context) -> Result<Outcome, Failure> {
+impl SignCommand {
+    pub(crate) fn run(self, _: &Context) -> Result<VerbOutcome, CliError> {
         let signer =
-            signer(Some(&self.key))?.ok_or_else(|| Failure::usage("name a key with --key KEY"))?;
+            signer(Some(&self.key))?.ok_or_else(|| CliError::usage("name a key with --key KEY"))?;
         let path = self.bundle.or(self.named).unwrap_or_default();
         if is_remote(&path) {
-            return Err(Failure::usage(
+            return Err(CliError::usage(
                 "an object cannot be changed at its end: sign the bundle when it is packed, with `landfall pack --sign`",
             ));
         }
@@ -46,6 +46,6 @@ impl Sign {
             signed.fingerprint(),
             signed.signatures().len(),
         );
-        Ok(Outcome::new(report, text, Exit::Done))
+        Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 }

@@ -1,7 +1,7 @@
 //! `landfall status`: how a registry stands beside a lock.
 
-use crate::cli::shared::lock_flags::Locked;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
+use crate::cli::shared::lock_flags::LockFlags;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::push::{Stands, State, status};
 use clap::Args;
 use landfall_item::lockfile::Lock;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 /// One request an image, and one for each of its signatures. `push` mends what is missing; with
 /// --move-tags also what is different.
 #[derive(Args)]
-pub(crate) struct Status {
+pub(crate) struct StatusCommand {
     /// The bundle or the lock, in place of --bundle and --lock
     #[arg(value_name = "BUNDLE|LOCK", conflicts_with_all = ["lock", "bundle"])]
     path: Option<PathBuf>,
@@ -27,7 +27,7 @@ pub(crate) struct Status {
     #[arg(value_name = "REGISTRY", conflicts_with = "registry")]
     place: Option<TargetRegistry>,
     #[command(flatten)]
-    locked: Locked,
+    locked: LockFlags,
     /// The registry [default: registry.address of the site]
     #[arg(long, visible_alias = "to", value_name = "REGISTRY[/PREFIX]")]
     registry: Option<TargetRegistry>,
@@ -50,8 +50,8 @@ const STATES: [(State, &str); 6] = [
     (State::There, "there"),
 ];
 
-impl Status {
-    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+impl StatusCommand {
+    pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         let mut place = self.path.take();
         if self.place.is_none() {
             // the only argument may be the registry
@@ -73,13 +73,10 @@ impl Status {
             .await;
             let report = client.report(Vec::new());
             let stands = asked.map_err(|error| {
-                let failure = Failure::from(error).on(TransferSide::Destination);
-                Failure {
-                    report: Box::new(report.clone()),
-                    ..failure
-                }
+                let failure = CliError::from(error).on(TransferSide::Destination);
+                failure.with_report(report.clone())
             })?;
-            context.shown.lock(&lock, None);
+            context.page.lock(&lock, None);
             Ok(outcome(report, &lock, &stands, &mapping, &push))
         })
     }
@@ -104,7 +101,7 @@ fn outcome(
     stands: &[Stands],
     mapping: &DestinationMap,
     push: &str,
-) -> Outcome {
+) -> VerbOutcome {
     report.items = items(lock, stands);
     report
         .extra
@@ -148,9 +145,9 @@ fn outcome(
             .map(|mend| format!("  mend it with      {mend}\n")),
     );
     let markdown = markdown(&summary, stands, mend.as_deref());
-    Outcome {
+    VerbOutcome {
         markdown: Some(markdown),
-        ..Outcome::new(report, lines, exit)
+        ..VerbOutcome::new(report, lines, exit)
     }
 }
 

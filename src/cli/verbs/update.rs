@@ -1,59 +1,65 @@
-//! `landfall update`: the versions in manifests, moved by their policies.
+//! `landfall update`: updates the versions in manifests by their policies.
 
-use crate::cli::shared::losses::loss_lines;
+use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::summary::{good_of_all, lost_count};
-use crate::cli::shared::updating::{self, UpdateFlags, counted};
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::update_report::{UpdateFlags, counted};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, update_report};
 use crate::update::Updated;
 use clap::Args;
 use landfall_content::store::Disk;
 use landfall_model::report::RunReport;
 use serde_json::json;
 
-/// Move versions in manifests to the newest that their policies allow, and lock again
+/// Update versions in manifests by their policies, and lock again
 ///
-/// Only the bytes of versions change: comments and layout stay. A version moves only where upstream
-/// has every item that uses it.
+/// Only the versions change: comments and layout stay as they are. A version is updated only if
+/// upstream has every item that uses it.
 #[derive(Args)]
-pub(crate) struct Update {
+pub(crate) struct UpdateCommand {
     #[command(flatten)]
     update: UpdateFlags,
-    /// Write nothing; exit 4 if something is newer, moved or gone
+    /// Write nothing; exit with 4 if something is newer, changed or gone upstream
     #[arg(long)]
     check: bool,
-    /// Show what would change and write nothing
+    /// Show what would change, and write nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-impl Update {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+impl UpdateCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         context.run(async {
             let client = context.client()?;
             let store = Disk::open(&context.memory_dir()?)?;
-            let planned = self.update.plan(&client, &store, true).await;
+            let inputs = self.update.open()?;
+            let updated = client.update(&inputs.request(true), &store).await;
             client.remember_hosts(&store, "update");
-            let (updated, old) = planned?;
+            let updated = updated?;
             if self.check || self.dry_run {
-                return Ok(self.told(&updated, client.report(updated.items())));
+                return Ok(self.planned_outcome(&updated, client.report(updated.items())));
             }
-            UpdateFlags::write_manifests(&updated, context)?;
-            let locking =
-                self.update
-                    .write_lock((&client, context), &updated, old.as_ref(), &store);
-            let (locked, is_new) = locking.await?;
+            client.write_manifests(&updated)?;
+            let (locked, is_new) = client
+                .lock_and_write(
+                    &updated,
+                    inputs.previous_lock.as_ref(),
+                    &self.update.lock,
+                    self.update.referrers,
+                    &store,
+                )
+                .await?;
             client.remember_hosts(&store, "update");
             let mut items = locked.items.clone();
             updated.fail(&mut items);
             let mut report = client.report(items);
-            updating::tell(&mut report, &updated);
+            update_report::add_to_report(&mut report, &updated);
             report.extra.insert("changes".into(), json!(locked.changes));
             report
                 .extra
                 .insert("lock".into(), json!(locked.lock.fingerprint()));
-            let lines = updating::lines(&updated)
+            let lines = update_report::lines(&updated)
                 .into_iter()
-                .chain(updating::lock_lines(&locked));
+                .chain(update_report::lock_lines(&locked));
             let mut text: String = lines.map(|line| line + "\n").collect();
             text += &loss_lines(&report.items);
             let mut files = updated.files();
@@ -63,24 +69,24 @@ impl Update {
                 true => format!("nothing is written: {}", good_of_all(&report.items)),
                 false => format!(
                     "wrote {}: {}",
-                    updating::names(&files),
+                    update_report::names(&files),
                     good_of_all(&report.items)
                 ),
             };
             text += &format!("{closing}{}\n", lost_count(&totals));
             let summary = format!("**{}**", summary(&updated));
-            let markdown = updating::markdown(&summary, &updated, &report).finish();
-            Ok(Outcome {
+            let markdown = update_report::markdown(&summary, &updated, &report).finish();
+            Ok(VerbOutcome {
                 markdown: Some(markdown),
-                ..Outcome::of(report, text)
+                ..VerbOutcome::of(report, text)
             })
         })
     }
 
-    /// What a check or a dry run tells.
-    fn told(&self, updated: &Updated, mut report: RunReport) -> Outcome {
-        updating::tell(&mut report, updated);
-        let mut text: String = updating::lines(updated)
+    /// The outcome of a check or a dry run.
+    fn planned_outcome(&self, updated: &Updated, mut report: RunReport) -> VerbOutcome {
+        update_report::add_to_report(&mut report, updated);
+        let mut text: String = update_report::lines(updated)
             .into_iter()
             .map(|line| line + "\n")
             .collect();
@@ -96,16 +102,17 @@ impl Update {
             (false, false) => {
                 format!(
                     "would write {} and the lock: {}\n",
-                    updating::names(&files),
+                    update_report::names(&files),
                     summary(updated)
                 )
             }
         };
         let markdown =
-            updating::markdown(&format!("**{}**", summary(updated)), updated, &report).finish();
-        let mut outcome = Outcome {
+            update_report::markdown(&format!("**{}**", summary(updated)), updated, &report)
+                .finish();
+        let mut outcome = VerbOutcome {
             markdown: Some(markdown),
-            ..Outcome::of(report, text)
+            ..VerbOutcome::of(report, text)
         };
         if self.check && updated.has_news() {
             outcome.exit = Exit::Refused;
@@ -114,7 +121,6 @@ impl Update {
     }
 }
 
-/// What is new, in words.
 fn summary(updated: &Updated) -> String {
     match &counted(updated)[..] {
         "" if updated.failed.is_empty() => "nothing newer, moved or gone".into(),

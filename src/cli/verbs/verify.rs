@@ -1,11 +1,11 @@
 //! `landfall verify`: whether a bundle is as it was packed, and is the one that was approved.
 
-use crate::cli::shared::bases::{Together, needs, omitted};
+use crate::cli::shared::bundle_with_bases::{BundleWithBases, needs, omitted};
+use crate::cli::shared::failed_items::item_line;
 use crate::cli::shared::listing::{count, lines, unique_bytes};
-use crate::cli::shared::losses::item_line;
-use crate::cli::shared::open_bundle::{self, Carried, Demands, name_first};
-use crate::cli::shared::shard::{ShardFlag, its_part, tell_shard};
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, name_first};
+use crate::cli::shared::shard::{ShardFlag, its_part, report_shard};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
 use clap::Args;
 use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
 use landfall_content::{Entry, OwnParts};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Check every byte of a bundle, and that it is the one that was approved
 #[derive(Args)]
-pub(crate) struct Verify {
+pub(crate) struct VerifyCommand {
     /// The bundle. Of volumes in several folders, one of each, or each folder
     #[arg(value_name = "BUNDLE", required_unless_present = "named")]
     bundle: Option<PathBuf>,
@@ -43,28 +43,28 @@ pub(crate) struct Verify {
     shard: ShardFlag,
 }
 
-impl Verify {
-    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+impl VerifyCommand {
+    pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         name_first(self.named.take(), &mut self.bundle, &mut self.bases);
         let places = volume_locations(self.bundle.take().unwrap_or_default(), &mut self.bases);
         let shard = self.shard.get()?;
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
-        let demands = Demands {
+        let demands = BundleRequirements {
             expect: self.expect.as_slice(),
             lock: &lock,
             signers: self.allowed_signers.as_deref(),
             allow_partial: self.allow_partial,
-            ..Demands::default()
+            ..BundleRequirements::default()
         };
         // what the bundle says of itself here is checked afterwards
         let carried = open_bundle::open(context, &places, &demands)?;
         let together = self.together(context, carried.bundle.clone())?;
         let progress = Arc::clone(&context.progress);
         // where it cannot be read, the check tells all that is damaged
-        if context.shown.is_wanted()
+        if context.page.is_wanted()
             && let Ok(held) = carried.bundle.held()
         {
-            context.shown.lock(&held, Some(&carried.bundle));
+            context.page.lock(&held, Some(&carried.bundle));
         }
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
@@ -73,21 +73,22 @@ impl Verify {
                 }
                 self.outcome(&carried, shard)
             });
-            work.await
-                .map_err(|error| Failure::new(Exit::Failed, format!("checking stopped: {error}")))?
+            work.await.map_err(|error| {
+                CliError::new(Exit::Failed, format!("checking stopped: {error}"))
+            })?
         })
     }
 
     /// The bundle with its bases, which have what it leaves out.
-    fn together(&self, context: &Context, bundle: Bundle) -> Result<Together, Failure> {
-        let together = Together::new(context, bundle, &self.bases, None, false)?;
+    fn together(&self, context: &Context, bundle: Bundle) -> Result<BundleWithBases, CliError> {
+        let together = BundleWithBases::new(context, bundle, &self.bases, None, false)?;
         if !self.bases.is_empty() {
             together.whole(&together.bundle.entries()?)?;
         }
         Ok(together)
     }
 
-    fn outcome(&self, carried: &Carried, shard: Shard) -> Result<Outcome, Failure> {
+    fn outcome(&self, carried: &AcceptedBundle, shard: Shard) -> Result<VerbOutcome, CliError> {
         let bundle = &carried.bundle;
         let own = bundle::shard_parts(bundle, shard)?;
         let mut report = RunReport {
@@ -95,7 +96,7 @@ impl Verify {
             ..RunReport::default()
         };
         let entries: Vec<Entry> = own.into_iter().map(|own| own.entry).collect();
-        let runner = tell_shard(&self.shard, shard, &mut report);
+        let runner = report_shard(&self.shard, shard, &mut report);
         let its_part = its_part(shard);
         let count = count(&report.items);
         let losses = losses(&bundle.held()?);
@@ -132,7 +133,7 @@ impl Verify {
             human_size(unique_bytes(&entries)),
             lines(&told),
         );
-        Ok(Outcome::new(report, text, Exit::Done))
+        Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 
     /// What a delta leaves out, and where that is.

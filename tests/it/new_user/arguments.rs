@@ -14,7 +14,11 @@ fn a_file_is_named_with_or_without_its_flag() {
             (
                 "lock",
                 2,
-                &["name a manifest, as in -f manifest.yaml", "landfall init"],
+                &[
+                    "no manifest is named",
+                    "name one, as in -f manifest.yaml",
+                    "landfall init",
+                ],
             ),
             (
                 "lock m.yaml --lock new.lock --plain-http UP",

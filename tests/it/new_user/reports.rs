@@ -51,22 +51,22 @@ fn ci_shows_first_that_no_bundle_was_made() {
             (
                 "refresh m.yaml -o r.bundle --store s-r --plain-http UP --output github",
                 3,
-                &["no bundle was made"],
+                &["no bundle was written"],
             ),
             (
                 "pull --bundle p.bundle --store s-p --plain-http UP --output github",
                 3,
-                &["no bundle was made"],
+                &["no bundle was written"],
             ),
         ],
     );
     let summary = rig.place.read("summary.md");
     assert!(
-        summary.starts_with("**No bundle was made**: 1 failed\n"),
+        summary.starts_with("**No bundle was written**: 1 failed\n"),
         "{summary}"
     );
     assert_eq!(
-        summary.matches("**No bundle was made**").count(),
+        summary.matches("**No bundle was written**").count(),
         2,
         "{summary}"
     );

@@ -1,6 +1,6 @@
 //! One bar over all bytes, with the rate, the time left and the item that was done last.
 
-use super::meter::Meter;
+use super::meter::PhaseMeter;
 use super::say::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use landfall_model::report::{Progress, one_line};
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 /// One bar over all bytes.
 #[derive(Default)]
-pub(super) struct Bars(Mutex<Option<Bar>>);
+pub(super) struct BarProgress(Mutex<Option<DrawnBar>>);
 
-struct Bar {
+struct DrawnBar {
     drawn: ProgressBar,
-    meter: Arc<Mutex<Meter>>,
+    meter: Arc<Mutex<PhaseMeter>>,
 }
 
 /// The name gets what the figures leave of the line.
@@ -34,9 +34,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Bars {
+impl BarProgress {
     /// Changes the meter, and then what is drawn: drawing locks the meter by itself.
-    fn update<T>(&self, change: impl FnOnce(&mut Meter) -> T, draw: impl FnOnce(&ProgressBar, T)) {
+    fn update<T>(
+        &self,
+        change: impl FnOnce(&mut PhaseMeter) -> T,
+        draw: impl FnOnce(&ProgressBar, T),
+    ) {
         if let Some(bar) = &*locked(&self.0) {
             let changed = change(&mut locked(&bar.meter));
             draw(&bar.drawn, changed);
@@ -44,10 +48,15 @@ impl Bars {
     }
 }
 
-impl Progress for Bars {
+impl Progress for BarProgress {
     fn begin(&self, what: &str, items: u64, bytes: u64) {
         self.end();
-        let meter = Arc::new(Mutex::new(Meter::new(what, items, bytes, Instant::now())));
+        let meter = Arc::new(Mutex::new(PhaseMeter::new(
+            what,
+            items,
+            bytes,
+            Instant::now(),
+        )));
         let shown = meter.clone();
         let figures = move |_: &ProgressState, to: &mut dyn Write| {
             let (meter, now) = (locked(&shown), Instant::now());
@@ -66,7 +75,7 @@ impl Progress for Bars {
             .with_prefix(what.to_owned())
             .with_message(format!("0/{items}"));
         drawn.enable_steady_tick(Duration::from_millis(200));
-        *locked(&self.0) = Some(Bar { drawn, meter });
+        *locked(&self.0) = Some(DrawnBar { drawn, meter });
     }
 
     fn bytes(&self, count: u64) {
@@ -92,7 +101,7 @@ impl Progress for Bars {
     }
 
     fn item(&self, name: &str) {
-        let count = |meter: &mut Meter| {
+        let count = |meter: &mut PhaseMeter| {
             meter.items.0 += 1;
             meter.items
         };

@@ -15,7 +15,7 @@ const PART: u64 = 64 << 10;
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// The figures of one phase.
-pub(super) struct Meter {
+pub(super) struct PhaseMeter {
     pub(super) what: String,
     /// Items done, and all.
     pub(super) items: (u64, u64),
@@ -26,30 +26,30 @@ pub(super) struct Meter {
     began: Instant,
     last: Instant,
     /// What was done at moments of the window, a second apart.
-    samples: VecDeque<Sample>,
+    samples: VecDeque<MeterSample>,
 }
 
 /// What was done at a moment.
-struct Sample {
+struct MeterSample {
     at: Instant,
     bytes: u64,
     /// Bytes, and [`PART`] for each part.
     work: u64,
 }
 
-impl Meter {
-    pub(super) fn new(what: &str, items: u64, bytes: u64, now: Instant) -> Meter {
+impl PhaseMeter {
+    pub(super) fn new(what: &str, items: u64, bytes: u64, now: Instant) -> PhaseMeter {
         let (items, bytes, samples) = (
             (0, items),
             (0, bytes),
-            [Sample {
+            [MeterSample {
                 at: now,
                 bytes: 0,
                 work: 0,
             }]
             .into(),
         );
-        Meter {
+        PhaseMeter {
             what: what.into(),
             items,
             bytes,
@@ -73,10 +73,10 @@ impl Meter {
 
     fn sample(&mut self, now: Instant) {
         self.last = now;
-        let is_due = |sample: &Sample| now.duration_since(sample.at) >= Duration::from_secs(1);
+        let is_due = |sample: &MeterSample| now.duration_since(sample.at) >= Duration::from_secs(1);
         if self.samples.back().is_none_or(is_due) {
             let (bytes, work) = (self.bytes.0, self.work().0);
-            self.samples.push_back(Sample {
+            self.samples.push_back(MeterSample {
                 at: now,
                 bytes,
                 work,
@@ -197,7 +197,7 @@ mod tests {
 
     const MB: u64 = 1_000_000;
 
-    fn shown(meter: &Meter, now: Instant) -> String {
+    fn shown(meter: &PhaseMeter, now: Instant) -> String {
         meter.figures("/", " ", now)
     }
 
@@ -205,7 +205,7 @@ mod tests {
     fn the_time_left_follows_the_rate_of_the_last_half_minute() {
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
-        let mut meter = Meter::new("pull", 3, 1000 * MB, began);
+        let mut meter = PhaseMeter::new("pull", 3, 1000 * MB, began);
         assert_eq!(shown(&meter, at(1)), "0 B/1.0 GB", "nothing is known yet");
         for second in 1..=40 {
             meter.add(10 * MB, at(second));
@@ -227,7 +227,7 @@ mod tests {
     fn manifests_count_in_the_time_that_is_left() {
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
-        let mut meter = Meter::new("pull", 3, 10 * MB, began);
+        let mut meter = PhaseMeter::new("pull", 3, 10 * MB, began);
         meter.parts.1 = 1001;
         // the bytes are nearly all there, and 900 manifests of some hundred bytes are not
         meter.add(10 * MB - 1000, at(4));
@@ -249,7 +249,7 @@ mod tests {
     fn a_bar_takes_the_longest_form_that_fits() {
         let began = Instant::now();
         let now = began + Duration::from_secs(4);
-        let mut meter = Meter::new("pull", 3, 1000 * MB, began);
+        let mut meter = PhaseMeter::new("pull", 3, 1000 * MB, began);
         meter.add(400 * MB, now);
         for (columns, form) in [
             (80, "pull [====>     ] 400 MB/1.0 GB 100 MB/s 6s left"),
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn the_longest_figures_leave_room_in_60_columns() {
         let began = Instant::now();
-        let mut meter = Meter::new("verify", 1, 99_900_000_000, began);
+        let mut meter = PhaseMeter::new("verify", 1, 99_900_000_000, began);
         meter.add(99_900_000 * 9, began + Duration::from_secs(9));
         meter.bytes.0 = 99_800_000_000 - 99_800_000_000 / 3;
         let longest = shown(&meter, began + Duration::from_secs(9));

@@ -1,53 +1,53 @@
-//! Progress for people: bars on a terminal, plain lines elsewhere, or nothing. It goes to stderr.
+//! Progress on stderr: a bar on a terminal, plain lines elsewhere, or nothing.
 
 mod bars;
 mod meter;
 mod plain;
 mod say;
 
-use bars::Bars;
+use bars::BarProgress;
 use landfall_model::report::Progress;
-use plain::Plain;
+use plain::PlainProgress;
 use say::say;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-/// The choice of `--progress`.
+/// How progress is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ProgressMode {
-    /// Bars if stderr is a terminal, else plain lines; plain lines in CI and with TERM=dumb too.
+    /// A bar if stderr is a terminal, but plain lines in CI and with TERM=dumb
     #[default]
     Auto,
-    /// Bars.
+    /// A bar
     Bar,
-    /// A line now and then.
+    /// A line every few seconds
     Plain,
-    /// Nothing but warnings.
+    /// Only warnings
     None,
 }
 
-/// The progress of the chosen kind.
+/// Returns the progress display for `mode`.
 pub(crate) fn progress(mode: ProgressMode) -> Arc<dyn Progress> {
     match mode {
-        ProgressMode::Auto if std::io::stderr().is_terminal() && draws() => {
-            Arc::new(Bars::default())
+        ProgressMode::Auto if std::io::stderr().is_terminal() && can_redraw() => {
+            Arc::new(BarProgress::default())
         }
-        ProgressMode::Bar => Arc::new(Bars::default()),
-        ProgressMode::Auto | ProgressMode::Plain => Arc::new(Plain::default()),
-        ProgressMode::None => Arc::new(Warnings),
+        ProgressMode::Bar => Arc::new(BarProgress::default()),
+        ProgressMode::Auto | ProgressMode::Plain => Arc::new(PlainProgress::default()),
+        ProgressMode::None => Arc::new(WarningsOnly),
     }
 }
 
-/// Whether the terminal moves its cursor: a log of CI keeps every line that is drawn.
-fn draws() -> bool {
+/// Whether a line can be redrawn. A log of CI would keep every state of a bar as a line.
+fn can_redraw() -> bool {
     let variable = |name| std::env::var(name).unwrap_or_default();
     variable("TERM") != "dumb" && matches!(variable("CI").as_str(), "" | "false" | "0")
 }
 
-/// Warnings and nothing else.
-struct Warnings;
+/// Shows warnings, and no progress.
+struct WarningsOnly;
 
-impl Progress for Warnings {
+impl Progress for WarningsOnly {
     fn begin(&self, _what: &str, _items: u64, _bytes: u64) {}
     fn bytes(&self, _count: u64) {}
     fn item(&self, _name: &str) {}

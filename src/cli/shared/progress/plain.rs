@@ -1,6 +1,6 @@
 //! A line every five seconds at the most, and one at the end.
 
-use super::meter::Meter;
+use super::meter::PhaseMeter;
 use super::say::say;
 use landfall_model::report::Progress;
 use std::sync::Mutex;
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 /// A line every five seconds at the most, and one at the end.
 #[derive(Default)]
-pub(super) struct Plain(Mutex<Option<Phase>>);
+pub(super) struct PlainProgress(Mutex<Option<PlainPhase>>);
 
-struct Phase {
-    meter: Meter,
+struct PlainPhase {
+    meter: PhaseMeter,
     said: Instant,
 }
 
-impl Phase {
+impl PlainPhase {
     fn say(&self, now: Instant) {
-        let Meter {
+        let PhaseMeter {
             what,
             items: (done, all),
             ..
@@ -28,8 +28,8 @@ impl Phase {
     }
 }
 
-impl Plain {
-    fn update(&self, act: impl FnOnce(&mut Meter, Instant)) {
+impl PlainProgress {
+    fn update(&self, act: impl FnOnce(&mut PhaseMeter, Instant)) {
         if let Ok(mut slot) = self.0.lock()
             && let Some(phase) = slot.as_mut()
         {
@@ -43,12 +43,12 @@ impl Plain {
     }
 }
 
-impl Progress for Plain {
+impl Progress for PlainProgress {
     fn begin(&self, what: &str, items: u64, bytes: u64) {
         let said = Instant::now();
         if let Ok(mut slot) = self.0.lock() {
-            *slot = Some(Phase {
-                meter: Meter::new(what, items, bytes, said),
+            *slot = Some(PlainPhase {
+                meter: PhaseMeter::new(what, items, bytes, said),
                 said,
             });
         }

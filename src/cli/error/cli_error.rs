@@ -1,0 +1,121 @@
+//! Why a verb stopped before its end.
+
+use super::Exit;
+use landfall_model::report::{ErrorInfo, RunReport, RunStatus, TransferSide, one_line};
+use std::fmt;
+
+/// Why a verb stopped before its end: the exit code, and what is printed and reported.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    pub exit: Exit,
+    /// The side that failed, if the verb has sides.
+    pub side: Option<TransferSide>,
+    /// The item that failed, if it is a single one.
+    pub item: Option<String>,
+    /// What failed, and why.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// Reports the status `refused`, whatever the exit code says.
+    pub refuses: bool,
+    /// The report as far as it was known when the verb stopped.
+    pub report: Box<RunReport>,
+}
+
+impl CliError {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> CliError {
+        CliError {
+            exit,
+            side: None,
+            item: None,
+            message: message.into(),
+            help: None,
+            refuses: exit == Exit::Refused,
+            report: Box::default(),
+        }
+    }
+
+    /// An error with a message of several lines. No line break of foreign text is kept, since it
+    /// could imitate a line of this program.
+    pub(crate) fn of_lines<'l>(
+        exit: Exit,
+        lines: impl IntoIterator<Item = &'l String>,
+    ) -> CliError {
+        let lines: Vec<String> = lines.into_iter().map(|line| one_line(line)).collect();
+        CliError::new(exit, lines.join("\n"))
+    }
+
+    /// Exit 2: an argument or an input file is wrong.
+    pub(crate) fn usage(message: impl Into<String>) -> CliError {
+        CliError::new(Exit::Usage, message).on(TransferSide::Input)
+    }
+
+    /// Exit 4: a check failed.
+    pub(crate) fn refused(message: impl Into<String>) -> CliError {
+        CliError::new(Exit::Refused, message)
+    }
+
+    /// Exit 130: Ctrl-C.
+    pub(crate) fn interrupted() -> CliError {
+        CliError::new(
+            Exit::Interrupted,
+            "interrupted; run the same command again to resume",
+        )
+    }
+
+    pub(crate) fn on(self, side: TransferSide) -> CliError {
+        CliError {
+            side: Some(side),
+            ..self
+        }
+    }
+
+    pub(crate) fn about(self, item: impl Into<String>) -> CliError {
+        CliError {
+            item: Some(item.into()),
+            ..self
+        }
+    }
+
+    pub(crate) fn with_help(self, help: impl Into<String>) -> CliError {
+        CliError {
+            help: Some(help.into()),
+            ..self
+        }
+    }
+
+    pub(crate) fn with_report(self, report: RunReport) -> CliError {
+        CliError {
+            report: Box::new(report),
+            ..self
+        }
+    }
+
+    /// The member `status` of the report.
+    pub(crate) fn status(&self) -> RunStatus {
+        if self.refuses {
+            RunStatus::Refused
+        } else {
+            self.exit.status()
+        }
+    }
+
+    /// The member `error` of the report. Its message ends with the help.
+    pub(crate) fn info(&self) -> ErrorInfo {
+        ErrorInfo {
+            side: self.side,
+            item: self.item.clone(),
+            message: self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, "\nhelp: {help}"),
+            None => Ok(()),
+        }
+    }
+}

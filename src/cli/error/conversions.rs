@@ -1,0 +1,275 @@
+//! Which exit code, side and item each error of a library has.
+
+use super::{CliError, Exit};
+use crate::client::ClientError;
+use crate::egress::EgressError;
+use crate::pull::PullError;
+use crate::push::PushError;
+use landfall_bundle as bundle;
+use landfall_bundle::image_archive::ImageArchiveError;
+use landfall_content::WriteError;
+use landfall_content::bucket::Location;
+use landfall_content::registry::{CredentialError, SetupError};
+use landfall_content::store::{ShelfError, StoreError};
+use landfall_http::ErrorKind;
+use landfall_item::lockfile::LockError;
+use landfall_item::{DescribeError, TrimError};
+use landfall_model::config::SiteError;
+use landfall_model::document::Diagnostic;
+use landfall_model::report::TransferSide;
+use landfall_model::sign;
+use landfall_render::RenderError;
+use landfall_rewrite::{ChartError, RewriteError};
+use landfall_serve::{ExportError, RegistrySourceError, ServeError};
+use std::sync::Arc;
+
+/// What to do if a bundle has a number, but its series has no name.
+const NAME_SERIES: &str = "add --series NAME, or give the manifest a metadata.name and lock it \
+    again (of several manifests, all with the same name)";
+
+impl From<Box<Diagnostic>> for CliError {
+    fn from(diagnostic: Box<Diagnostic>) -> CliError {
+        CliError::usage(diagnostic.to_string())
+    }
+}
+
+impl From<LockError> for CliError {
+    fn from(error: LockError) -> CliError {
+        CliError::usage(error.to_string())
+    }
+}
+
+impl From<landfall_item::manifest::Error> for CliError {
+    fn from(error: landfall_item::manifest::Error) -> CliError {
+        CliError::usage(error.to_string())
+    }
+}
+
+impl From<RewriteError> for CliError {
+    fn from(error: RewriteError) -> CliError {
+        CliError::usage(error.to_string())
+    }
+}
+
+impl From<ChartError> for CliError {
+    fn from(error: ChartError) -> CliError {
+        CliError::usage(error.to_string())
+    }
+}
+
+impl From<RenderError> for CliError {
+    fn from(error: RenderError) -> CliError {
+        let message = error.to_string();
+        match error {
+            RenderError::Unasked(_) | RenderError::Refused(_) => CliError::refused(message),
+            RenderError::Write { .. } => {
+                CliError::new(Exit::Failed, message).on(TransferSide::Destination)
+            }
+            _ => CliError::usage(message),
+        }
+    }
+}
+
+impl From<bundle::BundleError> for CliError {
+    fn from(error: bundle::BundleError) -> CliError {
+        use bundle::BundleError;
+        let message = error.to_string();
+        match error {
+            // In an object store, the object exists: it was found before. So reading it failed.
+            BundleError::Open { path, .. } if path.to_str().is_some_and(Location::is_meant) => {
+                CliError::new(Exit::Failed, message).on(TransferSide::Source)
+            }
+            BundleError::Open { .. } => CliError::usage(message),
+            BundleError::Damaged { .. }
+            | BundleError::Missing { .. }
+            | BundleError::Volumes { .. }
+            | BundleError::Volume { .. }
+            | BundleError::VolumeLock { .. }
+            | BundleError::Newer { .. }
+            | BundleError::NotSigned { .. }
+            | BundleError::Signers { .. }
+            | BundleError::Signature { .. } => CliError::refused(message),
+            BundleError::NoVolume { .. }
+            | BundleError::VolumeSize { .. }
+            | BundleError::Tool { .. }
+            | BundleError::TooLarge { .. } => CliError::usage(message),
+            BundleError::Incomplete { .. } => CliError {
+                refuses: true,
+                ..CliError::new(Exit::Partial, message).on(TransferSide::Source)
+            },
+            BundleError::Content { item, .. } | BundleError::Trim { item, .. } => {
+                CliError::new(Exit::Failed, message)
+                    .on(TransferSide::Source)
+                    .about(item)
+            }
+            BundleError::Space { .. }
+            | BundleError::Busy { .. }
+            | BundleError::Write { .. }
+            | BundleError::Sign { .. } => {
+                CliError::new(Exit::Failed, message).on(TransferSide::Destination)
+            }
+        }
+    }
+}
+
+// Errors of a key or a file of allowed signers that was named. `bundle::BundleError` wraps those of a
+// signature in a bundle.
+impl From<sign::SignatureError> for CliError {
+    fn from(error: sign::SignatureError) -> CliError {
+        let message = error.to_string();
+        match error {
+            sign::SignatureError::Agent { .. } | sign::SignatureError::Failed { .. } => {
+                CliError::new(Exit::Failed, message)
+            }
+            _ => CliError::usage(message),
+        }
+    }
+}
+
+impl From<SiteError> for CliError {
+    fn from(error: SiteError) -> CliError {
+        CliError::usage(error.to_string())
+    }
+}
+
+impl From<ExportError> for CliError {
+    fn from(error: ExportError) -> CliError {
+        CliError::new(Exit::Failed, error.to_string()).on(TransferSide::Destination)
+    }
+}
+
+impl From<DescribeError> for CliError {
+    fn from(error: DescribeError) -> CliError {
+        CliError::new(Exit::Failed, error.to_string())
+    }
+}
+
+impl From<TrimError> for CliError {
+    fn from(error: TrimError) -> CliError {
+        CliError::new(Exit::Failed, error.to_string()).on(TransferSide::Source)
+    }
+}
+
+impl From<ImageArchiveError> for CliError {
+    fn from(error: ImageArchiveError) -> CliError {
+        let message = error.to_string();
+        match error {
+            ImageArchiveError::Unfit(_) => CliError::usage(message),
+            ImageArchiveError::Content(_) => {
+                CliError::new(Exit::Failed, message).on(TransferSide::Source)
+            }
+            ImageArchiveError::Write(_) => {
+                CliError::new(Exit::Failed, message).on(TransferSide::Destination)
+            }
+        }
+    }
+}
+
+impl From<ServeError> for CliError {
+    fn from(error: ServeError) -> CliError {
+        match error {
+            ServeError::Listen { .. }
+            | ServeError::Writable { .. }
+            | ServeError::Busy { .. }
+            | ServeError::Random => CliError::new(Exit::Failed, error.to_string()),
+            ServeError::Address { .. }
+            | ServeError::Exposed { .. }
+            | ServeError::Tls { .. }
+            | ServeError::PasswordFile { .. } => CliError::usage(error.to_string()),
+        }
+    }
+}
+
+impl From<ShelfError> for CliError {
+    fn from(error: ShelfError) -> CliError {
+        match error {
+            ShelfError::Bucket(error) => ClientError::from(error).into(),
+            ShelfError::Write(error) => error.into(),
+            nothing @ ShelfError::Nothing { .. } => CliError::usage(nothing.to_string()),
+            other => CliError::new(Exit::Failed, other.to_string()),
+        }
+    }
+}
+
+impl From<RegistrySourceError> for CliError {
+    fn from(error: RegistrySourceError) -> CliError {
+        CliError::new(Exit::Failed, error.to_string()).on(TransferSide::Source)
+    }
+}
+
+impl From<ClientError> for CliError {
+    fn from(error: ClientError) -> CliError {
+        match error {
+            ClientError::Setup(error) => error.into(),
+            ClientError::Trust { .. } => CliError::usage(error.to_string()),
+            ClientError::Archive(error) => CliError::usage(error.to_string()),
+            ClientError::ObjectStore(error) if error.kind == ErrorKind::Local => {
+                CliError::usage(error.to_string())
+            }
+            ClientError::ObjectStore(error) => {
+                CliError::new(Exit::Failed, error.to_string()).on(TransferSide::Destination)
+            }
+            ClientError::Manifest(error) => error.into(),
+            ClientError::WriteDocument { .. } => {
+                CliError::new(Exit::Failed, error.to_string()).on(TransferSide::Destination)
+            }
+            ClientError::Store(error) => error.into(),
+            ClientError::Pull(error) => error.into(),
+            ClientError::Bundle(error) => error.into(),
+            ClientError::UnnamedSeries => CliError::usage(error.to_string()).with_help(NAME_SERIES),
+            ClientError::Stopped(_) => CliError::new(Exit::Failed, error.to_string()),
+        }
+    }
+}
+
+impl From<SetupError> for CliError {
+    fn from(error: SetupError) -> CliError {
+        CliError::usage(error.to_string())
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> CliError {
+        CliError::new(Exit::Failed, error.to_string()).on(TransferSide::Destination)
+    }
+}
+
+impl From<EgressError> for CliError {
+    fn from(error: EgressError) -> CliError {
+        CliError::usage(error.to_string())
+    }
+}
+
+impl From<WriteError> for CliError {
+    fn from(error: WriteError) -> CliError {
+        StoreError::from(error).into()
+    }
+}
+
+impl From<PullError> for CliError {
+    fn from(error: PullError) -> CliError {
+        match error {
+            PullError::Sink(error) => error.into(),
+        }
+    }
+}
+
+impl From<PushError> for CliError {
+    fn from(error: PushError) -> CliError {
+        let (exit, side) = match &error {
+            PushError::Collision(_) => (Exit::Usage, TransferSide::Input),
+            PushError::Unreachable(error) if is_bad_account(error) => {
+                (Exit::Usage, TransferSide::Input)
+            }
+            PushError::Unreachable(_) => (Exit::Failed, TransferSide::Destination),
+        };
+        CliError::new(exit, error.to_string()).on(side)
+    }
+}
+
+/// Whether the cause is an account that the user configured and that cannot be read.
+fn is_bad_account(error: &landfall_http::HttpError) -> bool {
+    let source = std::error::Error::source(error);
+    let fault = source.and_then(|source| source.downcast_ref::<Arc<CredentialError>>());
+    fault.is_some_and(|fault| fault.is_setting())
+}

@@ -1,0 +1,39 @@
+//! Errors: how the program reports them, and the rules that every error enum of the workspace
+//! follows.
+//!
+//! # Rules
+//!
+//! 1. **An enum** belongs to a stage or crate area (`BundleError`, `PushError`, `SiteError`) and
+//!    derives `thiserror::Error`. It is never a `String`, and never a wrapper around one text.
+//! 2. **A variant** is an action that failed: `Open`, `Write`, `Verify`, not `Io` or `Parse`.
+//!    Two causes of one failed action are one variant with two sources.
+//! 3. **Fields** are what the user needs to act: the path, URL, item, digest, or limit, each with
+//!    its own type. They are not sentences that were formatted earlier.
+//! 4. **The cause** is a field called `source` (or `#[from]`), with its own type, so that callers
+//!    can match on it.
+//! 5. **The message** (`Display`) is lower case without a full stop and reads `what failed: why`. It
+//!    contains the text of the cause, so whoever prints an error never walks the chain. It never
+//!    consists of a library's text alone, and it contains no password and no query string.
+//! 6. **Help is data**: what to do about it is `fn help(&self) -> Option<String>` of the enum, with
+//!    the flag, key or command to use. The program prints it as a line of its own, `help: …`.
+//! 7. **TransferSide and item** are data too. A library error says what failed; [`conversions`] says on
+//!    which side (source, destination or input), by variant, and takes the item from the field
+//!    `item`.
+//! 8. **The exit code** follows from the variant, in [`conversions`] and nowhere else:
+//!
+//!    | the variant says | exit code |
+//!    |---|---|
+//!    | wrong use, or an input file that is missing or wrong | [`Exit::Usage`] |
+//!    | a check failed: drift, or a bundle that is damaged, unsigned or not approved | [`Exit::Refused`] |
+//!    | something succeeded, something failed | [`Exit::Partial`] |
+//!    | anything else | [`Exit::Failed`] |
+//!
+//!    A `match` in [`conversions`] names all variants if they have different exit codes, so that a
+//!    new variant does not compile before it has one.
+
+mod cli_error;
+mod conversions;
+mod exit;
+
+pub(crate) use cli_error::CliError;
+pub(crate) use exit::Exit;

@@ -1,0 +1,123 @@
+//! The manual pages.
+
+use super::EXIT_CODES;
+use super::examples::examples_of;
+use clap::Command;
+use clap_mangen::Man;
+use std::fmt::Write as _;
+use std::io;
+
+/// The files that verbs read and write, and what each holds.
+const FILES: [(&str, &str); 4] = [
+    (
+        "manifest.yaml, site.yaml",
+        "What to carry, and the registry, proxies and limits of a site.",
+    ),
+    (
+        "landfall.lock",
+        "The lock that verbs read and write unless another one is named.",
+    ),
+    (
+        "bundle.tar.zst",
+        "The bundle that \"landfall pack\" writes unless another one is named.",
+    ),
+    (
+        "$XDG_CACHE_HOME/landfall/store, ~/.cache/landfall/store",
+        "The store, unless --store or LANDFALL_STORE names another one.",
+    ),
+];
+
+/// Verbs that are used together with a verb.
+const RELATED: [(&str, &[&str]); 12] = [
+    ("init", &["lock", "discover", "import"]),
+    ("lock", &["pull", "update", "diff"]),
+    ("pull", &["lock", "pack", "gc"]),
+    ("pack", &["pull", "sign", "verify", "push"]),
+    ("verify", &["pack", "sign", "push"]),
+    ("push", &["verify", "status", "mirror", "serve"]),
+    ("serve", &["publish", "push", "render"]),
+    ("rewrite", &["audit", "render", "push"]),
+    ("render", &["rewrite", "serve", "doctor"]),
+    ("update", &["lock", "refresh", "diff"]),
+    ("refresh", &["update", "lock", "pull", "pack"]),
+    ("publish", &["serve", "pull", "gc"]),
+];
+
+/// Every manual page, by its file name: those of `command` and of all its subcommands.
+pub(crate) fn all_pages(command: &Command) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let mut pages = Vec::new();
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+    for verb in verbs {
+        pages.extend(all_pages(verb)?);
+    }
+    pages.push((Man::new(command.clone()).get_filename(), page(command)?));
+    Ok(pages)
+}
+
+/// The manual page of `command`, which is built.
+pub(crate) fn page(command: &Command) -> io::Result<Vec<u8>> {
+    let man = Man::new(command.clone());
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    let display_name = command.get_display_name().unwrap_or("landfall");
+    let mut verb = display_name.split('-').skip(1);
+    page.extend(closing_sections(verb.next().unwrap_or_default()).into_bytes());
+    man.render_version_section(&mut page)?;
+    Ok(page)
+}
+
+/// What clap does not know of a verb: examples, exit codes, files and related pages.
+fn closing_sections(verb: &str) -> String {
+    let mut text = ".SH EXAMPLES\n".to_owned();
+    let examples = if verb.is_empty() {
+        &["init", "lock", "pull", "pack", "push"][..]
+    } else {
+        &[verb]
+    };
+    for (line, meaning) in examples.iter().flat_map(|verb| examples_of(verb)) {
+        let _ = writeln!(
+            text,
+            "{}:\n.PP\n.nf\n.RS 4\n{}\n.RE\n.fi\n.PP",
+            escaped(meaning),
+            escaped(line)
+        );
+    }
+    text += ".SH \"EXIT STATUS\"\n";
+    for (code, meaning) in EXIT_CODES {
+        let _ = writeln!(text, ".TP\n{code}\n{}", escaped(meaning));
+    }
+    text += ".SH FILES\n";
+    for (file, meaning) in FILES {
+        let _ = writeln!(text, ".TP\n{}\n{}", escaped(file), escaped(meaning));
+    }
+    text += ".SH \"SEE ALSO\"\n";
+    let related = RELATED
+        .iter()
+        .find(|(name, _)| *name == verb)
+        .map_or(&[][..], |(_, related)| related);
+    if !verb.is_empty() {
+        text += ".BR landfall (1),\n";
+    }
+    for name in related {
+        let _ = writeln!(text, ".BR landfall\\-{name} (1),");
+    }
+    text += "and the pages of the manual that \"landfall help\" lists.\n";
+    text
+}
+
+/// `text` for roff, in which a backslash, a hyphen and a dot at the start of a line have a meaning.
+fn escaped(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) {
+        format!("\\&{text}")
+    } else {
+        text
+    }
+}

@@ -1,0 +1,237 @@
+//! The overview that `landfall --help` prints, the examples, the manual pages, and the tips of
+//! usage errors.
+
+mod examples;
+pub(super) mod man;
+pub(super) mod pager;
+pub(super) mod pages;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// Help texts are at most this wide, also on a wider terminal.
+pub(super) const MAX_WIDTH: usize = 80;
+
+/// The verbs in groups. The first group is in the order in which a newcomer needs them.
+const GROUPS: [(&str, &[&str]); 5] = [
+    (
+        "Getting started",
+        &[
+            "init", "lock", "pull", "pack", "verify", "push", "serve", "rewrite", "render",
+        ],
+    ),
+    (
+        "Manifests and locks",
+        &["discover", "import", "update", "refresh", "diff"],
+    ),
+    ("Bundles", &["sign", "ls", "report", "sbom", "export"]),
+    (
+        "Registries and stores",
+        &["mirror", "status", "publish", "gc"],
+    ),
+    (
+        "Checks and documentation",
+        &[
+            "audit",
+            "egress",
+            "doctor",
+            "schema",
+            "help",
+            "man",
+            "completions",
+        ],
+    ),
+];
+
+const DATA_FLOW: &str = "\
+  manifest --lock--> lock --pull--> store --pack--> bundle --push--> registry
+                                                      |----serve--> nodes
+                                                      `----rewrite--> your YAML";
+
+/// The exit codes, and what each means.
+const EXIT_CODES: [(&str, &str); 6] = [
+    ("0", "done"),
+    ("1", "failed: nothing succeeded"),
+    ("2", "wrong use, or an input file that is missing or wrong"),
+    (
+        "3",
+        "partly done: something succeeded, something failed or is missing",
+    ),
+    (
+        "4",
+        "a check failed: drift, or a bundle that is damaged, unsigned or not approved",
+    ),
+    ("130", "interrupted by Ctrl-C"),
+];
+
+/// `command` with its verbs in groups, with examples, and with the exit codes at the end.
+pub(super) fn complete(command: Command) -> Command {
+    let command = examples::add_examples(command);
+    let template = format!(
+        "{{about-with-newline}}\n{DATA_FLOW}\n\n{{usage-heading}} {{usage}}\n{}\n{{options}}{{after-help}}",
+        overview(&command)
+    );
+    let mut closing = format!(
+        "Pages of the manual (landfall help PAGE):\n{}\n\nExit codes:\n",
+        pages::listing(MAX_WIDTH)
+    );
+    for (code, meaning) in EXIT_CODES {
+        let _ = writeln!(closing, "  {code:<3}  {}", wrapped(meaning, 7));
+    }
+    command
+        .help_template(template)
+        .after_help(closing.trim_end().to_owned())
+}
+
+/// The verbs of all groups, a line each.
+fn overview(command: &Command) -> String {
+    let mut text = String::new();
+    let mut grouped: BTreeSet<&str> = BTreeSet::new();
+    for (title, names) in GROUPS {
+        let verbs = names
+            .iter()
+            .filter_map(|name| command.find_subcommand(name));
+        add_group(&mut text, title, verbs);
+        grouped.extend(names);
+    }
+    // A new verb that nobody put into a group is shown all the same.
+    let others = command
+        .get_subcommands()
+        .filter(|verb| !grouped.contains(verb.get_name()));
+    add_group(&mut text, "Other", others);
+    text
+}
+
+fn add_group<'c>(text: &mut String, title: &str, verbs: impl Iterator<Item = &'c Command>) {
+    let mut verbs = verbs.peekable();
+    if verbs.peek().is_none() {
+        return;
+    }
+    let _ = writeln!(text, "\n{title}:");
+    for verb in verbs {
+        let about = verb.get_about().map(ToString::to_string);
+        let _ = writeln!(
+            text,
+            "  {:<11}  {}",
+            verb.get_name(),
+            about.unwrap_or_default()
+        );
+    }
+}
+
+/// `text` in lines that fit beside an indentation of so many columns.
+fn wrapped(text: &str, indent: usize) -> String {
+    let mut lines = String::new();
+    let mut column = indent;
+    for word in text.split(' ') {
+        if column + word.len() > MAX_WIDTH {
+            lines = format!("{}\n{:indent$}", lines.trim_end(), "");
+            column = indent;
+        }
+        lines += word;
+        lines.push(' ');
+        column += word.len() + 1;
+    }
+    lines.trim_end().to_owned()
+}
+
+/// A usage error without a tip that would mislead: a flag that is only a little similar is not a
+/// misspelling.
+pub(super) fn without_far_tips(mut error: Error) -> Error {
+    if error.kind() == ErrorKind::UnknownArgument
+        && let (Some(ContextValue::String(given)), Some(ContextValue::String(tip))) = (
+            error.get(ContextKind::InvalidArg),
+            error.get(ContextKind::SuggestedArg),
+        )
+        && strsim::damerau_levenshtein(given, tip)
+            > if tip.len() > "--report".len() { 2 } else { 1 }
+    {
+        error.remove(ContextKind::SuggestedArg);
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::{Arg, CommandFactory};
+
+    /// Each command with the words that name it, subcommands included.
+    fn all_commands() -> Vec<(String, Command)> {
+        fn add(to: &mut Vec<(String, Command)>, name: &str, command: &Command) {
+            to.push((name.to_owned(), command.clone()));
+            for verb in command.get_subcommands() {
+                add(to, &format!("{name} {}", verb.get_name()), verb);
+            }
+        }
+        let mut command = complete(Cli::command());
+        command.build();
+        let mut all = Vec::new();
+        add(&mut all, "landfall", &command);
+        all
+    }
+
+    fn words(text: &str) -> Vec<&str> {
+        text.split_whitespace().collect()
+    }
+
+    #[test]
+    fn help_fits_80_columns_without_a_broken_word() {
+        let commands = all_commands();
+        assert!(commands.len() > 60, "{}", commands.len());
+        for (name, command) in commands {
+            for is_long in [false, true] {
+                let help = |width: usize| {
+                    let mut command = command.clone().term_width(width);
+                    if is_long {
+                        command.render_long_help().to_string()
+                    } else {
+                        command.render_help().to_string()
+                    }
+                };
+                let narrow = help(MAX_WIDTH);
+                for line in narrow.lines() {
+                    assert!(line.chars().count() <= MAX_WIDTH, "{name}: {line}");
+                }
+                assert_eq!(words(&narrow), words(&help(0)), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_verb_is_in_a_group_and_has_an_example() {
+        let command = complete(Cli::command());
+        let overview = overview(&command);
+        assert!(!overview.contains("Other:"), "{overview}");
+        for verb in command.get_subcommands() {
+            let name = verb.get_name();
+            let line = format!("\n  {name:<11}  ");
+            assert_eq!(overview.matches(&line).count(), 1, "{name}");
+            let after = verb.get_after_help().map(ToString::to_string);
+            assert!(
+                after.is_some_and(|text| text.contains("Examples:")),
+                "{name}"
+            );
+        }
+        assert!(overview.lines().count() < 42, "one screen:\n{overview}");
+    }
+
+    #[test]
+    fn a_tip_is_a_corrected_misspelling_and_nothing_else() {
+        let command = Command::new("x")
+            .arg(Arg::new("idle").long("idle"))
+            .arg(Arg::new("store").long("store"));
+        let said = |flag| {
+            let refused = command.clone().try_get_matches_from(["x", flag]);
+            without_far_tips(refused.unwrap_err()).to_string()
+        };
+        let said_of_typo = said("--stroe=x");
+        assert!(said_of_typo.contains("'--store'"), "{said_of_typo}");
+        for flag in ["--bundle=b", "--file=b", "--title", "--image"] {
+            assert!(!said(flag).contains("--idle'"), "{}", said(flag));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What `pack` and `pull --bundle` tell of a bundle: before it is made, and after.
+
+use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
+use crate::cli::shared::failed_items::shortened;
+use crate::cli::shared::listing::{count, lines, table};
+use crate::cli::shared::remote_bundle::is_remote;
+use crate::cli::shared::{CliError, Exit, VerbOutcome};
+use crate::client::{ClientError, missing_items};
+use clap::Args;
+use landfall_bundle::{PackPlan, PackedBundle, Serial};
+use landfall_content::folder_of;
+use landfall_item::lockfile::Lock;
+use landfall_item::lockfile::losses;
+use landfall_model::human_size;
+use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
+use landfall_model::sign::{PublicKey, Signer};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The most missing items that are listed.
+pub(crate) const MOST_MISSING: usize = 30;
+
+/// Whoever signs with `--sign KEY`.
+pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, CliError> {
+    let agent = std::env::var_os("SSH_AUTH_SOCK")
+        .filter(|socket| !socket.is_empty())
+        .map(PathBuf::from);
+    Ok(key
+        .map(|key| Signer::load(key, agent.as_deref()))
+        .transpose()?
+        .map(Arc::new))
+}
+
+/// The place of a bundle among those that a site takes one after the other.
+#[derive(Args)]
+pub(crate) struct SerialFlags {
+    /// Give the bundle this number in its series: a site that took a later one refuses it
+    #[arg(long, value_name = "N")]
+    serial: Option<u64>,
+    /// The name of the series [default: metadata.name of the manifest]
+    #[arg(long, value_name = "NAME", requires = "serial")]
+    series: Option<String>,
+}
+
+impl SerialFlags {
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.serial
+    }
+
+    pub(crate) fn series(&self) -> Option<String> {
+        self.series.clone()
+    }
+
+    /// The place of the bundle of `lock`, where one is given.
+    ///
+    /// # Errors
+    /// When there is a number and no name (exit 2).
+    pub(crate) fn of(&self, lock: &Lock) -> Result<Option<Serial>, CliError> {
+        let Some(number) = self.serial else {
+            return Ok(None);
+        };
+        let series = self
+            .series
+            .clone()
+            .or_else(|| lock.name.clone())
+            .ok_or_else(|| ClientError::UnnamedSeries)?;
+        Ok(Some(Serial { series, number }))
+    }
+}
+
+/// What would be made, and how much room it needs; `more` lines about it.
+///
+/// # Errors
+/// When the system does not tell what is free there.
+pub(crate) fn dry_run(
+    plan: &PackPlan,
+    out: &Path,
+    mut report: RunReport,
+    more: &str,
+) -> Result<VerbOutcome, CliError> {
+    let needed = plan.needed_bytes();
+    let room = match is_remote(out) {
+        true => format!(
+            "  needs at most     {} ({needed} bytes)\n",
+            human_size(needed)
+        ),
+        false => report_disk_space(&mut report, &disk_space_for(folder_of(out), needed)?),
+    };
+    let text = format!(
+        "{}would pack {} into {}\n  lock fingerprint  {}\n{room}{more}",
+        table(&plan.items),
+        count(&plan.items),
+        out.display(),
+        plan.fingerprint,
+    );
+    Ok(outcome(plan, report, &text))
+}
+
+/// The member `bundle` of a report; `keys` signed it.
+pub(crate) fn bundle_member(
+    plan: &PackPlan,
+    out: &Path,
+    written: &PackedBundle,
+    keys: &[PublicKey],
+) -> serde_json::Value {
+    let signer = |key: &PublicKey| json!({"key": key.fingerprint(), "type": key.kind()});
+    let partial: Vec<_> = plan.missing.iter().map(|missing| &missing.item).collect();
+    json!({
+        "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
+        "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
+        "bases": plan.bases, "omitted": plan.omitted,
+        "files": paths(&written.files), "beside": paths(&written.beside), "removed": paths(&written.removed),
+        "signed": !keys.is_empty(),
+        "signer": keys.first().map(signer), "signers": keys.iter().map(signer).collect::<Vec<_>>(),
+        "series": plan.serial.as_ref().map(|serial| &serial.series),
+        "serial": plan.serial.as_ref().map(|serial| serial.number),
+    })
+}
+
+/// `, 0.412 of the content's 1.2 GB`. Of content that is smaller than what a bundle has beside it,
+/// a share says nothing.
+fn share(bytes: u64, content: u64) -> String {
+    match bytes <= content.saturating_mul(10) {
+        true => {
+            format!(
+                ", {:.3} of the content's {}",
+                bytes as f64 / content.max(1) as f64,
+                human_size(content)
+            )
+        }
+        false => format!(", with {} of content", human_size(content)),
+    }
+}
+
+/// The lines about a bundle that was made.
+pub(crate) fn bundle_lines(plan: &PackPlan, written: &PackedBundle) -> String {
+    let content = plan.content_bytes();
+    let serial = plan.serial.as_ref();
+    let serial = serial.map(|serial| {
+        format!(
+            "  series            {}, number {}\n",
+            serial.series, serial.number
+        )
+    });
+    format!(
+        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}{}\n{}",
+        written.digest,
+        plan.fingerprint,
+        human_size(written.bytes),
+        share(written.bytes, content),
+        serial.unwrap_or_default(),
+    )
+}
+
+/// The lines about volumes, where the bundle is split, and about those of an older one that went.
+pub(crate) fn volume_lines(written: &PackedBundle, is_split: bool) -> String {
+    let mut lines = String::new();
+    if is_split {
+        lines += &format!(
+            "  volumes           {}\n",
+            first_to_last(&paths(&written.files))
+        );
+    }
+    if !written.removed.is_empty() {
+        let removed = first_to_last(&paths(&written.removed));
+        lines += &format!("  removed           {removed}, of an older bundle of this name\n");
+    }
+    lines
+}
+
+/// Says that a file in one piece, of an earlier run, stands in the way of the volumes.
+pub(crate) fn note_whole_file(out: &Path, is_split: bool, progress: &dyn Progress) {
+    if is_split && out.is_file() {
+        progress.note(&format!(
+            "note: there is a file {} too, and commands that are given this name read it, not the volumes",
+            out.display()
+        ));
+    }
+}
+
+pub(crate) fn paths(files: &[PathBuf]) -> Vec<String> {
+    files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect()
+}
+
+/// `12: B.0001 to B.0012`
+pub(crate) fn first_to_last(names: &[String]) -> String {
+    match names {
+        [first, .., last] => format!("{}: {first} to {last}", names.len()),
+        few => format!("{}: {}", few.len(), few.concat()),
+    }
+}
+
+/// Exit 0, or 3 where the user allowed that something is missing.
+pub(crate) fn outcome(plan: &PackPlan, report: RunReport, text: &str) -> VerbOutcome {
+    let (exit, lost) = match plan.missing.len() {
+        0 => (Exit::Done, String::new()),
+        _ => {
+            let missing = shortened(plan.missing.iter().map(ToString::to_string), MOST_MISSING);
+            let missing = lines(&missing.collect::<Vec<_>>());
+            (
+                Exit::Partial,
+                format!("left out, so the bundle is partial:\n{missing}"),
+            )
+        }
+    };
+    VerbOutcome::new(report, text.to_owned() + &lost, exit)
+}
+
+/// Every item, with this status where nothing is lost.
+pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: ItemStatus) -> RunReport {
+    let mut items: Vec<ReportItem> = plan
+        .items
+        .iter()
+        .map(|item| ReportItem {
+            status,
+            ..item.clone()
+        })
+        .collect();
+    items.extend(missing_items(plan));
+    items.extend(
+        losses(lock)
+            .into_iter()
+            .filter(|item| item.status == ItemStatus::Skipped),
+    );
+    RunReport {
+        items,
+        ..RunReport::default()
+    }
+}

@@ -1,0 +1,305 @@
+//! What `push` and `mirror` share: the flags, and how the result is printed.
+
+use crate::cli::shared::failed_items::{item_lines, shortened};
+use crate::cli::shared::listing::count_kinds;
+use crate::cli::shared::output_file::check_output;
+use crate::cli::shared::shard::{ShardFlag, report_shard};
+use crate::cli::shared::summary::{good_of_all, lost_count};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::client::Client;
+use crate::push::{Options, ProblemKind, PushError, Pushed};
+use clap::Args;
+use landfall_content::write_whole;
+use landfall_model::report::{ItemStatus, ReportItem, RunReport, TransferSide, count_of};
+use landfall_model::{DestinationMap, TargetRegistry};
+use landfall_model::{Digest, human_size};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// How many problems of a push are listed at most.
+const MOST_PROBLEMS: usize = 30;
+
+/// The flags of `push` and `mirror`.
+#[derive(Args)]
+pub(crate) struct DeliveryFlags {
+    /// The registry to upload to [default: registry.address of the site]
+    #[arg(long, value_name = "REGISTRY[/PREFIX]")]
+    pub(crate) to: Option<TargetRegistry>,
+    /// Move tags that point to another digest. Without this flag such images are skipped
+    #[arg(long)]
+    move_tags: bool,
+    /// Abort the whole push if a tag already points to another digest. By default only that image
+    /// is skipped
+    #[arg(long, conflicts_with = "shard")]
+    all_or_nothing: bool,
+    /// Check every manifest and blob of images that are already there, and upload what is missing
+    #[arg(long)]
+    recheck: bool,
+    /// Write a receipt that lists what the registry has afterwards; implies --recheck
+    #[arg(long, value_name = "FILE", conflicts_with = "shard")]
+    pub(crate) receipt: Option<PathBuf>,
+    /// Create missing Harbor projects, as private ones
+    #[arg(long)]
+    create_projects: bool,
+    /// Show what would be uploaded and what prevents it, and upload nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    pub(crate) shard: ShardFlag,
+}
+
+impl DeliveryFlags {
+    /// Uploads to the registry that `find` finds among the other arguments, unless `--to` names one.
+    pub(crate) fn set_default_registry(&mut self, find: impl FnOnce() -> Option<TargetRegistry>) {
+        if self.to.is_none() {
+            self.to = find();
+        }
+    }
+
+    /// The mapping to `--to` or the site's registry. Checks that the receipt can be written.
+    pub(crate) fn mapping(&self, context: &Context) -> Result<DestinationMap, CliError> {
+        if let Some(receipt) = self.receipt.as_ref().filter(|_| !self.dry_run) {
+            check_output("the receipt", receipt)?;
+        }
+        context.mapping(self.to.as_ref())
+    }
+
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
+    /// The receipts that this push writes.
+    pub(crate) fn receipts(&self, context: &Context) -> BTreeSet<PathBuf> {
+        // A receipt describes a whole push, so no shard writes one: the push that follows the
+        // shards, without --shard, does.
+        let is_written = !self.dry_run && !self.shard.is_given();
+        let receipts = self
+            .receipt
+            .clone()
+            .into_iter()
+            .chain(context.site_receipt());
+        receipts.filter(|_| is_written).collect()
+    }
+
+    /// The options of the push, from flags and site.
+    pub(crate) fn options(&self, context: &Context) -> Options {
+        let registry = context
+            .site
+            .as_ref()
+            .and_then(|site| site.registry.as_ref());
+        Options {
+            move_tags: self.move_tags,
+            all_or_nothing: self.all_or_nothing,
+            recheck: self.recheck || self.receipt.is_some(),
+            dry_run: self.dry_run,
+            create_projects: self.create_projects,
+            stop_at_damage: false,
+            index: registry.map(|registry| registry.index).unwrap_or_default(),
+        }
+    }
+
+    /// Shows what comes of `delivering`, which `client` does. `fingerprint` is of the lock that was
+    /// approved, where there is one; `series` is for the receipts.
+    pub(crate) async fn run(
+        &self,
+        context: &Context,
+        client: &Client,
+        fingerprint: Option<&Digest>,
+        series: BTreeMap<String, u64>,
+        mapping: &DestinationMap,
+        delivering: impl Future<Output = Result<Pushed, PushError>>,
+    ) -> Result<VerbOutcome, CliError> {
+        let mut pushed = delivering.await.map_err(|error| {
+            let report = Box::new(client.report(Vec::new()));
+            CliError::from(error).with_report(*report)
+        })?;
+        let items = std::mem::take(&mut pushed.items);
+        let mut report = Self::told(client.report(items), &pushed, mapping);
+        if context.has_document() {
+            report
+                .extra
+                .insert("delivered".into(), serde_json::json!(pushed.receipt.items));
+        }
+        if let Some(fingerprint) = fingerprint {
+            // a partial bundle's lock is delivered less what it lacks, and yet is that lock
+            pushed.receipt.lock = fingerprint.clone();
+            report
+                .extra
+                .insert("lock".into(), serde_json::json!(fingerprint));
+        }
+        if pushed
+            .problems
+            .iter()
+            .any(|problem| problem.stops_all(self.all_or_nothing))
+        {
+            return Err(refused(report, &pushed, mapping));
+        }
+        let runner = report_shard(&self.shard, client.shard(), &mut report);
+        let mut text = self.text(&report, &pushed, mapping, &runner);
+        text.extend(fingerprint.map(|fingerprint| format!("  lock fingerprint  {fingerprint}\n")));
+        let mut outcome = VerbOutcome::of(report, text);
+        if self.dry_run && outcome.exit == Exit::Failed && outcome.report.items.iter().any(planned)
+        {
+            outcome.exit = Exit::Partial;
+        }
+        pushed.receipt.series = series;
+        for path in &self.receipts(context) {
+            let text = serde_json::to_string_pretty(&pushed.receipt).unwrap_or_default() + "\n";
+            if let Err(error) = write_whole(path, text.as_bytes()) {
+                let message = format!(
+                    "delivered, but cannot write the receipt {}: {error}",
+                    path.display()
+                );
+                return Err(CliError::new(Exit::Partial, message).with_report(outcome.report));
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// The report with what only deliveries have.
+    fn told(mut report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> RunReport {
+        report
+            .extra
+            .insert("to".into(), serde_json::json!(mapping.target().to_string()));
+        report
+            .extra
+            .insert("problems".into(), serde_json::json!(pushed.problems));
+        report
+            .extra
+            .insert("moved".into(), serde_json::json!(pushed.moved));
+        report
+            .extra
+            .insert("trimmed".into(), serde_json::json!(pushed.trimmed));
+        report.extra.extend(
+            pushed
+                .unlisted
+                .iter()
+                .map(|why| ("unlisted".to_owned(), serde_json::json!(why))),
+        );
+        report.extra.insert(
+            "needed_bytes".into(),
+            serde_json::json!(pushed.needed_bytes),
+        );
+        report
+    }
+
+    fn text(
+        &self,
+        report: &RunReport,
+        pushed: &Pushed,
+        mapping: &DestinationMap,
+        runner: &str,
+    ) -> String {
+        let mut text = String::new();
+        for moved in &pushed.moved {
+            let _ = writeln!(
+                text,
+                "moved    {}\n         {} -> {}",
+                moved.at, moved.from, moved.to
+            );
+        }
+        if !pushed.trimmed.is_empty() {
+            let _ = writeln!(
+                text,
+                "trimmed  {} to the locked platforms, as the registry takes no index with missing children. Their \
+                 digests are not the lock's: pin by `rewrite --pin --receipt FILE`, or lock all platforms",
+                match pushed.trimmed.len() {
+                    1 => "1 index".into(),
+                    count => format!("{count} indexes"),
+                }
+            );
+        }
+        text.extend(
+            pushed
+                .unlisted
+                .iter()
+                .map(|why| format!("unlisted {why}\n")),
+        );
+        let lacking = report.items.iter();
+        let lacking =
+            lacking.filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present));
+        let (planned, lacking): (Vec<&ReportItem>, Vec<&ReportItem>) =
+            lacking.partition(|item| self.dry_run && planned(item));
+        for item in &planned {
+            let _ = writeln!(
+                text,
+                "{} {}",
+                item.name,
+                item.reason.as_deref().unwrap_or_default()
+            );
+        }
+        text += &item_lines(lacking);
+        let totals = report.totals();
+        let _ = writeln!(
+            text,
+            "{runner}{} {} to {}{}: {} new, {} there, {} in {}",
+            if self.dry_run {
+                "would deliver"
+            } else {
+                "delivered"
+            },
+            if self.dry_run {
+                count_kinds(&report.items)
+            } else {
+                good_of_all(&report.items)
+            },
+            mapping.target(),
+            lost_count(&totals),
+            if self.dry_run {
+                planned.len()
+            } else {
+                totals.done
+            },
+            totals.present,
+            human_size(totals.bytes_transferred),
+            count_of(totals.requests as usize, "request")
+        );
+        if self.dry_run {
+            let (needed, registry) = (human_size(pushed.needed_bytes), &mapping.target().registry);
+            let _ = writeln!(
+                text,
+                "  needs at most     {needed} at {registry}; only Harbor tells what is free there"
+            );
+        }
+        text
+    }
+}
+
+/// Whether a dry run found that it would be delivered.
+pub(crate) fn planned(item: &ReportItem) -> bool {
+    item.status == ItemStatus::Skipped && item.digest.is_some()
+}
+
+/// All that is in the way, in one list. What stood there already makes it 3 and not 1, as
+/// everywhere; what the site alone refuses is 4, and so is a delta without what it needs.
+fn refused(report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> CliError {
+    let exit = match &pushed.problems[..] {
+        [problem] if matches!(problem.kind, ProblemKind::Index | ProblemKind::Content) => {
+            Exit::Refused
+        }
+        _ if report.has_successes() => Exit::Partial,
+        _ => Exit::Failed,
+    };
+    let count = match pushed.problems.len() {
+        1 => "one thing is".to_owned(),
+        count => format!("{count} things are"),
+    };
+    let mut message = format!(
+        "nothing was sent to {}: {count} in the way",
+        mapping.target()
+    );
+    let lines = pushed
+        .problems
+        .iter()
+        .map(|problem| match problem.stopped() {
+            stopped @ 2.. if problem.kind != ProblemKind::Content => {
+                format!("{} (stops {stopped} deliveries)", problem.message)
+            }
+            _ => problem.message.clone(),
+        });
+    shortened(lines, MOST_PROBLEMS).for_each(|line| message += &format!("\n  - {line}"));
+    CliError::new(exit, message)
+        .on(TransferSide::Destination)
+        .with_report(report)
+}

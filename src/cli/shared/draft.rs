@@ -1,0 +1,207 @@
+//! A manifest that is drafted from what manifests, charts, Dockerfiles and lists name.
+
+use crate::cli::shared::draft_entries::{draft_entries, install_entries, packages_comment};
+use crate::cli::shared::{CliError, Context, Exit};
+use landfall_item::lockfile::Lock;
+use landfall_item::manifest::{Draft, DraftItem, draft, platforms_line};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of};
+use landfall_model::{Platform, today};
+use landfall_rewrite::audit::{
+    Coverage, Helm, Install, Inventory, audit_text, discover, machine_installs, node_platforms,
+};
+use serde_json::json;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What a draft is made of.
+pub(crate) struct DraftRequest<'a> {
+    pub paths: &'a [PathBuf],
+    /// Renders the charts, where there is one.
+    pub helm: Option<&'a Helm>,
+    /// The platforms, where they are given; else those of the nodes that the manifests ask for.
+    pub platforms: &'a [Platform],
+    /// The manifest's `metadata.name`.
+    pub name: &'a str,
+    /// Its first comment.
+    pub title: &'a str,
+}
+
+/// A draft.
+pub(crate) struct DraftResult {
+    /// The manifest.
+    pub text: String,
+    /// How many entries it has, besides comments.
+    pub entries: usize,
+    /// Lines for people: what is undecided and unread, and how many entries there are.
+    pub lines: Vec<String>,
+    /// One item for each image.
+    pub report: RunReport,
+    /// 3 where something could not be read.
+    pub exit: Exit,
+}
+
+/// A name that needs no quotes in YAML.
+pub(crate) fn name(text: &str) -> Result<String, String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match text.chars().all(is_word) && text.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        true => Ok(text.to_owned()),
+        false => Err("letters, digits, - _ and . are allowed, and a letter comes first".into()),
+    }
+}
+
+/// Drafts a manifest.
+///
+/// # Errors
+/// When a path cannot be read, nothing is there to read (exit 2), or all of it is unreadable (exit
+/// 1).
+pub(crate) fn drafted(
+    asked: &DraftRequest<'_>,
+    context: &Context,
+) -> Result<DraftResult, CliError> {
+    // nothing is held: all that is found is wanted
+    let (nothing, today) = (Lock::default(), today().to_string());
+    let inventory = Inventory::new(&nothing, None, None, &today);
+    let (stdin, paths): (Vec<PathBuf>, Vec<PathBuf>) = asked
+        .paths
+        .iter()
+        .cloned()
+        .partition(|path| path.as_path() == Path::new("-"));
+    let mut found = discover(&paths, &inventory, &context.limits, asked.helm)?;
+    if !stdin.is_empty() {
+        found
+            .found
+            .extend(audit_text("<stdin>", &read_stdin()?, &inventory));
+        found.read += 1;
+    }
+    let installs = machine_installs(&paths)?;
+    if found.read == 0 && found.unread.is_empty() {
+        return Err(CliError::usage(
+            "there is nothing to read in what was named: no YAML, JSON, Dockerfile or chart",
+        ));
+    }
+    let mut draft_entries = draft_entries(found.found.iter());
+    draft_entries.extend(install_entries(&installs));
+    let Draft {
+        mut text,
+        entries,
+        comments,
+        unpinned,
+    } = draft(
+        asked.name,
+        asked.title,
+        &platforms(asked, &paths)?,
+        &draft_entries,
+    );
+    text += &packages_comment(&installs);
+
+    let undecided = found.found.iter();
+    let undecided =
+        undecided.filter(|placed| matches!(placed.finding.coverage, Coverage::Undecided { .. }));
+    let mut lines: Vec<String> = undecided
+        .clone()
+        .map(|placed| placed.line("undecided"))
+        .collect();
+    lines.extend(
+        found
+            .unread
+            .iter()
+            .map(|unread| format!("{}: {}", unread.file, unread.why)),
+    );
+    lines.extend(
+        unpinned
+            .iter()
+            .map(|image| format!("commented out: {image}")),
+    );
+    let commented = match comments {
+        0 => String::new(),
+        count => format!(", {count} commented out"),
+    };
+    let read = if found.read == 1 {
+        "1 file or chart".to_owned()
+    } else {
+        format!("{} files and charts", found.read)
+    };
+    lines.push(format!(
+        "{} from {read}{commented}",
+        count_of(entries, "entry")
+    ));
+    let images = draft_entries.iter().filter_map(|wish| match &wish.what {
+        DraftItem::Image(image) => Some(image.to_string()),
+        _ => None,
+    });
+    let mut images: Vec<String> = images.collect();
+    images.sort();
+    images.dedup();
+    let items = images.into_iter().map(|name| ReportItem {
+        kind: EntryKind::Image,
+        name,
+        digest: None,
+        bytes: None,
+        packages: 0,
+        status: ItemStatus::Done,
+        reason: None,
+    });
+    let mut report = RunReport {
+        items: items.collect(),
+        ..RunReport::default()
+    };
+    let packages = installs.0.iter().filter_map(|(install, at)| match install {
+        Install::Package(by, name) => Some(json!({"manager": by, "name": name, "at": at})),
+        _ => None,
+    });
+    let members = [
+        ("packages", packages.collect()),
+        ("manifest", json!(text)),
+        ("undecided", json!(undecided.collect::<Vec<_>>())),
+        ("unread", json!(found.unread)),
+        ("unpinned", json!(unpinned)),
+        (
+            "helm",
+            json!(asked.helm.map(|helm| helm.program.display().to_string())),
+        ),
+    ];
+    report
+        .extra
+        .extend(members.map(|(name, list)| (name.to_owned(), list)));
+    let exit = match (found.unread.is_empty(), found.read) {
+        (true, _) => Exit::Done,
+        (false, 0) => {
+            let failure = CliError::of_lines(Exit::Failed, &lines);
+            return Err(failure.with_report(report));
+        }
+        (false, _) => Exit::Partial,
+    };
+    Ok(DraftResult {
+        text,
+        entries,
+        lines,
+        report,
+        exit,
+    })
+}
+
+fn read_stdin() -> Result<String, CliError> {
+    let mut text = String::new();
+    let read = std::io::stdin().lock().read_to_string(&mut text);
+    read.map_err(|error| CliError::usage(format!("cannot read stdin: {error}")))?;
+    Ok(text)
+}
+
+/// The line about platforms.
+fn platforms(asked: &DraftRequest<'_>, paths: &[PathBuf]) -> Result<String, CliError> {
+    if !asked.platforms.is_empty() {
+        return Ok(platforms_line(asked.platforms, "of all images here"));
+    }
+    let found = node_platforms(paths)?;
+    let places: Vec<&String> = found.values().flatten().collect();
+    let more = if places.len() > 1 {
+        format!(" and {} more", places.len() - 1)
+    } else {
+        String::new()
+    };
+    let why = format!(
+        "nodes are chosen so in {}{more}",
+        places.first().map_or("", |place| place.as_str())
+    );
+    Ok(platforms_line(&found.into_keys().collect::<Vec<_>>(), &why))
+}

@@ -1,0 +1,86 @@
+//! Drafts of manifests from what an audit found.
+
+use landfall_item::manifest::{DraftEntry, DraftItem};
+use landfall_model::report::one_line;
+use landfall_rewrite::audit::{Coverage, FileFinding, Install, Installs};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The entries of a draft: every finding that the lock does not hold.
+pub(crate) fn draft_entries<'p>(found: impl Iterator<Item = &'p FileFinding>) -> Vec<DraftEntry> {
+    found.filter_map(draft_entry).collect()
+}
+
+fn draft_entry(file_finding: &FileFinding) -> Option<DraftEntry> {
+    let finding = &file_finding.finding;
+    let at = format!("{}:{}", file_finding.file, finding.line);
+    let written = || finding.reference.clone();
+    let what = match &finding.coverage {
+        Coverage::Held { .. } | Coverage::Ambiguous { .. } => return None,
+        Coverage::Missing {
+            name: Some(name), ..
+        } => DraftItem::Image(name.clone()),
+        Coverage::Missing { url: Some(url), .. } => DraftItem::Url(url.clone()),
+        Coverage::Missing { why, .. } | Coverage::Undecided { why }
+            if finding.manager.is_some() =>
+        {
+            let help = "add it to `install` of an entry of `packages`, as install lines name no repository";
+            DraftItem::Unclear(written(), format!("{why}; {help}"))
+        }
+        Coverage::Missing { why, .. } => {
+            DraftItem::Unclear(written(), format!("{why}; write its name upstream"))
+        }
+        Coverage::Undecided { why } => DraftItem::Unclear(written(), why.clone()),
+    };
+    Some(DraftEntry { what, at })
+}
+
+/// The entries of a draft for files that machines fetch.
+pub(crate) fn install_entries(installs: &Installs) -> Vec<DraftEntry> {
+    let wish = |(install, at): &(Install, String)| {
+        let what = match install {
+            Install::File(url) => DraftItem::Url(url.clone()),
+            Install::Unclear(url) => DraftItem::Unclear(
+                url.clone(),
+                "a part of this URL stands elsewhere: write all of it under `files:`".into(),
+            ),
+            Install::Package(..) | Install::OpenPackage(..) => return None,
+        };
+        Some(DraftEntry {
+            what,
+            at: at.clone(),
+        })
+    };
+    installs.0.iter().filter_map(wish).collect()
+}
+
+/// The packages that machines install, as comments: their repositories are not known. Empty where
+/// there is none.
+pub(crate) fn packages_comment(installs: &Installs) -> String {
+    let mut found: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for (install, at) in &installs.0 {
+        if let Install::Package(by, name) | Install::OpenPackage(by, name) = install {
+            found.entry((by, name)).or_default().push(at);
+        }
+    }
+    if found.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        "\n# Packages that are installed from repositories, and are not carried:\n".to_owned();
+    for ((by, name), places) in found {
+        let more = if places.len() > 1 {
+            format!(" and {} more", places.len() - 1)
+        } else {
+            String::new()
+        };
+        let pin = match name.contains(['$', '`', '{']) {
+            true => "; its name is put together elsewhere",
+            false if Install::has_version(by, name) => "",
+            false => "; no version",
+        };
+        let place = one_line(places.first().unwrap_or(&""));
+        let _ = writeln!(text, "#   {by}: {name}  # {place}{more}{pin}");
+    }
+    text
+}

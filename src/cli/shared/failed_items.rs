@@ -1,0 +1,300 @@
+//! Items that failed or are missing, in groups of one cause: a host that refuses everything is one
+//! cause of many failures.
+
+use crate::cli::shared::listing::count_kinds;
+use landfall_model::ImageRef;
+use landfall_model::report::{ItemStatus, ReportItem, one_line};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// The most names of a group that are shown.
+const MOST_NAMES: usize = 10;
+/// The most groups that are shown.
+const MOST_GROUPS: usize = 20;
+/// Where the rest of a shortened list is.
+const ELSEWHERE: &str = "`--report FILE` writes all of them";
+
+/// Items with one status and one cause.
+pub(crate) struct FailureGroup<'a> {
+    pub(crate) status: ItemStatus,
+    /// The reason; if the items have different ones, without what is different: names, digests, and
+    /// paths of URLs.
+    pub(crate) cause: Option<Cow<'a, str>>,
+    pub(crate) items: Vec<&'a ReportItem>,
+}
+
+impl<'a> FailureGroup<'a> {
+    /// `items` in groups, in the order of the first item of each.
+    pub(crate) fn all(items: impl IntoIterator<Item = &'a ReportItem>) -> Vec<FailureGroup<'a>> {
+        let mut groups: Vec<FailureGroup<'a>> = Vec::new();
+        let mut by_cause: HashMap<(ItemStatus, String), usize> = HashMap::new();
+        for item in items {
+            let Some(reason) = item.reason.as_deref() else {
+                groups.push(FailureGroup {
+                    status: item.status,
+                    cause: None,
+                    items: vec![item],
+                });
+                continue;
+            };
+            let common = common(item, reason);
+            let at = *by_cause
+                .entry((item.status, common.clone()))
+                .or_insert_with(|| {
+                    groups.push(FailureGroup {
+                        status: item.status,
+                        cause: Some(reason.into()),
+                        items: Vec::new(),
+                    });
+                    groups.len() - 1
+                });
+            let group = &mut groups[at];
+            if group.cause.as_deref() != Some(reason) {
+                group.cause = Some(common.into());
+            }
+            group.items.push(item);
+        }
+        groups
+    }
+
+    /// `3 images, 1 file`.
+    pub(crate) fn counted(&self) -> String {
+        count_kinds(self.items.iter().copied())
+    }
+
+    /// The first names, and how many more there are.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        shortened(self.items.iter().map(|item| item.name.clone()), MOST_NAMES)
+    }
+
+    fn lines(&self) -> String {
+        let word = word(self.status);
+        match self.items[..] {
+            [item] => format!("{}\n", item_line(item)),
+            _ => {
+                let cause = one_line(self.cause.as_deref().unwrap_or_default());
+                let names: String = self
+                    .names()
+                    .map(|name| format!("           {}\n", one_line(&name)))
+                    .collect();
+                format!("{word:8} {}: {cause}\n{names}", self.counted())
+            }
+        }
+    }
+}
+
+/// The first `most` of `lines`, and a line that says how many more there are. A list that is longer
+/// by one is shown whole.
+pub(crate) fn shortened(
+    lines: impl Iterator<Item = String>,
+    most: usize,
+) -> impl Iterator<Item = String> {
+    let mut shown: Vec<String> = lines.collect();
+    let more = shown.len().saturating_sub(most);
+    if more > 1 {
+        shown.truncate(most);
+        shown.push(format!("… and {more} more; {ELSEWHERE}"));
+    }
+    shown.into_iter()
+}
+
+/// Lines for items that are not whole. Those with one cause stand below it.
+pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a ReportItem>) -> String {
+    let groups = FailureGroup::all(items);
+    let (shown, rest) = groups.split_at(groups.len().min(MOST_GROUPS));
+    let mut lines: String = shown.iter().map(FailureGroup::lines).collect();
+    if !rest.is_empty() {
+        let counted = count_kinds(rest.iter().flat_map(|group| group.items.iter().copied()));
+        lines += &format!(
+            "… and {counted} more, for {} other reasons; {ELSEWHERE}\n",
+            rest.len()
+        );
+    }
+    lines
+}
+
+/// Lines for those items that are not whole.
+pub(crate) fn loss_lines(items: &[ReportItem]) -> String {
+    item_lines(
+        items
+            .iter()
+            .filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present)),
+    )
+}
+
+/// One line for an item that is not whole.
+pub(crate) fn item_line(item: &ReportItem) -> String {
+    let word = word(item.status);
+    let reason = item.reason.as_deref().map(one_line).unwrap_or_default();
+    format!("{word:8} {} {}: {reason}", item.kind, one_line(&item.name))
+}
+
+fn word(status: ItemStatus) -> &'static str {
+    match status {
+        ItemStatus::Missing => "missing",
+        ItemStatus::Failed => "failed",
+        ItemStatus::Skipped => "accepted",
+        ItemStatus::Done | ItemStatus::Present => "good",
+    }
+}
+
+/// The reason of an item without what is particular to it: its repository, digests, and paths of
+/// URLs. The host stays.
+fn common(item: &ReportItem, reason: &str) -> String {
+    let mut text = reason.to_owned();
+    if let Ok(image) = item.name.parse::<ImageRef>() {
+        let version = image
+            .tag
+            .as_ref()
+            .map(|tag| format!("{}:{tag}", image.repository));
+        for own in version.iter().chain([&image.repository]) {
+            text = without(&text, own);
+        }
+    }
+    without_paths(&without_digests(&text))
+}
+
+/// `text` with `…` in place of `own`, where it stands as a word of its own.
+fn without(text: &str, own: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(own) {
+        let (before, after) = (&rest[..at], &rest[at + own.len()..]);
+        let is_word = !before.ends_with(is_part) && !after.starts_with(is_part);
+        out += before;
+        out += if is_word { "…" } else { own };
+        rest = after;
+    }
+    out + rest
+}
+
+/// `text` with `…` in place of the hex digits of digests.
+fn without_digests(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(':').map(|at| at + 1) {
+        let hex = rest[at..].bytes().take_while(u8::is_ascii_hexdigit).count();
+        out += &rest[..at];
+        if hex >= 64 {
+            out += "…";
+            rest = &rest[at + hex..];
+        } else {
+            rest = &rest[at..];
+        }
+    }
+    out + rest
+}
+
+/// `text` with `…` in place of the paths of URLs.
+fn without_paths(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://").map(|at| at + 3) {
+        out += &rest[..at];
+        let url = &rest[at..];
+        let end = url
+            .find(|c: char| c.is_whitespace() || ",;)'\"`".contains(c))
+            .unwrap_or(url.len());
+        // a colon after a URL ends it
+        let url = url[..end].trim_end_matches([':', '.']);
+        match url.split_once('/') {
+            Some((host, path)) if !path.is_empty() => out.extend([host, "/…"]),
+            _ => out += url,
+        }
+        rest = &rest[at + url.len()..];
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::report::EntryKind;
+
+    fn item(kind: EntryKind, name: &str, status: ItemStatus, reason: Option<&str>) -> ReportItem {
+        let (digest, bytes, packages) = (None, None, 0);
+        ReportItem {
+            kind,
+            name: name.into(),
+            digest,
+            bytes,
+            packages,
+            status,
+            reason: reason.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn items_with_one_cause_stand_below_it() {
+        let full = Some("the disk is full");
+        let items = [
+            item(EntryKind::Image, "a", ItemStatus::Done, None),
+            item(EntryKind::Image, "b", ItemStatus::Failed, full),
+            item(EntryKind::Image, "c", ItemStatus::Failed, Some("404")),
+            item(EntryKind::File, "d", ItemStatus::Present, None),
+            item(EntryKind::Package, "e", ItemStatus::Failed, full),
+        ];
+        let lines = "failed   1 image, 1 set of packages: the disk is full\n           b\n           e\nfailed   image c: 404\n";
+        assert_eq!(loss_lines(&items), lines);
+    }
+
+    #[test]
+    fn many_failures_of_a_host_are_one_cause() {
+        let digest = |at: usize| format!("sha256:{at:064x}");
+        let image = |at: usize| {
+            let reason = format!(
+                "source: blob {0} of quay.io/team/a{at}: quay.io answered 404 Not Found: BLOB_UNKNOWN {0}; see https://quay.io/x/{at}: \
+                 it says so",
+                digest(at)
+            );
+            item(
+                EntryKind::Image,
+                &format!("quay.io/team/a{at}:v1"),
+                ItemStatus::Failed,
+                Some(&reason),
+            )
+        };
+        let mut items: Vec<ReportItem> = (0..540).map(image).collect();
+        items.push(item(
+            EntryKind::Image,
+            "ghcr.io/team/b:v1",
+            ItemStatus::Failed,
+            Some(&format!(
+                "source: blob {} of ghcr.io/team/b: ghcr.io answered 404 Not Found",
+                digest(1)
+            )),
+        ));
+        let lines = loss_lines(&items);
+        let cause = "failed   540 images: source: blob sha256:… of quay.io/…: quay.io answered 404 Not Found: BLOB_UNKNOWN \
+                     sha256:…; see https://quay.io/…: it says so\n           quay.io/team/a0:v1\n";
+        assert!(lines.starts_with(cause), "{lines}");
+        assert!(
+            lines.contains("           … and 530 more; `--report FILE` writes all of them\n"),
+            "{lines}"
+        );
+        assert!(
+            lines.contains("failed   image ghcr.io/team/b:v1: source: blob sha256:0"),
+            "{lines}"
+        );
+        assert_eq!(lines.lines().count(), 13, "{lines}");
+    }
+
+    #[test]
+    fn as_many_reasons_as_items_are_cut_too() {
+        let one = |at: usize| {
+            item(
+                EntryKind::Image,
+                &format!("a:{at}"),
+                ItemStatus::Missing,
+                Some(&format!("reason {at}")),
+            )
+        };
+        let items: Vec<ReportItem> = (0..300).map(one).collect();
+        let lines = loss_lines(&items);
+        assert_eq!(lines.lines().count(), MOST_GROUPS + 1);
+        assert!(lines.ends_with(
+            "… and 280 images more, for 280 other reasons; `--report FILE` writes all of them\n"
+        ));
+    }
+}

@@ -1,0 +1,149 @@
+//! Prints the result of a verb: text, JSON or Markdown on stdout, the error on stderr, and the
+//! report file.
+
+use crate::cli::error::{CliError, Exit};
+use crate::cli::shared::github;
+use crate::cli::shared::options::{GlobalFlags, OutputMode};
+use crate::cli::shared::outcome::VerbOutcome;
+use crate::cli::shared::page_recorder::{PageRecorder, is_page};
+use landfall_content::write_whole;
+use landfall_model::report::{ErrorInfo, RunReport, RunStatus, TransferSide, block, escape};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// A result in the form in which it is printed and reported.
+struct FinishedRun<'a> {
+    command: &'a str,
+    report: RunReport,
+    /// For stdout in text mode.
+    text: String,
+    /// For stdout in Markdown mode, if the verb has more than text.
+    markdown: Option<String>,
+    exit: Exit,
+    status: RunStatus,
+    error: Option<ErrorInfo>,
+}
+
+impl<'a> FinishedRun<'a> {
+    fn new(command: &'a str, result: Result<VerbOutcome, CliError>) -> FinishedRun<'a> {
+        match result {
+            Ok(outcome) => FinishedRun {
+                command,
+                report: outcome.report,
+                text: if outcome.is_document {
+                    outcome.text
+                } else {
+                    escape(&outcome.text)
+                },
+                markdown: outcome.markdown,
+                exit: outcome.exit,
+                status: outcome.exit.status(),
+                error: None,
+            },
+            Err(error) => FinishedRun {
+                command,
+                text: String::new(),
+                markdown: None,
+                exit: error.exit,
+                status: error.status(),
+                error: Some(error.info()),
+                report: *error.report,
+            },
+        }
+    }
+
+    /// The line for stderr, if the verb failed.
+    fn error_line(&self) -> Option<String> {
+        let error = self.error.as_ref()?;
+        let side = match error.side {
+            // Exit 3 usually means that something was done: say that nothing was.
+            _ if self.status == RunStatus::Refused && self.exit == Exit::Partial => {
+                "refused: ".to_owned()
+            }
+            Some(TransferSide::Input) | None => String::new(),
+            Some(side) => format!("{side}: "),
+        };
+        let item = error.item.as_ref().map(|item| format!("{item}: "));
+        let message = format!("{}{}", item.unwrap_or_default(), error.message);
+        Some(format!("landfall: {side}{}", escape(&message)))
+    }
+
+    fn json(&self) -> String {
+        let value = self
+            .report
+            .to_json(self.command, self.status, self.error.as_ref());
+        serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
+    }
+
+    fn markdown(&self) -> String {
+        if let Some(markdown) = &self.markdown {
+            return markdown.clone();
+        }
+        let message = self.error.as_ref().map(|error| escape(&error.message));
+        format!(
+            "**landfall {}: {}**\n\n{}",
+            self.command,
+            self.status.word(),
+            block(message.as_deref().unwrap_or(&self.text))
+        )
+    }
+
+    /// What stdout carries.
+    fn printed(&self, mode: OutputMode) -> String {
+        match mode {
+            OutputMode::Text => self.text.clone(),
+            OutputMode::Json => self.json(),
+            OutputMode::Markdown => self.markdown(),
+            OutputMode::Github => {
+                if let Err(message) = github::append_summary(&self.markdown()) {
+                    complain(&message);
+                }
+                let annotations =
+                    github::annotations(self.command, &self.report, self.error.as_ref());
+                format!("{}{annotations}", self.text)
+            }
+        }
+    }
+}
+
+/// Prints the result of a verb and writes the report. Returns the exit code of the process.
+pub(crate) fn finish(
+    command: &str,
+    global: &GlobalFlags,
+    page: &PageRecorder,
+    result: Result<VerbOutcome, CliError>,
+) -> ExitCode {
+    let run = FinishedRun::new(command, result);
+    if let Some(line) = run.error_line() {
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+    }
+    let mut code = run.exit as u8;
+    let printed = run.printed(global.output);
+    let mut stdout = std::io::stdout().lock();
+    let written = stdout
+        .write_all(printed.as_bytes())
+        .and_then(|()| stdout.flush());
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        complain(&format!("cannot write to stdout: {error}"));
+        code = code.max(Exit::Failed as u8);
+    }
+    if let Some(path) = &global.report {
+        let content = if is_page(path) {
+            page.page(command, run.status, run.error.as_ref(), &run.report)
+        } else {
+            run.json()
+        };
+        if let Err(error) = write_whole(path, content.as_bytes()) {
+            let path = path.display();
+            complain(&format!("cannot write the report {path}: {error}"));
+            code = code.max(Exit::Failed as u8);
+        }
+    }
+    ExitCode::from(code)
+}
+
+fn complain(message: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "landfall: {message}");
+}

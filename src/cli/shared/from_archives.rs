@@ -1,0 +1,70 @@
+//! `--from`: archives of other tools as a source of content.
+
+use crate::cli::shared::CliError;
+use crate::client::Client;
+use clap::Args;
+use landfall_content::archives::{Archive, Taken, has};
+use landfall_model::report::{RunReport, count_of, one_line};
+use landfall_model::{Descriptor, Digest, human_size};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The flag `--from`.
+#[derive(Args)]
+pub(crate) struct FromArchives {
+    /// Use the content of this archive or OCI layout of another tool before the network (may be
+    /// repeated)
+    #[arg(long = "from", value_name = "ARCHIVE|DIR")]
+    pub(crate) from: Vec<PathBuf>,
+}
+
+/// Tells what the client took of archives: lines for people, and the member `archives` of the
+/// report.
+pub(crate) fn report_taken(report: &mut RunReport, client: &Client) -> String {
+    tell(report, &client.taken(), "took")
+}
+
+/// What of `wanted` would be taken of the archives, by the names in them, told like [`tell_taken`].
+///
+/// # Errors
+/// When one cannot be read.
+pub(crate) fn report_available(
+    report: &mut RunReport,
+    from: &FromArchives,
+    mut wanted: BTreeMap<Digest, Descriptor>,
+) -> Result<String, CliError> {
+    let mut found = Vec::new();
+    for path in &from.from {
+        let archive = Archive::open(path).map_err(|error| CliError::usage(error.to_string()))?;
+        let unread = |error| CliError::usage(format!("cannot read {}: {error}", path.display()));
+        let taken = has(&archive, &wanted).map_err(unread)?;
+        wanted.retain(|digest, _| !taken.digests.contains(digest));
+        found.push(taken);
+    }
+    Ok(tell(report, &found, "would take"))
+}
+
+fn tell(report: &mut RunReport, taken: &[Taken], verb: &str) -> String {
+    if taken.is_empty() {
+        return String::new();
+    }
+    let member = taken.iter().map(
+        |one| json!({"path": one.path, "blobs": one.digests.len(), "bytes": one.bytes, "notUsed": one.left}),
+    );
+    report.extra.insert("archives".into(), member.collect());
+    let lines = taken.iter().map(|one| {
+        let (path, count) = (
+            one.path.display().to_string(),
+            count_of(one.digests.len(), "blob"),
+        );
+        let left = one.left.iter().map(|why| format!("  {}\n", one_line(why)));
+        format!(
+            "{verb} {count} ({}) from {}\n{}",
+            human_size(one.bytes),
+            one_line(&path),
+            left.collect::<String>()
+        )
+    });
+    lines.collect()
+}

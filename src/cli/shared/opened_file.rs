@@ -1,0 +1,84 @@
+//! A bundle, a lock or a receipt that people name without saying which it is.
+
+use crate::cli::shared::remote_bundle::remote;
+use crate::cli::shared::{CliError, Context, input_file, open_bundle};
+use crate::push::Receipt;
+use landfall_bundle::{Bundle, DeltaBase, is_split};
+use landfall_item::lockfile::Lock;
+use landfall_model::Digest;
+use landfall_model::document::open_input;
+use std::io::Read;
+use std::path::Path;
+
+/// An input file, told apart by its content.
+pub(crate) enum OpenedFile {
+    Bundle(Bundle),
+    Lock(Lock),
+    Receipt(Receipt),
+}
+
+impl OpenedFile {
+    /// Opens the file at `path`, or the object that it names.
+    pub(crate) fn open(context: &Context, path: &Path) -> Result<OpenedFile, CliError> {
+        if let Some(bundle) = remote(context, path)? {
+            return Ok(OpenedFile::Bundle(bundle));
+        }
+        let cannot_read = |error: std::io::Error| {
+            CliError::usage(format!("cannot read {}: {error}", path.display()))
+        };
+        let paths = [path.to_path_buf()];
+        if is_split(&paths) {
+            return Ok(OpenedFile::Bundle(open_bundle::open_any(context, &paths)?));
+        }
+        let mut start = Vec::new();
+        open_input(path)
+            .and_then(|file| file.take(4).read_to_end(&mut start))
+            .map_err(cannot_read)?;
+        // A lock is text. Whatever is not text is meant as a bundle, perhaps a damaged one: opening
+        // it gives the better error.
+        let is_zstd = start == zstd::zstd_safe::MAGICNUMBER.to_le_bytes();
+        if start.is_empty() || is_zstd || !start.is_ascii() {
+            return Ok(OpenedFile::Bundle(open_bundle::open_any(context, &paths)?));
+        }
+        if start.trim_ascii_start().first() == Some(&b'{') {
+            return Ok(OpenedFile::Receipt(input_file::receipt(path)?));
+        }
+        Ok(OpenedFile::Lock(input_file::lock(path)?))
+    }
+
+    /// The bundle, where only a bundle is of use. `path` is for the message.
+    pub(crate) fn into_bundle(self, path: &Path) -> Result<Bundle, CliError> {
+        let path = path.display();
+        match self {
+            OpenedFile::Bundle(bundle) => Ok(bundle),
+            OpenedFile::Lock(_) => Err(CliError::usage(format!(
+                "{path} is a lock, which has no content; name the bundle that was packed from it"
+            ))),
+            OpenedFile::Receipt(_) => Err(CliError::usage(format!(
+                "{path} is a push receipt, which only a push can use; name the bundle that was pushed"
+            ))),
+        }
+    }
+
+    /// The base for a delta that is packed against this file.
+    pub(crate) fn into_base(self) -> DeltaBase {
+        match self {
+            OpenedFile::Bundle(bundle) => bundle.as_base(),
+            OpenedFile::Lock(lock) => DeltaBase::lock(&lock),
+            OpenedFile::Receipt(receipt) => {
+                DeltaBase::receipt(receipt.lock, receipt.registry, receipt.blobs)
+            }
+        }
+    }
+
+    /// The fingerprint of the lock whose content the owner of this file has completely; `None` for a
+    /// partial bundle.
+    pub(crate) fn complete_lock(&self) -> Option<Digest> {
+        match self {
+            OpenedFile::Bundle(bundle) if !bundle.partial().is_empty() => None,
+            OpenedFile::Bundle(bundle) => Some(bundle.fingerprint().clone()),
+            OpenedFile::Lock(lock) => Some(lock.fingerprint()),
+            OpenedFile::Receipt(receipt) => Some(receipt.lock.clone()),
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! What an HTML report shows beside the report itself: the content that a command was about, and
+//! how long its phases took.
+
+use crate::cli::shared::GlobalFlags;
+use crate::cli::shared::age::Age;
+use crate::cli::shared::image_facts::ImageFacts;
+use crate::cli::shared::listing::referrer_counts;
+use jiff::civil::Date;
+use landfall_content::{BlobRead, Entry};
+use landfall_item::lockfile::Lock;
+use landfall_model::ImageRef;
+use landfall_model::report::page::{ItemContent, PackageRow, ReportPage, RunPhase, render};
+use landfall_model::report::{
+    EntryKind, ErrorInfo, Notice, NoticeKind, Progress, RunReport, RunStatus, count_of,
+};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// What is shown beside the report.
+pub(crate) struct PageRecorder {
+    is_wanted: bool,
+    /// When the command began, where one is run.
+    started: Option<Instant>,
+    content: Mutex<Vec<ItemContent>>,
+    phases: Mutex<Vec<(RunPhase, Instant)>>,
+}
+
+/// Whether a report of this name is an HTML page.
+pub(crate) fn is_page(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("html") || end.eq_ignore_ascii_case("htm"))
+}
+
+impl PageRecorder {
+    /// Nothing yet.
+    pub(crate) fn new(global: &GlobalFlags) -> PageRecorder {
+        PageRecorder {
+            is_wanted: global.report.as_deref().is_some_and(is_page),
+            started: Some(Instant::now()),
+            content: Mutex::default(),
+            phases: Mutex::default(),
+        }
+    }
+
+    /// Of a bundle alone, whenever it is looked at.
+    pub(crate) fn of_bundle() -> PageRecorder {
+        PageRecorder {
+            is_wanted: true,
+            started: None,
+            content: Mutex::default(),
+            phases: Mutex::default(),
+        }
+    }
+
+    /// Whether somebody asked for a page.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.is_wanted
+    }
+
+    /// What of the content says that it was made longer ago than `age`.
+    pub(crate) fn older_than(&self, age: &Age, today: Date) -> Vec<Notice> {
+        let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = content
+            .iter()
+            .filter_map(|one| Some((one, one.created.as_deref()?)));
+        let old = told.filter(|(_, created)| age.is_over(created, today));
+        old.map(|(one, created)| {
+            let day = created.get(..10).unwrap_or(created);
+            Notice::new(
+                NoticeKind::Old,
+                &one.name,
+                format!("it was made on {day}, more than {age} ago"),
+            )
+        })
+        .collect()
+    }
+
+    /// Shows what `lock` names; `blobs` says more of it, where they are at hand.
+    pub(crate) fn lock(&self, lock: &Lock, blobs: Option<&dyn BlobRead>) {
+        if self.is_wanted {
+            *self.content.lock().unwrap_or_else(PoisonError::into_inner) = carried(lock, blobs);
+        }
+    }
+
+    /// The page of a command that ended.
+    pub(crate) fn page(
+        &self,
+        command: &str,
+        status: RunStatus,
+        error: Option<&ErrorInfo>,
+        report: &RunReport,
+    ) -> String {
+        let contents = self
+            .content
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let phases = self.phases.lock().unwrap_or_else(PoisonError::into_inner);
+        render(&ReportPage {
+            command: command.to_owned(),
+            bundle: self.started.is_none().then(|| name_of_bundle(report)),
+            status,
+            error: error.cloned(),
+            report: report.clone(),
+            contents,
+            facts: told(report),
+            phases: phases.iter().map(|(phase, _)| phase.clone()).collect(),
+            seconds: self.started.map(|started| started.elapsed().as_secs_f64()),
+        })
+    }
+
+    /// `inner`, with an eye on the phases that it hears of.
+    pub(crate) fn watch(self: &Arc<PageRecorder>, inner: Arc<dyn Progress>) -> Arc<dyn Progress> {
+        match self.is_wanted {
+            true => Arc::new(PhaseRecorder {
+                inner,
+                shown: self.clone(),
+            }),
+            false => inner,
+        }
+    }
+}
+
+/// Everything that `lock` names as content of a page.
+pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemContent> {
+    let of_item = |item: &dyn landfall_item::LockedItem| {
+        let entry: Entry = item.entry();
+        let sizes: BTreeMap<_, _> = entry
+            .parts
+            .iter()
+            .map(|part| (part.descriptor.digest.clone(), part.descriptor.size))
+            .collect();
+        let facts = match blobs.filter(|_| entry.kind == EntryKind::Image) {
+            Some(blobs) => ImageFacts::of(&entry, blobs),
+            None => ImageFacts::default(),
+        };
+        let attached = referrer_counts(&entry, blobs).into_iter();
+        let packages = item.packages().into_iter().map(|package| PackageRow {
+            name: package.name.to_owned(),
+            version: package.version.to_owned(),
+            arch: package.arch.to_owned(),
+            size: package.size,
+        });
+        ItemContent {
+            kind: entry.kind,
+            group: group(item.reference(), &entry.name),
+            blobs: sizes.into_iter().collect(),
+            platforms: item.platforms().unwrap_or_default().into_iter().collect(),
+            attached: attached
+                .map(|(what, count)| (what.to_owned(), count))
+                .collect(),
+            licences: facts.licences,
+            created: facts.created,
+            packages: packages.collect(),
+            name: entry.name,
+        }
+    };
+    lock.items().map(of_item).collect()
+}
+
+/// The host and namespace of an image, or the host of a URL.
+fn group(image: Option<&ImageRef>, name: &str) -> String {
+    match image {
+        Some(image) => match image.repository.split_once('/') {
+            Some((first, _)) => format!("{}/{first}", image.registry),
+            None => image.registry.clone(),
+        },
+        None => {
+            let host = name.split_once("://").map_or(name, |(_, rest)| rest);
+            host.split('/').next().unwrap_or(host).to_owned()
+        }
+    }
+}
+
+/// What the bundle of a report is called: its series and number, or else its file.
+fn name_of_bundle(report: &RunReport) -> String {
+    let bundle = report
+        .extra
+        .get("bundle")
+        .unwrap_or(&serde_json::Value::Null);
+    match (bundle["series"].as_str(), bundle["serial"].as_u64()) {
+        (Some(series), Some(number)) => format!("{series} {number}"),
+        _ => {
+            let path = Path::new(bundle["path"].as_str().unwrap_or_default());
+            path.file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default()
+        }
+    }
+}
+
+/// Digests and names that the report has.
+fn told(report: &RunReport) -> Vec<(String, String)> {
+    let extra = &report.extra;
+    let bundle = extra.get("bundle");
+    let text = |value: Option<&serde_json::Value>| {
+        value.and_then(|value| value.as_str()).map(str::to_owned)
+    };
+    let of_bundle = |member: &str| text(bundle.and_then(|bundle| bundle.get(member)));
+    let facts = [
+        ("bundle", of_bundle("path")),
+        ("bundle digest", of_bundle("digest")),
+        (
+            "lock fingerprint",
+            of_bundle("lock").or_else(|| text(extra.get("lock"))),
+        ),
+        ("series", of_bundle("series")),
+        ("signed by", of_signer(bundle)),
+        ("signature", signatures(bundle)),
+        ("delivered to", text(extra.get("to"))),
+        ("left out", count_in(bundle, "omitted", "blob")),
+        ("needs", bases(bundle)),
+        ("it lacks", count_in(bundle, "partial", "item")),
+    ];
+    facts
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
+}
+
+/// How many there are of something that a bundle should better not have.
+fn count_in(bundle: Option<&serde_json::Value>, member: &str, what: &str) -> Option<String> {
+    let count = bundle?.get(member)?.as_array()?.len();
+    (count > 0).then(|| count_of(count, what))
+}
+
+/// What a delta was packed against.
+fn bases(bundle: Option<&serde_json::Value>) -> Option<String> {
+    let bases = bundle?.get("bases")?.as_array()?;
+    let digest = |base: &serde_json::Value| {
+        ["digest", "lock"].iter().find_map(|key| {
+            Some(format!(
+                "{} {}",
+                base["kind"].as_str()?,
+                base[*key].as_str()?
+            ))
+        })
+    };
+    let words: Vec<String> = bases.iter().filter_map(digest).collect();
+    (!words.is_empty()).then(|| words.join(", or "))
+}
+
+fn of_signer(bundle: Option<&serde_json::Value>) -> Option<String> {
+    let signers = bundle?.get("signers")?.as_array()?;
+    let words: Vec<&str> = signers
+        .iter()
+        .filter_map(|signer| signer["key"].as_str())
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// The keys of signatures that were not checked; of a bundle without any, that it has none.
+fn signatures(bundle: Option<&serde_json::Value>) -> Option<String> {
+    let bundle = bundle.filter(|bundle| of_signer(Some(bundle)).is_none())?;
+    let keys: Vec<&str> = bundle
+        .get("signatures")?
+        .as_array()?
+        .iter()
+        .filter_map(|key| key.as_str())
+        .collect();
+    Some(match &keys[..] {
+        [] => "none".into(),
+        keys => format!(
+            "{} (not checked: landfall verify --allowed-signers FILE does)",
+            keys.join(", ")
+        ),
+    })
+}
+
+/// Progress with an eye on its phases.
+struct PhaseRecorder {
+    inner: Arc<dyn Progress>,
+    shown: Arc<PageRecorder>,
+}
+
+impl Progress for PhaseRecorder {
+    fn begin(&self, what: &str, items: u64, bytes: u64) {
+        let phase = RunPhase {
+            name: what.to_owned(),
+            items,
+            bytes,
+            seconds: 0.0,
+        };
+        let mut phases = self
+            .shown
+            .phases
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        phases.push((phase, Instant::now()));
+        drop(phases);
+        self.inner.begin(what, items, bytes);
+    }
+
+    fn bytes(&self, count: u64) {
+        self.inner.bytes(count);
+    }
+
+    fn more(&self, bytes: u64) {
+        self.inner.more(bytes);
+    }
+
+    fn parts(&self, count: u64) {
+        self.inner.parts(count);
+    }
+
+    fn parts_done(&self, count: u64) {
+        self.inner.parts_done(count);
+    }
+
+    fn item(&self, name: &str) {
+        self.inner.item(name);
+    }
+
+    fn tell(&self, line: &str) {
+        self.inner.tell(line);
+    }
+
+    fn note(&self, line: &str) {
+        self.inner.note(line);
+    }
+
+    fn end(&self) {
+        let mut phases = self
+            .shown
+            .phases
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some((phase, begun)) = phases.last_mut().filter(|(phase, _)| phase.seconds == 0.0) {
+            phase.seconds = begun.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
+        }
+        drop(phases);
+        self.inner.end();
+    }
+}

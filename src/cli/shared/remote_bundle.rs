@@ -1,0 +1,58 @@
+//! Bundles in an object store, which are named in place of a file, `s3://bucket/bundle.tar.zst`:
+//! read, and written.
+
+use crate::cli::shared::{CliError, Context};
+use crate::client::ClientError;
+use landfall_bundle::Bundle;
+use landfall_content::bucket::{Bucket, Location, OpenObject};
+use landfall_model::Limits;
+use landfall_model::report::TransferSide;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Whether this names an object, not a file.
+pub(crate) fn is_remote(path: &Path) -> bool {
+    path.to_str().is_some_and(Location::is_meant)
+}
+
+/// The bundle at `path`, opened by its end; `None` where that is a file.
+///
+/// # Errors
+/// When it is not there, the object store refuses, or it is no bundle.
+pub(crate) fn remote(context: &Context, path: &Path) -> Result<Option<Bundle>, CliError> {
+    let Some((bucket, name)) = object(context, path)? else {
+        return Ok(None);
+    };
+    let opened = OpenObject::open(&bucket, &name);
+    let object = opened
+        .map_err(|error| CliError::from(ClientError::from(error)).on(TransferSide::Source))?;
+    Ok(Some(Bundle::open_object(Arc::new(object))?))
+}
+
+/// The folder and the name of the object at `path`; `None` where that is a file.
+///
+/// # Errors
+/// When it names no object, or the object store cannot be used (exit 2).
+pub(crate) fn object(context: &Context, path: &Path) -> Result<Option<(Bucket, String)>, CliError> {
+    let Some(text) = path.to_str().filter(|text| Location::is_meant(text)) else {
+        return Ok(None);
+    };
+    let location: Location = text
+        .parse()
+        .map_err(|error| CliError::usage(format!("{error}")))?;
+    let (folder, name) = location.split();
+    if name.is_empty() {
+        return Err(CliError::usage(format!(
+            "{text} is a bucket; name a bundle in it"
+        )));
+    }
+    // one connection for each answer under way: whoever reads says how many these are
+    let limits = Limits {
+        per_host: context.limits.requests.max(context.limits.per_host),
+        ..context.limits
+    };
+    Ok(Some((
+        context.additional_client(limits)?.bucket(&folder)?,
+        name.to_owned(),
+    )))
+}

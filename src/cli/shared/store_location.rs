@@ -1,0 +1,151 @@
+//! The store that `--store` names: a folder, or a folder of an object store.
+
+use crate::cli::shared::{CliError, Context};
+use crate::client::Client;
+use landfall_content::Store;
+use landfall_content::bucket::Location;
+use landfall_content::store::{Disk, Shelf};
+use landfall_model::{LAYOUT_FILE, Limits};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where the store is.
+pub(crate) enum StoreLocation {
+    /// A folder on disk.
+    Folder(PathBuf),
+    /// A folder of an object store.
+    Bucket(Location),
+}
+
+impl fmt::Display for StoreLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreLocation::Folder(dir) => dir.display().fmt(f),
+            StoreLocation::Bucket(location) => location.fmt(f),
+        }
+    }
+}
+
+impl StoreLocation {
+    /// Opens the store for `client`, and the store on disk that keeps what a verb remembers between
+    /// runs.
+    ///
+    /// # Errors
+    /// When one of them cannot be opened.
+    pub(crate) fn open(
+        &self,
+        context: &Context,
+        client: &Client,
+    ) -> Result<(Arc<dyn Store>, Disk), CliError> {
+        match self {
+            StoreLocation::Folder(dir) => {
+                let disk = Disk::open(dir)?;
+                Ok((Arc::new(disk.clone()), disk))
+            }
+            StoreLocation::Bucket(location) => Ok((
+                client.open_objects(location)?,
+                Disk::open(&context.memory_dir()?)?,
+            )),
+        }
+    }
+}
+
+impl Context {
+    /// Where the store is: `--store`, `LANDFALL_STORE`, or the user's cache folder.
+    ///
+    /// # Errors
+    /// When none of them is known, or it is no place in an object store though it is meant as one
+    /// (exit 2).
+    pub(crate) fn store_location(&self) -> Result<StoreLocation, CliError> {
+        let Some(named) = &self.global.store else {
+            return Ok(StoreLocation::Folder(cache_dir()?));
+        };
+        match named.to_str().filter(|text| Location::is_meant(text)) {
+            Some(text) => {
+                let location = text
+                    .parse()
+                    .map_err(|error| CliError::usage(format!("--store: {error}")))?;
+                Ok(StoreLocation::Bucket(location))
+            }
+            None => Ok(StoreLocation::Folder(named.clone())),
+        }
+    }
+
+    /// The folder of the store, for what needs one on disk.
+    ///
+    /// # Errors
+    /// As [`Context::store_location`]; and when the store is in an object store (exit 2).
+    pub(crate) fn store_dir(&self) -> Result<PathBuf, CliError> {
+        match self.store_location()? {
+            StoreLocation::Folder(dir) => Ok(dir),
+            StoreLocation::Bucket(location) => Err(CliError::usage(format!(
+                "this needs a store on disk, and --store names {location}; name a folder with --store DIR"
+            ))),
+        }
+    }
+
+    /// The folder for what a verb remembers between runs: the store's, or the user's cache folder
+    /// where the store is in an object store.
+    ///
+    /// # Errors
+    /// As [`Context::store_location`].
+    pub(crate) fn memory_dir(&self) -> Result<PathBuf, CliError> {
+        match self.store_location()? {
+            StoreLocation::Folder(dir) => Ok(dir),
+            StoreLocation::Bucket(_) => cache_dir(),
+        }
+    }
+
+    /// Whether the store has been made. One in an object store is, as far as nobody looks.
+    pub(crate) fn has_store(&self) -> bool {
+        self.store_location().is_ok_and(|place| match place {
+            StoreLocation::Folder(dir) => dir.join(LAYOUT_FILE).exists(),
+            StoreLocation::Bucket(_) => true,
+        })
+    }
+
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// As [`Context::store_location`]; and when it cannot be opened.
+    pub(crate) fn store(&self) -> Result<Arc<dyn Store>, CliError> {
+        match self.store_location()? {
+            StoreLocation::Folder(dir) => Ok(Arc::new(Disk::open(&dir)?)),
+            StoreLocation::Bucket(location) => Ok(self
+                .additional_client(self.limits)?
+                .open_objects(&location)?),
+        }
+    }
+
+    /// The store, as far as it says what is served. An object store is asked by as many requests at
+    /// once as `limits` says.
+    ///
+    /// # Errors
+    /// When it is no store, or cannot be opened.
+    pub(crate) fn shelf(&self, limits: Limits) -> Result<Shelf, CliError> {
+        match self.store_location()? {
+            StoreLocation::Folder(dir) if !dir.join(LAYOUT_FILE).exists() => Err(CliError::usage(
+                format!("{} is no store; name one with --store DIR", dir.display()),
+            )),
+            StoreLocation::Folder(dir) => Ok(Shelf::Disk(Disk::open(&dir)?)),
+            StoreLocation::Bucket(location) => Ok(Shelf::Bucket(
+                self.additional_client(limits)?.bucket(&location)?,
+            )),
+        }
+    }
+}
+
+/// The user's cache folder for a store.
+fn cache_dir() -> Result<PathBuf, CliError> {
+    let env = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let cache = env("XDG_CACHE_HOME").or_else(|| env("HOME").map(|home| home.join(".cache")));
+    let missing = || {
+        CliError::usage("there is no cache folder (HOME is not set); name a store with --store DIR")
+    };
+    Ok(cache.ok_or_else(missing)?.join("landfall/store"))
+}

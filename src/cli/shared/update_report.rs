@@ -1,0 +1,356 @@
+//! What `update` and `refresh` share: the flags, and how the result is printed.
+
+use crate::cli::shared::manifest_args::ManifestArgs;
+use crate::cli::shared::previous_lock::load_previous_lock;
+use crate::cli::shared::summary::{change_lines, endpoint_line};
+use crate::cli::shared::{CliError, input_file};
+use crate::client::PreviousLock;
+use crate::lock::{Change, Locked};
+use crate::update::{Asked, Move, NamePattern, Noticed, Updated};
+use clap::Args;
+use landfall_item::lockfile::FILE_NAME;
+use landfall_model::report::{
+    AnnotationLevel, CiAnnotation, ItemStatus, Markdown, Notice, NoticeKind, RunReport, code,
+    count_of, text,
+};
+use landfall_model::{Digest, Platform};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// The flags of `update` and `refresh`.
+#[derive(Args)]
+pub(crate) struct UpdateFlags {
+    #[command(flatten)]
+    manifests: ManifestArgs,
+    /// A platform for the images of plain lists, as in linux/amd64 [default: all] (may be repeated)
+    #[arg(long = "platform", value_name = "OS/ARCH")]
+    platforms: Vec<Platform>,
+    /// The lock to update
+    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
+    pub(crate) lock: PathBuf,
+    /// Update only this variable, image, package, package set or list; * matches any text (may be
+    /// repeated)
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<NamePattern>,
+    /// Also look up signatures and other referrers of images that did not change
+    #[arg(long)]
+    pub(crate) referrers: bool,
+}
+
+impl UpdateFlags {
+    /// Reads the names of the manifests and the previous lock, and checks that all can be read.
+    pub(crate) fn open(&self) -> Result<UpdateInputs<'_>, CliError> {
+        let paths = self.manifests.paths()?;
+        input_file::manifests(&paths, &self.platforms)?;
+        Ok(UpdateInputs {
+            flags: self,
+            paths,
+            previous_lock: load_previous_lock(&self.lock)?,
+        })
+    }
+}
+
+/// The files that an update reads.
+pub(crate) struct UpdateInputs<'a> {
+    flags: &'a UpdateFlags,
+    paths: Vec<PathBuf>,
+    pub(crate) previous_lock: Option<PreviousLock>,
+}
+
+impl UpdateInputs<'_> {
+    /// What upstream is asked. With `every_digest` the digest of each image is asked for too.
+    pub(crate) fn request(&self, every_digest: bool) -> Asked<'_> {
+        Asked {
+            paths: &self.paths,
+            platforms: &self.flags.platforms,
+            old: self.previous_lock.as_ref().map(|old| &old.lock),
+            only: &self.flags.only,
+            every_digest,
+        }
+    }
+}
+
+/// A line for each version that moved or is held back, and for what upstream says of the rest.
+pub(crate) fn lines(updated: &Updated) -> Vec<String> {
+    let mut lines = Vec::new();
+    for one in &updated.moves {
+        let Move {
+            name,
+            at,
+            from,
+            to,
+            held,
+            items,
+            ..
+        } = one;
+        if let Some(to) = to {
+            let items = count_of(items.len(), "new item");
+            let place = place(one);
+            lines.push(format!(
+                "newer    {name} {} -> {} ({place}): {items}",
+                short(from),
+                short(to)
+            ));
+        }
+        lines.extend(
+            held.iter()
+                .map(|held| format!("held     {name} {} ({at}): {}", held.version, held.why)),
+        );
+    }
+    for one in &updated.noticed {
+        let advice = if one.notice.taken { "" } else { advice(one) };
+        lines.push(format!(
+            "{:8} {} {}{}{advice}",
+            word(one),
+            one.item,
+            one.name(),
+            digests(one)
+        ));
+    }
+    lines
+}
+
+/// Where a version stands, and the source of a package.
+fn place(moved: &Move) -> String {
+    let source = moved
+        .source
+        .as_ref()
+        .map(|source| format!(", from {source}"));
+    format!("{}{}", moved.at, source.unwrap_or_default())
+}
+
+/// The digests of what moved, for people.
+fn digests(noticed: &Noticed) -> String {
+    let short = |digest: &Option<Digest>| digest.as_ref().map(|digest| digest.short(12));
+    match (short(&noticed.notice.from), short(&noticed.notice.to)) {
+        (Some(from), Some(to)) => format!(" {from} -> {to}"),
+        _ => String::new(),
+    }
+}
+
+fn word(noticed: &Noticed) -> &'static str {
+    if noticed.is_gone() { "gone" } else { "moved" }
+}
+
+/// What is done about what upstream says.
+fn advice(noticed: &Noticed) -> &'static str {
+    match noticed.is_gone() {
+        true => ": the old pin is kept",
+        false => ": not taken; `update: digest` takes it",
+    }
+}
+
+/// A digest in the place of a version, shortened.
+fn short(version: &str) -> String {
+    version
+        .parse::<Digest>()
+        .map_or_else(|_| version.to_owned(), |digest| digest.short(12))
+}
+
+/// Lines for what changes in the lock.
+pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
+    let gone = |change: &&crate::lock::Change| change.change != "gone";
+    let changes = locked.changes.iter().filter(gone).flat_map(change_lines);
+    changes
+        .chain(locked.endpoints.iter().map(endpoint_line))
+        .collect()
+}
+
+/// Puts the plan into a report, with an annotation at each place.
+pub(crate) fn add_to_report(report: &mut RunReport, updated: &Updated) {
+    report.extra.insert("updates".into(), json!(updated.moves));
+    for Move {
+        name,
+        at,
+        from,
+        to,
+        held,
+        ..
+    } in &updated.moves
+    {
+        let place = Some((at.file.clone(), at.line, at.column));
+        let annotation = |level, message| CiAnnotation {
+            level,
+            place: place.clone(),
+            title: name.clone(),
+            message,
+        };
+        report.annotations.extend(to.iter().map(|to| {
+            annotation(
+                AnnotationLevel::Notice,
+                format!("{} -> {}", short(from), short(to)),
+            )
+        }));
+        let held = held
+            .iter()
+            .map(|held| format!("{} is held back: {}", held.version, held.why));
+        report
+            .annotations
+            .extend(held.map(|message| annotation(AnnotationLevel::Warning, message)));
+    }
+    report.notice(notices(updated));
+    for noticed in updated
+        .noticed
+        .iter()
+        .filter(|noticed| !noticed.notice.taken)
+    {
+        let title = format!("{} {}", noticed.item, noticed.name());
+        let message = format!("{}{}{}", word(noticed), digests(noticed), advice(noticed));
+        report.annotations.push(CiAnnotation {
+            level: AnnotationLevel::Warning,
+            place: None,
+            title,
+            message,
+        });
+    }
+}
+
+/// What the report says of upstream: what moved or is gone, and newer versions that are held back.
+fn notices(updated: &Updated) -> Vec<Notice> {
+    let noticed = updated.noticed.iter().map(|one| match one.notice.taken {
+        true => one.notice.clone(),
+        false => {
+            let message = format!("{}{}", one.notice.message, advice(one));
+            Notice {
+                message,
+                ..one.notice.clone()
+            }
+        }
+    });
+    let held = updated.moves.iter().flat_map(|one| {
+        one.held.iter().map(|held| {
+            let message = format!("{} is held back: {}", held.version, held.why);
+            Notice::new(NoticeKind::Newer, &one.name, message)
+        })
+    });
+    noticed.chain(held).collect()
+}
+
+/// The plan for a pull request. `summary` is its first line.
+pub(crate) fn markdown(summary: &str, updated: &Updated, report: &RunReport) -> Markdown {
+    let mut document = Markdown::new(summary);
+    let moved = updated.moves.iter().filter_map(|one| {
+        let to = one.to.as_ref()?;
+        let new = match &one.items[..] {
+            [] => String::new(),
+            [one] => code(one),
+            [first, rest @ ..] => format!("{} and {} more", code(first), rest.len()),
+        };
+        Some(vec![
+            code(&one.name),
+            code(&short(&one.from)),
+            code(&short(to)),
+            text(&one.policy),
+            text(&place(one)),
+            new,
+        ])
+    });
+    document.table(
+        "newer versions",
+        &["what", "from", "to", "policy", "where", "new"],
+        moved,
+    );
+    let held = updated.moves.iter().flat_map(|one| {
+        one.held.iter().map(|held| {
+            vec![
+                code(&one.name),
+                code(&one.from),
+                code(&held.version),
+                text(&held.why),
+            ]
+        })
+    });
+    document.table("held back", &["what", "stays at", "newer", "why"], held);
+    let noticed = updated.noticed.iter().map(|one| {
+        let done = if one.notice.taken {
+            "taken"
+        } else {
+            advice(one).trim_start_matches(": ")
+        };
+        vec![
+            word(one).to_owned(),
+            code(one.name()),
+            text(digests(one).trim()),
+            text(done),
+        ]
+    });
+    document.table(
+        "moved or gone upstream",
+        &["what", "item", "digest", "done"],
+        noticed,
+    );
+    let lost = report
+        .items
+        .iter()
+        .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
+    let lost = lost.map(|item| {
+        vec![
+            code(&item.name),
+            text(item.reason.as_deref().unwrap_or_default()),
+        ]
+    });
+    document.table("failing", &["item", "why"], lost);
+    document
+}
+
+/// The tags that upstream does not have any more, as lines of Markdown: whoever reads a pull
+/// request should see them unfolded.
+pub(crate) fn gone(updated: &Updated, changes: &[Change]) -> String {
+    const MOST: usize = 20;
+    let noticed = updated
+        .noticed
+        .iter()
+        .filter(|one| one.is_gone())
+        .map(Noticed::name);
+    let locked = changes
+        .iter()
+        .filter(|change| change.change == "gone")
+        .map(|change| change.name.as_str());
+    let names: BTreeSet<&str> = noticed.chain(locked).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n\n**Gone upstream**; the old pins are kept:\n".to_owned();
+    names
+        .iter()
+        .take(MOST)
+        .for_each(|name| text += &format!("\n- {}", code(name)));
+    if names.len() > MOST {
+        text += &format!("\n- … and {} more", names.len() - MOST);
+    }
+    text + "\n"
+}
+
+/// `2 newer versions, 1 held back, 3 moved or gone`; nothing where there is nothing.
+pub(crate) fn counted(updated: &Updated) -> String {
+    let newer = updated.moves.iter().filter(|one| one.to.is_some()).count();
+    let held = updated
+        .moves
+        .iter()
+        .map(|one| one.held.len())
+        .sum::<usize>();
+    let parts = [
+        (newer, count_of(newer, "newer version")),
+        (held, format!("{held} held back")),
+        (
+            updated.noticed.len(),
+            format!("{} moved or gone", updated.noticed.len()),
+        ),
+    ];
+    let told: Vec<String> = parts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(_, text)| text)
+        .collect();
+    told.join(", ")
+}
+
+/// The names of files, for a message.
+pub(crate) fn names(paths: &[&PathBuf]) -> String {
+    paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
+}

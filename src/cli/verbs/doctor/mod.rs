@@ -1,0 +1,309 @@
+//! `landfall doctor`: diagnoses connections, and finds settings of a site that will not work.
+
+mod packages;
+
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
+use crate::doctor::{
+    Ask, CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, RealItems, Strategy,
+    diagnose, knock_at, lint_entries, lint_environment, lint_seeds, look_up, port_table,
+    targets_of,
+};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use landfall_item::lockfile::{FILE_NAME, Lock};
+use landfall_model::document::read_text_input;
+use landfall_model::report::RunReport;
+use landfall_model::without_userinfo;
+use landfall_render::{Dialect, NoProxy};
+use packages::DoctorPackages;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Diagnose connections and configuration
+///
+/// Checks the hosts of the site, or those that are named: DNS, the proxy that is used and why,
+/// connection, certificate, login and redirects. Each account is tried once. With a lock, the
+/// first bytes of its items are requested, and its endpoints are connected to. Exits with 4 if a
+/// check reports NO.
+///
+/// At the private registry, landfall starts uploads and cancels them, and writes an index with
+/// missing children and deletes it. --read-only omits these checks.
+///
+/// Also checks NO_PROXY, of the site or of the environment, for entries that have no effect or that
+/// curl, wget, apt, Python and Java interpret differently.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct DoctorCommand {
+    #[command(subcommand)]
+    what: Option<DoctorSubcommand>,
+    /// URLs, registries as in references, or files with a KKP Seed [default: all hosts of the site,
+    /// else the registries of the lock, else the proxies]
+    #[arg(value_name = "URL|HOST|FILE")]
+    targets: Vec<String>,
+    /// The lock whose items and endpoints are checked [default: landfall.lock if it exists and no
+    /// host is named]
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    /// Write nothing to the private registry
+    #[arg(long)]
+    read_only: bool,
+    /// List the ports that machines of this role need, and probe those with a known address, without
+    /// a proxy: kkp-user, master-cluster-node, seed-cluster-node, user-cluster-node,
+    /// provisioning-host, or a role of the lock's endpoints. `all` lists the ports of every role
+    /// and probes none
+    #[arg(long, value_name = "ROLE")]
+    role: Option<String>,
+    /// How KKP exposes user clusters
+    #[arg(long, value_name = "STRATEGY", requires = "role", ignore_case = true, value_parser = PossibleValuesParser::new(Strategy::ALL).try_map(|word| word.parse::<Strategy>()))]
+    expose: Option<Strategy>,
+    /// The address of a destination of the role, as in seed-nodeport-proxy=10.0.0.5, or
+    /// nodeport-range=FROM-TO (may be repeated)
+    #[arg(long, value_name = "NAME=ADDRESS", requires = "role", value_parser = pair)]
+    set: Vec<(String, String)>,
+    /// Only print the ports of the role in this format, and probe nothing
+    #[arg(long, value_name = "FORM", requires = "role", conflicts_with = "targets",
+        value_parser = PossibleValuesParser::new(PORTS_FORMATS.iter().map(|format| {
+            PossibleValue::new(format.name).help(format.about)
+        })))]
+    format: Option<String>,
+}
+
+/// DoctorSubcommand else is looked at.
+#[derive(Subcommand)]
+enum DoctorSubcommand {
+    Packages(DoctorPackages),
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, address) = text.split_once('=').ok_or("write NAME=ADDRESS")?;
+    Ok((name.into(), address.into()))
+}
+
+impl DoctorCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        if let Some(DoctorSubcommand::Packages(packages)) = self.what {
+            return packages.run(context);
+        }
+        let lock = self.lock()?;
+        let real = self.real_items(context, lock.as_ref())?;
+        let (mut diagnoses, targets) = given(&self.targets)?;
+        let everything = self.targets.is_empty() && self.role.is_none();
+        let targets = match (&context.site, &lock) {
+            _ if !everything => targets,
+            (Some(site), _) => targets_of(site, lock.as_ref()),
+            (None, Some(_)) => {
+                let registries = real
+                    .registries()
+                    .map(|host| CheckTarget::Registry(host.into(), String::new()));
+                std::iter::once(CheckTarget::Proxies)
+                    .chain(registries)
+                    .collect()
+            }
+            (None, None) => vec![CheckTarget::Proxies],
+        };
+        let endpoints = lock
+            .as_ref()
+            .map(|lock| lock.endpoints.as_slice())
+            .unwrap_or_default();
+        let ask = match &self.role {
+            Some(role) => Some(
+                Ask::new(role, self.expose, &self.set, endpoints)
+                    .map_err(|error| CliError::usage(error.to_string()))?,
+            ),
+            None => None,
+        };
+        if let (Some(ask), Some(name)) = (&ask, &self.format) {
+            return Ok(table(ask, name));
+        }
+        let names = context.site.iter().flat_map(|site| &site.names);
+        let names: Vec<_> = names
+            .map(|entry| (entry.dns(), entry.certificate()))
+            .collect();
+        let messages = lint(context)?;
+        context.run(async {
+            let client = context.client()?;
+            let (sessions, transport) = (client.sessions(), client.sessions().transport());
+            for target in &targets {
+                diagnoses.push(diagnose(sessions, target, &real).await);
+            }
+            if ask.is_some() || (everything && !endpoints.is_empty()) {
+                diagnoses.push(knock_at(transport, ask.as_ref(), endpoints).await);
+            }
+            if everything && !names.is_empty() {
+                diagnoses.push(look_up(transport, &names).await);
+            }
+            let worst = diagnoses
+                .iter()
+                .flat_map(|diagnosis| &diagnosis.checks)
+                .map(|check| check.verdict);
+            let worst = worst
+                .chain(messages.iter().map(|message| message.verdict))
+                .max();
+            let mut report = client.report(Vec::new());
+            report.extra.insert("targets".into(), json!(diagnoses));
+            report.extra.insert("lint".into(), json!(messages));
+            let ports = ask.map(|ask| {
+                report.extra.insert("ports".into(), json!(ask.ports));
+                port_table(&ask.ports) + "\n"
+            });
+            let exit = if worst == Some(CheckStatus::No) {
+                Exit::Refused
+            } else {
+                Exit::Done
+            };
+            Ok(VerbOutcome::new(
+                report,
+                ports.unwrap_or_default() + &text(&diagnoses, &messages),
+                exit,
+            ))
+        })
+    }
+
+    /// The lock that is named; else the one of this folder, unless only some hosts are asked for.
+    fn lock(&self) -> Result<Option<Lock>, CliError> {
+        match &self.lock {
+            Some(path) => Ok(Some(input_file::lock(path)?)),
+            None if self.targets.is_empty() && Path::new(FILE_NAME).exists() => {
+                Ok(Some(input_file::lock(Path::new(FILE_NAME))?))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The items of the lock, and where they go.
+    fn real_items(&self, context: &Context, lock: Option<&Lock>) -> Result<RealItems, CliError> {
+        let items = lock.map(RealItems::of).unwrap_or_default();
+        Ok(match context.site_target()? {
+            Some(_) => items.delivered(lock, &context.mapping(None)?, self.read_only),
+            None => items,
+        })
+    }
+}
+
+/// The table of the ports in the form `name`. Nothing is probed.
+fn table(ask: &Ask, name: &str) -> VerbOutcome {
+    let format = PORTS_FORMATS
+        .iter()
+        .find(|format| format.name == name)
+        .unwrap_or(&PORTS_FORMATS[0]);
+    let written = (format.write)(&ask.role, &ask.ports);
+    let mut report = RunReport::default();
+    report.extra.insert("ports".into(), json!(ask.ports));
+    let outcome = VerbOutcome::new(report, written, Exit::Done);
+    if format.name == "text" {
+        outcome
+    } else {
+        outcome.document()
+    }
+}
+
+/// DoctorSubcommand the command line names: files, which are looked through at once, and hosts.
+fn given(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), CliError> {
+    let (mut files, mut hosts) = (Vec::new(), Vec::new());
+    for target in targets {
+        let path = Path::new(target);
+        // no domain ends so: what is not there is a file that is missing
+        let is_file = path
+            .extension()
+            .is_some_and(|end| end == "yaml" || end == "yml");
+        if is_file && !target.contains("://") {
+            let wrong = |why: String| CliError::usage(format!("{target}: {why}"));
+            let text = read_text_input(path)
+                .map_err(|error| CliError::usage(format!("cannot read {target}: {error}")))?;
+            let found = lint_seeds(target, &text).map_err(|error| wrong(error.to_string()))?;
+            files.push(found.ok_or_else(|| wrong("there is no Seed of KKP in it".into()))?);
+        } else {
+            hosts.push(target.parse().map_err(|error| {
+                CliError::usage(format!("{}: {error}", without_userinfo(target)))
+            })?);
+        }
+    }
+    Ok((files, hosts))
+}
+
+/// The lint of what decides about landfall's own traffic: the site's proxy, or the environment.
+fn lint(context: &Context) -> Result<Vec<LintMessage>, CliError> {
+    Ok(
+        match context.site.as_ref().and_then(|site| site.proxy.as_ref()) {
+            None => lint_environment(|name| std::env::var(name).ok()),
+            Some(proxy) => {
+                let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
+                let cluster = [
+                    cluster.pod_cidr,
+                    cluster.service_cidr,
+                    cluster.domain,
+                    cluster.control_plane_endpoint,
+                ];
+                let cluster: Vec<String> = cluster.into_iter().flatten().collect();
+                // blanks around an entry are gone wherever landfall writes it
+                let installation = proxy.no_proxy.installation.join(",");
+                let installation = installation
+                    .split(',')
+                    .map(str::trim)
+                    .collect::<Vec<_>>()
+                    .join(",");
+                let mut messages =
+                    lint_entries(&installation, "proxy.noProxy.installation of the site");
+                messages.extend(lint_entries(
+                    &cluster.join(","),
+                    "proxy.noProxy.cluster of the site",
+                ));
+                messages.extend(rendered(context, &messages)?);
+                messages
+            }
+        },
+    )
+}
+
+/// DoctorSubcommand no program does as it is meant, of the lists that `landfall render` composes, as far as
+/// `told` lacks it.
+fn rendered(context: &Context, told: &[LintMessage]) -> Result<Vec<LintMessage>, CliError> {
+    let Some(target) = context.site_target()? else {
+        return Ok(Vec::new());
+    };
+    let list = NoProxy::of(context.site.as_ref(), Some(&target)).list(Dialect::Portable);
+    let mut messages = lint_entries(&list, "NO_PROXY as `landfall render` composes it");
+    messages.retain(|one| {
+        one.verdict == CheckStatus::No && !told.iter().any(|known| known.about == one.about)
+    });
+    Ok(messages)
+}
+
+fn text(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> String {
+    let mut text = String::new();
+    for diagnosis in diagnoses {
+        let _ = writeln!(text, "{}", diagnosis.target);
+        for check in &diagnosis.checks {
+            let _ = writeln!(
+                text,
+                "  {:4}  {:10}  {}",
+                check.verdict, check.check, check.says
+            );
+            if let Some(fix) = &check.fix {
+                let _ = writeln!(text, "        {:10}  fix: {fix}", "");
+            }
+        }
+    }
+    let mut source = "";
+    for message in messages {
+        if source != message.source {
+            source = &message.source;
+            let _ = writeln!(text, "{source}");
+        }
+        let instead = message
+            .instead
+            .as_ref()
+            .map(|instead| format!("; instead: {instead}"));
+        let _ = writeln!(
+            text,
+            "  {:4}  {}: {} {}{}",
+            message.verdict,
+            message.about,
+            message.clients.join(", "),
+            message.says,
+            instead.unwrap_or_default()
+        );
+    }
+    text
+}

@@ -1,0 +1,119 @@
+//! `landfall doctor packages`: simulates the installation of carried packages on a node.
+
+use crate::cli::shared::content_flags::ContentFlags;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::doctor::{NodeList, rehearse};
+use clap::Args;
+use landfall_model::Limits;
+use landfall_model::document::read_input;
+use landfall_model::report::{EntryKind, ItemStatus, RunReport};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Simulate installing the packages on a node
+///
+/// Reads the packages of the node and the indexes in the bundle, and selects packages as apt or dnf
+/// would. Shows what is missing and what would be replaced. Exits with 4 if the node would request
+/// a package that the bundle lacks, or if a package set cannot be installed. Only apt sets are
+/// checked with --status, only yum sets with --rpms.
+#[derive(Args)]
+pub(crate) struct DoctorPackages {
+    /// A copy of the node's /var/lib/dpkg/status
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "rpms",
+        conflicts_with = "rpms"
+    )]
+    status: Option<PathBuf>,
+    /// The output of `rpm -qa` on the node, preferably in the format that `landfall help packages` gives for
+    /// `base`
+    #[arg(long, value_name = "FILE")]
+    rpms: Option<PathBuf>,
+    #[command(flatten)]
+    carried: ContentFlags,
+}
+
+impl DoctorPackages {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        let list = self.list()?;
+        let (lock, blobs) = self
+            .carried
+            .open(context, |entry| entry.kind == EntryKind::Package)?;
+        let sets: Vec<_> = lock
+            .packages
+            .iter()
+            .filter(|set| list.is_for(set))
+            .collect();
+        if sets.is_empty() {
+            let system = if self.rpms.is_some() { "yum" } else { "apt" };
+            return Err(CliError::usage(format!(
+                "the lock names no packages of {system}, and this is {list}"
+            )));
+        }
+        let (mut report, mut text, mut replaced) =
+            (RunReport::default(), String::new(), Vec::new());
+        for set in sets {
+            let done = rehearse(set, &*blobs, &list, &Limits::default())
+                .map_err(|error| CliError::new(Exit::Failed, format!("{}: {error}", set.name)))?;
+            let count = |wanted| {
+                done.items
+                    .iter()
+                    .filter(|item| item.status == wanted)
+                    .count()
+            };
+            let _ = match count(ItemStatus::Failed) {
+                0 => {
+                    let (all, missing) = (done.items.len(), count(ItemStatus::Missing));
+                    writeln!(
+                        text,
+                        "{}: {all} to be installed, all carried but {missing}",
+                        set.name
+                    )
+                }
+                _ => writeln!(text, "{}: it cannot be installed", set.name),
+            };
+            for item in &done.items {
+                if let Some(reason) = &item.reason {
+                    let _ = writeln!(text, "  {}: {reason}", item.name);
+                }
+            }
+            for line in &done.replaced {
+                let _ = writeln!(text, "  replaced: {line}");
+            }
+            report.items.extend(done.items);
+            replaced.extend(done.replaced);
+        }
+        report.extra.insert("replaced".into(), json!(replaced));
+        let is_good = report
+            .items
+            .iter()
+            .all(|item| item.status == ItemStatus::Present);
+        Ok(VerbOutcome::new(
+            report,
+            text,
+            if is_good { Exit::Done } else { Exit::Refused },
+        ))
+    }
+
+    /// What the node has.
+    fn list(&self) -> Result<NodeList, CliError> {
+        let (path, list): (_, fn(String) -> NodeList) = match (&self.status, &self.rpms) {
+            (Some(path), _) => (path, NodeList::Status),
+            (None, Some(path)) => (path, NodeList::Rpms),
+            (None, None) => {
+                return Err(CliError::usage(
+                    "name what the node has by --status or --rpms",
+                ));
+            }
+        };
+        let bytes = read_input(path)
+            .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
+        let list = list(String::from_utf8_lossy(&bytes).into_owned());
+        match list.fault() {
+            Some(fault) => Err(CliError::usage(format!("{} {fault}", path.display()))),
+            None => Ok(list),
+        }
+    }
+}

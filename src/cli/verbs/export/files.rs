@@ -1,0 +1,20 @@
+//! `landfall export files`.
+
+use super::folder::FolderExport;
+use crate::cli::shared::{CliError, Context, VerbOutcome};
+use clap::Args;
+use landfall_item::has_files;
+use landfall_serve::export_files;
+
+/// Write the files as a folder HOST/PATH, for a web server that is there already
+#[derive(Args)]
+pub(crate) struct ExportFiles {
+    #[command(flatten)]
+    export: FolderExport,
+}
+
+impl ExportFiles {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        self.export.run(context, has_files, export_files)
+    }
+}

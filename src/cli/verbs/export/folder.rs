@@ -1,0 +1,138 @@
+//! Exports of some kinds to a folder: the flags, and how the files are told.
+
+use crate::cli::shared::content_flags::ContentFlags;
+use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
+use crate::cli::shared::failed_items::item_lines;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use clap::Args;
+use landfall_content::BlobRead;
+use landfall_item::lockfile::{Lock, losses};
+use landfall_model::human_size;
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport, count_of};
+use landfall_serve::ExportError;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Flags of an export to a folder.
+#[derive(Args)]
+pub(crate) struct FolderExport {
+    #[command(flatten)]
+    carried: ContentFlags,
+    /// The folder
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// Say what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl FolderExport {
+    /// Runs `export` on what there is of the kinds that are `wanted`.
+    ///
+    /// # Errors
+    /// When the lock or the bundle cannot be read, or the export cannot begin.
+    pub(crate) fn run(
+        self,
+        context: &Context,
+        wanted: fn(EntryKind) -> bool,
+        export: impl FnOnce(
+            &Lock,
+            &dyn BlobRead,
+            &Path,
+            bool,
+            &dyn Progress,
+        ) -> Result<RunReport, ExportError>
+        + Send
+        + 'static,
+    ) -> Result<VerbOutcome, CliError> {
+        let (lock, blobs) = self.open(context, wanted)?;
+        self.write(context, wanted, lock, blobs, export)
+    }
+
+    /// The lock, and the content of what is of the kinds that are `wanted`.
+    ///
+    /// # Errors
+    /// When the lock or the bundle cannot be read.
+    pub(crate) fn open(
+        &self,
+        context: &Context,
+        wanted: fn(EntryKind) -> bool,
+    ) -> Result<(Lock, Arc<dyn BlobRead>), CliError> {
+        self.carried.open(context, |entry| wanted(entry.kind))
+    }
+
+    /// Runs `export`, which writes what `lock` names into a folder, or says what it would write.
+    ///
+    /// # Errors
+    /// When the export cannot begin.
+    pub(crate) fn write(
+        self,
+        context: &Context,
+        wanted: fn(EntryKind) -> bool,
+        lock: Lock,
+        blobs: Arc<dyn BlobRead>,
+        export: impl FnOnce(
+            &Lock,
+            &dyn BlobRead,
+            &Path,
+            bool,
+            &dyn Progress,
+        ) -> Result<RunReport, ExportError>
+        + Send
+        + 'static,
+    ) -> Result<VerbOutcome, CliError> {
+        let progress = Arc::clone(&context.progress);
+        context.run(async move {
+            let work = tokio::task::spawn_blocking(move || -> Result<VerbOutcome, CliError> {
+                let report = export(&lock, &*blobs, &self.out, self.dry_run, &*progress)?;
+                let lost = losses(&lock).into_iter().filter(|lost| wanted(lost.kind));
+                told(report, lost, &self.out, self.dry_run)
+            });
+            work.await.map_err(|error| {
+                CliError::new(Exit::Failed, format!("exporting stopped: {error}"))
+            })?
+        })
+    }
+}
+
+/// The outcome of an export to `out`, with what is `lost`; `dry` where nothing was written.
+///
+/// # Errors
+/// When the room of the folder cannot be told.
+fn told(
+    mut report: RunReport,
+    lost: impl Iterator<Item = ReportItem>,
+    out: &Path,
+    dry: bool,
+) -> Result<VerbOutcome, CliError> {
+    report.items.extend(lost);
+    let mut text = String::new();
+    let told = report.items.iter().filter(|item| item.reason.is_some());
+    let (planned, lost): (Vec<&ReportItem>, Vec<&ReportItem>) =
+        told.partition(|item| item.status == ItemStatus::Skipped && item.digest.is_some());
+    for item in planned {
+        let _ = writeln!(text, "{} would be written", item.name);
+    }
+    text += &item_lines(lost);
+    let totals = report.totals();
+    let written = if dry { totals.skipped } else { totals.done };
+    let _ = writeln!(
+        text,
+        "{}: {} {}written ({}), {} there already",
+        out.display(),
+        count_of(written, "file"),
+        if dry { "to be " } else { "" },
+        human_size(report.bytes_transferred),
+        totals.present
+    );
+    if dry {
+        let planned = report
+            .items
+            .iter()
+            .filter(|item| item.status == ItemStatus::Skipped);
+        let needed = planned.filter_map(|item| item.bytes).sum();
+        text += &report_disk_space(&mut report, &disk_space_for(out, needed)?);
+    }
+    Ok(VerbOutcome::of(report, text))
+}

@@ -1,0 +1,257 @@
+//! `landfall export images`.
+
+use super::images_report;
+use crate::cli::shared::content_flags::ContentFlags;
+use crate::cli::shared::failed_items::item_lines;
+use crate::cli::shared::output_file::result_stdout;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
+use landfall_bundle::image_archive::{
+    ImageArchive, ImageArchiveError, ImageArchiveFormat, ImageArchiveOptions,
+};
+use landfall_content::{BlobRead, FileUnderWay};
+use landfall_item::lockfile::{Lock, collision, losses};
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
+use landfall_model::{DestinationMap, Platform, TargetRegistry};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Name of the archive in a folder.
+const ARCHIVE: &str = "landfall-images.tar";
+/// Endings of compressed files. What loads archives may decide by them.
+const COMPRESSED: [&str; 8] = ["gz", "tgz", "zst", "tzst", "xz", "txz", "bz2", "lz4"];
+
+/// Write the images as one archive that ctr, nerdctl, k3s and RKE2 load, and docker and podman with
+/// --format docker
+#[derive(Args)]
+pub(crate) struct ExportImages {
+    #[command(flatten)]
+    carried: ContentFlags,
+    /// The archive, a tar; in a folder it is landfall-images.tar, and - is stdout
+    #[arg(short, long, value_name = "FILE|DIR|-")]
+    out: PathBuf,
+    /// The form of the archive; docker and podman load docker alone
+    #[arg(long, value_enum, default_value_t = ArchiveFormat::Oci)]
+    format: ArchiveFormat,
+    /// Only this platform of each image, as in linux/amd64 (for oci may be repeated) [default: all
+    /// that are carried]
+    #[arg(long, value_name = "PLATFORM")]
+    platform: Vec<Platform>,
+    /// Add the names that images have at this registry [default: registry.address of the site]
+    #[arg(long, value_name = "REGISTRY[/PREFIX]")]
+    to: Option<TargetRegistry>,
+    /// Say what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The choice of `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ArchiveFormat {
+    /// An OCI image layout, several platforms an image: ctr, nerdctl, k3s, RKE2, skopeo; not docker
+    /// and podman
+    Oci,
+    /// As `docker save` writes it, one platform an image: docker, podman, and all the others
+    Docker,
+}
+
+/// Where the archive goes.
+enum ArchiveOutput {
+    Stdout(File),
+    /// Removed where it is dropped.
+    File(FileUnderWay),
+    /// Nowhere: a dry run.
+    Nowhere,
+}
+
+impl ExportImages {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        if self.format == ArchiveFormat::Docker && self.platform.len() > 1 {
+            return Err(CliError::usage(
+                "a docker archive holds one platform; give one --platform, or take --format oci",
+            ));
+        }
+        let path = self.path()?;
+        let place = self.place(context, &path)?;
+        let mapping = self.mapping(context)?;
+        let (lock, blobs) = self
+            .carried
+            .open(context, |entry| entry.kind == EntryKind::Image)?;
+        if let Some(collision) = mapping
+            .as_ref()
+            .and_then(|mapping| collision(mapping, &lock))
+        {
+            return Err(CliError::usage(collision.to_string()));
+        }
+        let progress = Arc::clone(&context.progress);
+        context.run(async move {
+            // the place stays here, where Ctrl-C drops it
+            let (out, to) = (
+                place.file().map_err(|error| unwritten(&path, &error))?,
+                path.clone(),
+            );
+            let is_stdout = matches!(place, ArchiveOutput::Stdout(_));
+            let notes = Arc::clone(&progress);
+            let work = tokio::task::spawn_blocking(move || {
+                self.export(&lock, &*blobs, mapping.as_ref(), (&to, out), &*progress)
+            });
+            let stopped =
+                |error| CliError::new(Exit::Failed, format!("exporting stopped: {error}"));
+            let mut outcome = work.await.map_err(stopped)??;
+            if let ArchiveOutput::File(under_way) = place {
+                under_way
+                    .finish()
+                    .map_err(|error| unwritten(&path, &error))?;
+            }
+            if is_stdout {
+                notes.note(std::mem::take(&mut outcome.text).trim_end());
+            }
+            Ok(outcome)
+        })
+    }
+
+    /// The file that is to be written, or -.
+    fn path(&self) -> Result<PathBuf, CliError> {
+        let ending = self.out.extension().and_then(|ending| ending.to_str());
+        match ending.filter(|ending| COMPRESSED.contains(ending)) {
+            _ if self.out.is_dir() => Ok(self.out.join(ARCHIVE)),
+            None => Ok(self.out.clone()),
+            Some(ending) => Err(CliError::usage(format!(
+                "{}: the archive is a plain tar, as its layers are compressed already, and some programs take the .{ending} for \
+                 true; call it .tar, or compress what -o - gives",
+                self.out.display()
+            ))),
+        }
+    }
+
+    fn place(&self, context: &Context, path: &Path) -> Result<ArchiveOutput, CliError> {
+        match path == Path::new("-") {
+            _ if self.dry_run => Ok(ArchiveOutput::Nowhere),
+            true => Ok(ArchiveOutput::Stdout(result_stdout(
+                context,
+                "the archive",
+            )?)),
+            false => FileUnderWay::begin(path)
+                .map(ArchiveOutput::File)
+                .map_err(|error| unwritten(path, &error)),
+        }
+    }
+
+    /// Whose destinations are names too: that of `--to`, or the site's registry where it has one.
+    fn mapping(&self, context: &Context) -> Result<Option<DestinationMap>, CliError> {
+        let is_known = self.to.is_some() || context.site_target()?.is_some();
+        is_known
+            .then(|| context.mapping(self.to.as_ref()))
+            .transpose()
+    }
+
+    fn export(
+        &self,
+        lock: &Lock,
+        blobs: &dyn BlobRead,
+        mapping: Option<&DestinationMap>,
+        (path, out): (&Path, Option<File>),
+        progress: &dyn Progress,
+    ) -> Result<VerbOutcome, CliError> {
+        let format = match self.format {
+            ArchiveFormat::Oci => ImageArchiveFormat::Oci,
+            ArchiveFormat::Docker => ImageArchiveFormat::Docker,
+        };
+        let asked = ImageArchiveOptions {
+            format,
+            platforms: &self.platform,
+            mapping,
+        };
+        let archive = ImageArchive::plan(lock, blobs, &asked)?;
+        let lost: Vec<ReportItem> = losses(lock)
+            .into_iter()
+            .filter(|item| item.kind == EntryKind::Image)
+            .collect();
+        let lost = [lost, archive.lost.clone()].concat();
+        if archive.images.is_empty() && lost.is_empty() {
+            return Err(CliError::usage("the lock names no image"));
+        }
+        let bad = || {
+            lost.iter()
+                .filter(|item| item.status != ItemStatus::Skipped)
+        };
+        if archive.images.is_empty() || (bad().next().is_some() && !self.carried.allow_partial) {
+            let lines = item_lines(bad()).trim_end().replace('\n', "\n  ");
+            let message = format!(
+                "nothing was written, as {} not here; `landfall pull` fetches into the store, and --allow-partial \
+                 takes the others:\n  {lines}",
+                if bad().count() == 1 {
+                    "an image is"
+                } else {
+                    "images are"
+                }
+            );
+            let report = Box::new(images_report::report(&archive, &lost, false));
+            return Err(CliError::new(Exit::Failed, message)
+                .with_report(*report)
+                .on(TransferSide::Source));
+        }
+        let mut report = images_report::report(&archive, &lost, out.is_some());
+        let format = self.format.to_possible_value();
+        let format = format.as_ref().map(PossibleValue::get_name);
+        report.extra.insert(
+            "archive".into(),
+            images_report::member(&archive, path, format),
+        );
+        if let Some(mut out) = out {
+            progress.begin("export", archive.images.len() as u64, archive.blob_bytes());
+            let written = archive
+                .write(blobs, &mut out, progress)
+                .and_then(|()| sync(&out));
+            archive
+                .images
+                .iter()
+                .for_each(|image| progress.item(&image.name));
+            progress.end();
+            written.map_err(|error| match error {
+                ImageArchiveError::Write(error) => unwritten(path, &error),
+                other => other.into(),
+            })?;
+            report.bytes_transferred = archive.size();
+        }
+        Ok(VerbOutcome::of(
+            report,
+            images_report::text(
+                &archive,
+                &lost,
+                (path, self.dry_run),
+                lock,
+                self.format == ArchiveFormat::Oci,
+            ),
+        ))
+    }
+}
+
+impl ArchiveOutput {
+    /// What is written to.
+    fn file(&self) -> io::Result<Option<File>> {
+        match self {
+            ArchiveOutput::Stdout(file) => file.try_clone().map(Some),
+            ArchiveOutput::File(under_way) => under_way.file().try_clone().map(Some),
+            ArchiveOutput::Nowhere => Ok(None),
+        }
+    }
+}
+
+/// Brings it to disk, where it is on one.
+fn sync(out: &File) -> Result<(), ImageArchiveError> {
+    let is_file = out.metadata().map_err(ImageArchiveError::Write)?.is_file();
+    if is_file {
+        out.sync_all().map_err(ImageArchiveError::Write)
+    } else {
+        Ok(())
+    }
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> CliError {
+    let message = format!("cannot write {}: {error}", path.display());
+    CliError::new(Exit::Failed, message).on(TransferSide::Destination)
+}

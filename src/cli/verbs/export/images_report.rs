@@ -1,0 +1,104 @@
+//! How an archive of images is told, and that of a dry run.
+
+use crate::cli::shared::failed_items::item_lines;
+use landfall_bundle::image_archive::ImageArchive;
+use landfall_item::lockfile::Lock;
+use landfall_item::{Image, Referrer};
+use landfall_model::human_size;
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The report: what is in the archive, or would be where it is not written, and what is `lost`.
+pub(crate) fn report(archive: &ImageArchive, lost: &[ReportItem], is_written: bool) -> RunReport {
+    let items = archive.images.iter().map(|image| ReportItem {
+        kind: EntryKind::Image,
+        name: image.name.clone(),
+        digest: Some(image.digest.clone()),
+        bytes: Some(image.bytes),
+        packages: 0,
+        status: if is_written {
+            ItemStatus::Done
+        } else {
+            ItemStatus::Skipped
+        },
+        reason: (!is_written).then(|| "would be written".to_owned()),
+    });
+    let mut report = RunReport {
+        items: items.chain(lost.iter().cloned()).collect(),
+        ..RunReport::default()
+    };
+    report
+        .extra
+        .insert("trimmed".into(), json!(archive.trimmed));
+    report
+}
+
+/// The member `archive` of a report.
+pub(crate) fn member(archive: &ImageArchive, path: &Path, format: Option<&str>) -> Value {
+    let images = archive.images.iter();
+    let images = images
+        .map(|image| json!({"name": image.name, "digest": image.top.digest, "names": image.names}));
+    json!({
+        "path": path.display().to_string(), "format": format, "bytes": archive.size(),
+        "images": images.collect::<Vec<_>>(),
+    })
+}
+
+/// The lines about an archive at `path`, or in a dry run about one that would be.
+pub(crate) fn text(
+    archive: &ImageArchive,
+    lost: &[ReportItem],
+    (path, is_dry): (&Path, bool),
+    lock: &Lock,
+    is_oci: bool,
+) -> String {
+    let mut text = item_lines(lost);
+    let names: usize = archive.images.iter().map(|image| image.names.len()).sum();
+    let _ = writeln!(
+        text,
+        "{} {} under {} to {} ({})",
+        if is_dry { "would export" } else { "exported" },
+        count_of(archive.images.len(), "image"),
+        count_of(names, "name"),
+        path.display(),
+        human_size(archive.size())
+    );
+    if is_oci {
+        text +=
+            "  loads in          ctr, nerdctl, k3s, RKE2; for docker and podman: --format docker\n";
+    }
+    if !archive.trimmed.is_empty() {
+        let _ = writeln!(
+            text,
+            "  trimmed           to the platforms inside: {}; --report lists the new digests",
+            count_of(archive.trimmed.len(), "image")
+        );
+    }
+    let referrers: usize = lock.images.iter().map(apart).sum();
+    if referrers > 0 {
+        let _ = writeln!(
+            text,
+            "  left behind       {} (signatures, SBOMs, attestations), which no runtime loads; `push` delivers them",
+            count_of(referrers, "referrer")
+        );
+    }
+    text
+}
+
+/// How many referrers an image has that are not below its own index.
+fn apart(image: &Image) -> usize {
+    let own = |referrer: &&Referrer| {
+        image
+            .manifests
+            .iter()
+            .any(|child| child.digest == referrer.digest)
+    };
+    image
+        .referrers
+        .iter()
+        .flatten()
+        .filter(|referrer| !own(referrer))
+        .count()
+}

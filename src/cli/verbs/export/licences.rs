@@ -1,0 +1,49 @@
+//! The licences of what is locked, as far as its content is at hand.
+
+use crate::cli::shared::image_facts::ImageFacts;
+use landfall_content::BlobRead;
+use landfall_item::lockfile::Lock;
+use landfall_item::{ChartArchive, LockedItem};
+use landfall_model::Limits;
+use landfall_model::document::{ArchiveBudget, unpack, yaml};
+use landfall_model::report::EntryKind;
+use serde_yaml::Value;
+use std::collections::BTreeMap;
+
+/// Where Artifact Hub looks for a chart's licence.
+const OF_CHARTS: &str = "artifacthub.io/license";
+
+/// The licence of each item that says one, by the item's name: an image by its annotations and
+/// labels, a chart by the annotations of its Chart.yaml. What `blobs` lacks says nothing.
+pub(crate) fn licences(lock: &Lock, blobs: &dyn BlobRead) -> BTreeMap<String, String> {
+    let licence = |item: &dyn LockedItem| match item.chart() {
+        Some(chart) => of_chart(&chart, blobs),
+        None if item.kind() == EntryKind::Image => ImageFacts::of(&item.entry(), blobs).licences,
+        None => None,
+    };
+    lock.items()
+        .filter_map(|item| Some((item.name().into_owned(), licence(item)?)))
+        .collect()
+}
+
+fn of_chart(chart: &ChartArchive, blobs: &dyn BlobRead) -> Option<String> {
+    let limits = Limits::default();
+    if chart.archive.size > limits.archive_bytes {
+        return None;
+    }
+    let files = unpack(
+        &blobs.read(&chart.archive).ok()?,
+        &mut ArchiveBudget::new(&limits),
+    )
+    .ok()?;
+    let is_its_own = |path: &&String| path.split('/').count() == 2 && path.ends_with("/Chart.yaml");
+    let text = &files[files.keys().find(is_its_own)?];
+    let metadata: Value = yaml::from_slice(text).ok()?;
+    Some(
+        metadata
+            .get("annotations")?
+            .get(OF_CHARTS)?
+            .as_str()?
+            .to_owned(),
+    )
+}

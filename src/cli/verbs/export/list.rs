@@ -1,0 +1,118 @@
+//! `landfall export hauler|images-txt|…`: what a lock names, as the lists of other tools.
+
+use super::licences::licences;
+use crate::cli::shared::lock_flags::LockFlags;
+use crate::cli::shared::output_file::write_result;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use clap::{Args, Subcommand};
+use landfall_item::lockfile::{Asked, FORMS};
+use landfall_model::TargetRegistry;
+use landfall_model::report::RunReport;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The words; `FORMS` has what each writes.
+#[derive(Subcommand)]
+pub(crate) enum ExportList {
+    /// Write the list as Images and Files of Hauler
+    Hauler(ListFlags),
+    /// Write the images, one reference a line
+    ImagesTxt(ListFlags),
+    /// Write the images as the YAML file of `skopeo sync`
+    SkopeoSync(ListFlags),
+    /// Write the images as the configuration of regsync
+    Regsync(ListFlags),
+    /// Write the list as zarf.yaml
+    Zarf(ListFlags),
+    /// Write the images as an ImagesLock of imgpkg
+    ImgpkgLock(ListFlags),
+    /// Write a table for those who sign off: kind, name, digest, bytes, origin, licence where it is
+    /// known
+    Sources(ListFlags),
+}
+
+#[derive(Args)]
+pub(crate) struct ListFlags {
+    /// The bundle or the lock [default: landfall.lock]
+    #[arg(value_name = "BUNDLE|LOCK", conflicts_with_all = ["lock", "bundle"])]
+    place: Option<PathBuf>,
+    #[command(flatten)]
+    locked: LockFlags,
+    /// The file [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Name each image with its locked digest; without it only those that the manifest pins
+    #[arg(long)]
+    digests: bool,
+    /// The registry that the images go to, for regsync [default: registry.address of the site]
+    #[arg(long, value_name = "REGISTRY[/PREFIX]")]
+    to: Option<TargetRegistry>,
+}
+
+impl ExportList {
+    fn parts(self) -> (&'static str, ListFlags) {
+        match self {
+            ExportList::Hauler(flags) => ("hauler", flags),
+            ExportList::ImagesTxt(flags) => ("images-txt", flags),
+            ExportList::SkopeoSync(flags) => ("skopeo-sync", flags),
+            ExportList::Regsync(flags) => ("regsync", flags),
+            ExportList::Zarf(flags) => ("zarf", flags),
+            ExportList::ImgpkgLock(flags) => ("imgpkg-lock", flags),
+            ExportList::Sources(flags) => ("sources", flags),
+        }
+    }
+
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        let (name, flags) = self.parts();
+        let Some(form) = FORMS.iter().find(|form| form.name == name) else {
+            return Err(CliError::usage(format!(
+                "{name} is no list that landfall writes"
+            )));
+        };
+        let locked = flags.locked.at(flags.place);
+        let lock = locked.load(context)?;
+        let mapping = match name {
+            "regsync" => Some(context.mapping(flags.to.as_ref())?),
+            _ => None,
+        };
+        let licences = match name {
+            "sources" if locked.has_content(context) => {
+                licences(&lock, &*locked.content(context, &[])?)
+            }
+            _ => BTreeMap::new(),
+        };
+        let asked = Asked {
+            lock: &lock,
+            mapping: mapping.as_ref(),
+            digests: flags.digests,
+            licences,
+        };
+        let listed = (form.write)(&asked);
+        let mut report = RunReport::default();
+        report.extra.insert("list".into(), json!(listed.text));
+        report.extra.insert("notCarried".into(), json!(listed.left));
+        let exit = if listed.left.is_empty() {
+            Exit::Done
+        } else {
+            Exit::Partial
+        };
+        let mut lines: Vec<String> = listed
+            .left
+            .iter()
+            .map(|line| format!("not in the list: {line}"))
+            .collect();
+        lines.extend(
+            flags
+                .out
+                .iter()
+                .map(|path| format!("wrote {}", path.display())),
+        );
+        write_result(
+            VerbOutcome::new(report, listed.text, exit),
+            flags.out.as_deref(),
+            &lines,
+            context,
+        )
+    }
+}

@@ -1,0 +1,53 @@
+//! `landfall export`: what is carried, in forms that other tools use.
+
+mod charts;
+mod files;
+mod folder;
+mod images;
+mod images_report;
+mod licences;
+mod list;
+mod packages;
+mod referrers;
+
+use crate::cli::shared::{CliError, Context, VerbOutcome};
+use charts::ExportCharts;
+use clap::{Args, Subcommand};
+use files::ExportFiles;
+use images::ExportImages;
+use list::ExportList;
+use packages::{ExportApt, ExportYum};
+use referrers::ExportReferrers;
+
+/// Write what is carried in a form that other tools use
+#[derive(Args)]
+pub(crate) struct ExportCommand {
+    #[command(subcommand)]
+    what: ExportSubcommand,
+}
+
+#[derive(Subcommand)]
+enum ExportSubcommand {
+    Images(ExportImages),
+    Files(ExportFiles),
+    Referrers(ExportReferrers),
+    Charts(ExportCharts),
+    Apt(ExportApt),
+    Yum(ExportYum),
+    #[command(flatten)]
+    List(ExportList),
+}
+
+impl ExportCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        match self.what {
+            ExportSubcommand::Images(images) => images.run(context),
+            ExportSubcommand::Files(files) => files.run(context),
+            ExportSubcommand::Referrers(referrers) => referrers.run(context),
+            ExportSubcommand::Charts(charts) => charts.run(context),
+            ExportSubcommand::Apt(apt) => apt.run(context),
+            ExportSubcommand::Yum(yum) => yum.run(context),
+            ExportSubcommand::List(list) => list.run(context),
+        }
+    }
+}

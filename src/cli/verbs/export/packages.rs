@@ -1,0 +1,70 @@
+//! `landfall export apt` and `landfall export yum`.
+
+use super::folder::FolderExport;
+use crate::cli::shared::packages_key::PackagesKey;
+use crate::cli::shared::{CliError, Context, VerbOutcome};
+use clap::Args;
+use landfall_model::report::EntryKind;
+use landfall_serve::export_packages;
+
+/// Write the repositories of apt as a folder HOST/PATH, which any web server offers to machines
+#[derive(Args)]
+pub(crate) struct ExportApt {
+    #[command(flatten)]
+    packages: ExportPackages,
+}
+
+/// Write the repositories of yum and dnf as a folder HOST/PATH, which any web server offers to
+/// machines
+#[derive(Args)]
+pub(crate) struct ExportYum {
+    #[command(flatten)]
+    packages: ExportPackages,
+}
+
+#[derive(Args)]
+struct ExportPackages {
+    #[command(flatten)]
+    export: FolderExport,
+    #[command(flatten)]
+    key: PackagesKey,
+}
+
+impl ExportApt {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        self.packages.run(context, "apt:")
+    }
+}
+
+impl ExportYum {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        self.packages.run(context, "yum:")
+    }
+}
+
+impl ExportPackages {
+    /// Writes the repositories of `system`, `apt:` or `yum:`.
+    fn run(self, context: &Context, system: &'static str) -> Result<VerbOutcome, CliError> {
+        let is_package = |kind| kind == EntryKind::Package;
+        let (lock, blobs) = self.export.open(context, is_package)?;
+        let sets = lock
+            .packages
+            .iter()
+            .filter(|set| set.name.starts_with(system));
+        let made = self.key.made(sets.map(|set| (set, &*blobs)), context)?.ok_or_else(|| {
+            CliError::usage(
+                "the lock has packages with `index: trimmed`, whose metadata the site signs: name its OpenPGP key with \
+                 --packages-key FILE",
+            )
+        })?;
+        self.export.write(
+            context,
+            is_package,
+            lock,
+            blobs,
+            move |lock, blobs, dir, dry, progress| {
+                export_packages(system, lock, &made, blobs, dir, dry, progress)
+            },
+        )
+    }
+}

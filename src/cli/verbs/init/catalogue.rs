@@ -1,0 +1,135 @@
+//! `landfall init --from SYSTEM` and `--list`: the manifests that landfall ships.
+
+use crate::cli::shared::new_files::{NewFiles, refuse_present, write_new};
+use crate::cli::shared::{CliError, Exit, VerbOutcome};
+use landfall_item::manifest::{CATALOGUE, Shipped};
+use landfall_model::TargetRegistry;
+use landfall_model::config::Site;
+use landfall_model::report::{RunReport, shell_word};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The name of a site's file.
+const SITE: &str = "site.yaml";
+
+/// What is shipped, one line a system.
+pub(crate) fn listing() -> VerbOutcome {
+    let width = CATALOGUE
+        .iter()
+        .map(|shipped| shipped.name.len())
+        .max()
+        .unwrap_or(0);
+    let mut text = String::new();
+    let mut systems = Vec::new();
+    for shipped in CATALOGUE {
+        let _ = writeln!(text, "{:width$}  {}", shipped.name, shipped.about);
+        let files: Vec<&str> = shipped.files.iter().map(|(path, _)| *path).collect();
+        systems.push(json!({
+            "name": shipped.name, "about": shipped.about, "files": files, "edit": shipped.edit, "platform": shipped.platform,
+        }));
+    }
+    text += "landfall init --from SYSTEM -o DIR writes one\n";
+    let mut report = RunReport::default();
+    report.extra.insert("systems".into(), json!(systems));
+    VerbOutcome::of(report, text)
+}
+
+/// Writes what is shipped for `system` to the folder `out`, with `to` as the site's registry where
+/// it is given.
+///
+/// # Errors
+/// When one of the files is there already, or cannot be written.
+pub(crate) fn written(
+    system: &str,
+    out: &Path,
+    to: Option<&TargetRegistry>,
+    dry_run: bool,
+) -> Result<VerbOutcome, CliError> {
+    let Some(shipped) = Shipped::of(system) else {
+        return Err(CliError::usage(format!(
+            "landfall ships nothing for {system}; `landfall init --list` shows what it does"
+        )));
+    };
+    let mut files: Vec<(PathBuf, String)> = shipped
+        .alone()
+        .map(|(name, text)| (out.join(name), text))
+        .collect();
+    let is_site = |path: &Path| path.ends_with(SITE);
+    if let Some(to) = to {
+        for (path, text) in files.iter_mut().filter(|(path, _)| is_site(path)) {
+            *text = with_address(path, text, &to.to_string())?;
+        }
+    }
+    refuse_present(&files.iter().map(|(path, _)| path).collect::<Vec<_>>())?;
+    let mut report = RunReport::default();
+    let next = format!(
+        "landfall lock -f {}",
+        shell_word(&out.display().to_string())
+    );
+    let names: Vec<String> = files
+        .iter()
+        .map(|(path, _)| path.display().to_string())
+        .collect();
+    let members = [
+        ("written", json!(names)),
+        ("edit", json!(shipped.edit)),
+        ("next", json!(next)),
+    ];
+    report
+        .extra
+        .extend(members.map(|(name, value)| (name.to_owned(), value)));
+    let mut text = String::new();
+    if dry_run {
+        files
+            .iter()
+            .for_each(|(path, content)| text += &format!("--- {}\n{content}", path.display()));
+        return Ok(VerbOutcome::new(report, text, Exit::Done).document());
+    }
+    let new: Vec<(PathBuf, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.clone(), text.as_str()))
+        .collect();
+    let new: &NewFiles<'_> = &new;
+    write_new(out, new, || Ok(()))?;
+    names
+        .iter()
+        .for_each(|name| text += &format!("wrote {name}\n"));
+    shipped
+        .edit
+        .iter()
+        .for_each(|line| text += &format!("edit {line}\n"));
+    text += &format!("next: {next}\n");
+    Ok(VerbOutcome::new(report, text, Exit::Done))
+}
+
+/// The site's `text` with `address` in place of its registry's.
+fn with_address(path: &Path, text: &str, address: &str) -> Result<String, CliError> {
+    let old = Site::parse(path, text)?
+        .registry
+        .map(|registry| registry.address)
+        .unwrap_or_default();
+    let Some(at) = text.find("address:").filter(|_| !old.is_empty()) else {
+        return Ok(text.to_owned());
+    };
+    let (before, behind) = text.split_at(at);
+    Ok(before.to_owned() + &behind.replacen(&old, address, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_site_takes_an_address() {
+        for shipped in CATALOGUE {
+            let (name, text) = shipped.alone().last().unwrap();
+            assert_eq!(name, SITE, "{}", shipped.name);
+            let moved = with_address(Path::new(name), &text, "mirror.test/p").unwrap();
+            let site = Site::parse(Path::new(name), &moved).unwrap();
+            assert_eq!(site.registry.unwrap().address, "mirror.test/p", "{moved}");
+            assert_eq!(moved.lines().count(), text.lines().count());
+            assert!(!text.contains("manifests/"), "{text}");
+        }
+    }
+}

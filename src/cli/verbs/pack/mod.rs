@@ -1,0 +1,303 @@
+//! `landfall pack`: the store's content of one lock as one file.
+
+mod companions;
+mod volume;
+
+use crate::cli::shared::bundle_report::{
+    SerialFlags, bundle_lines, bundle_member, dry_run, note_whole_file, outcome, pack_report,
+    paths, signer, volume_lines,
+};
+use crate::cli::shared::listing::count;
+use crate::cli::shared::lock_args::LockArgs;
+use crate::cli::shared::opened_file::OpenedFile;
+use crate::cli::shared::output_file::result_stdout;
+use crate::cli::shared::remote_bundle::object;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::client::BundleUpload;
+use clap::{Args, Command};
+use landfall_bundle::{self as bundle, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
+use landfall_content::bucket::Bucket;
+use landfall_content::store::Disk;
+use landfall_content::{Entry, Part, Store, held, stored_once};
+use landfall_model::report::{ItemStatus, RunReport, TransferSide, count_of};
+use landfall_model::sign::PublicKey;
+use landfall_model::{Descriptor, human_size, today};
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use volume::RepackFlags;
+
+/// The bundle that is written unless another is named.
+const BUNDLE: &str = "bundle.tar.zst";
+
+/// Pack what a lock names into one bundle file
+#[derive(Args)]
+pub(crate) struct PackCommand {
+    #[command(flatten)]
+    lock: LockArgs,
+    /// The bundle: a file, or s3://…; - writes it to stdout, in one pass [default: bundle.tar.zst]
+    #[arg(short, long, value_name = "BUNDLE|-")]
+    out: Option<PathBuf>,
+    /// Leave out what this bundle, lock or receipt of a push has (repeated: what all of them have)
+    #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT", conflicts_with = "like")]
+    since: Vec<PathBuf>,
+    /// zstd's level for what is not compressed yet
+    #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
+    level: i32,
+    /// Split it into volumes BUNDLE.0001, BUNDLE.0002, …: 4.7G is 4.7 × 10^9 bytes, 4GiB is 4 ×
+    /// 2^30
+    #[arg(long, value_name = "SIZE|dvd|bd|fat32")]
+    volume_size: Option<VolumeSize>,
+    /// Put a program beside the bundle, this one or PATH, with a README for the far side
+    /// (BUNDLE.README.txt) and the manual pages (BUNDLE.man.tar); may be given several times
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    include_self: Vec<OsString>,
+    /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file)
+    /// whose private half the SSH agent holds
+    #[arg(long, value_name = "KEY")]
+    sign: Option<String>,
+    #[command(flatten)]
+    serial: SerialFlags,
+    #[command(flatten)]
+    like: RepackFlags,
+    /// Pack what is there where something is missing; the bundle says what it lacks
+    #[arg(long)]
+    allow_partial: bool,
+    /// Say what would be packed and how much room it needs, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Names in the store what is whole there: of an image that several shards brought, none of them
+/// could.
+fn name_whole(store: &dyn Store, held: impl Iterator<Item = Entry>) -> Result<(), CliError> {
+    // the plan has seen what is stored; a store that no pull filled may lack what follows from the
+    // lock
+    let is_there = |part: &Part| {
+        let Descriptor { digest, size, .. } = &part.descriptor;
+        part.is_stored() || matches!(store.stat(digest), Ok(Some(found)) if found == *size)
+    };
+    Ok(store.name(&mut held.filter(|entry| entry.parts.iter().all(is_there)))?)
+}
+
+impl PackCommand {
+    /// `command` is that of landfall, for the manual pages beside the bundle.
+    pub(crate) fn run(
+        self,
+        context: &Context,
+        command: fn() -> Command,
+    ) -> Result<VerbOutcome, CliError> {
+        if !self.like.like.is_empty() {
+            let store = Disk::open(&context.store_dir()?)?;
+            let lock = self.lock.named().map(Path::to_path_buf);
+            return context.run(self.like.run(self.out, lock, store, context));
+        }
+        let store = context.store()?;
+        let lock = self.lock()?.load(context)?;
+        let out = self.out.clone().unwrap_or_else(|| BUNDLE.into());
+        let bases = self
+            .since
+            .iter()
+            .map(|path| Ok(OpenedFile::open(context, path)?.into_base()));
+        let bases = bases.collect::<Result<Vec<_>, CliError>>()?;
+        let signer = signer(self.sign.as_deref())?;
+        let (progress, shown) = (Arc::clone(&context.progress), Arc::clone(&context.page));
+        let stdout = if out == Path::new("-") && !self.dry_run {
+            Some(self.stdout(context)?)
+        } else {
+            None
+        };
+        let object = self.object(context, &out)?.filter(|_| !self.dry_run);
+        let mut packaging = Packaging {
+            volume_size: self.volume_size,
+            tools: self.tools()?,
+            documents: Vec::new(),
+            signer,
+        };
+        context.run(async move {
+            let upload = object
+                .map(|(bucket, name)| BundleUpload::begin(&bucket, &name, &lock))
+                .transpose()?;
+            // an interruption gives the upload up
+            let (upload, _given_up) = upload.unzip();
+            let work = tokio::task::spawn_blocking(move || {
+                held(&*store, stored_once(lock.each_entry()), false, &*progress)?;
+                shown.lock(&lock, Some(&*store));
+                let mut plan = PackPlan::since(&lock, &*store, &bases, today())?;
+                plan.serial = self.serial.of(&lock)?;
+                let report = |status| pack_report(&lock, &plan, status);
+                if !self.allow_partial
+                    && let Err(error) = plan.check_whole()
+                {
+                    return Err(CliError::from(error).with_report(report(ItemStatus::Present)));
+                }
+                if plan.items.is_empty() && !plan.missing.is_empty() {
+                    let failure = CliError::new(
+                        Exit::Failed,
+                        "nothing that the lock names is in the store; run `landfall pull` first",
+                    );
+                    return Err(failure
+                        .on(TransferSide::Source)
+                        .with_report(report(ItemStatus::Present)));
+                }
+                if self.dry_run {
+                    return dry_run(
+                        &plan,
+                        &out,
+                        report(ItemStatus::Skipped),
+                        &self.left_out(&plan),
+                    );
+                }
+                if bases.is_empty() {
+                    name_whole(&*store, plan.held(&lock))?;
+                }
+                if !packaging.tools.is_empty() {
+                    packaging.documents =
+                        companions::documents(&plan, &out, &packaging, command())?;
+                }
+                let options = PackOptions { level: self.level };
+                let to_stdout = stdout.is_some();
+                let signer = packaging.signer.as_deref();
+                let written = match (stdout, upload) {
+                    (Some(stdout), _) => {
+                        bundle::write_to(&plan, &*store, stdout, options, signer, &*progress)?
+                    }
+                    (None, Some(upload)) => {
+                        upload.write(&plan, &*store, &out, options, signer, &*progress)?
+                    }
+                    (None, None) => bundle::write_packaged(
+                        &plan, &*store, &out, options, &packaging, &*progress,
+                    )?,
+                };
+                note_whole_file(&out, self.volume_size.is_some(), &*progress);
+                let keys: Vec<_> = packaging
+                    .signer
+                    .iter()
+                    .map(|signer| signer.key().clone())
+                    .collect();
+                let mut outcome = self.done(&plan, &out, &written, &keys, report(ItemStatus::Done));
+                if to_stdout {
+                    // the bundle is there
+                    progress.note(std::mem::take(&mut outcome.text).trim_end());
+                }
+                Ok(outcome)
+            });
+            work.await
+                .map_err(|error| CliError::new(Exit::Failed, format!("packing stopped: {error}")))?
+        })
+    }
+
+    /// The lock that is named; what is not there may be meant as the bundle.
+    fn lock(&self) -> Result<&LockArgs, CliError> {
+        let absent = self
+            .lock
+            .place()
+            .filter(|place| self.out.is_none() && !place.exists());
+        match absent {
+            Some(place) => {
+                let place = place.display();
+                Err(CliError::usage(format!(
+                    "there is no lock {place}; to write a bundle of this name: landfall pack -o {place}"
+                )))
+            }
+            None => Ok(&self.lock),
+        }
+    }
+
+    /// The pipe or file that stdout is.
+    fn stdout(&self, context: &Context) -> Result<File, CliError> {
+        self.refuse_files("-o - writes the bundle to stdout")?;
+        result_stdout(context, "the bundle")
+    }
+
+    /// The object that the bundle is to be, where `out` names one.
+    fn object(&self, context: &Context, out: &Path) -> Result<Option<(Bucket, String)>, CliError> {
+        let object = object(context, out)?;
+        if object.is_some() {
+            self.refuse_files("in an object store the bundle is one object")?;
+        }
+        Ok(object)
+    }
+
+    /// Refuses flags that make files beside the bundle.
+    fn refuse_files(&self, why: &str) -> Result<(), CliError> {
+        match self.volume_size.is_some() || !self.include_self.is_empty() {
+            true => Err(CliError::usage(format!(
+                "{why}: there are no volumes and no programs beside it; name a file with -o"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// The programs to put beside the bundle.
+    fn tools(&self) -> Result<Vec<PathBuf>, CliError> {
+        let own = || {
+            std::env::current_exe().map_err(|error| {
+                CliError::new(
+                    Exit::Failed,
+                    format!("cannot find this program; name it with --include-self=PATH: {error}"),
+                )
+            })
+        };
+        let tools = self.include_self.iter();
+        tools
+            .map(|path| {
+                if path.is_empty() {
+                    own()
+                } else {
+                    Ok(path.into())
+                }
+            })
+            .collect()
+    }
+
+    /// What a delta leaves out, and what it needs.
+    fn left_out(&self, plan: &PackPlan) -> String {
+        match (self.since.is_empty(), plan.omitted.len()) {
+            (true, _) => String::new(),
+            (false, 0) => {
+                "  left out          nothing, as no layer or file is in all that --since names\n"
+                    .into()
+            }
+            (false, count) => {
+                let bytes = plan.omitted.iter().map(|blob| blob.size).sum();
+                let bases: Vec<String> = plan.bases.iter().map(ToString::to_string).collect();
+                format!(
+                    "  left out          {} ({})\n  needs             {}\n",
+                    count_of(count, "blob"),
+                    human_size(bytes),
+                    bases.join("\n  or                ")
+                )
+            }
+        }
+    }
+
+    fn done(
+        &self,
+        plan: &PackPlan,
+        out: &Path,
+        written: &PackedBundle,
+        keys: &[PublicKey],
+        mut report: RunReport,
+    ) -> VerbOutcome {
+        report
+            .extra
+            .insert("bundle".into(), bundle_member(plan, out, written, keys));
+        let mut text = format!("packed {} into {}\n", count(&plan.items), out.display());
+        text += &bundle_lines(plan, written);
+        text.extend(
+            keys.iter()
+                .map(|key| format!("  signed by         {key}\n")),
+        );
+        text += &self.left_out(plan);
+        text += &volume_lines(written, self.volume_size.is_some());
+        if !written.beside.is_empty() {
+            text += &format!(
+                "  beside            {}\n",
+                paths(&written.beside).join(", ")
+            );
+        }
+        outcome(plan, report, &text)
+    }
+}

@@ -1,0 +1,70 @@
+//! `landfall pack --like B --only-volume N`: packs a lost volume again.
+
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use clap::Args;
+use landfall_bundle as bundle;
+use landfall_content::store::Disk;
+use landfall_item::lockfile::{FILE_NAME, Lock};
+use landfall_model::human_size;
+use landfall_model::report::RunReport;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Which volume of which bundle.
+#[derive(Args)]
+pub(crate) struct RepackFlags {
+    /// A split bundle of which one volume is lost or damaged (may be repeated: a volume of each
+    /// folder, or each folder)
+    #[arg(long, value_name = "BUNDLE", requires = "only_volume",
+          conflicts_with_all = ["volume_size", "include_self", "level", "allow_partial", "dry_run"])]
+    pub(crate) like: Vec<PathBuf>,
+    /// The number of the volume of --like to pack again; it is put beside the others, or beside
+    /// --out
+    #[arg(long, value_name = "N", requires = "like", value_parser = clap::value_parser!(u16).range(1..=999))]
+    only_volume: Option<u16>,
+}
+
+impl RepackFlags {
+    /// Packs the volume, where one is wanted.
+    pub(crate) async fn run(
+        self,
+        out: Option<PathBuf>,
+        lock: Option<PathBuf>,
+        store: Disk,
+        context: &Context,
+    ) -> Result<VerbOutcome, CliError> {
+        let Some(number) = self.only_volume.filter(|_| !self.like.is_empty()) else {
+            return Err(CliError::usage("--like and --only-volume need one another"));
+        };
+        let like = self.like;
+        let progress = Arc::clone(&context.progress);
+        let work = tokio::task::spawn_blocking(move || {
+            let lock = || {
+                let path = lock.as_deref().unwrap_or(Path::new(FILE_NAME));
+                Lock::load(path)
+            };
+            bundle::write_volume(
+                &like,
+                number.into(),
+                out.as_deref(),
+                lock,
+                &store,
+                &*progress,
+            )
+        });
+        let stopped = |error| CliError::new(Exit::Failed, format!("packing stopped: {error}"));
+        let (path, bytes) = work.await.map_err(stopped)??;
+        let mut report = RunReport::default();
+        report.extra.insert(
+            "volume".into(),
+            json!({"path": path.display().to_string(), "bytes": bytes}),
+        );
+        let text = format!(
+            "packed {} again, {} ({bytes} bytes)\n",
+            path.display(),
+            human_size(bytes)
+        );
+        Ok(VerbOutcome::new(report, text, Exit::Done))
+    }
+}

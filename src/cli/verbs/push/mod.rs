@@ -1,0 +1,256 @@
+//! `landfall push`.
+
+mod prune;
+
+use crate::cli::shared::bundle_with_bases::{BundleWithBases, store};
+use crate::cli::shared::delivery_flags::{DeliveryFlags, planned};
+use crate::cli::shared::open_bundle::{BundleRequirements, name_first};
+use crate::cli::shared::series_history::SeriesHistory;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file, open_bundle};
+use crate::push::{Omitted, Options};
+use clap::Args;
+use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
+use landfall_content::BlobRead;
+use landfall_item::lockfile::{FILE_NAME, Lock};
+use landfall_model::Digest;
+use prune::PruneFlags;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Deliver a bundle, or what the store holds of a lock, to a registry
+#[derive(Args)]
+pub(crate) struct PushCommand {
+    /// The bundle; without it the store is pushed. Of volumes in several folders, one of each, or
+    /// each folder
+    bundle: Option<PathBuf>,
+    /// The registry, in place of --to; or what a delta was packed against, or as much of it as
+    /// there is: bundles, and receipts of pushes
+    #[arg(value_name = "REGISTRY|BASE")]
+    bases: Vec<PathBuf>,
+    /// The bundle, in place of the first argument
+    #[arg(long = "bundle", value_name = "BUNDLE")]
+    named: Option<PathBuf>,
+    /// Take what a delta leaves out from the store too
+    #[arg(long)]
+    with_store: bool,
+    /// The lock that the bundle must be packed from; without a bundle, what of the store is pushed
+    /// [default: landfall.lock]
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    /// The bundle digest or the lock fingerprint that it must have
+    #[arg(long, value_name = "sha256:…")]
+    expect: Option<Digest>,
+    /// Take a bundle that says of itself that items are missing
+    #[arg(long)]
+    allow_partial: bool,
+    /// Take a bundle that is older than the last one of its series, as the receipt has it
+    #[arg(long)]
+    allow_older: bool,
+    #[command(flatten)]
+    delivery: DeliveryFlags,
+    #[command(flatten)]
+    pruning: PruneFlags,
+}
+
+/// What is delivered.
+struct PushSource {
+    lock: Lock,
+    blobs: Arc<dyn BlobRead>,
+    /// What of it must stand at the registry.
+    omitted: Omitted,
+    /// The whole lock, where a bundle holds only a part of it.
+    whole: Option<Lock>,
+    /// Fingerprint of the lock that was approved: the whole one.
+    fingerprint: Digest,
+    /// The bundle, for the report.
+    bundle: Option<Value>,
+    /// Its series and number.
+    serial: Option<Serial>,
+    /// The bundle, where all of its volumes are to be read before something is sent.
+    volumes: Option<Bundle>,
+}
+
+impl PushCommand {
+    pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
+        name_first(self.named.take(), &mut self.bundle, &mut self.bases);
+        self.delivery.set_default_registry(|| {
+            let (index, registry) = self
+                .bases
+                .iter()
+                .enumerate()
+                .find_map(|(index, base)| Some((index, input_file::registry(base)?)))?;
+            self.bases.remove(index);
+            Some(registry)
+        });
+        if let Some(to) = self.bundle.as_deref().and_then(input_file::registry) {
+            return Err(CliError::usage(format!(
+                "{to} is a registry, not a bundle that is here; name both: landfall push BUNDLE --to {to}"
+            )));
+        }
+        let places = self
+            .bundle
+            .clone()
+            .map(|bundle| volume_locations(bundle, &mut self.bases));
+        let mapping = self.delivery.mapping(context)?;
+        let shard = self.delivery.shard.get()?;
+        let taken =
+            SeriesHistory::load(context, self.delivery.receipt.as_deref(), self.allow_older)?;
+        let PushSource {
+            lock,
+            blobs,
+            omitted,
+            whole,
+            fingerprint,
+            bundle,
+            serial,
+            volumes,
+        } = match &places {
+            Some(places) => self.carried(context, places, &taken)?,
+            None => self.kept(context)?,
+        };
+        let dry_run = self.delivery.is_dry_run();
+        let prune = || {
+            self.pruning
+                .plan(context, whole.as_ref().unwrap_or(&lock), &mapping, dry_run)
+        };
+        let prune = self.pruning.is_wanted().then(prune).transpose()?;
+        context.page.lock(&lock, Some(&*blobs));
+        let mut result = context.run(async {
+            let client = context.client_for_shard(shard, &[])?;
+            let stop_at_damage = self.bundle.is_some() && !self.allow_partial;
+            let options = Options {
+                stop_at_damage,
+                ..self.delivery.options(context)
+            };
+            if let Some(volumes) = volumes.filter(|_| !options.dry_run) {
+                let asked = Options {
+                    dry_run: true,
+                    ..options
+                };
+                let asking = client
+                    .push(&lock, blobs.clone(), &omitted, &mapping, asked)
+                    .await;
+                if asking.is_ok_and(|asked| asked.items.iter().any(planned)) {
+                    check_volumes(volumes, context).await?;
+                }
+            }
+            let pushing = client.push(&lock, blobs, &omitted, &mapping, options);
+            let series = taken.after(serial.as_ref());
+            let delivering = self.delivery.run(
+                context,
+                &client,
+                Some(&fingerprint),
+                series,
+                &mapping,
+                pushing,
+            );
+            let outcome = Box::pin(delivering).await?;
+            match prune {
+                Some(prune) => {
+                    Box::pin(prune.run(
+                        &client,
+                        &mapping,
+                        &self.delivery.receipts(context),
+                        outcome,
+                    ))
+                    .await
+                }
+                None => Ok(outcome),
+            }
+        });
+        let report = match &mut result {
+            Ok(outcome) => &mut outcome.report,
+            Err(failure) => &mut failure.report,
+        };
+        report
+            .extra
+            .extend(bundle.map(|bundle| ("bundle".to_owned(), bundle)));
+        result
+    }
+
+    fn carried(
+        &self,
+        context: &Context,
+        places: &[PathBuf],
+        taken: &SeriesHistory,
+    ) -> Result<PushSource, CliError> {
+        let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
+        let (expect, allow_partial) = (self.expect.as_slice(), self.allow_partial);
+        let demands = BundleRequirements {
+            expect,
+            lock: &lock,
+            allow_partial,
+            takes_rest: allow_partial,
+            taken: Some(taken),
+            ..BundleRequirements::default()
+        };
+        let carried = open_bundle::open(context, places, &demands)?;
+        let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
+        let (fingerprint, serial) = (
+            carried.bundle.fingerprint().clone(),
+            carried.bundle.serial(),
+        );
+        let whole = match self.pruning.is_wanted() && !carried.bundle.partial().is_empty() {
+            true => Some(carried.bundle.lock()?),
+            false => None,
+        };
+        let volumes =
+            Some(carried.bundle.clone()).filter(|bundle| bundle.is_split() && !allow_partial);
+        let together = BundleWithBases::new(
+            context,
+            carried.bundle,
+            &self.bases,
+            store(context, self.with_store)?,
+            true,
+        )?;
+        let omitted = together.omitted(&lock.entries())?;
+        Ok(PushSource {
+            whole,
+            lock,
+            blobs: together.blobs,
+            omitted,
+            fingerprint,
+            bundle,
+            serial,
+            volumes,
+        })
+    }
+
+    fn kept(&self, context: &Context) -> Result<PushSource, CliError> {
+        let path = self.lock.as_deref().unwrap_or(Path::new(FILE_NAME));
+        let lock = input_file::lock(path)?;
+        let fingerprint = lock.fingerprint();
+        if let Some(expect) = self
+            .expect
+            .as_ref()
+            .filter(|expect| **expect != fingerprint)
+        {
+            return Err(CliError::refused(format!(
+                "{} is not what was expected\n  expected          {expect}\n  lock fingerprint  {fingerprint}",
+                path.display()
+            )));
+        }
+        let blobs = context.store()?;
+        let omitted = Omitted::default();
+        Ok(PushSource {
+            whole: None,
+            lock,
+            blobs,
+            omitted,
+            fingerprint,
+            bundle: None,
+            serial: None,
+            volumes: None,
+        })
+    }
+}
+
+/// Reads all volumes: of a set with damage nothing is to be sent.
+async fn check_volumes(volumes: Bundle, context: &Context) -> Result<(), CliError> {
+    let progress = Arc::clone(&context.progress);
+    let work = tokio::task::spawn_blocking(move || bundle::verify(&volumes, &*progress));
+    work.await
+        .map_err(|error| CliError::new(Exit::Failed, format!("checking stopped: {error}")))??;
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! The unified diff of a file that configuration was merged into. Values of Secrets are masked, and
+//! their keys are shown.
+
+use crate::cli::shared::unified_diff::{DiffReader, MASK, TextEdit, unified};
+use landfall_render::MergedFile;
+use landfall_rewrite::secret_values;
+use std::ops::Range;
+
+/// Keys at the top of a Secret below which values are shown, but for annotations, which may hold
+/// all of it.
+const SHOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "type"];
+
+/// How many pairs of lines are compared at most; of larger texts the whole part that differs is one
+/// change.
+const MOST_PAIRS: usize = 16_000_000;
+
+/// The diff of the file at `path`, `old` before, and of what it holds in base64. If credentials
+/// were merged into it, all of its values are masked.
+pub(crate) fn merge_diff(path: &str, old: &str, merged: &MergedFile, reader: DiffReader) -> String {
+    let path = path.trim_start_matches("./").trim_start_matches('/');
+    let mut diff = of_lines(
+        path,
+        old,
+        &merged.text,
+        |text| masks(text, merged.secret),
+        reader,
+    );
+    for text in &merged.decoded {
+        let path = format!("{path} ({}, decoded)", text.path);
+        diff += &of_lines(
+            &path,
+            &text.old,
+            &text.new,
+            |text| vec![true; text.lines().count()],
+            reader,
+        );
+    }
+    diff
+}
+
+/// The diff of two texts; `masks` says of each line of a text whether its value is masked.
+fn of_lines(
+    path: &str,
+    old: &str,
+    new: &str,
+    masks: impl Fn(&str) -> Vec<bool>,
+    reader: DiffReader,
+) -> String {
+    let (old_lines, new_lines): (Vec<&str>, Vec<&str>) = (
+        old.split_inclusive('\n').collect(),
+        new.split_inclusive('\n').collect(),
+    );
+    let (old_masks, new_masks) = (masks(old), masks(new));
+    let is_masked = |masks: &[bool], at: usize| masks.get(at).copied().unwrap_or_default();
+    let mut text = String::new();
+    let mut starts = Vec::new();
+    for (at, line) in old_lines.iter().enumerate() {
+        starts.push(text.len());
+        text += &if is_masked(&old_masks, at) {
+            masked(line, MASK)
+        } else {
+            (*line).to_owned()
+        };
+    }
+    starts.push(text.len());
+    let edit = |(before, after): (Range<usize>, Range<usize>)| -> TextEdit {
+        let lines = after.map(|at| match is_masked(&new_masks, at) {
+            true => masked(new_lines[at], "*** (changed)"),
+            false => new_lines[at].to_owned(),
+        });
+        (starts[before.start]..starts[before.end], lines.collect())
+    };
+    unified(
+        path,
+        &text,
+        changes(&old_lines, &new_lines)
+            .into_iter()
+            .map(edit)
+            .collect(),
+        reader,
+    )
+}
+
+/// Which lines of `text` have a value that is masked: those of Secrets, or all.
+fn masks(text: &str, all: bool) -> Vec<bool> {
+    let secrets = secret_values(text);
+    let (mut at, mut top) = (0, "");
+    let mut masks = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let end = at + line.len();
+        let is_secret = secrets
+            .iter()
+            .any(|range| range.start < end && range.end > at);
+        let key = |line: &'_ str| line.split(':').next().unwrap_or_default().trim().len();
+        if !line.starts_with([' ', '#', '\n', '\r']) {
+            top = &line[..key(line)];
+        }
+        masks.push(all || (is_secret && (!SHOWN.contains(&top) || line.contains('{'))));
+        at = end;
+    }
+    masks
+}
+
+/// `line` with `mask` in place of its value. A key stays, and so do comments and markers without
+/// one.
+fn masked(line: &str, mask: &str) -> String {
+    let body = line.trim_end_matches(['\n', '\r']);
+    let content = body.trim_start();
+    let (indent, end) = (&body[..body.len() - content.len()], &line[body.len()..]);
+    let is_bare = content.is_empty()
+        || content == "---"
+        || (content.starts_with('#') && !content.contains([':', '=']))
+        || content.starts_with("#@");
+    if is_bare {
+        return line.to_owned();
+    }
+    let shown = key_len(content);
+    let value = content[shown..].trim();
+    if value.is_empty() || ["|", "|-", "|+", ">", ">-", ">+", "{}", "[]"].contains(&value) {
+        return line.to_owned();
+    }
+    let blank = if content[..shown].ends_with(':') {
+        " "
+    } else {
+        ""
+    };
+    format!("{indent}{}{blank}{mask}{end}", &content[..shown])
+}
+
+/// The length of the key at the start of a line, with dashes before it and its colon; or of the
+/// variable that it sets.
+fn key_len(content: &str) -> usize {
+    let key = content.trim_start_matches(['-', ' ']);
+    let dashes = content.len() - key.len();
+    let is_name = |name: &str| {
+        let name = name.trim_matches(['"', '\'']);
+        !name.is_empty()
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
+    };
+    if let Some(assignment) = key.strip_prefix("Environment=\"")
+        && let Some((name, _)) = assignment.split_once('=').filter(|(name, _)| is_name(name))
+    {
+        return dashes + "Environment=\"".len() + name.len() + 1;
+    }
+    let ends = |colon: &usize| matches!(key.as_bytes().get(colon + 1), None | Some(b' '));
+    match key
+        .find(':')
+        .filter(ends)
+        .filter(|colon| is_name(&key[..*colon]))
+    {
+        Some(colon) => dashes + colon + 1,
+        None => 0,
+    }
+}
+
+/// The lines of `old` that differ and those of `new` in their place, by a longest common
+/// subsequence.
+fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
+    let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let ends = old[start..].iter().rev().zip(new[start..].iter().rev());
+    let same = ends.take_while(|(a, b)| a == b).count();
+    let (a, b) = (&old[start..old.len() - same], &new[start..new.len() - same]);
+    if a.is_empty() && b.is_empty() {
+        return Vec::new();
+    }
+    if a.len().saturating_mul(b.len()) > MOST_PAIRS {
+        return vec![(start..start + a.len(), start..start + b.len())];
+    }
+    // common[i][j] is how many lines the rests from i and j have in common
+    let mut common = vec![vec![0_u32; b.len() + 1]; a.len() + 1];
+    for i in (0..a.len()).rev() {
+        for j in (0..b.len()).rev() {
+            common[i][j] = if a[i] == b[j] {
+                common[i + 1][j + 1] + 1
+            } else {
+                common[i + 1][j].max(common[i][j + 1])
+            };
+        }
+    }
+    let (mut i, mut j, mut found) = (0, 0, Vec::new());
+    while i < a.len() || j < b.len() {
+        if i < a.len() && j < b.len() && a[i] == b[j] {
+            (i, j) = (i + 1, j + 1);
+            continue;
+        }
+        let (from_i, from_j) = (i, j);
+        while (i < a.len() || j < b.len()) && !(i < a.len() && j < b.len() && a[i] == b[j]) {
+            if j == b.len() || (i < a.len() && common[i + 1][j] >= common[i][j + 1]) {
+                i += 1;
+            } else {
+                j += 1;
+            }
+        }
+        found.push((start + from_i..start + i, start + from_j..start + j));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::document::DecodedText;
+
+    fn merged(text: &str) -> MergedFile {
+        MergedFile {
+            text: text.into(),
+            ..MergedFile::default()
+        }
+    }
+
+    #[test]
+    fn only_lines_that_differ_are_shown() {
+        let old = "a: 1\nb: 2\nc: 3\nd: 4\n";
+        let diff = merge_diff(
+            "./x.yaml",
+            old,
+            &merged("a: 1\nb: 2\nnew: 1\nc: 3\nd: 5\n"),
+            DiffReader::Program,
+        );
+        assert_eq!(
+            diff,
+            "--- a/x.yaml\n+++ b/x.yaml\n@@ -1,4 +1,5 @@\n a: 1\n b: 2\n+new: 1\n c: 3\n-d: 4\n+d: 5\n"
+        );
+        assert_eq!(merge_diff("x", old, &merged(old), DiffReader::Program), "");
+    }
+
+    #[test]
+    fn keys_of_secrets_are_shown_and_values_are_not() {
+        let old = "kind: Secret\nmetadata:\n  name: a\nstringData:\n  values.yaml: |\n    #@data/values\n    ---\n    x:\n      \
+                   password: hush\n      http: old-hush\n    Zm9v=\n  unit: |\n    Environment=\"A=hush\"\ndata:\n  y: aHVzaA==\n";
+        let new = old
+            .replace("old-hush", "new-hush")
+            .replace("aHVzaA==", "aHVzaGg=");
+        let decoded = DecodedText {
+            path: "data.y".into(),
+            old: "p: hush\n".into(),
+            new: "p: hush2\n".into(),
+        };
+        let merged = MergedFile {
+            decoded: vec![decoded],
+            ..merged(&new)
+        };
+        let diff = merge_diff("x", old, &merged, DiffReader::Program);
+        assert!(
+            !diff.contains("hush") && !diff.contains("aHVz") && !diff.contains("Zm9v"),
+            "{diff}"
+        );
+        for line in [
+            "-      http: ***\n+      http: *** (changed)\n",
+            "       password: ***\n",
+            "-  y: ***\n+  y: *** (changed)\n",
+            "     Environment=\"A=***\n",
+            "+++ b/x (data.y, decoded)\n@@ -1 +1 @@\n-p: ***\n+p: *** (changed)\n",
+        ] {
+            assert!(diff.contains(line), "{line}\n{diff}");
+        }
+    }
+
+    #[test]
+    fn all_values_are_masked_where_credentials_were_merged() {
+        let merged = MergedFile {
+            secret: true,
+            ..merged("a: hush\nproxy: {http: \"http://u:hush@p\"}\n")
+        };
+        let diff = merge_diff("x", "a: hush\n", &merged, DiffReader::Program);
+        assert_eq!(
+            diff,
+            "--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n a: ***\n+proxy: *** (changed)\n"
+        );
+    }
+}

@@ -1,0 +1,285 @@
+//! What `landfall rewrite` reports: lists and the JSON document.
+
+use super::kustomize;
+use super::not_locked::NotLocked;
+use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome};
+use landfall_model::report::{RunReport, count_of, one_line};
+use landfall_model::{ImageRef, names_host};
+use landfall_rewrite::{Meaning, Member, Occurrence, RewriteError};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const NOTHING_KNOWN: &str = "\
+nothing here is known to the lock, so nothing was changed. For Helm values that is usual: the references
+are defaults inside the charts. `landfall render helm-values CHART` writes them as values to lay over the
+charts'; or rewrite what `helm template` prints.";
+
+/// What is done with the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RewriteMode<'a> {
+    Stdout,
+    InPlace,
+    Check,
+    Diff,
+    Kustomize,
+    Out(&'a Path),
+}
+
+impl RewriteMode<'_> {
+    /// Whether stdout carries something that is read by others.
+    fn has_result(self, context: &Context) -> bool {
+        matches!(
+            self,
+            RewriteMode::Stdout | RewriteMode::Diff | RewriteMode::Kustomize
+        ) || context.global.output == OutputMode::Json
+    }
+}
+
+/// What became of one input.
+pub(crate) struct RewrittenInput {
+    pub(crate) name: String,
+    /// Its texts: itself, or those of the archive that it is. Their contents are dropped by now.
+    pub(crate) result: Result<Vec<Member>, RewriteError>,
+    /// What the file had and has no more now that it is replaced.
+    pub(crate) lost: Vec<String>,
+}
+
+/// The outcome. `text` goes to stdout where the mode says so.
+pub(crate) fn outcome(
+    context: &Context,
+    mode: RewriteMode<'_>,
+    done: &[RewrittenInput],
+    not_locked: Option<&NotLocked>,
+    mut text: String,
+) -> Result<VerbOutcome, CliError> {
+    let members = || {
+        done.iter()
+            .filter_map(|done| done.result.as_ref().ok())
+            .flatten()
+    };
+    let occurrences = || {
+        members().flat_map(|member| {
+            member
+                .new
+                .scan
+                .found
+                .iter()
+                .map(move |found| (member, found))
+        })
+    };
+    let failed = done.iter().filter(|done| done.result.is_err()).count();
+    let changes = occurrences()
+        .filter(|(_, occurrence)| occurrence.is_change())
+        .count();
+    let settled = occurrences()
+        .filter(|(_, occurrence)| matches!(occurrence.meaning, Meaning::Settled { .. }))
+        .count();
+    let left = occurrences()
+        .filter(|(_, occurrence)| matches!(occurrence.meaning, Meaning::Left { .. }))
+        .count();
+
+    let mut notes: Vec<String> = done
+        .iter()
+        .filter_map(|done| Some(reason(&done.name, done.result.as_ref().err()?)))
+        .collect();
+    let losses = |done: &RewrittenInput| -> Vec<String> {
+        done.lost
+            .iter()
+            .map(|lost| format!("{}: lost {lost}", done.name))
+            .collect()
+    };
+    notes.extend(done.iter().flat_map(losses));
+    if mode == RewriteMode::Kustomize {
+        text = kustomize::component(members(), &mut notes);
+    }
+    let mut report = if context.has_document() {
+        report(done)
+    } else {
+        RunReport::default()
+    };
+    if matches!(mode, RewriteMode::Stdout | RewriteMode::Kustomize)
+        && context.global.output == OutputMode::Json
+    {
+        report.extra.insert("text".into(), text.clone().into());
+    }
+    if let Some(not_locked) = not_locked {
+        report.extra.insert("unknown".into(), not_locked.member());
+    }
+    if failed == done.len() {
+        return Err(CliError::of_lines(Exit::Failed, &notes).with_report(report));
+    }
+    notes.iter().for_each(|line| context.progress.note(line));
+    let mut lines = Vec::new();
+    if matches!(
+        mode,
+        RewriteMode::Check | RewriteMode::InPlace | RewriteMode::Out(_)
+    ) {
+        lines.extend(
+            occurrences().filter_map(|(member, occurrence)| change(&member.path, occurrence)),
+        );
+    }
+    lines
+        .extend(occurrences().filter_map(|(member, occurrence)| leaving(&member.path, occurrence)));
+    lines.push(match (changes, settled, left) {
+        (0, 0, 0) => NOTHING_KNOWN.into(),
+        _ => {
+            let to_do = matches!(
+                mode,
+                RewriteMode::Check | RewriteMode::Diff | RewriteMode::Kustomize
+            );
+            let verb = if to_do { "to rewrite" } else { "rewritten" };
+            let files = members()
+                .filter(|member| member.new.scan.found.iter().any(Occurrence::is_change))
+                .count();
+            let rest = [
+                (settled, "at their destination already"),
+                (left, "left"),
+                (failed, "files not rewritten"),
+            ];
+            let rest = rest.iter().filter(|(count, _)| *count > 0);
+            let rest: String = rest
+                .map(|(count, what)| format!("; {count} {what}"))
+                .collect();
+            format!(
+                "{verb}: {changes} (in {files} of {}){rest}",
+                count_of(members().count() + failed, "file")
+            )
+        }
+    });
+    let ambiguous = occurrences()
+        .filter(|(_, occurrence)| is_ambiguous(occurrence))
+        .count();
+    if ambiguous > 0 {
+        let (references, name) = (
+            count_of(ambiguous, "reference"),
+            if ambiguous == 1 { "names" } else { "name" },
+        );
+        lines.push(format!(
+            "{references} to a locked repository {name} neither a host nor a tag: a pod would pull from the internet; write \
+             the host"
+        ));
+    }
+    lines.extend(not_locked.and_then(NotLocked::line));
+    // stdout carries the result only: here that is a file or a diff
+    if mode.has_result(context) {
+        lines.iter().for_each(|line| context.progress.note(line));
+    } else {
+        text.extend(lines.iter().map(|line| one_line(line) + "\n"));
+    }
+    Ok(VerbOutcome::new(report, text, exit(mode, changes + ambiguous > 0, failed)).document())
+}
+
+/// Whether an image stands there that is left because it names neither a host nor a tag, although
+/// the lock has its repository: a node would pull it from its default registry.
+fn is_ambiguous(occurrence: &Occurrence) -> bool {
+    let is_left = matches!(occurrence.meaning, Meaning::Left { .. }) && occurrence.role.is_image();
+    let reference = || occurrence.written.parse::<ImageRef>();
+    is_left
+        && !names_host(&occurrence.written)
+        && reference().is_ok_and(|reference| !reference.is_pinned())
+}
+
+/// What went wrong with a file.
+fn reason(name: &str, error: &RewriteError) -> String {
+    match error {
+        RewriteError::Read { .. } | RewriteError::Write { .. } => error.to_string(),
+        _ => format!("{name}: {error}"),
+    }
+}
+
+fn change(name: &str, occurrence: &Occurrence) -> Option<String> {
+    let Meaning::Known { to, reaches, .. } = &occurrence.meaning else {
+        return None;
+    };
+    let reaches = match reaches.as_slice() {
+        [] => String::new(),
+        reaches => format!(" (a prefix; it can become {})", reaches.join(", ")),
+    };
+    Some(format!(
+        "{}: {} -> {to}{reaches}",
+        occurrence.place(name),
+        occurrence.written
+    ))
+}
+
+fn leaving(name: &str, occurrence: &Occurrence) -> Option<String> {
+    let Meaning::Left { why } = &occurrence.meaning else {
+        return None;
+    };
+    Some(format!(
+        "{}: left {}: {why}",
+        occurrence.place(name),
+        occurrence.written
+    ))
+}
+
+/// `files`, `changes` and `left` of the JSON document.
+fn report(done: &[RewrittenInput]) -> RunReport {
+    let (mut files, mut changes, mut left) = (Vec::new(), Vec::new(), Vec::new());
+    for RewrittenInput { name, result, lost } in done {
+        let members = match result {
+            Ok(members) => members,
+            Err(error) => {
+                files.push(json!({"file": name, "status": "failed", "reason": error.to_string()}));
+                continue;
+            }
+        };
+        for Member { path, new, .. } in members {
+            let (mut settled, before) = (0, changes.len());
+            for occurrence in &new.scan.found {
+                let Occurrence {
+                    line,
+                    column,
+                    inside,
+                    written,
+                    role,
+                    ..
+                } = occurrence;
+                let mut entry =
+                    json!({"file": path, "line": line, "column": column, "position": role});
+                if let Some(inside) = inside {
+                    entry["inside"] = json!(inside);
+                }
+                match &occurrence.meaning {
+                    Meaning::Known { item, to, reaches } => {
+                        (entry["from"], entry["to"], entry["item"]) =
+                            (json!(written), json!(to), json!(item));
+                        if !reaches.is_empty() {
+                            entry["reaches"] = json!(reaches);
+                        }
+                        changes.push(entry);
+                    }
+                    Meaning::Left { why } => {
+                        (entry["reference"], entry["why"]) = (json!(written), json!(why));
+                        left.push(entry);
+                    }
+                    Meaning::Settled { .. } => settled += 1,
+                    Meaning::Unknown | Meaning::Undecided { .. } => {}
+                }
+            }
+            let made = changes.len() - before;
+            let status = if made == 0 { "unchanged" } else { "changed" };
+            let read_as = new.scan.read_as;
+            let mut file = json!({"file": path, "status": status, "changes": made, "settled": settled, "readAs": read_as});
+            if !lost.is_empty() {
+                file["lost"] = json!(lost);
+            }
+            files.push(file);
+        }
+    }
+    let mut report = RunReport::default();
+    let members = [("files", files), ("changes", changes), ("left", left)];
+    report
+        .extra
+        .extend(members.map(|(name, list)| (name.to_owned(), Value::Array(list))));
+    report
+}
+
+/// The exit code; `is_open` if a reference is to be changed, or would be pulled from the internet.
+pub(crate) fn exit(mode: RewriteMode<'_>, is_open: bool, failed: usize) -> Exit {
+    match (mode == RewriteMode::Check && is_open, failed) {
+        (true, _) => Exit::Refused,
+        (false, 0) => Exit::Done,
+        (false, _) => Exit::Partial,
+    }
+}

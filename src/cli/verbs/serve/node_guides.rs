@@ -1,0 +1,91 @@
+//! The configuration that the page of `landfall serve` shows for nodes: what `landfall render`
+//! writes for the site.
+
+use crate::cli::shared::Context;
+use landfall_item::lockfile::Lock;
+use landfall_model::config;
+use landfall_model::{TargetRegistry, today};
+use landfall_render::{self as render, Output, PLATFORMS, Platform, Request, Settings};
+use landfall_serve::{NodeGuide, NodeGuides, ServedBundle};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The platforms that everybody is shown: what pulls images on a node.
+const RUNTIMES: [&str; 6] = ["containerd", "docker", "podman", "crio", "k3s", "rke2"];
+
+/// NodeGuides for the images of `bundles`: to `target`, or to the server itself by the name that its
+/// reader uses.
+pub(crate) fn of(
+    context: &Context,
+    bundles: &[ServedBundle],
+    target: Option<&TargetRegistry>,
+) -> NodeGuides {
+    let mut lock = Lock::default();
+    bundles
+        .iter()
+        .for_each(|bundle| lock.append(bundle.lock.clone()));
+    lock.sort();
+    let (site, limits) = (context.site.clone(), context.limits);
+    let (plain_http, target) = (context.global.plain_http.clone(), target.cloned());
+    Arc::new(move |host, is_tls| {
+        let Some(registry) = target.clone().or_else(|| host.parse().ok()) else {
+            return Vec::new();
+        };
+        let mut plain_http = plain_http.clone();
+        if target.is_none() && !is_tls {
+            plain_http.push(host.to_owned());
+        }
+        let mapping = config::mapping(registry, site.as_ref());
+        let request = Request {
+            lock: &lock,
+            mapping: &mapping,
+            target: Some(mapping.target()),
+            existing: &[],
+            site: site.as_ref(),
+            plain_http: &plain_http,
+            environment: |_| None,
+            today: &today().to_string(),
+            limits: &limits,
+            inputs: &BTreeMap::new(),
+            settings: Settings::default(),
+        };
+        guides(&request)
+    })
+}
+
+fn guides(request: &Request<'_>) -> Vec<NodeGuide> {
+    if request.images().next().is_none() {
+        return Vec::new();
+    }
+    let is_shown = |platform: &&&dyn Platform| RUNTIMES.contains(&platform.spec().name);
+    PLATFORMS
+        .iter()
+        .filter(is_shown)
+        .filter_map(|platform| guide(*platform, request))
+        .collect()
+}
+
+fn guide(platform: &dyn Platform, request: &Request<'_>) -> Option<NodeGuide> {
+    let spec = platform.spec();
+    let rendered = render::run(platform, request).ok()?;
+    let Output::Files(files) = rendered.output else {
+        return None;
+    };
+    let mut notes = rendered.notes;
+    if files.iter().any(|file| file.secret) {
+        notes.push(format!(
+            "`landfall render {}` writes the files with credentials, which are not shown here",
+            spec.name
+        ));
+    }
+    let files = files
+        .into_iter()
+        .filter(|file| !file.secret)
+        .map(|file| (file.path, file.text));
+    Some(NodeGuide {
+        title: spec.name.into(),
+        about: spec.about.into(),
+        files: files.collect(),
+        notes,
+    })
+}

@@ -1,0 +1,113 @@
+//! What servers of a store serve: the lock that was published there, and by digest what the one
+//! before it names.
+
+use crate::cli::shared::CliError;
+use crate::cli::shared::open_bundle::BundleRequirements;
+use crate::client::ClientError;
+use crate::lock::diff;
+use futures_util::FutureExt;
+use landfall_content::BlobRead;
+use landfall_content::bucket::wait;
+use landfall_content::store::{Offered, Shelf, ShelfError};
+use landfall_item::lockfile::Lock;
+use landfall_model::Digest;
+use landfall_serve::{BundleChange, BundleChanges, OutdatedCheck, ServedBundle};
+use std::sync::Arc;
+
+/// What is to be served.
+pub(crate) struct ServeSources {
+    /// By name, the older first.
+    pub(crate) all: Vec<ServedBundle>,
+    /// All content.
+    pub(crate) content: Vec<Arc<dyn BlobRead>>,
+    /// By digest alone.
+    pub(crate) earlier: Vec<ServedBundle>,
+    /// Whether it is outdated by now.
+    pub(crate) is_outdated: Option<OutdatedCheck>,
+}
+
+/// What was published on this shelf.
+///
+/// # Errors
+/// When nothing was, it cannot be read, or it is not as demanded (exit 4).
+pub(crate) fn published(
+    shelf: &Shelf,
+    demands: &BundleRequirements<'_>,
+) -> Result<ServeSources, CliError> {
+    let reading = shelf.clone();
+    let served = wait(async move { Ok(reading.served().await) }).map_err(ClientError::from)??;
+    let nothing = || ShelfError::Nothing {
+        place: shelf.place(),
+    };
+    let (current, lock, before) = served.ok_or_else(nothing)?;
+    let parsed = |text: String| Lock::parse(&shelf.place(), &text);
+    let (lock, before) = (parsed(lock)?, before.map(parsed).transpose()?);
+    let (fingerprint, place) = (&current.pointer.lock, shelf.place());
+    let wanted: Vec<&Digest> = demands.expect.iter().chain(demands.lock).collect();
+    if !wanted.is_empty() && !wanted.contains(&fingerprint) {
+        return Err(CliError::refused(format!(
+            "{place} serves the lock {fingerprint}, which is none of those that are expected"
+        )));
+    }
+    let entries = std::iter::once(&lock)
+        .chain(&before)
+        .flat_map(Lock::each_entry);
+    let blobs: Arc<dyn BlobRead> = Arc::new(Offered::new(shelf, entries));
+    let served = |lock: Lock, fingerprint: &Digest| ServedBundle {
+        name: lock.name.clone().unwrap_or_else(|| place.clone()),
+        digest: Some(fingerprint.clone()),
+        missing: Vec::new(),
+        signatures: Vec::new(),
+        lock,
+        blobs: blobs.clone(),
+        changes: None,
+        registry: None,
+    };
+    let changes = before.as_ref().map(|before| BundleChanges {
+        since: current
+            .pointer
+            .previous
+            .iter()
+            .map(|digest| digest.short(12))
+            .collect(),
+        changes: news(before, &lock),
+    });
+    let previous = current.pointer.previous.as_ref();
+    let earlier = before
+        .zip(previous)
+        .map(|(lock, fingerprint)| served(lock, fingerprint))
+        .into_iter()
+        .collect();
+    let all = vec![ServedBundle {
+        changes,
+        ..served(lock, fingerprint)
+    }];
+    let (shelf, current) = (shelf.clone(), Arc::new(current));
+    let is_outdated: OutdatedCheck = Arc::new(move || {
+        let (shelf, current) = (shelf.clone(), current.clone());
+        async move {
+            shelf
+                .has_changed(&current)
+                .await
+                .map_err(|error| error.to_string())
+        }
+        .boxed()
+    });
+    Ok(ServeSources {
+        all,
+        content: vec![blobs],
+        earlier,
+        is_outdated: Some(is_outdated),
+    })
+}
+
+/// What is new in a lock.
+pub(crate) fn news(old: &Lock, new: &Lock) -> Vec<BundleChange> {
+    let changes = diff(old, new).into_iter().map(|change| BundleChange {
+        change: change.change,
+        kind: change.kind,
+        name: change.name,
+        digests: [change.from, change.to],
+    });
+    changes.collect()
+}

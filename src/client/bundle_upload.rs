@@ -1,0 +1,51 @@
+//! A bundle that is written to an object store while it is packed.
+
+use super::ClientError;
+use landfall_bundle::{PackOptions, PackPlan, PackedBundle, write_stream};
+use landfall_content::bucket::{Bucket, ObjectWriter, UploadGuard};
+use landfall_content::{BlobRead, stored_once};
+use landfall_item::lockfile::Lock;
+use landfall_model::report::Progress;
+use landfall_model::sign::Signer;
+use std::path::Path;
+
+/// A bundle that is written to an object of an object store.
+pub(crate) struct BundleUpload(ObjectWriter);
+
+impl BundleUpload {
+    /// Begins the upload of a bundle of `lock`. Dropping the guard aborts the upload: hold it where
+    /// an interruption drops it.
+    pub(crate) fn begin(
+        bucket: &Bucket,
+        name: &str,
+        lock: &Lock,
+    ) -> Result<(BundleUpload, UploadGuard), ClientError> {
+        let content: u64 = stored_once(lock.each_entry())
+            .iter()
+            .map(|blob| blob.size)
+            .sum();
+        // An upload has a limited number of parts, so their size follows from the expected total.
+        // Lock, index and tar headers are small compared with the content.
+        let (writer, guard) = ObjectWriter::begin(bucket, name, content + content / 64)?;
+        Ok((BundleUpload(writer), guard))
+    }
+
+    /// Writes the bundle, called `out`. The object appears only when all of it was uploaded.
+    pub(crate) fn write(
+        self,
+        plan: &PackPlan,
+        blobs: &dyn BlobRead,
+        out: &Path,
+        options: PackOptions,
+        signer: Option<&Signer>,
+        progress: &dyn Progress,
+    ) -> Result<PackedBundle, ClientError> {
+        let BundleUpload(mut writer) = self;
+        let written = write_stream(plan, blobs, (out, &mut writer), options, signer, progress)?;
+        writer.finish()?;
+        Ok(PackedBundle {
+            files: vec![out.into()],
+            ..written
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! Delivering: what a lock names goes to a registry, from a store, a bundle or straight from upstream.
+
+use super::Client;
+use crate::push::{Omitted, Options, PushError, Pushed, push};
+use landfall_content::store::Disk;
+use landfall_content::upstream::Upstreams;
+use landfall_content::{BlobRead, Cached, Keep, LocalSource, Source, Store};
+use landfall_item::lockfile::Lock;
+use landfall_model::DestinationMap;
+use std::sync::Arc;
+
+impl Client {
+    /// Delivers what `lock` names from a store or bundle to the destinations of `mapping`. What is
+    /// `omitted` there, as a delta omits what its bases have, must stand at the registry.
+    ///
+    /// # Errors
+    /// What stops it before the first byte. What fails later is an item that says so.
+    pub async fn push(
+        &self,
+        lock: &Lock,
+        blobs: Arc<dyn BlobRead>,
+        omitted: &Omitted,
+        mapping: &DestinationMap,
+        options: Options,
+    ) -> Result<Pushed, PushError> {
+        self.deliver(
+            lock,
+            Arc::new(LocalSource(blobs)),
+            omitted,
+            mapping,
+            options,
+        )
+        .await
+    }
+
+    /// Delivers what `lock` names from upstream to the destinations of `mapping`. `store` is asked
+    /// first, and keeps of what passes what `keep` says.
+    ///
+    /// # Errors
+    /// As [`Client::push`].
+    pub async fn mirror(
+        &self,
+        lock: &Lock,
+        (store, keep): (&Disk, Keep),
+        mapping: &DestinationMap,
+        options: Options,
+    ) -> Result<Pushed, PushError> {
+        self.mirror_by(lock, (Arc::new(store.clone()), keep), mapping, options)
+            .await
+    }
+
+    /// As [`Client::mirror`] with any store.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn mirror_by(
+        &self,
+        lock: &Lock,
+        (store, keep): (Arc<dyn Store>, Keep),
+        mapping: &DestinationMap,
+        options: Options,
+    ) -> Result<Pushed, PushError> {
+        let upstream = Arc::new(Upstreams(self.sessions.clone()));
+        let source = Arc::new(Cached::new(store, upstream, keep, self.limits));
+        self.deliver(lock, source, &Omitted::default(), mapping, options)
+            .await
+    }
+
+    async fn deliver(
+        &self,
+        lock: &Lock,
+        source: Arc<dyn Source>,
+        omitted: &Omitted,
+        mapping: &DestinationMap,
+        options: Options,
+    ) -> Result<Pushed, PushError> {
+        let (sessions, progress) = (&self.sessions, self.progress.clone());
+        push(
+            lock,
+            mapping,
+            (source, omitted),
+            sessions,
+            options,
+            self.shard,
+            progress,
+        )
+        .await
+    }
+}

@@ -1,0 +1,150 @@
+//! Locking: what manifests name is resolved to digests, and versions are updated by their policies.
+
+use super::Client;
+use crate::lock::{ChartImages, Locked, diff, lock, recall, remember};
+use crate::update::{Asked, Updated, update};
+use landfall_content::WriteError;
+use landfall_content::archives::{Named, read_named};
+use landfall_content::store::Disk;
+use landfall_item::lockfile::Lock;
+use landfall_item::manifest::{self, Wanted};
+use landfall_item::{Pins, Resolver};
+use landfall_model::report::count_of;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+impl Client {
+    /// Resolves what manifests want to digests. The pins of `old` stay where `pins` says so;
+    /// manifests that come are kept in `store`. What cannot be resolved is recorded in the lock.
+    pub async fn lock(
+        &self,
+        wanted: &Wanted,
+        old: Option<&Lock>,
+        pins: Pins,
+        store: &Disk,
+    ) -> Locked {
+        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
+            .finding_images(Arc::new(ChartImages(self.limits)))
+            .with_archives(self.named(store).await)
+            .with_accounts_for(wanted.charts.iter().map(|chart| chart.name.place()));
+        let locked = lock(wanted, old, pins, &resolver).await;
+        resolver.remember();
+        locked
+    }
+
+    /// Finds out to what the versions in manifests may move by their policies, and what upstream
+    /// says of everything else. Nothing is written but what comes along for `store`.
+    ///
+    /// # Errors
+    /// When the manifests have a fault.
+    pub(crate) async fn update(
+        &self,
+        asked: &Asked<'_>,
+        store: &Disk,
+    ) -> Result<Updated, manifest::Error> {
+        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone());
+        let updated = update(asked, &resolver).await;
+        resolver.remember();
+        updated
+    }
+
+    /// Locks what an update wants. Pins stay, but those whose new digest it takes; a pin that
+    /// cannot be replaced stays too. With `referrers` signatures and other referrers are looked up
+    /// again.
+    pub(crate) async fn lock_updated(
+        &self,
+        updated: &Updated,
+        old: Option<&Lock>,
+        referrers: bool,
+        store: &Disk,
+    ) -> Locked {
+        let pins = if referrers {
+            Pins::Referrers
+        } else {
+            Pins::Keep
+        };
+        let is_moved = |kind, name: &str| updated.relock.contains(&(kind, name.to_owned()));
+        let kept = old.map(|old| {
+            let mut kept = old.clone();
+            kept.retain(|item| !is_moved(item.kind(), &item.name()));
+            kept
+        });
+        let mut locked = self.lock(&updated.wanted, kept.as_ref(), pins, store).await;
+        let Some(old) = old else { return locked };
+        let lost: BTreeSet<_> = locked
+            .lock
+            .unresolved
+            .iter()
+            .map(|lost| (lost.kind, lost.name.clone()))
+            .collect();
+        let mut back = Lock {
+            endpoints: Vec::new(),
+            missing: Vec::new(),
+            unresolved: Vec::new(),
+            ..old.clone()
+        };
+        back.retain(|item| {
+            is_moved(item.kind(), &item.name())
+                && lost.contains(&(item.kind(), item.name().into_owned()))
+        });
+        let names: BTreeSet<_> = back
+            .items()
+            .map(|item| (item.kind(), item.name().into_owned()))
+            .collect();
+        locked
+            .lock
+            .unresolved
+            .retain(|lost| !names.contains(&(lost.kind, lost.name.clone())));
+        locked.lock.append(back);
+        locked.lock.sort();
+        let gone = locked
+            .changes
+            .iter()
+            .filter(|change| change.change == "gone")
+            .cloned();
+        locked.changes = diff(old, &locked.lock).into_iter().chain(gone).collect();
+        locked
+    }
+
+    /// As [`Client::lock`] without an old lock, for a lock that nobody keeps: `store` remembers
+    /// what was resolved, and an image whose tag still stands there is asked for no manifest.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn resolve(&self, wanted: &Wanted, store: &Disk) -> Result<Locked, WriteError> {
+        let recalled = recall(store, &*self.progress);
+        let locked = self
+            .lock(wanted, Some(&recalled), Pins::Recall, store)
+            .await;
+        remember(store, recalled, &locked.lock)?;
+        Ok(locked)
+    }
+
+    /// What the images of the archives are called, and their manifests.
+    async fn named(&self, store: &Disk) -> Arc<Named> {
+        if self.archives.is_empty() {
+            return Arc::default();
+        }
+        let (archives, store, limits) = (
+            self.archives.clone(),
+            store.dir().to_path_buf(),
+            self.limits,
+        );
+        let reading = tokio::task::spawn_blocking(move || {
+            let mut named = Named::default();
+            for archive in archives.iter() {
+                if let Err(error) = read_named(archive, &mut named, &store, &limits) {
+                    named.left.push(format!("not kept for pull: {error}"));
+                }
+            }
+            named
+        });
+        let named = reading.await.unwrap_or_default();
+        named.left.iter().for_each(|line| self.progress.note(line));
+        self.progress.tell(&format!(
+            "the archives name {}",
+            count_of(named.count(), "image")
+        ));
+        Arc::new(named)
+    }
+}

@@ -1,0 +1,255 @@
+//! Pulling: everything that a lock names is fetched into a store, or straight into a bundle.
+
+use super::{Client, ClientError};
+use crate::pull::{PullError, Share, check_packages, pull};
+use landfall_bundle::{
+    self as bundle, DirectBundle, DirectStart, PackOptions, PackPlan, PackedBundle,
+};
+use landfall_content::archives::{Taken, take};
+use landfall_content::store::Disk;
+use landfall_content::upstream::Upstreams;
+use landfall_content::{LocalFirst, LocalSink, Source, Store, WriteError, held, stored_once};
+use landfall_item::lockfile::{Lock, losses};
+use landfall_model::report::{ItemStatus, ReportItem};
+use landfall_model::sign::{PublicKey, Signer};
+use landfall_model::{Digest, Shard};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+/// How a bundle is pulled.
+#[derive(Default)]
+pub struct BundleOptions {
+    /// What this store has is not fetched.
+    pub store: Option<Disk>,
+    /// How it is packed.
+    pub pack: PackOptions,
+    /// Signs the bundle.
+    pub signer: Option<Arc<Signer>>,
+    /// Hash what the store has, whatever its journal says.
+    pub rehash: bool,
+}
+
+/// What came of a bundle that was pulled.
+pub struct PulledBundle {
+    /// One item for each entry of the lock, and its losses.
+    pub items: Vec<ReportItem>,
+    /// The bundle, unless something is missing: then another run resumes.
+    pub packed: Option<PackedBundle>,
+    /// The keys that signed it.
+    pub keys: Vec<PublicKey>,
+}
+
+impl Client {
+    /// Brings everything that `lock` names into `store`, or this client's shard of it. What is
+    /// there is not asked for; with `rehash` it is hashed again, whatever the store's journal says.
+    ///
+    /// # Errors
+    /// When the store cannot be used. What fails at its source is an item that says so.
+    pub async fn pull(
+        &self,
+        lock: &Lock,
+        store: &Disk,
+        rehash: bool,
+    ) -> Result<Vec<ReportItem>, PullError> {
+        let into: Arc<dyn LocalSink> = Arc::new(store.clone());
+        let came = self.take(&Share::new(lock, self.shard), &into).await?;
+        self.pull_to(lock, into, rehash, &came).await
+    }
+
+    /// As [`Client::pull`] into any store; `came` is there already, and is new.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn pull_to(
+        &self,
+        lock: &Lock,
+        store: Arc<dyn Store>,
+        rehash: bool,
+        came: &BTreeSet<Digest>,
+    ) -> Result<Vec<ReportItem>, PullError> {
+        store.claim(
+            &lock.fingerprint(),
+            &lock.to_text(),
+            lock.digests().collect(),
+        )?;
+        let upstream = Arc::new(Upstreams(self.sessions.clone()));
+        let mut items = self
+            .pull_into(
+                &Share::new(lock, self.shard),
+                upstream,
+                &store,
+                rehash,
+                came,
+            )
+            .await?;
+        check_packages(lock, store, &mut items).await;
+        Ok(items)
+    }
+
+    async fn pull_into(
+        &self,
+        share: &Share<'_>,
+        source: Arc<dyn Source>,
+        into: &Arc<dyn Store>,
+        rehash: bool,
+        came: &BTreeSet<Digest>,
+    ) -> Result<Vec<ReportItem>, PullError> {
+        let watching = (self.progress.clone(), self.sessions.transport().activity());
+        let mut items = pull(share, source, into, self.limits, rehash, watching).await?;
+        if !came.is_empty() {
+            for (entry, item) in share.each_entry().zip(&mut items) {
+                let is_new = || {
+                    entry
+                        .parts
+                        .iter()
+                        .any(|part| came.contains(&part.descriptor.digest))
+                };
+                if item.status == ItemStatus::Present && is_new() {
+                    item.status = ItemStatus::Done;
+                }
+            }
+        }
+        Ok(items)
+    }
+
+    /// Brings what the archives have of `share` to `into`; returns what came.
+    async fn take(
+        &self,
+        share: &Share<'_>,
+        into: &Arc<dyn LocalSink>,
+    ) -> Result<BTreeSet<Digest>, PullError> {
+        if self.archives.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let (archives, into, progress) =
+            (self.archives.clone(), into.clone(), self.progress.clone());
+        let wanted = stored_once(share.each_entry());
+        let taking = tokio::task::spawn_blocking(move || {
+            let there = held(&*into, wanted.clone(), false, &*progress)?;
+            let wanted = wanted
+                .into_iter()
+                .filter(|blob| !there.contains(&blob.digest));
+            let mut wanted: BTreeMap<_, _> =
+                wanted.map(|blob| (blob.digest.clone(), blob)).collect();
+            progress.begin(
+                "take",
+                wanted.len() as u64,
+                wanted.values().map(|blob| blob.size).sum(),
+            );
+            let taken: Result<Vec<Taken>, WriteError> = archives
+                .iter()
+                .map(|archive| take(archive, &mut wanted, &*into, &*progress))
+                .collect();
+            progress.end();
+            taken
+        });
+        let taken = taking
+            .await
+            .map_err(|error| WriteError::Refused(error.to_string()))??;
+        let came = taken
+            .iter()
+            .flat_map(|taken| &taken.digests)
+            .cloned()
+            .collect();
+        self.taken
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(taken);
+        Ok(came)
+    }
+
+    /// Brings everything that `plan` of `lock` needs straight into the bundle `out`. Where
+    /// something is missing, there is no bundle yet, and what came stays beside it for the next
+    /// run.
+    ///
+    /// # Errors
+    /// When the bundle cannot be made.
+    pub async fn pull_bundle(
+        &self,
+        lock: &Lock,
+        plan: Arc<PackPlan>,
+        out: &Path,
+        options: BundleOptions,
+    ) -> Result<PulledBundle, ClientError> {
+        let BundleOptions {
+            store,
+            pack,
+            signer,
+            rehash,
+        } = options;
+        let keys = signer.iter().map(|signer| signer.key().clone()).collect();
+        let (planned, to, progress) = (plan.clone(), out.to_path_buf(), self.progress.clone());
+        let begin = move || DirectBundle::begin(planned, store, &to, pack, signer, &*progress);
+        match blocking(begin).await? {
+            DirectStart::Complete(packed, keys) => {
+                let items = plan.items.iter().cloned().chain(losses(lock)).collect();
+                Ok(PulledBundle {
+                    items,
+                    packed: Some(packed),
+                    keys,
+                })
+            }
+            DirectStart::Incomplete(bundle) => {
+                let (items, packed) = self.fill(lock, bundle, rehash).await?;
+                Ok(PulledBundle {
+                    items,
+                    packed,
+                    keys,
+                })
+            }
+        }
+    }
+
+    /// Brings everything into the bundle, and closes it if nothing is missing.
+    async fn fill(
+        &self,
+        lock: &Lock,
+        bundle: DirectBundle,
+        rehash: bool,
+    ) -> Result<(Vec<ReportItem>, Option<PackedBundle>), ClientError> {
+        let (near, compressor) = (Arc::new(bundle.clone()), bundle.clone());
+        let source = Arc::new(LocalFirst::new(
+            near.clone(),
+            Arc::new(Upstreams(self.sessions.clone())),
+        ));
+        let compressing = blocking(move || compressor.compress());
+        let pulling = async {
+            let into: Arc<dyn LocalSink> = near;
+            // a bundle is one runner's
+            let share = Share::new(lock, Shard::default());
+            let pulled = match self.take(&share, &into).await {
+                Ok(came) => {
+                    self.pull_into(&share, source, &(into as Arc<dyn Store>), rehash, &came)
+                        .await
+                }
+                Err(error) => Err(error),
+            };
+            bundle.close();
+            pulled
+        };
+        let (items, compressed) = tokio::join!(pulling, compressing);
+        let mut items = items?;
+        compressed?;
+        let is_lost =
+            |item: &ReportItem| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing);
+        if items.iter().any(is_lost) {
+            return Ok((items, None));
+        }
+        let whole = blocking(move || bundle.complete()).await?;
+        if !lock.packages.is_empty() {
+            check_packages(lock, Arc::new(whole.open()?), &mut items).await;
+        }
+        let packed = match items.iter().any(is_lost) {
+            true => None,
+            false => Some(blocking(move || whole.publish()).await?),
+        };
+        Ok((items, packed))
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, bundle::BundleError> + Send + 'static,
+) -> Result<T, ClientError> {
+    Ok(tokio::task::spawn_blocking(work).await??)
+}

@@ -1,0 +1,272 @@
+//! `landfall refresh` as one call: update, lock, pull and pack. What it knows between two runs is
+//! in the manifests, the lock and the store, so it can be stopped and run again at any time.
+
+use super::failing_items::mark_failing;
+use super::{BundleUpload, Client, ClientError, PreviousLock};
+use crate::lock::{Locked, add_changelogs};
+use crate::update::{Asked, Updated};
+use landfall_bundle::{
+    self as bundle, BaseName, Bundle, DeltaBase, PackOptions, PackPlan, Packaging, PackedBundle,
+    Serial, VolumeSize,
+};
+use landfall_content::Store;
+use landfall_content::bucket::{Bucket, Location, OpenObject};
+use landfall_content::store::Disk;
+use landfall_item::lockfile::Lock;
+use landfall_model::report::{ItemStatus, ReportItem};
+use landfall_model::sign::{PublicKey, Signer};
+use landfall_model::{Digest, today};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What [`Client::refresh`] updates, locks, pulls and packs.
+pub(crate) struct RefreshRequest<'a> {
+    pub(crate) update: Asked<'a>,
+    /// The path of the lock.
+    pub(crate) lock_path: &'a Path,
+    pub(crate) previous_lock: Option<&'a PreviousLock>,
+    /// Look up signatures and other referrers again.
+    pub(crate) referrers: bool,
+    /// Where the content is kept, if not in the store on disk.
+    pub(crate) object_store: Option<Location>,
+    /// The path or URL of the bundle.
+    pub(crate) out: PathBuf,
+    /// The object that `out` names, if it is in an object store.
+    pub(crate) object: Option<(Bucket, String)>,
+    pub(crate) bases: Vec<RefreshBase>,
+    pub(crate) pack: PackOptions,
+    pub(crate) volume_size: Option<VolumeSize>,
+    pub(crate) signer: Option<Arc<Signer>>,
+    /// The number of the bundle in its series.
+    pub(crate) serial: Option<u64>,
+    /// The name of that series, if it is not the name of the manifest.
+    pub(crate) series: Option<String>,
+    pub(crate) allow_partial: bool,
+}
+
+/// What a delta is packed against.
+pub(crate) struct RefreshBase {
+    pub(crate) base: DeltaBase,
+    /// The fingerprint of the lock whose content the receiver has completely; `None` for a partial
+    /// bundle.
+    pub(crate) complete_lock: Option<Digest>,
+}
+
+/// The result of [`Client::refresh`].
+pub(crate) struct Refreshed {
+    pub(crate) updated: Updated,
+    pub(crate) locked: Locked,
+    /// One for each item of the lock, each with the worst status of all steps.
+    pub(crate) items: Vec<ReportItem>,
+    /// The manifests and the lock, as far as they were written.
+    pub(crate) files: Vec<PathBuf>,
+    /// `None` if the receiver has everything already.
+    pub(crate) bundle: Option<RefreshedBundle>,
+}
+
+/// The bundle of a refresh.
+pub(crate) struct RefreshedBundle {
+    pub(crate) plan: PackPlan,
+    /// `None` if an item is missing and a partial bundle is not allowed.
+    pub(crate) packed: Option<PackedBundle>,
+    /// The keys that signed it.
+    pub(crate) keys: Vec<PublicKey>,
+}
+
+impl Client {
+    /// Updates manifests, locks them, and pulls and packs what the receiver of the bundle lacks.
+    /// `memory` is the store on disk that remembers what upstream answered in earlier runs.
+    /// `on_locked` gets the lock as soon as it is written.
+    pub(crate) async fn refresh(
+        &self,
+        mut request: RefreshRequest<'_>,
+        memory: &Disk,
+        on_locked: impl Fn(&Lock),
+    ) -> Result<Refreshed, ClientError> {
+        let updated = self.update(&request.update, memory).await;
+        self.remember_hosts(memory, "refresh");
+        let refreshed = self
+            .refresh_updated(&mut request, updated?, memory, on_locked)
+            .await;
+        self.remember_hosts(memory, "refresh");
+        refreshed
+    }
+
+    async fn refresh_updated(
+        &self,
+        request: &mut RefreshRequest<'_>,
+        updated: Updated,
+        memory: &Disk,
+        on_locked: impl Fn(&Lock),
+    ) -> Result<Refreshed, ClientError> {
+        self.write_manifests(&updated)?;
+        let previous = request.previous_lock;
+        let (path, referrers) = (request.lock_path, request.referrers);
+        let (mut locked, is_new) = self
+            .lock_and_write(&updated, previous, path, referrers, memory)
+            .await?;
+        let mut files: Vec<PathBuf> = updated.files().into_iter().cloned().collect();
+        files.extend(is_new.then(|| path.to_path_buf()));
+        on_locked(&locked.lock);
+
+        let mut items = locked.items.clone();
+        let mut packed = None;
+        let is_empty = locked.lock.items().next().is_none();
+        if !is_empty && !is_delivered(request, &locked.lock) {
+            let store: Arc<dyn Store> = match &request.object_store {
+                Some(location) => self.open_objects(location)?,
+                None => Arc::new(memory.clone()),
+            };
+            let pulled = self
+                .pull_to(&locked.lock, store.clone(), false, &BTreeSet::new())
+                .await?;
+            for item in pulled {
+                merge_item(&mut items, item);
+            }
+            let faults = tokio::task::block_in_place(|| {
+                add_changelogs(&mut locked.changes, &locked.lock, memory)
+            });
+            faults.iter().for_each(|fault| self.progress.note(fault));
+            let bundle = self.pack_refreshed(request, &locked.lock, store).await?;
+            for item in missing_items(&bundle.plan) {
+                merge_item(&mut items, item);
+            }
+            packed = Some(bundle);
+        }
+        updated.fail(&mut items);
+        mark_failing(memory, &mut items, today())?;
+        Ok(Refreshed {
+            updated,
+            locked,
+            items,
+            files,
+            bundle: packed,
+        })
+    }
+
+    async fn pack_refreshed(
+        &self,
+        request: &mut RefreshRequest<'_>,
+        lock: &Lock,
+        store: Arc<dyn Store>,
+    ) -> Result<RefreshedBundle, ClientError> {
+        let serial = serial(request, lock)?;
+        let bases: Vec<DeltaBase> = request.bases.drain(..).map(|given| given.base).collect();
+        let upload = request.object.take();
+        let upload = upload
+            .map(|(bucket, name)| BundleUpload::begin(&bucket, &name, lock))
+            .transpose()?;
+        // The guard stays in this task, where Ctrl-C drops it and so aborts the upload.
+        let (upload, _abort_on_drop) = upload.unzip();
+        let packaging = Packaging {
+            volume_size: request.volume_size,
+            signer: request.signer.clone(),
+            ..Packaging::default()
+        };
+        let (out, options) = (request.out.clone(), request.pack);
+        let allow_partial = request.allow_partial;
+        let (lock, progress) = (lock.clone(), self.progress.clone());
+        let work = tokio::task::spawn_blocking(move || {
+            let mut plan = PackPlan::since(&lock, &*store, &bases, today())?;
+            plan.serial = serial;
+            if plan.items.is_empty() || (!plan.missing.is_empty() && !allow_partial) {
+                return Ok(RefreshedBundle {
+                    plan,
+                    packed: None,
+                    keys: Vec::new(),
+                });
+            }
+            let signer = packaging.signer.as_deref();
+            let keys = signer.map(|signer| signer.key().clone());
+            let packed = match upload {
+                Some(upload) => upload.write(&plan, &*store, &out, options, signer, &*progress)?,
+                None => {
+                    bundle::write_packaged(&plan, &*store, &out, options, &packaging, &*progress)?
+                }
+            };
+            Ok(RefreshedBundle {
+                plan,
+                packed: Some(packed),
+                keys: keys.into_iter().collect(),
+            })
+        });
+        work.await?
+    }
+}
+
+/// The place of the bundle in its series, if it has a number.
+fn serial(request: &RefreshRequest<'_>, lock: &Lock) -> Result<Option<Serial>, ClientError> {
+    let Some(number) = request.serial else {
+        return Ok(None);
+    };
+    let series = request.series.clone().or_else(|| lock.name.clone());
+    let series = series.ok_or(ClientError::UnnamedSeries)?;
+    Ok(Some(Serial { series, number }))
+}
+
+/// Whether the receiver has everything that `lock` names, or the bundle at `out` is the one that
+/// would be packed.
+fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock) -> bool {
+    let wanted = lock.fingerprint();
+    let bases = request.bases.iter();
+    let given = bases.map(|base| base.complete_lock.as_ref());
+    if !request.bases.is_empty() && given.clone().all(|lock| lock == Some(&wanted)) {
+        return true;
+    }
+    let Some(bundle) = existing_bundle(request) else {
+        return false;
+    };
+    // A delta against other bases lacks other content, though it has the same lock.
+    let bases: BTreeSet<&Digest> = bundle.bases().iter().map(lock_of).collect();
+    let given: BTreeSet<&Digest> = given.flatten().collect();
+    bundle.fingerprint() == &wanted && bundle.partial().is_empty() && bases == given
+}
+
+/// The bundle of an earlier run, if it can be opened.
+fn existing_bundle(request: &RefreshRequest<'_>) -> Option<Bundle> {
+    match &request.object {
+        Some((bucket, name)) => {
+            let object = OpenObject::open(bucket, name).ok()?;
+            Bundle::open_object(Arc::new(object)).ok()
+        }
+        None => Bundle::open(&request.out).ok(),
+    }
+}
+
+fn lock_of(base: &BaseName) -> &Digest {
+    match base {
+        BaseName::Bundle { lock, .. }
+        | BaseName::Lock { lock }
+        | BaseName::Receipt { lock, .. } => lock,
+    }
+}
+
+/// The items that a bundle should contain and does not.
+pub(crate) fn missing_items(plan: &PackPlan) -> Vec<ReportItem> {
+    let missing = plan.missing.iter().map(|missing| ReportItem {
+        kind: missing.item.kind,
+        name: missing.item.name.clone(),
+        digest: missing.digest.clone(),
+        bytes: None,
+        packages: 0,
+        status: ItemStatus::Missing,
+        reason: Some(missing.reason.clone()),
+    });
+    missing.collect()
+}
+
+/// Merges the result of a later step into `items`. A failure of an earlier step stays.
+fn merge_item(items: &mut Vec<ReportItem>, later: ReportItem) {
+    let known = items
+        .iter_mut()
+        .find(|item| (item.kind, &item.name) == (later.kind, &later.name));
+    match known {
+        None => items.push(later),
+        Some(item) if matches!(item.status, ItemStatus::Failed | ItemStatus::Missing) => {}
+        Some(item) if later.status == ItemStatus::Present => {
+            item.bytes = later.bytes.or(item.bytes)
+        }
+        Some(item) => *item = later,
+    }
+}

@@ -1,0 +1,101 @@
+//! Writes manifests and the lock, unless somebody edited them meanwhile.
+
+use super::{Client, ClientError};
+use crate::lock::Locked;
+use crate::update::Updated;
+use landfall_content::store::Disk;
+use landfall_content::{create, replace};
+use landfall_item::lockfile::Lock;
+use landfall_model::Digest;
+use landfall_model::report::RunReport;
+use std::path::Path;
+
+/// The lock file as it was before anything was resolved.
+pub(crate) struct PreviousLock {
+    pub(crate) lock: Lock,
+    /// The digest of the file. If it changed by the time the new lock is written, the file is left
+    /// alone.
+    file: Digest,
+}
+
+impl PreviousLock {
+    /// `lock`, which was read from a file with these bytes.
+    pub(crate) fn new(lock: Lock, bytes: &[u8]) -> PreviousLock {
+        PreviousLock {
+            lock,
+            file: Digest::sha256(bytes),
+        }
+    }
+}
+
+impl Client {
+    /// Writes the manifests and lists that an update changes, each whole or not at all. A file that
+    /// was edited since the update read it is an error.
+    pub(crate) fn write_manifests(&self, updated: &Updated) -> Result<(), ClientError> {
+        for (path, text) in &updated.edited {
+            let is_read = |now: &[u8]| updated.before.get(path) == Some(&Digest::sha256(now));
+            let lost = replace(path, is_read, text.as_bytes()).map_err(|source| {
+                ClientError::WriteDocument {
+                    path: path.clone(),
+                    source,
+                }
+            })?;
+            self.note_lost(path, &lost);
+        }
+        Ok(())
+    }
+
+    /// Writes `lock` in place of the previous one. Returns whether the file changed.
+    pub(crate) fn write_lock(
+        &self,
+        previous: Option<&PreviousLock>,
+        path: &Path,
+        lock: &Lock,
+    ) -> Result<bool, ClientError> {
+        let text = lock.to_text();
+        let written = match previous {
+            Some(previous) if previous.lock.to_text() == text => return Ok(false),
+            Some(previous) => {
+                let is_read = |now: &[u8]| Digest::sha256(now) == previous.file;
+                replace(path, is_read, text.as_bytes())
+            }
+            None => create(path, text.as_bytes()).map(|()| Vec::new()),
+        };
+        let lost = written.map_err(|source| ClientError::WriteDocument {
+            path: path.into(),
+            source,
+        })?;
+        self.note_lost(path, &lost);
+        Ok(true)
+    }
+
+    /// Locks what the manifests ask for after an update, and writes the lock. Returns whether the
+    /// file changed. With `referrers`, signatures and other referrers are looked up again.
+    pub(crate) async fn lock_and_write(
+        &self,
+        updated: &Updated,
+        previous: Option<&PreviousLock>,
+        path: &Path,
+        referrers: bool,
+        store: &Disk,
+    ) -> Result<(Locked, bool), ClientError> {
+        let old = previous.map(|previous| &previous.lock);
+        let locked = self.lock_updated(updated, old, referrers, store).await;
+        let report = RunReport {
+            items: locked.items.clone(),
+            ..RunReport::default()
+        };
+        // If nothing resolves, as without a network, an empty lock would replace a good one.
+        let all_failed = report.has_losses() && !report.has_successes();
+        let is_new = !all_failed && self.write_lock(previous, path, &locked.lock)?;
+        Ok((locked, is_new))
+    }
+
+    /// Reports what a file had and could not keep, such as an owner or an access control list.
+    fn note_lost(&self, path: &Path, lost: &[String]) {
+        for lost in lost {
+            self.progress
+                .note(&format!("{}: lost {lost}", path.display()));
+        }
+    }
+}
