@@ -495,7 +495,7 @@ fn the_far_sides_password_is_asked_for_where_it_is_used() {
 }
 
 #[test]
-fn help_groups_the_verbs_and_shows_first_what_one_learns_first() {
+fn help_groups_the_verbs_in_the_order_in_which_a_newcomer_needs_them() {
     let rig = crate::support::Place::new();
     let said =
         |word: &str| String::from_utf8(crate::support::run(rig.command().arg(word))).unwrap();
@@ -505,12 +505,17 @@ fn help_groups_the_verbs_and_shows_first_what_one_learns_first() {
         help.find(words)
             .unwrap_or_else(|| panic!("{words}: {help}"))
     };
-    let first = &help[at("\nFirst:")..at("\nSay what is wanted:")];
+    let first = &help[at("\nGetting started:")..at("\nManifests and locks:")];
     let verbs: Vec<&str> = first
         .lines()
         .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
         .collect();
-    assert_eq!(verbs, ["lock", "pull", "pack", "push", "rewrite"]);
+    assert_eq!(
+        verbs,
+        [
+            "init", "lock", "pull", "pack", "verify", "push", "serve", "rewrite", "render"
+        ]
+    );
     for verb in [
         "discover", "mirror", "verify", "ls", "serve", "export", "audit", "render", "doctor",
         "man", "schema",
@@ -522,7 +527,7 @@ fn help_groups_the_verbs_and_shows_first_what_one_learns_first() {
         );
     }
     assert!(
-        help.contains("--store <DIR|URL>") && !help.contains("Besides:"),
+        help.contains("--store <DIR|URL>") && !help.contains("\nOther:"),
         "{help}"
     );
 }

@@ -51,6 +51,30 @@ fn every_verb_has_a_manual_page() {
     );
     let with_root: BTreeSet<String> = mentioned.into_iter().chain(["landfall.1".into()]).collect();
     assert_eq!(pages, with_root, "each page is named by the one above it");
+    // each page has the sections that people look for
+    for page in &pages {
+        let text = place.read(&format!("man/{page}"));
+        for section in ["EXAMPLES", "\"EXIT STATUS\"", "FILES", "\"SEE ALSO\""] {
+            assert!(
+                text.contains(&format!(".SH {section}\n")),
+                "{page}: {section}"
+            );
+        }
+    }
+    // and fits a terminal of 80 columns
+    if need(&["man"]) {
+        for page in &pages {
+            let mut man = place.clean("man");
+            man.env("MANWIDTH", "80")
+                .env("MANPAGER", "cat")
+                .env("MAN_KEEP_FORMATTING", "");
+            let shown = crate::support::run(man.args(["-l", &format!("man/{page}")]));
+            let shown = String::from_utf8(shown).unwrap();
+            for line in shown.lines() {
+                assert!(line.chars().count() <= 80, "{page}: {line}");
+            }
+        }
+    }
     // one by one they are the same
     assert_eq!(
         place.ok(&["man", "export", "images"]),

@@ -196,16 +196,19 @@ fn man_opens_a_page_in_the_pager() {
     // the pager that the user chose
     let (_, all) = pressed(man("", &pager), "paged by", "");
     assert!(
-        all.contains("own-pager -x") && words(&all).contains("Split it into volumes"),
+        all.contains("own-pager -x") && words(&all).contains("Split the bundle into volumes"),
         "{all}"
     );
     // none chosen: what man takes waits after its first screen
-    let last = "Longest wait for the next byte";
+    let last = "Timeout for the next byte";
     let (before, all) = pressed(man("", ""), "SYNOPSIS", "q");
     assert!(!before.contains(last) && !all.contains(last), "{all}");
     // one that does not exist: the page is shown all the same
     let (_, all) = pressed(man("", "/no/such/pager"), last, "");
-    assert!(words(&all).contains("Split it into volumes"), "{all}");
+    assert!(
+        words(&all).contains("Split the bundle into volumes"),
+        "{all}"
+    );
     // a machine without man
     for program in ["sh", "cat", "less"] {
         std::os::unix::fs::symlink(which(program).unwrap(), place.path(program)).unwrap();
@@ -213,11 +216,14 @@ fn man_opens_a_page_in_the_pager() {
     let alone = format!("env PATH={}", place.dir().display());
     let (_, all) = pressed(man(&alone, &pager), "paged by", "");
     assert!(
-        all.contains("own-pager -x") && words(&all).contains("Split it into volumes"),
+        all.contains("own-pager -x") && words(&all).contains("Split the bundle into volumes"),
         "{all}"
     );
     let (before, all) = pressed(man(&alone, ""), "Usage:", "q");
     assert!(!before.contains(last) && !all.contains(last), "{all}");
     let (_, all) = pressed(man(&alone, "/no/such/pager"), last, "");
-    assert!(words(&all).contains("Split it into volumes"), "{all}");
+    assert!(
+        words(&all).contains("Split the bundle into volumes"),
+        "{all}"
+    );
 }

@@ -111,8 +111,8 @@ impl DeliveryFlags {
         delivering: impl Future<Output = Result<Pushed, PushError>>,
     ) -> Result<VerbOutcome, CliError> {
         let mut pushed = delivering.await.map_err(|error| {
-            let report = Box::new(client.report(Vec::new()));
-            CliError::from(error).with_report(*report)
+            let report = client.report(Vec::new());
+            CliError::from(error).with_report(report)
         })?;
         let items = std::mem::take(&mut pushed.items);
         let mut report = Self::told(client.report(items), &pushed, mapping);

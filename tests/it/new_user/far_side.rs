@@ -88,7 +88,7 @@ fn help_has_the_verbs_and_the_pages() {
                 0,
                 &[
                     "Usage: landfall",
-                    "Carry it:",
+                    "Registries and stores:",
                     "Pages of the manual (landfall help PAGE):",
                     "signing",
                     "kubermatic",

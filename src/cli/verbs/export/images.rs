@@ -189,9 +189,9 @@ impl ExportImages {
                     "images are"
                 }
             );
-            let report = Box::new(images_report::report(&archive, &lost, false));
+            let report = images_report::report(&archive, &lost, false);
             return Err(CliError::new(Exit::Failed, message)
-                .with_report(*report)
+                .with_report(report)
                 .on(TransferSide::Source));
         }
         let mut report = images_report::report(&archive, &lost, out.is_some());
