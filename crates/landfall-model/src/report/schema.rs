@@ -36,8 +36,8 @@ pub(super) const MEMBERS: &[Member] = &[
         "status",
         "string",
         &[],
-        "`done`, `partial`, `failed` or `refused`: exit 0, 3, 1 or 2, and 4. A pack that is refused because something \
-         is missing is `refused` with exit 3",
+        "`done`, `partial`, `failed` or `refused`: exit 0, 3, 1 or 2, and 4. A `pack` that is \
+         refused because content is missing is `refused` with exit 3",
     ),
     member(
         "items",
@@ -49,7 +49,7 @@ pub(super) const MEMBERS: &[Member] = &[
         "totals",
         "object",
         &[],
-        "how many items have which status, and the traffic, see below",
+        "the number of items by status, and the traffic, see below",
     ),
     member(
         "hosts",
@@ -61,7 +61,7 @@ pub(super) const MEMBERS: &[Member] = &[
         "error",
         "object",
         &[],
-        "what ended the command: `message`, and `side` and `item` where they are known",
+        "what ended the command: `message`, and `side` and `item` if they are known",
     ),
     member(
         "lock",
@@ -75,23 +75,25 @@ pub(super) const MEMBERS: &[Member] = &[
         &[
             "pull", "pack", "sign", "verify", "push", "ls", "refresh", "report", "sbom",
         ],
-        "`path`, `digest`, `lock`, `bytes`, what it lacks (`partial`), `bases` and `omitted` of a delta, `signed` and \
-         the `signer` that was checked; after `pack` and `pull` also `content_bytes`, `files` and `beside`",
+        "`path`, `digest`, `lock`, `bytes`, what it lacks (`partial`), `bases` and `omitted` of \
+         a delta, `signed` and the `signer` that was verified; after `pack` and `pull` also \
+         `content_bytes`, `files` and `beside` (files next to it)",
     ),
     member(
         "changes",
         "array",
         &["lock", "diff", "report", "rewrite", "update", "refresh"],
-        "what differs, or what was rewritten. An item that comes in another version `replaces` one, with `version` \
-         `up` or `down`; that one is `replacedBy` it. `packages` of a set says how each differs: `name`, `arch`, `change`, \
-         `from`, `to`, `bytes`, `digest`, and `changelog` where it is at hand",
+        "what differs, or what was rewritten. If an item is replaced by another version, the \
+         new one has `replaces` and `version` (`up` or `down`), the old one `replacedBy`. \
+         `packages` of a set lists the changes: `name`, `arch`, `change`, `from`, `to`, \
+         `bytes`, `digest`, and `changelog` if it is available",
     ),
     member(
         "updates",
         "array",
         &["update", "refresh"],
-        "versions that moved or are held back: `name`, `at`, `policy`, `from`, `to`, `items`, and `held` with `version` and \
-         `why`; of a package the `source` that has it",
+        "versions that moved or are held: `name`, `at`, `policy`, `from`, `to`, `items`, and \
+         `held` with `version` and `why`; for a package the `source` that has it",
     ),
     member(
         "open",
@@ -103,44 +105,45 @@ pub(super) const MEMBERS: &[Member] = &[
         "shard",
         "object",
         &["pull", "push", "mirror", "verify"],
-        "with `--shard`: the `number` of this runner, from 1, and how many there are (`of`)",
+        "with `--shard`: the `number` of this runner, from 1, and the number of runners (`of`)",
     ),
     member(
         "needed_bytes",
         "integer",
         &["pull", "pack", "push", "mirror", "export"],
-        "room that is needed at the most",
+        "the disk space that is needed at most",
     ),
     member(
         "available_bytes",
         "integer",
         &["pull", "pack", "export"],
-        "room that is there, in a dry run",
+        "the free disk space, in a dry run",
     ),
     member(
         "to",
         "string",
         &["push", "mirror", "status"],
-        "the registry and the prefix that was delivered to, or asked",
+        "the registry and prefix that was delivered to or compared",
     ),
     member(
         "standings",
         "array",
         &["status"],
-        "each tag of the lock at the registry: `state` (`there`, `missing`, `different`, `incomplete`, `foreign`, \
-         `unknown`), `at`, `kind`, `name`, `wanted`, `stands`, `why`",
+        "each tag of the lock at the registry: `state` (`there`, `missing`, `different`, \
+         `incomplete`, `foreign`, `unknown`), `at`, `kind`, `name`, `wanted` (the locked \
+         digest), `stands` (the digest at the registry), `why`",
     ),
     member(
         "problems",
         "array",
         &["push", "mirror"],
-        "what is in the way: `kind`, `at`, `message`, `stands`, `wanted`",
+        "what prevents the delivery: `kind`, `at`, `message`, `stands`, `wanted`",
     ),
     member(
         "moved",
         "array",
         &["push", "mirror"],
-        "tags that stood at another digest: `at`, `from`, `to`",
+        "tags that had another digest: `at`, `from`, `to`",
     ),
     member(
         "trimmed",
@@ -152,7 +155,7 @@ pub(super) const MEMBERS: &[Member] = &[
         "delivered",
         "array",
         &["push", "mirror"],
-        "what stands at the registry: `name`, `at`, `digest`",
+        "what the registry has now: `name`, `at`, `digest`",
     ),
     member(
         "volume",
@@ -164,13 +167,13 @@ pub(super) const MEMBERS: &[Member] = &[
         "platforms",
         "object",
         &["ls", "render"],
-        "the platforms of each image, by its name; of `--list`, what each writes",
+        "the platforms of each image, by its name; with `--list`, what each platform writes",
     ),
     member(
         "referrers",
         "object",
         &["ls"],
-        "how many signatures, attestations and SBOMs each image carries, by its name",
+        "the number of signatures, attestations and SBOMs of each image, by its name",
     ),
     member(
         "endpoints",
@@ -194,56 +197,63 @@ pub(super) const MEMBERS: &[Member] = &[
         "hostChanges",
         "array",
         &["diff", "report"],
-        "hosts that only one side needs, as `landfall egress --diff` has them",
+        "hosts that only one side needs, as in `landfall egress --diff`",
     ),
     member(
         "old",
         "object",
         &["diff", "report"],
-        "the older side: what it is (`of`), and the fingerprint of its `lock`",
+        "the older side: its type (`of`), and the fingerprint of its `lock`",
     ),
     member(
         "new",
         "object",
         &["diff", "report"],
-        "the newer side, the same; of a lock or bundle also how many `blobs` only it has, their `bytes`, and `all_bytes`",
+        "the newer side, the same; for a lock or bundle also the number of `blobs` that only it \
+         has, their `bytes`, and `all_bytes`",
     ),
     member(
         "files",
         "array",
         &["rewrite", "render"],
-        "each file: `file`, `status`, `changes`, `settled`, `readAs`; of render `file`, `mode`, `secret`",
+        "each file: `file`, `status`, `changes`, `settled`, `readAs`; for `render` `file`, \
+         `mode`, `secret`",
     ),
     member(
         "left",
         "array",
         &["rewrite"],
-        "references that were left, and why",
+        "references that were left unchanged, and why",
     ),
     member(
         "unknown",
         "object",
         &["rewrite"],
-        "references that the lock does not have: `count`, and the command that lists them (`audit`)",
+        "references that the lock lacks: `count`, and the command that lists them (`audit`)",
     ),
     member(
         "text",
         "string",
         &["rewrite", "render"],
-        "the document or the diff that text mode prints",
+        "the document or diff that text mode prints",
     ),
-    member("held", "array", &["audit"], "references that the lock has"),
+    member(
+        "held",
+        "array",
+        &["audit"],
+        "references that the lock contains",
+    ),
     member(
         "missing",
         "array",
         &["audit", "render"],
-        "what the lock lacks; of packages with their `manager`",
+        "what the lock lacks; for packages with their `manager`",
     ),
     member(
         "undecided",
         "array",
         &["audit", "init", "discover", "render"],
-        "what may be a reference",
+        "possible references",
     ),
     member(
         "unread",
@@ -255,76 +265,76 @@ pub(super) const MEMBERS: &[Member] = &[
         "packages",
         "array",
         &["init", "discover"],
-        "packages that machines install, which are not carried: `manager`, `name`, `at`",
+        "packages that machines install and that are not carried: `manager`, `name`, `at`",
     ),
     member(
         "archives",
         "array",
         &["pull"],
-        "what came of each archive of another tool: `path`, `blobs`, `bytes`, `notUsed`",
+        "what was taken from each archive of another tool: `path`, `blobs`, `bytes`, `notUsed`",
     ),
     member(
         "lacking",
         "array null",
         &["audit"],
-        "what the registry lacks, where it was asked",
+        "what the registry lacks, if it was asked",
     ),
     member(
         "otherRegistries",
         "array",
         &["audit"],
-        "registries at which the missing references are names of locked images: what to name with `--to`",
+        "registries at which missing references are names of locked images: values for `--to`",
     ),
     member(
         "unpinned",
         "array",
         &["init", "discover"],
-        "images without a version, which the manifest has as comments",
+        "images without a version, which are comments in the manifest",
     ),
     member(
         "manifest",
         "string",
         &["init", "discover", "import"],
-        "the manifest that was drafted",
+        "the manifest that was written",
     ),
     member(
         "notCarried",
         "array",
         &["import", "export"],
-        "wanted items that the manifest or list cannot have, and why",
+        "requested items that the manifest or list cannot express, and why",
     ),
     member(
         "list",
         "string",
         &["export"],
-        "the list that was written, in the form of another tool",
+        "the list that was written, in the format of another tool",
     ),
     member(
         "notes",
         "array",
         &["import"],
-        "settings that the manifest has no place for",
+        "settings that the manifest cannot express",
     ),
     member(
         "systems",
         "array",
         &["init"],
-        "what landfall ships: name, about, files, edit, platform",
+        "the systems of the catalogue: name, about, files, edit, platform",
     ),
     member(
         "written",
         "array",
         &["init"],
-        "the files that were written of what landfall ships",
+        "the files that were copied from the catalogue",
     ),
     member("edit", "array", &["init"], "what must be edited in them"),
     member(
         "site",
         "string",
         &["init", "import"],
-        "the site that was drafted",
+        "the site that was written",
     ),
-    member("next", "string", &["init"], "the command to go on with"),
+    member("next", "string", &["init"], "the next command"),
     member(
         "helm",
         "string null",
@@ -341,7 +351,7 @@ pub(super) const MEMBERS: &[Member] = &[
         "egress",
         "object",
         &["egress"],
-        "the `hosts` that the lock needs, and `notes` of what is not known yet",
+        "the `hosts` that the lock needs, and `notes` about what is unknown",
     ),
     member(
         "targets",
@@ -355,7 +365,7 @@ pub(super) const MEMBERS: &[Member] = &[
         &["doctor"],
         "the ports that the role needs: `role`, `port`, `protocol`, `from`, `to`, `address`, `why`",
     ),
-    member("lint", "array", &["doctor"], "what is wrong with NO_PROXY"),
+    member("lint", "array", &["doctor"], "the faults of NO_PROXY"),
     member(
         "stale",
         "array",
@@ -366,28 +376,30 @@ pub(super) const MEMBERS: &[Member] = &[
         "bundles",
         "object",
         &["gc"],
-        "the bundles whose content stays (`kept`), and the `older` ones",
+        "the bundles whose content is kept (`kept`), and the `older` ones",
     ),
     member(
         "pruned",
         "object",
         &["push"],
-        "what the registry had and nobody needs: `manifests` (`repository`, `digest`, `tags`), the `bytes` of blobs that nothing \
-         named needs any more, the `repositories` with how many tags stay (`kept`) or `why` one was left, and whether they were `deleted`",
+        "what the registry had and nothing needs: `manifests` (`repository`, `digest`, `tags`), \
+         the `bytes` of blobs that nothing needs any more, the `repositories` with the number \
+         of tags that stay (`kept`) or `why` one was left, and whether they were `deleted`",
     ),
     member(
         "notices",
         "array",
         &["lock", "report", "update", "refresh"],
-        "what upstream says about itself: `kind` (`gone`, `moved`, `newer`, `old`), `name`, `message`, whether it is `taken`, \
-         and `from` and `to` of what moved",
+        "what upstream says about itself: `kind` (`gone`, `moved`, `newer`, `old`), `name`, \
+         `message`, whether it is `taken`, and `from` and `to` of what moved",
     ),
     member("sbom", "object", &["sbom"], "the CycloneDX document"),
     member(
         "published",
         "object",
         &["publish"],
-        "what the servers of the store serve now: its `place`, the fingerprint of the `lock`, and of the one `before` it",
+        "what the servers of the store serve now: its `place`, the fingerprint of the `lock`, \
+         and of the one `before` it",
     ),
     member(
         "removed",
@@ -395,19 +407,14 @@ pub(super) const MEMBERS: &[Member] = &[
         &["gc"],
         "what was removed, or would be: `what`, `digest`, `bytes`",
     ),
-    member("kept", "object", &["gc"], "what stays: `blobs`, `bytes`"),
+    member("kept", "object", &["gc"], "what is kept: `blobs`, `bytes`"),
     member(
         "strange",
         "array",
         &["gc"],
-        "files that are none of the store's",
+        "files that do not belong to a store",
     ),
-    member(
-        "schema",
-        "object",
-        &["schema"],
-        "the schema that was asked for",
-    ),
+    member("schema", "object", &["schema"], "the requested schema"),
 ];
 
 /// The members of an item.
@@ -432,27 +439,27 @@ pub(super) const ITEM: &[Member] = &[
         &[],
         "`done`, `present`, `skipped`, `missing` or `failed`",
     ),
-    member(
-        "reason",
-        "string",
-        &[],
-        "why, where there is something to say",
-    ),
+    member("reason", "string", &[], "why, if there is a reason"),
 ];
 
 /// The members of the totals.
 pub(super) const TOTALS: &[Member] = &[
     member("items", "integer", &[], "the number of items"),
-    member("done", "integer", &[], "the command did something for them"),
-    member("present", "integer", &[], "they were there already"),
+    member(
+        "done",
+        "integer",
+        &[],
+        "the number that the command handled",
+    ),
+    member("present", "integer", &[], "the number that existed already"),
     member(
         "skipped",
         "integer",
         &[],
-        "left out by a dry run, or lost as the manifest accepts",
+        "the number omitted by a dry run, or lost as the manifest accepts",
     ),
-    member("missing", "integer", &[], "absent where they should be"),
-    member("failed", "integer", &[], "the command failed for them"),
+    member("missing", "integer", &[], "the number that is missing"),
+    member("failed", "integer", &[], "the number that failed"),
     member(
         "bytes_transferred",
         "integer",
@@ -472,12 +479,7 @@ pub(super) const HOST: &[Member] = &[
     member("host", "string", &[], "name or address"),
     member("port", "integer", &[], "port"),
     member("scheme", "string", &[], "`https` or `http`"),
-    member(
-        "for",
-        "string",
-        &[],
-        "the upstream that it is the mirror of",
-    ),
+    member("for", "string", &[], "the upstream that it mirrors"),
     member("via", "string", &[], "the proxy, without credentials"),
     member("bytes", "integer", &[], "body bytes received and sent"),
     member("requests", "integer", &[], "requests sent"),
@@ -491,7 +493,7 @@ pub(super) const HOST: &[Member] = &[
         "namedBy",
         "array",
         &[],
-        "`host:port` of those whose answers named it: by a redirect, or as a token realm",
+        "`host:port` of the hosts whose responses named it, by a redirect or as a token realm",
     ),
 ];
 
