@@ -7,6 +7,7 @@ use super::rate_limit::{RateLimit, span};
 use super::request::HttpRequest;
 use super::retry::{self, Attempts, RetryPolicy};
 use super::transport::Transport;
+use futures_util::future::BoxFuture;
 use reqwest::StatusCode;
 use reqwest::header::RETRY_AFTER;
 use std::time::{Duration, SystemTime};
@@ -58,7 +59,17 @@ impl Transport {
     /// # Errors
     /// No answer after all attempts, or a wait longer than allowed. Any status that is an answer is
     /// returned, 4xx and 5xx included.
-    pub async fn send(&self, request: &HttpRequest) -> Result<HttpResponse, HttpError> {
+    //
+    // Boxed: the state machine of a request is large, and the compiler generates code for an
+    // `async fn` again in each crate that awaits it.
+    pub fn send<'a>(
+        &'a self,
+        request: &'a HttpRequest,
+    ) -> BoxFuture<'a, Result<HttpResponse, HttpError>> {
+        Box::pin(self.send_with_retries(request))
+    }
+
+    async fn send_with_retries(&self, request: &HttpRequest) -> Result<HttpResponse, HttpError> {
         let retries = if request.retried {
             self.retry_policy()
         } else {
