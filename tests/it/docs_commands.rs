@@ -1,4 +1,4 @@
-//! The commands of landfall in the tables of docs/how-to/coming-from.md run, from top to bottom,
+//! Runs the landfall commands in the tables of `docs/how-to/coming-from.md`, from top to bottom,
 //! section by section.
 
 use crate::support::Place;
@@ -6,8 +6,7 @@ use crate::support::faults::{Content, Faults};
 use crate::support::images::tarball;
 use std::path::Path;
 
-/// The commands of landfall in each section: the second cells of its table, each command between
-/// backticks.
+/// The landfall commands of each section: those in backticks in the second cells of its table.
 fn sections() -> Vec<(String, Vec<String>)> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/how-to/coming-from.md");
     let text = std::fs::read_to_string(page).unwrap();
@@ -28,7 +27,7 @@ fn sections() -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// The files of each tool that its section reads; `IMAGE` stands for an image at the stand-in.
+/// The input files of each section; `IMAGE` is replaced by an image at the upstream stand-in.
 fn files(section: &str) -> &'static [(&'static str, &'static str)] {
     match section {
         "Hauler" => &[(
@@ -70,8 +69,7 @@ fn files(section: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// What a test cannot run to its end: a server, and an export of files where a list of images has
-/// none.
+/// Commands that are not run: a server does not end, and a list of images has no files to export.
 const NOT_RUN: [&str; 2] = ["landfall serve ", "landfall export files "];
 
 #[test]
@@ -84,7 +82,8 @@ fn the_commands_for_people_of_other_tools_run() {
     let sections = sections();
     assert_eq!(sections.len(), 5, "{sections:?}");
     for (section, commands) in sections {
-        let (place, down) = (Place::new(), Faults::new(Content::default()));
+        let place = Place::new();
+        let down = Faults::new(Content::default());
         for (name, text) in files(&section) {
             place.write(
                 name,
@@ -99,7 +98,7 @@ fn the_commands_for_people_of_other_tools_run() {
                 down.address
             ),
         );
-        // in the shape of a Hauler archive: a layout, here an empty one
+        // a Hauler archive is an OCI layout; this one is empty
         place.write(
             "haul.tar.zst",
             tarball(&[("index.json", br#"{"manifests": []}"#)]),

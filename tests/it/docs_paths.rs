@@ -1,4 +1,4 @@
-//! Every path that the documents mention exists, every link between them leads to a page and a
+//! Checks the Markdown files: every path that they mention exists, every link leads to a file and a
 //! heading, and the summary of the book lists every page.
 
 use std::collections::BTreeSet;
@@ -55,8 +55,7 @@ fn expanded(path: &str) -> Vec<String> {
     }
 }
 
-/// Whether a text between backticks is meant as a path of this project: a file of sources, scripts
-/// or documents, or a folder that begins at the project's root.
+/// Whether a code span is a path of this project: a Rust file, or a path from the project's root.
 fn is_path(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/{},".contains(c);
     let ours = [
@@ -71,7 +70,7 @@ fn is_path(text: &str) -> bool {
         ".ci/",
     ];
     let from_root = ours.iter().any(|folder| text.starts_with(folder));
-    // capitals stand for a name of the reader's, as in `src/item/KIND.rs`
+    // capitals are a placeholder, as in `src/item/KIND.rs`
     let stem = text
         .rsplit('/')
         .next()
@@ -85,8 +84,8 @@ fn is_path(text: &str) -> bool {
         && (from_root || (text.ends_with(".rs") && text.contains('/')))
 }
 
-/// Where a path may lead: from the root, from the sources of a crate, or from the integration
-/// tests. `http/send.rs` is the file of the crate `landfall-http`.
+/// The files that a path may mean: from the root, from the sources of a crate, or from the
+/// integration tests. `http/send.rs` is a file of the crate `landfall-http`.
 fn places(path: &str) -> Vec<PathBuf> {
     let crates = std::fs::read_dir(root().join("crates"))
         .unwrap()
@@ -109,7 +108,7 @@ fn every_path_in_the_documents_exists() {
     let mut seen = 0;
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();
-        // sessions and examples show paths of the reader's
+        // paths in sessions and examples are those of the reader
         let prose: String = text.split("```").step_by(2).collect();
         for path in prose
             .split('`')

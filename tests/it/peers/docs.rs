@@ -1,18 +1,17 @@
 //! Runs the sessions in README.md and the pages of `docs/`, and compares what they print.
 //!
-//! Each fenced block marked `console` is run: lines with `$ ` are commands for a shell (`> ` goes
-//! on with one), the lines after them are what it prints on stdout. `…` stands for anything in a
-//! line, and a line of `…` alone for any lines. The blocks of one document run in order in one
-//! folder, which has the files of examples/quickstart. They run in a network namespace of their
-//! own: the registries of the manifest there are stand-ins, and the private registry really is at
-//! 172.20.0.2:5000.
+//! Each fenced block marked `console` is run. Lines with `$ ` are shell commands (`> ` continues a
+//! command), the lines after them are the expected output on stdout. `…` matches anything in a
+//! line, and a line with only `…` matches any lines. The blocks of one document run in order in one
+//! folder, which has the files of `examples/quickstart`. They run in their own network namespace:
+//! the upstream registries are stand-ins, and the private registry is at 172.20.0.2:5000.
 
 use crate::support::netns::Network;
 use crate::support::{Images, Place, need, peers, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// One command of a session, and what the document says that it prints.
+/// One command of a session, with the output that the document shows.
 #[derive(Debug, PartialEq)]
 struct Step {
     line: usize,
@@ -51,7 +50,7 @@ fn steps(text: &str) -> Vec<Step> {
     steps
 }
 
-/// Whether a line is as the document says; `…` in the pattern is anything.
+/// Whether a line matches the pattern, in which `…` matches anything.
 fn line_fits(pattern: &str, line: &str) -> bool {
     match pattern.split_once('…') {
         None => pattern == line,
@@ -95,7 +94,7 @@ fn documents() -> Vec<PathBuf> {
     documents
 }
 
-/// Puts a two-platform image for each image of `manifest` into `registry`.
+/// Pushes a two-platform image to `registry` for each image of `manifest`.
 fn stand_ins(place: &Place, network: &Network, registry: &str, manifest: &str) {
     let manifest: serde_json::Value = serde_yaml::from_str(manifest).unwrap();
     let mut images = Images::new(place.path("home/layout"));

@@ -1,6 +1,6 @@
-//! What the compiler does not see of the structure: within a crate imports run one way between
-//! folders, as `docs/explanation/architecture.md` states, and no two files import each other,
-//! directly or around.
+//! Checks what the compiler does not: imports between the folders of a crate follow the order in
+//! `docs/explanation/architecture.md`, and no two files import each other, directly or through
+//! others.
 
 mod imports;
 
@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Those of all crates, read once. A file is called by its folder in the order, as in
+/// The imports of all crates, read once. A file is named from its folder in the order, as in
 /// `registry/sink.rs`.
-static OURS: LazyLock<Imports> = LazyLock::new(|| {
+static ALL_IMPORTS: LazyLock<Imports> = LazyLock::new(|| {
     let mut all = imports(&root().join("src"));
     for name in crates() {
         let short = name.strip_prefix("landfall-").unwrap();
-        let rooms = rooms(&name);
+        let listed_folders = listed_folders(&name);
         let placed = |file: String| match file.split_once('/') {
-            Some((folder, _)) if rooms.contains(folder) => file,
+            Some((folder, _)) if listed_folders.contains(folder) => file,
             _ => format!("{short}/{file}"),
         };
         let found = imports(&root().join("crates").join(&name).join("src"));
@@ -46,7 +46,7 @@ fn crates() -> Vec<String> {
 }
 
 /// The lines of the order in `docs/explanation/architecture.md`: a crate, and folders of it.
-fn lines() -> Vec<(String, Vec<String>)> {
+fn order_lines() -> Vec<(String, Vec<String>)> {
     let page = std::fs::read_to_string(root().join("docs/explanation/architecture.md")).unwrap();
     let block = page
         .split("```order\n")
@@ -65,29 +65,29 @@ fn lines() -> Vec<(String, Vec<String>)> {
     block.lines().map(line).collect()
 }
 
-/// The folders of a crate that have a place in the order.
-fn rooms(name: &str) -> BTreeSet<String> {
-    lines()
+/// The folders of a crate that are listed in the order.
+fn listed_folders(name: &str) -> BTreeSet<String> {
+    order_lines()
         .into_iter()
         .filter(|(of, _)| of == name)
         .flat_map(|(_, folders)| folders)
         .collect()
 }
 
-/// Each folder, and the number of its line.
+/// The number of the line that lists each folder.
 fn order() -> BTreeMap<String, usize> {
-    let lines = lines().into_iter().enumerate();
+    let lines = order_lines().into_iter().enumerate();
     lines
         .flat_map(|(number, (_, folders))| folders.into_iter().map(move |name| (name, number)))
         .collect()
 }
 
-/// The folder of a file; nothing for a file beside `lib.rs`.
+/// The folder of a file, or `None` for a file next to `lib.rs`.
 fn folder(file: &str) -> Option<&str> {
     Some(file.split_once('/')?.0)
 }
 
-fn shown(imports: &Imports, from: &str, to: &str) -> String {
+fn describe_import(imports: &Imports, from: &str, to: &str) -> String {
     let names = &imports[&(from.to_owned(), to.to_owned())];
     format!(
         "{from} imports {} from {to}",
@@ -95,19 +95,24 @@ fn shown(imports: &Imports, from: &str, to: &str) -> String {
     )
 }
 
-/// The imports that run against the order.
-fn arrows_back(imports: &Imports, order: &BTreeMap<String, usize>) -> Vec<String> {
+/// Describes the imports that violate the order.
+fn imports_against_order(imports: &Imports, order: &BTreeMap<String, usize>) -> Vec<String> {
     let line = |file| folder(file).map(|name| (name, order.get(name)));
     let back = imports.keys().filter_map(|(from, to)| {
         let ((from_folder, from_line), (to_folder, to_line)) = (line(from)?, line(to)?);
         let allowed = from_folder == to_folder || from_line? < to_line?;
-        (!allowed).then(|| format!("{from_folder} → {to_folder}: {}", shown(imports, from, to)))
+        (!allowed).then(|| {
+            format!(
+                "{from_folder} → {to_folder}: {}",
+                describe_import(imports, from, to)
+            )
+        })
     });
     back.collect()
 }
 
-/// The shortest circle through each file that stands on one, each circle once.
-fn circles(imports: &Imports) -> Vec<String> {
+/// The shortest cycle through each file that is part of one, each cycle once.
+fn import_cycles(imports: &Imports) -> Vec<String> {
     let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     imports
         .keys()
@@ -134,29 +139,30 @@ fn circles(imports: &Imports) -> Vec<String> {
             edge = further;
         };
         let Some(mut at) = end else { continue };
-        let mut circle = vec![at];
+        let mut cycle = vec![at];
         while at != start {
             at = came_from[at];
-            circle.push(at);
+            cycle.push(at);
         }
-        circle.reverse();
+        cycle.reverse();
         found
-            .entry(circle.iter().copied().collect())
-            .or_insert(circle);
+            .entry(cycle.iter().copied().collect())
+            .or_insert(cycle);
     }
-    let told = |circle: Vec<&str>| {
-        let pairs = circle.iter().zip(circle.iter().cycle().skip(1));
+    let describe = |cycle: Vec<&str>| {
+        let pairs = cycle.iter().zip(cycle.iter().cycle().skip(1));
         pairs
-            .map(|(from, to)| shown(imports, from, to))
+            .map(|(from, to)| describe_import(imports, from, to))
             .collect::<Vec<_>>()
             .join("\n  ")
     };
-    found.into_values().map(told).collect()
+    found.into_values().map(describe).collect()
 }
 
 #[test]
 fn imports_between_folders_follow_the_order_of_the_architecture() {
-    let (imports, order) = (&*OURS, order());
+    let imports = &*ALL_IMPORTS;
+    let order = order();
     let folders: BTreeSet<&str> = imports
         .keys()
         .flat_map(|(a, b)| [folder(a), folder(b)])
@@ -168,7 +174,7 @@ fn imports_between_folders_follow_the_order_of_the_architecture() {
         .collect();
     assert!(
         unlisted.is_empty(),
-        "docs/explanation/architecture.md gives no place to {unlisted:?}"
+        "docs/explanation/architecture.md does not list {unlisted:?}"
     );
     let gone: Vec<_> = order
         .keys()
@@ -176,9 +182,9 @@ fn imports_between_folders_follow_the_order_of_the_architecture() {
         .collect();
     assert!(
         gone.is_empty(),
-        "docs/explanation/architecture.md gives a place to {gone:?}, and there is no such folder"
+        "docs/explanation/architecture.md lists {gone:?}, which do not exist"
     );
-    let back = arrows_back(imports, &order);
+    let back = imports_against_order(imports, &order);
     assert!(
         back.is_empty(),
         "{} imports run back:\n{}",
@@ -187,11 +193,11 @@ fn imports_between_folders_follow_the_order_of_the_architecture() {
     );
 }
 
-/// The compiler forbids circles of crates; the page says which way they run.
+/// The compiler forbids cycles of crates; the page states their order.
 #[test]
 fn crates_depend_on_those_below_them_in_the_order_of_the_architecture() {
     let mut below: Vec<String> = Vec::new();
-    for (name, _) in lines().into_iter().rev() {
+    for (name, _) in order_lines().into_iter().rev() {
         if below.contains(&name) {
             continue;
         }
@@ -226,26 +232,25 @@ fn crates_depend_on_those_below_them_in_the_order_of_the_architecture() {
 
 #[test]
 fn no_two_files_import_each_other() {
-    let circles = circles(&OURS);
+    let cycles = import_cycles(&ALL_IMPORTS);
     assert!(
-        circles.is_empty(),
-        "{} circles:\n\n  {}",
-        circles.len(),
-        circles.join("\n\n  ")
+        cycles.is_empty(),
+        "{} cycles:\n\n  {}",
+        cycles.len(),
+        cycles.join("\n\n  ")
     );
 }
 
-/// A crate of three files with an arrow that runs back and a circle, so that the two tests above
-/// can fail.
+/// A crate with an import against the order and a cycle, so that the two tests above can fail.
 #[test]
-fn an_arrow_back_and_a_circle_are_found() {
+fn an_import_against_the_order_and_a_cycle_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = folder.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
-    // a function may be called as its module is
+    // a function may have the name of its module
     write("lib.rs", "mod low; mod high; pub use high::high;");
     write("low/mod.rs", "mod a; mod b; pub use a::A;");
     write(
@@ -263,10 +268,10 @@ fn an_arrow_back_and_a_circle_are_found() {
     let imports = imports(folder.path());
     let order = BTreeMap::from([("high".to_owned(), 0), ("low".to_owned(), 1)]);
     assert_eq!(
-        arrows_back(&imports, &order),
+        imports_against_order(&imports, &order),
         ["low → high: low/b.rs imports High from high/mod.rs"]
     );
-    let circle = "high/mod.rs imports A from low/a.rs\n  low/a.rs imports B from low/b.rs\n  \
+    let cycle = "high/mod.rs imports A from low/a.rs\n  low/a.rs imports B from low/b.rs\n  \
                   low/b.rs imports High from high/mod.rs";
-    assert_eq!(circles(&imports), [circle]);
+    assert_eq!(import_cycles(&imports), [cycle]);
 }
