@@ -7,7 +7,9 @@
     reason = "it is a program"
 )]
 
-use landfall::{ClientBuilder, DestinationMap, Keep, Pins, PushOptions, Store, load_manifests};
+use landfall::{
+    CachePolicy, ClientBuilder, DestinationMap, Pins, PushOptions, Store, load_manifests,
+};
 use std::error::Error;
 use std::path::PathBuf;
 
@@ -23,7 +25,7 @@ pub async fn mirror(manifest: PathBuf, to: &str) -> Result<Vec<String>, Box<dyn 
     let pushed = client
         .mirror(
             &locked.lock,
-            (&store, Keep::Nothing),
+            (&store, CachePolicy::ReadOnly),
             &mapping,
             PushOptions::default(),
         )

@@ -53,9 +53,9 @@ pub use landfall_bundle::{
     Bundle, BundleError, BundleSigner, PackOptions, PackPlan, Packaging, PackedBundle, Serial,
     VerifiedBundle, VolumeSize, add_signature, verify, write_packaged as pack, write_to as pack_to,
 };
-pub use landfall_content::archives::ArchiveError;
-pub use landfall_content::store::{Disk as Store, StoreError};
-pub use landfall_content::{BlobRead, ContentError, FileRun, FileRuns, Keep, Look};
+pub use landfall_content::archives::SourceArchiveError;
+pub use landfall_content::store::{DiskStore as Store, StoreError};
+pub use landfall_content::{BlobRead, CachePolicy, ContentError};
 pub use landfall_item::lockfile::{Endpoint, Lock, LockError};
 pub use landfall_item::manifest::{Error as ManifestError, Wanted, load as load_manifests};
 pub use landfall_item::{

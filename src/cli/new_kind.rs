@@ -1,6 +1,7 @@
 //! A kind that the tests alone have goes through every verb: nothing but its own file knows it.
 
 use crate::cli::shared::VerbOutcome;
+use landfall_content::VerifiedRead;
 use landfall_model::report::{EntryKind, ItemStatus};
 use landfall_model::{Digest, TargetRegistry};
 use landfall_serve::testing::{TestServer, start};
@@ -39,14 +40,15 @@ fn manifest(dir: &Path, text: &str) {
 }
 
 /// A server in the background.
-fn serving(bundles: Vec<ServedBundle>, writable: Option<&Path>) -> TestServer {
-    start(writable, move || {
-        let content = bundles.iter().map(|bundle| bundle.blobs.clone()).collect();
-        ServedContent {
-            bundles: bundles.clone(),
-            content,
-            ..ServedContent::default()
-        }
+fn serving(
+    bundles: Vec<ServedBundle>,
+    content: Vec<Arc<dyn VerifiedRead>>,
+    writable: Option<&Path>,
+) -> TestServer {
+    start(writable, move || ServedContent {
+        bundles: bundles.clone(),
+        content: content.clone(),
+        ..ServedContent::default()
     })
 }
 
@@ -122,17 +124,18 @@ fn a_note_goes_all_the_way() {
     // serve: by its name, by its source, by its digest and by its URL
     let bundle = landfall_bundle::Bundle::open(&dir.join("b")).unwrap();
     let lock = bundle.lock().unwrap();
+    let bundle = Arc::new(bundle);
     let served = ServedBundle {
         name: "b".into(),
         digest: None,
         missing: vec![],
         signatures: Vec::new(),
         lock,
-        blobs: Arc::new(bundle),
+        blobs: bundle.clone(),
         changes: None,
         registry: None,
     };
-    let server = serving(vec![served], None);
+    let server = serving(vec![served], vec![bundle], None);
     let here = &server.address;
     let (status, by_name) = get(&format!("http://{here}/v2/team/hello/manifests/v1"));
     let read: Value = serde_json::from_str(&by_name).unwrap();
@@ -165,7 +168,7 @@ fn a_note_goes_all_the_way() {
     );
 
     // push: to a registry that takes it, and finds it there the second time
-    let pushed = serving(vec![], Some(&dir.join("pushed")));
+    let pushed = serving(vec![], vec![], Some(&dir.join("pushed")));
     let there = &pushed.address;
     assert_eq!(
         notes(&run(dir, &format!("push DIR/b --to {there}"))),

@@ -1,9 +1,9 @@
 //! How a client is set up: site, plain hosts, limits, environment and progress.
 
 use super::{Client, ClientError};
-use landfall_content::archives::Archive;
+use landfall_content::archives::SourceArchive;
 use landfall_content::registry::{
-    Keychain, Sessions, SetupError, certs_d, certs_d_folders, host_rules, proxy_rules,
+    Keychain, RegistrySessions, SetupError, certs_d, certs_d_folders, host_rules, proxy_rules,
 };
 use landfall_http::{PrivateTargets, TlsProfile, Transport, TransportConfig};
 use landfall_model::config::Site;
@@ -100,7 +100,7 @@ impl ClientBuilder {
         let archives: Result<Vec<_>, _> = self
             .archives
             .iter()
-            .map(|path| Archive::open(path))
+            .map(|path| SourceArchive::open(path))
             .collect();
         let archives = archives?;
         let site = self.site.as_ref();
@@ -125,7 +125,8 @@ impl ClientBuilder {
             hosts,
             progress: self.progress.clone(),
         });
-        let sessions = Sessions::new(transport, Arc::new(keychain), site, self.plain_hosts())?;
+        let sessions =
+            RegistrySessions::new(transport, Arc::new(keychain), site, self.plain_hosts())?;
         Ok(Client::new(
             Arc::new(sessions),
             self.limits,

@@ -3,7 +3,7 @@
 use super::ClientError;
 use landfall_bundle::{PackOptions, PackPlan, PackedBundle, write_stream};
 use landfall_content::bucket::{Bucket, ObjectWriter, UploadGuard};
-use landfall_content::{BlobRead, stored_once};
+use landfall_content::{BlobRead, unique_blobs};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::Progress;
 use landfall_model::sign::Signer;
@@ -20,7 +20,7 @@ impl BundleUpload {
         name: &str,
         lock: &Lock,
     ) -> Result<(BundleUpload, UploadGuard), ClientError> {
-        let content: u64 = stored_once(lock.each_entry())
+        let content: u64 = unique_blobs(lock.each_entry())
             .iter()
             .map(|blob| blob.size)
             .sum();

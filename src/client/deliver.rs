@@ -2,9 +2,9 @@
 
 use super::Client;
 use crate::push::{Omitted, Options, PushError, Pushed, push};
-use landfall_content::store::Disk;
+use landfall_content::store::DiskStore;
 use landfall_content::upstream::Upstreams;
-use landfall_content::{BlobRead, Cached, Keep, LocalSource, Source, Store};
+use landfall_content::{BlobRead, BlobStore, CachePolicy, CachedSource, LocalSource, PartSource};
 use landfall_item::lockfile::Lock;
 use landfall_model::DestinationMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Client {
     pub async fn mirror(
         &self,
         lock: &Lock,
-        (store, keep): (&Disk, Keep),
+        (store, keep): (&DiskStore, CachePolicy),
         mapping: &DestinationMap,
         options: Options,
     ) -> Result<Pushed, PushError> {
@@ -56,12 +56,12 @@ impl Client {
     pub(crate) async fn mirror_by(
         &self,
         lock: &Lock,
-        (store, keep): (Arc<dyn Store>, Keep),
+        (store, keep): (Arc<dyn BlobStore>, CachePolicy),
         mapping: &DestinationMap,
         options: Options,
     ) -> Result<Pushed, PushError> {
         let upstream = Arc::new(Upstreams(self.sessions.clone()));
-        let source = Arc::new(Cached::new(store, upstream, keep, self.limits));
+        let source = Arc::new(CachedSource::new(store, upstream, keep, self.limits));
         self.deliver(lock, source, &Omitted::default(), mapping, options)
             .await
     }
@@ -69,7 +69,7 @@ impl Client {
     async fn deliver(
         &self,
         lock: &Lock,
-        source: Arc<dyn Source>,
+        source: Arc<dyn PartSource>,
         omitted: &Omitted,
         mapping: &DestinationMap,
         options: Options,

@@ -2,7 +2,7 @@
 
 use crate::pull::PullError;
 use landfall_bundle as bundle;
-use landfall_content::archives::ArchiveError;
+use landfall_content::archives::SourceArchiveError;
 use landfall_content::registry::SetupError;
 use landfall_content::{ReplaceError, WriteError};
 use landfall_http as http;
@@ -26,7 +26,7 @@ pub enum ClientError {
     },
     /// An archive of another tool cannot be read.
     #[error(transparent)]
-    Archive(#[from] ArchiveError),
+    Archive(#[from] SourceArchiveError),
     /// A manifest cannot be read, or is wrong.
     #[error(transparent)]
     Manifest(#[from] manifest::Error),

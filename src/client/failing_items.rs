@@ -1,7 +1,7 @@
 //! Since when an item fails, as the store remembers it between runs.
 
 use landfall_content::WriteError;
-use landfall_content::store::Disk;
+use landfall_content::store::DiskStore;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ struct FailingFile {
 /// Adds to each failed item since when it fails, and records that in the store. Items that succeed
 /// again are removed from the record.
 pub(super) fn mark_failing(
-    disk: &Disk,
+    disk: &DiskStore,
     items: &mut [ReportItem],
     today: jiff::civil::Date,
 ) -> Result<(), WriteError> {
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn the_first_day_of_a_failure_is_named_until_the_item_succeeds() {
         let dir = tempfile::tempdir().unwrap();
-        let disk = Disk::open(dir.path()).unwrap();
+        let disk = DiskStore::open(dir.path()).unwrap();
         let item = |status| ReportItem {
             kind: EntryKind::Image,
             name: "a:1".into(),

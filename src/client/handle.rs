@@ -1,8 +1,8 @@
 //! The client itself: its connections, and what it has sent and received so far.
 
-use landfall_content::archives::{Archive, Taken};
-use landfall_content::registry::Sessions;
-use landfall_content::store::Disk;
+use landfall_content::archives::{ImportedBlobs, SourceArchive};
+use landfall_content::registry::RegistrySessions;
+use landfall_content::store::DiskStore;
 use landfall_model::report::{Progress, ReportItem, RunReport};
 use landfall_model::{Limits, Shard};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,22 +11,22 @@ use std::time::Duration;
 /// Connections to registries and web servers, and the verbs that use them. What the verbs of one
 /// client ask of a host counts together: its limits, its sign-in, the ledger of hosts.
 pub struct Client {
-    pub(super) sessions: Arc<Sessions>,
+    pub(super) sessions: Arc<RegistrySessions>,
     pub(super) limits: Limits,
     pub(super) progress: Arc<dyn Progress>,
-    pub(super) archives: Arc<[Archive]>,
+    pub(super) archives: Arc<[SourceArchive]>,
     /// Which part of a lock is pulled and delivered.
     pub(super) shard: Shard,
     /// What came of the archives.
-    pub(super) taken: Mutex<Vec<Taken>>,
+    pub(super) taken: Mutex<Vec<ImportedBlobs>>,
 }
 
 impl Client {
     pub(super) fn new(
-        sessions: Arc<Sessions>,
+        sessions: Arc<RegistrySessions>,
         limits: Limits,
         progress: Arc<dyn Progress>,
-        archives: Vec<Archive>,
+        archives: Vec<SourceArchive>,
         shard: Shard,
     ) -> Client {
         Client {
@@ -45,7 +45,7 @@ impl Client {
     }
 
     /// What has come of the archives so far.
-    pub(crate) fn taken(&self) -> Vec<Taken> {
+    pub(crate) fn taken(&self) -> Vec<ImportedBlobs> {
         self.taken
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -57,17 +57,17 @@ impl Client {
         self.shard
     }
 
-    pub(crate) fn shared_sessions(&self) -> Arc<Sessions> {
+    pub(crate) fn shared_sessions(&self) -> Arc<RegistrySessions> {
         self.sessions.clone()
     }
 
-    pub(crate) fn sessions(&self) -> &Sessions {
+    pub(crate) fn sessions(&self) -> &RegistrySessions {
         &self.sessions
     }
 
     /// Keeps in `store` which hosts this client has sent requests to, for `landfall egress`.
     #[cfg(feature = "cli")]
-    pub(crate) fn remember_hosts(&self, store: &Disk, command: &str) {
+    pub(crate) fn remember_hosts(&self, store: &DiskStore, command: &str) {
         let hosts = self.sessions.transport().ledger().hosts();
         let remembered = crate::egress::remember(store, &hosts, command);
         // a full disk is told by what needed more of it

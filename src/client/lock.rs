@@ -4,8 +4,8 @@ use super::Client;
 use crate::lock::{ChartImages, Locked, diff, lock, recall, remember};
 use crate::update::{Asked, Updated, update};
 use landfall_content::WriteError;
-use landfall_content::archives::{Named, read_named};
-use landfall_content::store::Disk;
+use landfall_content::archives::{ArchiveImages, read_image_names};
+use landfall_content::store::DiskStore;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{self, Wanted};
 use landfall_item::{Pins, Resolver};
@@ -21,7 +21,7 @@ impl Client {
         wanted: &Wanted,
         old: Option<&Lock>,
         pins: Pins,
-        store: &Disk,
+        store: &DiskStore,
     ) -> Locked {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
             .finding_images(Arc::new(ChartImages(self.limits)))
@@ -40,7 +40,7 @@ impl Client {
     pub(crate) async fn update(
         &self,
         asked: &Asked<'_>,
-        store: &Disk,
+        store: &DiskStore,
     ) -> Result<Updated, manifest::Error> {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone());
         let updated = update(asked, &resolver).await;
@@ -56,7 +56,7 @@ impl Client {
         updated: &Updated,
         old: Option<&Lock>,
         referrers: bool,
-        store: &Disk,
+        store: &DiskStore,
     ) -> Locked {
         let pins = if referrers {
             Pins::Referrers
@@ -111,7 +111,7 @@ impl Client {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub async fn resolve(&self, wanted: &Wanted, store: &Disk) -> Result<Locked, WriteError> {
+    pub async fn resolve(&self, wanted: &Wanted, store: &DiskStore) -> Result<Locked, WriteError> {
         let recalled = recall(store, &*self.progress);
         let locked = self
             .lock(wanted, Some(&recalled), Pins::Recall, store)
@@ -121,7 +121,7 @@ impl Client {
     }
 
     /// What the images of the archives are called, and their manifests.
-    async fn named(&self, store: &Disk) -> Arc<Named> {
+    async fn named(&self, store: &DiskStore) -> Arc<ArchiveImages> {
         if self.archives.is_empty() {
             return Arc::default();
         }
@@ -131,9 +131,9 @@ impl Client {
             self.limits,
         );
         let reading = tokio::task::spawn_blocking(move || {
-            let mut named = Named::default();
+            let mut named = ArchiveImages::default();
             for archive in archives.iter() {
-                if let Err(error) = read_named(archive, &mut named, &store, &limits) {
+                if let Err(error) = read_image_names(archive, &mut named, &store, &limits) {
                     named.left.push(format!("not kept for pull: {error}"));
                 }
             }

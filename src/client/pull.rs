@@ -5,10 +5,12 @@ use crate::pull::{PullError, Share, check_packages, pull};
 use landfall_bundle::{
     self as bundle, DirectBundle, DirectStart, PackOptions, PackPlan, PackedBundle,
 };
-use landfall_content::archives::{Taken, take};
-use landfall_content::store::Disk;
+use landfall_content::archives::{ImportedBlobs, import_blobs};
+use landfall_content::store::DiskStore;
 use landfall_content::upstream::Upstreams;
-use landfall_content::{LocalFirst, LocalSink, Source, Store, WriteError, held, stored_once};
+use landfall_content::{
+    BlobStore, LocalFirst, LocalStore, PartSource, WriteError, present_blobs, unique_blobs,
+};
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::{ItemStatus, ReportItem};
 use landfall_model::sign::{PublicKey, Signer};
@@ -21,7 +23,7 @@ use std::sync::{Arc, PoisonError};
 #[derive(Default)]
 pub struct BundleOptions {
     /// What this store has is not fetched.
-    pub store: Option<Disk>,
+    pub store: Option<DiskStore>,
     /// How it is packed.
     pub pack: PackOptions,
     /// Signs the bundle.
@@ -49,10 +51,10 @@ impl Client {
     pub async fn pull(
         &self,
         lock: &Lock,
-        store: &Disk,
+        store: &DiskStore,
         rehash: bool,
     ) -> Result<Vec<ReportItem>, PullError> {
-        let into: Arc<dyn LocalSink> = Arc::new(store.clone());
+        let into: Arc<dyn LocalStore> = Arc::new(store.clone());
         let came = self.take(&Share::new(lock, self.shard), &into).await?;
         self.pull_to(lock, into, rehash, &came).await
     }
@@ -64,7 +66,7 @@ impl Client {
     pub(crate) async fn pull_to(
         &self,
         lock: &Lock,
-        store: Arc<dyn Store>,
+        store: Arc<dyn BlobStore>,
         rehash: bool,
         came: &BTreeSet<Digest>,
     ) -> Result<Vec<ReportItem>, PullError> {
@@ -90,8 +92,8 @@ impl Client {
     async fn pull_into(
         &self,
         share: &Share<'_>,
-        source: Arc<dyn Source>,
-        into: &Arc<dyn Store>,
+        source: Arc<dyn PartSource>,
+        into: &Arc<dyn BlobStore>,
         rehash: bool,
         came: &BTreeSet<Digest>,
     ) -> Result<Vec<ReportItem>, PullError> {
@@ -117,16 +119,16 @@ impl Client {
     async fn take(
         &self,
         share: &Share<'_>,
-        into: &Arc<dyn LocalSink>,
+        into: &Arc<dyn LocalStore>,
     ) -> Result<BTreeSet<Digest>, PullError> {
         if self.archives.is_empty() {
             return Ok(BTreeSet::new());
         }
         let (archives, into, progress) =
             (self.archives.clone(), into.clone(), self.progress.clone());
-        let wanted = stored_once(share.each_entry());
+        let wanted = unique_blobs(share.each_entry());
         let taking = tokio::task::spawn_blocking(move || {
-            let there = held(&*into, wanted.clone(), false, &*progress)?;
+            let there = present_blobs(&*into, wanted.clone(), false, &*progress)?;
             let wanted = wanted
                 .into_iter()
                 .filter(|blob| !there.contains(&blob.digest));
@@ -137,9 +139,9 @@ impl Client {
                 wanted.len() as u64,
                 wanted.values().map(|blob| blob.size).sum(),
             );
-            let taken: Result<Vec<Taken>, WriteError> = archives
+            let taken: Result<Vec<ImportedBlobs>, WriteError> = archives
                 .iter()
-                .map(|archive| take(archive, &mut wanted, &*into, &*progress))
+                .map(|archive| import_blobs(archive, &mut wanted, &*into, &*progress))
                 .collect();
             progress.end();
             taken
@@ -215,12 +217,12 @@ impl Client {
         ));
         let compressing = blocking(move || compressor.compress());
         let pulling = async {
-            let into: Arc<dyn LocalSink> = near;
+            let into: Arc<dyn LocalStore> = near;
             // a bundle is one runner's
             let share = Share::new(lock, Shard::default());
             let pulled = match self.take(&share, &into).await {
                 Ok(came) => {
-                    self.pull_into(&share, source, &(into as Arc<dyn Store>), rehash, &came)
+                    self.pull_into(&share, source, &(into as Arc<dyn BlobStore>), rehash, &came)
                         .await
                 }
                 Err(error) => Err(error),

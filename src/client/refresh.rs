@@ -9,9 +9,9 @@ use landfall_bundle::{
     self as bundle, BaseName, Bundle, DeltaBase, PackOptions, PackPlan, Packaging, PackedBundle,
     Serial, VolumeSize,
 };
-use landfall_content::Store;
-use landfall_content::bucket::{Bucket, Location, OpenObject};
-use landfall_content::store::Disk;
+use landfall_content::BlobStore;
+use landfall_content::bucket::{Bucket, BucketLocation, OpenObject};
+use landfall_content::store::DiskStore;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{ItemStatus, ReportItem};
 use landfall_model::sign::{PublicKey, Signer};
@@ -29,7 +29,7 @@ pub(crate) struct RefreshRequest<'a> {
     /// Look up signatures and other referrers again.
     pub(crate) referrers: bool,
     /// Where the content is kept, if not in the store on disk.
-    pub(crate) object_store: Option<Location>,
+    pub(crate) object_store: Option<BucketLocation>,
     /// The path or URL of the bundle.
     pub(crate) out: PathBuf,
     /// The object that `out` names, if it is in an object store.
@@ -81,7 +81,7 @@ impl Client {
     pub(crate) async fn refresh(
         &self,
         mut request: RefreshRequest<'_>,
-        memory: &Disk,
+        memory: &DiskStore,
         on_locked: impl Fn(&Lock),
     ) -> Result<Refreshed, ClientError> {
         let updated = self.update(&request.update, memory).await;
@@ -97,7 +97,7 @@ impl Client {
         &self,
         request: &mut RefreshRequest<'_>,
         updated: Updated,
-        memory: &Disk,
+        memory: &DiskStore,
         on_locked: impl Fn(&Lock),
     ) -> Result<Refreshed, ClientError> {
         self.write_manifests(&updated)?;
@@ -114,7 +114,7 @@ impl Client {
         let mut packed = None;
         let is_empty = locked.lock.items().next().is_none();
         if !is_empty && !is_delivered(request, &locked.lock) {
-            let store: Arc<dyn Store> = match &request.object_store {
+            let store: Arc<dyn BlobStore> = match &request.object_store {
                 Some(location) => self.open_objects(location)?,
                 None => Arc::new(memory.clone()),
             };
@@ -149,7 +149,7 @@ impl Client {
         &self,
         request: &mut RefreshRequest<'_>,
         lock: &Lock,
-        store: Arc<dyn Store>,
+        store: Arc<dyn BlobStore>,
     ) -> Result<RefreshedBundle, ClientError> {
         let serial = serial(request, lock)?;
         let bases: Vec<DeltaBase> = request.bases.drain(..).map(|given| given.base).collect();

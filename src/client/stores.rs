@@ -1,22 +1,24 @@
 //! Object stores, through a client's transport.
 
 use super::{Client, ClientError};
-use landfall_content::Store;
-use landfall_content::bucket::{Bucket, Location, wait};
-use landfall_content::store::{Objects, Patience};
+use landfall_content::bucket::{Bucket, BucketLocation, block_on};
+use landfall_content::store::{BucketStore, StoreTimeouts};
 use std::sync::Arc;
 
 impl Client {
     /// The folder of an object store at `location`. No request is sent.
-    pub(crate) fn bucket(&self, location: &Location) -> Result<Bucket, ClientError> {
+    pub(crate) fn bucket(&self, location: &BucketLocation) -> Result<Bucket, ClientError> {
         Ok(Bucket::open(location, self.sessions().transport())?)
     }
 
     /// Opens the store at `location` in an object store.
-    pub(crate) fn open_objects(&self, location: &Location) -> Result<Arc<dyn Store>, ClientError> {
+    pub(crate) fn open_objects(
+        &self,
+        location: &BucketLocation,
+    ) -> Result<Arc<BucketStore>, ClientError> {
         let bucket = self.bucket(location)?;
-        let patience = Patience::new(self.max_wait());
-        let objects = wait(async move { Objects::open(bucket, patience).await })?;
+        let patience = StoreTimeouts::new(self.max_wait());
+        let objects = block_on(async move { BucketStore::open(bucket, patience).await })?;
         Ok(Arc::new(objects))
     }
 }

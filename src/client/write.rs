@@ -3,8 +3,8 @@
 use super::{Client, ClientError};
 use crate::lock::Locked;
 use crate::update::Updated;
-use landfall_content::store::Disk;
-use landfall_content::{create, replace};
+use landfall_content::store::DiskStore;
+use landfall_content::{create_file, replace_file};
 use landfall_item::lockfile::Lock;
 use landfall_model::Digest;
 use landfall_model::report::RunReport;
@@ -34,7 +34,7 @@ impl Client {
     pub(crate) fn write_manifests(&self, updated: &Updated) -> Result<(), ClientError> {
         for (path, text) in &updated.edited {
             let is_read = |now: &[u8]| updated.before.get(path) == Some(&Digest::sha256(now));
-            let lost = replace(path, is_read, text.as_bytes()).map_err(|source| {
+            let lost = replace_file(path, is_read, text.as_bytes()).map_err(|source| {
                 ClientError::WriteDocument {
                     path: path.clone(),
                     source,
@@ -57,9 +57,9 @@ impl Client {
             Some(previous) if previous.lock.to_text() == text => return Ok(false),
             Some(previous) => {
                 let is_read = |now: &[u8]| Digest::sha256(now) == previous.file;
-                replace(path, is_read, text.as_bytes())
+                replace_file(path, is_read, text.as_bytes())
             }
-            None => create(path, text.as_bytes()).map(|()| Vec::new()),
+            None => create_file(path, text.as_bytes()).map(|()| Vec::new()),
         };
         let lost = written.map_err(|source| ClientError::WriteDocument {
             path: path.into(),
@@ -77,7 +77,7 @@ impl Client {
         previous: Option<&PreviousLock>,
         path: &Path,
         referrers: bool,
-        store: &Disk,
+        store: &DiskStore,
     ) -> Result<(Locked, bool), ClientError> {
         let old = previous.map(|previous| &previous.lock);
         let locked = self.lock_updated(updated, old, referrers, store).await;

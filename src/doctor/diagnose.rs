@@ -4,8 +4,8 @@ use super::real_items::RealItems;
 use super::steps::{Diagnosis, Steps, usual_fix};
 use super::{CheckStatus, CheckTarget};
 use jiff::{Timestamp, ToSpan};
-use landfall_content::registry::{Challenge, CredentialLookup, Sessions};
-use landfall_content::upstream::{answered, get};
+use landfall_content::registry::{Challenge, CredentialLookup, RegistrySessions};
+use landfall_content::upstream::{expect_success, get_file};
 use landfall_http::{
     Certificate, HttpError, HttpRequest, HttpResponse, PathInspection, RequestPurpose, Transport,
     redacted_url,
@@ -18,7 +18,7 @@ use url::Url;
 
 /// Checks the steps to `target`, up to the first that fails. Nothing is tried twice.
 pub(crate) async fn diagnose(
-    sessions: &Sessions,
+    sessions: &RegistrySessions,
     target: &CheckTarget,
     real: &RealItems,
 ) -> Diagnosis {
@@ -43,7 +43,7 @@ pub(crate) async fn diagnose(
 }
 
 struct Checker<'a> {
-    sessions: &'a Sessions,
+    sessions: &'a RegistrySessions,
     steps: Steps,
 }
 
@@ -114,8 +114,8 @@ impl Checker<'_> {
             HttpRequest::new(Method::GET, url, RequestPurpose::File).header(RANGE, "bytes=0-0");
         request.origin = origin;
         if self.ask(request, &host, "", true).await && is_https {
-            let tried = get(self.sessions, written.as_str(), Some("bytes=0-0".into())).await;
-            self.tried(tried.and_then(answered).map(drop));
+            let tried = get_file(self.sessions, written.as_str(), Some("bytes=0-0".into())).await;
+            self.tried(tried.and_then(expect_success).map(drop));
         }
     }
 

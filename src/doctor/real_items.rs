@@ -4,8 +4,8 @@
 use super::CheckStatus;
 use super::rights::{Private, rights};
 use super::steps::Steps;
-use landfall_content::Origin;
-use landfall_content::registry::Sessions;
+use landfall_content::PartOrigin;
+use landfall_content::registry::RegistrySessions;
 use landfall_item::lockfile::Lock;
 use landfall_model::{DestinationMap, Digest};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ impl RealItems {
     pub(crate) fn of(lock: &Lock) -> RealItems {
         let mut manifests = BTreeMap::new();
         for entry in lock.each_entry() {
-            let Some(Origin::Manifest {
+            let Some(PartOrigin::Manifest {
                 registry,
                 repository,
             }) = entry.parts.last().map(|part| &part.origin)
@@ -60,7 +60,7 @@ impl RealItems {
     }
 
     /// Adds the steps about the items at the registry `host`.
-    pub(super) async fn look(&self, sessions: &Sessions, host: &str, steps: &mut Steps) {
+    pub(super) async fn look(&self, sessions: &RegistrySessions, host: &str, steps: &mut Steps) {
         if let Some(private) = self.private.as_ref().filter(|private| private.is_at(host)) {
             return match sessions.destination(host).await {
                 Ok(session) => rights(&session, private, steps).await,

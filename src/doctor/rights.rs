@@ -4,7 +4,7 @@
 
 use super::CheckStatus;
 use super::steps::Steps;
-use landfall_content::registry::{Session, SparseIndex};
+use landfall_content::registry::{RegistrySession, SparseIndexSupport};
 use landfall_item::lockfile::Lock;
 use landfall_model::{DestinationMap, Digest};
 use serde_json::json;
@@ -60,7 +60,7 @@ impl Private {
 }
 
 /// Adds the steps about what may be done at the private registry.
-pub(super) async fn rights(session: &Session, private: &Private, steps: &mut Steps) {
+pub(super) async fn rights(session: &RegistrySession, private: &Private, steps: &mut Steps) {
     let Some(first) = private.places.first() else {
         let says = "not tried: it is asked for in a repository of a lock, and none is named";
         steps.say("push", CheckStatus::Note, says);
@@ -89,7 +89,7 @@ pub(super) async fn rights(session: &Session, private: &Private, steps: &mut Ste
     }
 }
 
-async fn item(session: &Session, place: &Place, steps: &mut Steps) {
+async fn item(session: &RegistrySession, place: &Place, steps: &mut Steps) {
     let name = format!("{}/{}:{}", session.host(), place.repository, place.tag);
     match session
         .head_manifest(&place.repository, &place.tag, false)
@@ -125,7 +125,7 @@ async fn item(session: &Session, place: &Place, steps: &mut Steps) {
     }
 }
 
-async fn referrers(session: &Session, place: &Place, steps: &mut Steps) {
+async fn referrers(session: &RegistrySession, place: &Place, steps: &mut Steps) {
     let repository = &place.repository;
     match session.referrers(repository, &place.digest, false).await {
         Ok(Some(_)) => steps.say(
@@ -145,7 +145,7 @@ async fn referrers(session: &Session, place: &Place, steps: &mut Steps) {
     }
 }
 
-async fn push(session: &Session, place: &Place, steps: &mut Steps) {
+async fn push(session: &RegistrySession, place: &Place, steps: &mut Steps) {
     let repository = format!("{}/{}", session.host(), place.repository);
     match session.may_push(&place.repository).await {
         Ok(()) => {
@@ -169,16 +169,16 @@ async fn push(session: &Session, place: &Place, steps: &mut Steps) {
     }
 }
 
-async fn sparse(session: &Session, place: &Place, steps: &mut Steps) {
+async fn sparse(session: &RegistrySession, place: &Place, steps: &mut Steps) {
     match session.takes_sparse_index(&place.repository).await {
-        Ok(SparseIndex::Taken) => {
+        Ok(SparseIndexSupport::Taken) => {
             steps.say(
                 "index",
                 CheckStatus::Ok,
                 "it takes an index with missing children; the one put for a trial is removed",
             );
         }
-        Ok(SparseIndex::Stays(bytes)) => {
+        Ok(SparseIndexSupport::Stays(bytes)) => {
             let says = format!(
                 "it takes an index with missing children, and removes no manifest: the one put for a trial stays in {} \
                  without a tag ({bytes} bytes)",
@@ -186,7 +186,7 @@ async fn sparse(session: &Session, place: &Place, steps: &mut Steps) {
             );
             steps.say("index", CheckStatus::Note, says);
         }
-        Ok(SparseIndex::Refused) => {
+        Ok(SparseIndexSupport::Refused) => {
             let says = "it refuses an index with missing children: a push sends the trimmed one, and `index: exact` refuses";
             steps.say("index", CheckStatus::Note, says);
             steps.fix("lock all platforms where the digest of the index must stay");
@@ -200,7 +200,7 @@ async fn sparse(session: &Session, place: &Place, steps: &mut Steps) {
 }
 
 /// Sends bodies of the sizes in which a push cuts layers that a host refuses.
-async fn bodies(session: &Session, place: &Place, steps: &mut Steps) {
+async fn bodies(session: &RegistrySession, place: &Place, steps: &mut Steps) {
     let [large, small] = session.chunks();
     let mib = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
     let limit =

@@ -5,8 +5,8 @@ use super::EgressError;
 use super::host::{EgressHost, Known};
 use super::pattern::{HostPattern, NoHost};
 use super::record::{Contacted, Record};
-use landfall_content::registry::Sessions;
-use landfall_content::{Origin, Part};
+use landfall_content::registry::RegistrySessions;
+use landfall_content::{EntryPart, PartOrigin};
 use landfall_http::host_port;
 use landfall_item::LockedItem;
 use landfall_item::lockfile::{Endpoint, Lock};
@@ -31,7 +31,7 @@ pub(super) struct SourceHost {
     /// What people call it: the registry or file host of the lock.
     pub(super) name: String,
     /// A part that shows whether manifests come through, and one for content.
-    pub(super) samples: [Option<Part>; 2],
+    pub(super) samples: [Option<EntryPart>; 2],
     is: SourceKind,
 }
 
@@ -60,7 +60,7 @@ impl SourceKind {
 /// A name of the lock that no request can be sent for.
 pub(super) fn sources(
     lock: &Lock,
-    sessions: &Sessions,
+    sessions: &RegistrySessions,
 ) -> Result<BTreeMap<String, SourceHost>, EgressError> {
     let mut sources: BTreeMap<String, SourceHost> = BTreeMap::new();
     let parts = lock
@@ -73,14 +73,14 @@ pub(super) fn sources(
         .map(|url| (index_part(url), SourceKind::ChartIndex));
     for (part, of_url) in parts.chain(indexes) {
         let (url, name, is) = match &part.origin {
-            Origin::Manifest { registry, .. }
-            | Origin::Blob { registry, .. }
-            | Origin::Foreign { registry, .. } => (
+            PartOrigin::Manifest { registry, .. }
+            | PartOrigin::Blob { registry, .. }
+            | PartOrigin::Foreign { registry, .. } => (
                 sessions.expected_url(registry)?,
                 registry.to_string(),
                 SourceKind::Registry,
             ),
-            Origin::Url(_) | Origin::Urls(_) => {
+            PartOrigin::Url(_) | PartOrigin::Urls(_) => {
                 let Some(written) = part.origin.url() else {
                     continue;
                 };
@@ -88,7 +88,7 @@ pub(super) fn sources(
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
                 (url, name, of_url)
             }
-            Origin::Computed(_) | Origin::Trimmed { .. } => continue,
+            PartOrigin::Computed(_) | PartOrigin::Trimmed { .. } => continue,
         };
         // one address may be a registry and a file server
         let key = format!("{} {name} {is:?}", host_port(&url));
@@ -99,7 +99,7 @@ pub(super) fn sources(
             is,
         };
         let source = sources.entry(key).or_insert_with(fresh);
-        let is_foreign = matches!(part.origin, Origin::Foreign { .. });
+        let is_foreign = matches!(part.origin, PartOrigin::Foreign { .. });
         let sample = &mut source.samples[usize::from(!part.is_manifest())];
         // the smallest: a proxy may read a file to its end before its first byte leaves
         if !is_foreign
@@ -114,15 +114,15 @@ pub(super) fn sources(
 }
 
 /// An index, as a part that a probe asks for. Nobody carries it.
-fn index_part(url: String) -> Part {
+fn index_part(url: String) -> EntryPart {
     let descriptor = Descriptor {
         digest: Digest::sha256(b""),
         size: 0,
         media_type: media_type::OCTETS.into(),
     };
-    Part {
+    EntryPart {
         descriptor,
-        origin: Origin::Url(url),
+        origin: PartOrigin::Url(url),
     }
 }
 
@@ -133,7 +133,7 @@ fn index_part(url: String) -> Part {
 pub(crate) fn needed(
     lock: &Lock,
     record: &Record,
-    sessions: &Sessions,
+    sessions: &RegistrySessions,
 ) -> Result<Egress, EgressError> {
     let mut list = List {
         hosts: BTreeMap::new(),
@@ -202,7 +202,7 @@ const OWN_ROLE: &str = "landfall";
 
 struct List<'a> {
     hosts: BTreeMap<(String, u16), EgressHost>,
-    sessions: &'a Sessions,
+    sessions: &'a RegistrySessions,
 }
 
 impl List<'_> {

@@ -6,9 +6,9 @@ use super::host::{EgressHost, Reach};
 use super::needed::{SourceHost, sources};
 use super::pattern::HostPattern;
 use futures_util::StreamExt;
-use landfall_content::registry::Sessions;
-use landfall_content::upstream::{Upstreams, expect_file, get};
-use landfall_content::{Part, Source, side_by_side};
+use landfall_content::registry::RegistrySessions;
+use landfall_content::upstream::{Upstreams, expect_file, get_file};
+use landfall_content::{EntryPart, PartSource, run_concurrently};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::HostUse;
@@ -28,10 +28,13 @@ pub(crate) struct Probed {
 ///
 /// # Errors
 /// A name of the lock that no request can be sent for. What hosts answer is no error.
-pub(crate) async fn probe(lock: &Lock, sessions: &Arc<Sessions>) -> Result<Probed, EgressError> {
+pub(crate) async fn probe(
+    lock: &Lock,
+    sessions: &Arc<RegistrySessions>,
+) -> Result<Probed, EgressError> {
     let sources: Vec<SourceHost> = sources(lock, sessions)?.into_values().collect();
     let jobs = sessions.transport().limits().jobs;
-    let found = side_by_side(sources.len(), jobs, |at| ask(&sources[at], sessions)).await;
+    let found = run_concurrently(sources.len(), jobs, |at| ask(&sources[at], sessions)).await;
     let mut probed = Probed::default();
     for (source, errors) in sources.iter().zip(found) {
         for error in errors {
@@ -87,7 +90,7 @@ impl Probed {
 }
 
 /// Asks one host. What it does not give is an error of the list.
-async fn ask(source: &SourceHost, sessions: &Arc<Sessions>) -> Vec<HttpError> {
+async fn ask(source: &SourceHost, sessions: &Arc<RegistrySessions>) -> Vec<HttpError> {
     let mut errors = Vec::new();
     for part in source.samples.iter().flatten() {
         if let Err(error) = first_byte(part, sessions).await {
@@ -102,9 +105,9 @@ async fn ask(source: &SourceHost, sessions: &Arc<Sessions>) -> Vec<HttpError> {
 }
 
 /// The first byte of a part, as a pull would ask for it.
-async fn first_byte(part: &Part, sessions: &Arc<Sessions>) -> Result<(), HttpError> {
+async fn first_byte(part: &EntryPart, sessions: &Arc<RegistrySessions>) -> Result<(), HttpError> {
     if let Some(url) = part.origin.url() {
-        let response = get(sessions, url, Some("bytes=0-0".into())).await?;
+        let response = get_file(sessions, url, Some("bytes=0-0".into())).await?;
         return expect_file(response, url).await.map(drop);
     }
     let mut opened = Upstreams(sessions.clone()).open(part, 0).await?;

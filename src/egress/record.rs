@@ -4,7 +4,7 @@
 use super::EgressError;
 use super::pattern::HostPattern;
 use landfall_content::WriteError;
-use landfall_content::store::Disk;
+use landfall_content::store::DiskStore;
 use landfall_model::report::HostUse;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,7 +138,11 @@ pub(crate) fn fuzz(bytes: &[u8]) {
 ///
 /// # Errors
 /// When the store cannot be written.
-pub(crate) fn remember(disk: &Disk, hosts: &[HostUse], command: &str) -> Result<(), WriteError> {
+pub(crate) fn remember(
+    disk: &DiskStore,
+    hosts: &[HostUse],
+    command: &str,
+) -> Result<(), WriteError> {
     disk.edit(FILE, |old| {
         let mut record = Record::parse(old).unwrap_or_default();
         record.add(hosts, command);
@@ -168,7 +172,7 @@ mod tests {
     #[test]
     fn runs_add_to_what_the_store_remembers_and_equal_runs_change_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let disk = Disk::open(dir.path()).unwrap();
+        let disk = DiskStore::open(dir.path()).unwrap();
         assert_eq!(Record::load(dir.path()).unwrap(), Record::default());
         remember(
             &disk,

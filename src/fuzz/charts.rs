@@ -1,6 +1,6 @@
 //! Archives: charts, and images as other tools save them.
 
-use landfall_content::archives::{Archive, Named, read_named};
+use landfall_content::archives::{ArchiveImages, SourceArchive, read_image_names};
 use landfall_item::read_chart;
 use landfall_model::{Digest, Limits};
 use std::io::Write;
@@ -87,12 +87,12 @@ pub(super) fn image_archive(bytes: &[u8]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("archive");
     std::fs::write(&path, bytes).unwrap();
-    let Ok(archive) = Archive::open(&path) else {
+    let Ok(archive) = SourceArchive::open(&path) else {
         return;
     };
-    read_named(
+    read_image_names(
         &archive,
-        &mut Named::default(),
+        &mut ArchiveImages::default(),
         folder.path(),
         &Limits::default(),
     )

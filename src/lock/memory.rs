@@ -1,7 +1,7 @@
 //! What earlier runs on a store resolved. A mirror without a lock takes it where nothing moved.
 
 use landfall_content::WriteError;
-use landfall_content::store::Disk;
+use landfall_content::store::DiskStore;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::Progress;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ const FILE: &str = ".landfall/resolved.lock";
 
 /// What earlier runs on this store resolved. Nothing of it is trusted: an image of it counts where
 /// upstream still has its digest and the store's manifests agree with it.
-pub(crate) fn recall(disk: &Disk, progress: &dyn Progress) -> Lock {
+pub(crate) fn recall(disk: &DiskStore, progress: &dyn Progress) -> Lock {
     let path = disk.dir().join(FILE);
     if !path.exists() {
         return Lock::default();
@@ -26,7 +26,11 @@ pub(crate) fn recall(disk: &Disk, progress: &dyn Progress) -> Lock {
 ///
 /// # Errors
 /// When the store cannot be written.
-pub(crate) fn remember(disk: &Disk, mut recalled: Lock, lock: &Lock) -> Result<(), WriteError> {
+pub(crate) fn remember(
+    disk: &DiskStore,
+    mut recalled: Lock,
+    lock: &Lock,
+) -> Result<(), WriteError> {
     let new: BTreeSet<_> = lock
         .items()
         .map(|item| (item.kind(), item.name()))

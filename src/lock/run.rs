@@ -2,7 +2,7 @@
 
 use super::change::Change;
 use super::diff::{EndpointChange, diff, diff_endpoints};
-use landfall_content::side_by_side_by_host;
+use landfall_content::run_concurrently_by_host;
 use landfall_item::lockfile::{Accepted, Lock, Unresolved};
 use landfall_item::manifest::Wanted;
 use landfall_item::{
@@ -137,7 +137,7 @@ async fn find<K: ItemKind + Sync>(
         .expect(wishes.iter().filter_map(K::tagged));
     let at_once = K::AT_ONCE * resolver.limits().jobs;
     let host = |at: usize| host_in(&K::wished(&wishes[at]).to_string()).to_owned();
-    let finding = side_by_side_by_host(wishes.len(), at_once, host, async |at: usize| {
+    let finding = run_concurrently_by_host(wishes.len(), at_once, host, async |at: usize| {
         let name = K::wished(&wishes[at]);
         let pinned = old.get(name).copied();
         let unasked = match pinned.filter(|_| accepted.contains_key(name.to_string().as_str())) {

@@ -3,8 +3,9 @@
 
 use super::share::Share;
 use landfall_content::{
-    self as content, Brought, Entry, Origin, OwnParts, Part, Schedule, Source, Step, Store,
-    Transfer, TransferError, TransferSlot, Watchdog, WriteError, held, stored_once,
+    self as content, BlobStore, EntryPart, LockEntry, PartOrigin, PartSource, ScheduleStep,
+    ShardEntry, Transfer, TransferError, TransferOutcome, TransferSchedule, TransferSlot, Watchdog,
+    WriteError, present_blobs, unique_blobs,
 };
 use landfall_http::{Activity, ErrorKind};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
@@ -32,8 +33,8 @@ const ORIGINS: usize = 4;
 /// When `into` cannot be used. What fails at the source is an item of the report.
 pub(crate) async fn pull(
     share: &Share<'_>,
-    source: Arc<dyn Source>,
-    into: &Arc<dyn Store>,
+    source: Arc<dyn PartSource>,
+    into: &Arc<dyn BlobStore>,
     limits: Limits,
     rehash: bool,
     (progress, activity): (Arc<dyn Progress>, &Activity),
@@ -41,9 +42,10 @@ pub(crate) async fn pull(
     let (sink, told, wanted) = (
         into.clone(),
         progress.clone(),
-        stored_once(share.each_entry()),
+        unique_blobs(share.each_entry()),
     );
-    let looking = tokio::task::spawn_blocking(move || held(&*sink, wanted, rehash, &*told));
+    let looking =
+        tokio::task::spawn_blocking(move || present_blobs(&*sink, wanted, rehash, &*told));
     let there = looking
         .await
         .map_err(|error| WriteError::Refused(error.to_string()))??;
@@ -75,7 +77,7 @@ pub(crate) async fn pull(
     let (manifests, blobs) = tasks.into_iter().partition(|task| task.is_manifest);
     let queues = [(manifests, MANIFEST_SLOTS), (blobs, limits.jobs)];
     let watchdog = Watchdog::new(activity.clone(), limits.stuck);
-    let mut schedule = Schedule::new(queues, MANIFEST_SLOTS + limits.jobs, watchdog);
+    let mut schedule = TransferSchedule::new(queues, MANIFEST_SLOTS + limits.jobs, watchdog);
     let sink = into.clone().sink(limits, Some(schedule.idle_slots(1)));
     let transfer = Arc::new(Transfer {
         source,
@@ -85,7 +87,7 @@ pub(crate) async fn pull(
     });
     while let Some(step) = schedule.step().await {
         match step {
-            Step::Begin(Task { digest, .. }, slot) => {
+            ScheduleStep::Begin(Task { digest, .. }, slot) => {
                 let (transfer, into) = (transfer.clone(), into.clone());
                 let mut parts = outcome.origins(&digest);
                 // a host in trouble is asked last for what others have too
@@ -99,7 +101,7 @@ pub(crate) async fn pull(
                     (digest, result)
                 });
             }
-            Step::Done((digest, result)) => {
+            ScheduleStep::Done((digest, result)) => {
                 if result.as_ref().is_err_and(TransferError::is_full) {
                     // what follows would fail as well
                     schedule.begin_no_more();
@@ -133,7 +135,7 @@ struct Task {
     entry: usize,
 }
 
-impl content::Task for Task {
+impl content::ScheduledTask for Task {
     fn host(&self) -> &Arc<str> {
         &self.host
     }
@@ -172,11 +174,11 @@ impl Pending {
     /// What is not `there` yet, by rank. What follows from the lock is written at once.
     fn new(
         share: &Share<'_>,
-        into: &dyn Store,
+        into: &dyn BlobStore,
         rehash: bool,
         there: &HashSet<Digest>,
     ) -> Result<Pending, WriteError> {
-        let owns: Vec<OwnParts> = share.each().collect();
+        let owns: Vec<ShardEntry> = share.each().collect();
         for part in owns
             .iter()
             .flat_map(|own| &own.entry.parts)
@@ -185,7 +187,7 @@ impl Pending {
             if rehash {
                 into.holds(&part.descriptor, true)?;
             }
-            if let Origin::Computed(bytes) = &part.origin {
+            if let PartOrigin::Computed(bytes) = &part.origin {
                 into.take(&part.descriptor, bytes)?;
             }
         }
@@ -246,9 +248,9 @@ impl Pending {
 /// Asks each repository in turn; what is wrong at our own side is final.
 async fn bring_any(
     transfer: &Transfer,
-    parts: &[Part],
+    parts: &[EntryPart],
     slot: Arc<TransferSlot>,
-) -> Result<Brought, TransferError> {
+) -> Result<TransferOutcome, TransferError> {
     let mut first = None;
     for part in parts {
         match transfer.bring(part, slot.clone()).await {
@@ -258,14 +260,14 @@ async fn bring_any(
             other => return other,
         }
     }
-    first.map_or(Ok(Brought::There), Err)
+    first.map_or(Ok(TransferOutcome::There), Err)
 }
 
 /// What came of everything that was not there.
 #[derive(Default)]
 struct Outcome {
     /// What is pulled of each entry.
-    owns: Vec<OwnParts>,
+    owns: Vec<ShardEntry>,
     parts: HashMap<Digest, Fetch>,
     /// How many parts each entry still waits for, so that an item is shown done when it is.
     open: Vec<usize>,
@@ -280,18 +282,18 @@ struct Fetch {
     /// Who waits for it: entry, and part of it.
     wanted: Vec<(usize, usize)>,
     /// How it came, or why it failed. A task that panicked leaves nothing.
-    result: Option<Result<Brought, TransferError>>,
+    result: Option<Result<TransferOutcome, TransferError>>,
 }
 
 impl Outcome {
     /// The part from each repository that it can come from.
-    fn origins(&self, digest: &Digest) -> Vec<Part> {
+    fn origins(&self, digest: &Digest) -> Vec<EntryPart> {
         let wanted = self
             .parts
             .get(digest)
             .into_iter()
             .flat_map(|fetch| &fetch.wanted);
-        let mut parts: Vec<Part> = wanted
+        let mut parts: Vec<EntryPart> = wanted
             .map(|(at, part)| self.owns[*at].entry.parts[*part].clone())
             .collect();
         parts.dedup_by(|a, b| a.origin == b.origin);
@@ -302,7 +304,7 @@ impl Outcome {
     fn settle(
         &mut self,
         digest: Digest,
-        result: Result<Brought, TransferError>,
+        result: Result<TransferOutcome, TransferError>,
         progress: &dyn Progress,
     ) {
         if let Err(error) = &result
@@ -321,9 +323,9 @@ impl Outcome {
         }
     }
 
-    fn compute_trimmed(&mut self, entry: &Entry, into: &dyn Store) {
+    fn compute_trimmed(&mut self, entry: &LockEntry, into: &dyn BlobStore) {
         for part in &entry.parts {
-            if let Origin::Trimmed { of, keep } = &part.origin {
+            if let PartOrigin::Trimmed { of, keep } = &part.origin {
                 let digest = &part.descriptor.digest;
                 if into.holds(&part.descriptor, false).unwrap_or(false) {
                     continue;
@@ -345,7 +347,7 @@ impl Outcome {
         }
     }
 
-    fn item(&self, own: &OwnParts) -> ReportItem {
+    fn item(&self, own: &ShardEntry) -> ReportItem {
         let entry = &own.entry;
         let mut status = ItemStatus::Present;
         let mut reason = None;
@@ -356,7 +358,7 @@ impl Outcome {
                 .map(|fetch| &fetch.result)
             {
                 None => {}
-                Some(Some(Ok(Brought::Received(1..)))) if status == ItemStatus::Present => {
+                Some(Some(Ok(TransferOutcome::Received(1..)))) if status == ItemStatus::Present => {
                     status = ItemStatus::Done
                 }
                 Some(Some(Ok(_))) => {}
@@ -388,7 +390,7 @@ impl Outcome {
 
 /// Why a part failed. Of a set of packages it says which one, and what to do where the repository
 /// replaced it.
-fn told(entry: &Entry, part: &Part, error: &TransferError) -> String {
+fn told(entry: &LockEntry, part: &EntryPart, error: &TransferError) -> String {
     let why = format!("{}: {error}", error.side);
     let Some(url) = part
         .origin

@@ -1,6 +1,6 @@
 //! What of a lock one shard pulls: each digest is one shard's.
 
-use landfall_content::{Entry, Origin, OwnParts, Part};
+use landfall_content::{EntryPart, LockEntry, PartOrigin, ShardEntry};
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::ReportItem;
 use landfall_model::{Digest, Shard, cost};
@@ -31,17 +31,17 @@ impl<'a> Share<'a> {
     }
 
     /// The entries of the lock of which something is this shard's, in the lock's order.
-    pub(crate) fn each(&self) -> impl Iterator<Item = OwnParts> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = ShardEntry> {
         self.lock
             .each_entry()
             .filter_map(|entry| match self.shard.is_only() {
-                true => Some(OwnParts::all(entry)),
-                false => OwnParts::of(entry, |part| self.own.contains(home(part))),
+                true => Some(ShardEntry::all(entry)),
+                false => ShardEntry::of(entry, |part| self.own.contains(home(part))),
             })
     }
 
     /// As [`Share::each`], without what the others have.
-    pub(crate) fn each_entry(&self) -> impl Iterator<Item = Entry> {
+    pub(crate) fn each_entry(&self) -> impl Iterator<Item = LockEntry> {
         self.each().map(|own| own.entry)
     }
 
@@ -57,9 +57,9 @@ impl<'a> Share<'a> {
 
 /// By which digest it is known whose a part is. A trimmed index is made of the whole one, where
 /// that is.
-fn home(part: &Part) -> &Digest {
+fn home(part: &EntryPart) -> &Digest {
     match &part.origin {
-        Origin::Trimmed { of, .. } => &of.digest,
+        PartOrigin::Trimmed { of, .. } => &of.digest,
         _ => &part.descriptor.digest,
     }
 }

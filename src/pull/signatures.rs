@@ -2,7 +2,7 @@
 //! item fail. A set of which something is not here yet, as other shards bring it, is left to
 //! whoever has all of it.
 
-use landfall_content::{BlobRead, Part};
+use landfall_content::{BlobRead, EntryPart};
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
@@ -25,7 +25,7 @@ pub(crate) async fn check_packages(
         else {
             continue;
         };
-        let lacks = |part: &Part| {
+        let lacks = |part: &EntryPart| {
             part.is_stored()
                 && blobs
                     .stat(&part.descriptor.digest)

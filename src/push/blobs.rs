@@ -1,8 +1,8 @@
 //! Blobs of a delivery: each is brought to a repository once in a run.
 
 use super::uploader::{Place, Uploader};
-use landfall_content::registry::{RegistrySink, is_quota};
-use landfall_content::{Entry, Part, Transfer, TransferError};
+use landfall_content::registry::{RegistrySink, is_quota_error};
+use landfall_content::{EntryPart, LockEntry, Transfer, TransferError};
 use landfall_http::ErrorKind;
 use landfall_model::report::TransferSide;
 use std::cmp::Reverse;
@@ -13,12 +13,12 @@ impl Uploader {
     /// Brings the blobs of an entry to `repository`.
     pub(super) async fn blobs(
         self: &Arc<Self>,
-        entry: &Entry,
+        entry: &LockEntry,
         repository: &str,
     ) -> Result<(), TransferError> {
         let repository: Arc<str> = repository.into();
         let mut tasks = tokio::task::JoinSet::new();
-        let mut blobs: Vec<&Part> = entry
+        let mut blobs: Vec<&EntryPart> = entry
             .parts
             .iter()
             .filter(|part| !part.is_manifest())
@@ -44,7 +44,7 @@ impl Uploader {
     /// again.
     pub(super) async fn blobs_again(
         self: &Arc<Self>,
-        entry: &Entry,
+        entry: &LockEntry,
         repository: &str,
     ) -> Result<(), TransferError> {
         for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
@@ -66,7 +66,7 @@ impl Uploader {
     async fn blob(
         &self,
         item: &str,
-        part: &Part,
+        part: &EntryPart,
         repository: &Arc<str>,
     ) -> Result<(), TransferError> {
         let known = self.known(&part.descriptor.digest);
@@ -118,7 +118,7 @@ impl Uploader {
     async fn mounted(
         &self,
         item: &str,
-        part: &Part,
+        part: &EntryPart,
         repository: &str,
         other: &str,
     ) -> Result<bool, TransferError> {
@@ -131,7 +131,7 @@ impl Uploader {
             .await
         {
             Ok(true) => Ok(true),
-            Err(error) if is_quota(error.kind, &error.codes) => {
+            Err(error) if is_quota_error(error.kind, &error.codes) => {
                 let error = TransferError::destination(error);
                 self.note_quota(&error, repository, item);
                 Err(error)

@@ -3,7 +3,7 @@
 use super::refusal::may_be_a_race;
 use super::uploader::Uploader;
 use futures_util::StreamExt;
-use landfall_content::{Entry, Origin, Part, TransferError};
+use landfall_content::{EntryPart, LockEntry, PartOrigin, TransferError};
 use landfall_http::RetryPolicy;
 use landfall_model::report::TransferSide;
 use landfall_model::{Digest, media_type};
@@ -13,7 +13,7 @@ impl Uploader {
     /// Brings one entry to `repository:tag`. Returns the digest that the tag stands at.
     pub(super) async fn deliver(
         self: &Arc<Self>,
-        entry: &Entry,
+        entry: &LockEntry,
         repository: &str,
         tag: &str,
     ) -> Result<Digest, TransferError> {
@@ -29,7 +29,7 @@ impl Uploader {
 
     async fn deliver_parts(
         self: &Arc<Self>,
-        entry: &Entry,
+        entry: &LockEntry,
         repository: &str,
         tag: &str,
     ) -> Result<Digest, TransferError> {
@@ -51,18 +51,18 @@ impl Uploader {
     /// to.
     async fn manifests(
         self: &Arc<Self>,
-        entry: &Entry,
+        entry: &LockEntry,
         repository: &str,
         tag: &str,
     ) -> Result<Digest, TransferError> {
-        let manifests: Vec<&Part> = entry
+        let manifests: Vec<&EntryPart> = entry
             .parts
             .iter()
             .filter(|part| part.is_manifest() && part.descriptor.digest != entry.top.digest)
-            .filter(|part| !matches!(part.origin, Origin::Trimmed { .. }))
+            .filter(|part| !matches!(part.origin, PartOrigin::Trimmed { .. }))
             .filter(|part| !entry.only_refers(&part.descriptor.digest))
             .collect();
-        let (indexes, leaves): (Vec<&Part>, Vec<&Part>) = manifests
+        let (indexes, leaves): (Vec<&EntryPart>, Vec<&EntryPart>) = manifests
             .into_iter()
             .partition(|part| media_type::is_index(&part.descriptor.media_type));
         let putting: Vec<_> = leaves

@@ -4,8 +4,8 @@
 use super::refusal::{foreign_urls, refuses_children};
 use super::uploader::Uploader;
 use bytes::Bytes;
-use landfall_content::registry::is_immutable;
-use landfall_content::{Entry, Origin, Part, TransferError, read_part};
+use landfall_content::registry::is_immutable_tag_error;
+use landfall_content::{EntryPart, LockEntry, PartOrigin, TransferError, read_part};
 use landfall_http::ErrorKind;
 use landfall_model::config::IndexPolicy;
 use landfall_model::report::TransferSide;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 impl Uploader {
     pub(super) async fn put_child(
         &self,
-        part: &Part,
+        part: &EntryPart,
         repository: &str,
     ) -> Result<(), TransferError> {
         let bytes = read_part(&*self.source, part)
@@ -79,7 +79,7 @@ impl Uploader {
             Ok(listed) => return Ok(listed),
             Err(error) => error,
         };
-        if is_immutable(error.kind, &error.codes) {
+        if is_immutable_tag_error(error.kind, &error.codes) {
             // the tag may have come to stand at this very digest meanwhile, and may not be written
             // again
             let stands = self
@@ -105,12 +105,13 @@ impl Uploader {
     /// digest.
     pub(super) async fn put_top(
         &self,
-        entry: &Entry,
+        entry: &LockEntry,
         repository: &str,
         tag: Option<&str>,
     ) -> Result<Digest, TransferError> {
-        let reference =
-            |part: &Part| tag.map_or_else(|| part.descriptor.digest.to_string(), str::to_owned);
+        let reference = |part: &EntryPart| {
+            tag.map_or_else(|| part.descriptor.digest.to_string(), str::to_owned)
+        };
         let top = top(entry);
         let bytes = read_part(&*self.source, top)
             .await
@@ -133,7 +134,7 @@ impl Uploader {
                 Err(error) => return Err(error),
             }
         }
-        let Origin::Trimmed { keep, .. } = &part.origin else {
+        let PartOrigin::Trimmed { keep, .. } = &part.origin else {
             return Ok(top.descriptor.digest.clone());
         };
         let invalid =
@@ -154,7 +155,7 @@ impl Uploader {
     /// digest, without a tag.
     pub(super) async fn takes_sparse(
         &self,
-        entry: &Entry,
+        entry: &LockEntry,
         repository: &str,
     ) -> Result<bool, TransferError> {
         let top = top(entry);
@@ -166,7 +167,7 @@ impl Uploader {
     }
 }
 
-fn top(entry: &Entry) -> &Part {
+fn top(entry: &LockEntry) -> &EntryPart {
     // entries end with their top
     &entry.parts[entry.parts.len() - 1]
 }

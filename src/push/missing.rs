@@ -4,8 +4,8 @@
 use super::error::PushError;
 use super::plan::{Delivery, deliveries};
 use super::presence::Presence;
-use landfall_content::registry::{Session, Sessions};
-use landfall_content::{Entry, side_by_side};
+use landfall_content::registry::{RegistrySession, RegistrySessions};
+use landfall_content::{LockEntry, run_concurrently};
 use landfall_http::HttpError;
 use landfall_item::lockfile::Lock;
 use landfall_model::DestinationMap;
@@ -43,7 +43,7 @@ pub(crate) struct Missing {
 pub(crate) async fn missing(
     lock: &Lock,
     mapping: &DestinationMap,
-    sessions: &Sessions,
+    sessions: &RegistrySessions,
     blobs: bool,
 ) -> Result<Missing, PushError> {
     let session = sessions
@@ -53,7 +53,7 @@ pub(crate) async fn missing(
     let deliveries = deliveries(lock, mapping);
     let presence = Presence::new(&session, blobs);
     let jobs = sessions.transport().limits().jobs;
-    let asking = side_by_side(deliveries.len(), jobs, |at| {
+    let asking = run_concurrently(deliveries.len(), jobs, |at| {
         one(
             &session,
             &presence,
@@ -73,9 +73,9 @@ pub(crate) async fn missing(
 }
 
 async fn one(
-    session: &Session,
+    session: &RegistrySession,
     presence: &Presence<'_>,
-    entry: Entry,
+    entry: LockEntry,
     delivery: &Delivery,
 ) -> Result<Vec<MissingPart>, HttpError> {
     let absent = |digest: &Digest, why: String| MissingPart {

@@ -5,8 +5,8 @@ use super::plan::Delivery;
 use super::problem::{Problem, ProblemKind};
 use super::uploader::Uploader;
 use futures_util::future::BoxFuture;
-use landfall_content::registry::Session;
-use landfall_content::{Opened, Part, Source, side_by_side};
+use landfall_content::registry::RegistrySession;
+use landfall_content::{EntryPart, OpenedPart, PartSource, run_concurrently};
 use landfall_http::HttpError;
 use landfall_item::lockfile::Lock;
 use landfall_model::{Descriptor, Digest, human_size};
@@ -41,7 +41,7 @@ pub(super) async fn find(
 ) -> Option<Problem> {
     let wanted = wanted(omitted, lock, deliveries, todo);
     let session = &uploader.session;
-    let asking = side_by_side(wanted.len(), uploader.limits.jobs, |at| {
+    let asking = run_concurrently(wanted.len(), uploader.limits.jobs, |at| {
         repository_of(session, &wanted[at])
     });
     let answers = asking.await;
@@ -121,7 +121,7 @@ fn wanted<'a>(
 /// The first repository that has the blob in its right size. Nothing else that a receipt or a tag
 /// says is believed.
 async fn repository_of(
-    session: &Session,
+    session: &RegistrySession,
     wanted: &Wanted<'_>,
 ) -> Result<Option<String>, HttpError> {
     for repository in &wanted.asked {
@@ -177,18 +177,22 @@ fn problem(
 
 /// A source, with what it omits read back from the registry.
 struct ReadBack {
-    inner: Arc<dyn Source>,
-    session: Arc<Session>,
+    inner: Arc<dyn PartSource>,
+    session: Arc<RegistrySession>,
     /// The repository of each blob.
     repositories: BTreeMap<Digest, String>,
 }
 
-impl Source for ReadBack {
-    fn host<'a>(&self, part: &'a Part) -> &'a str {
+impl PartSource for ReadBack {
+    fn host<'a>(&self, part: &'a EntryPart) -> &'a str {
         self.inner.host(part)
     }
 
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, HttpError>> {
+    fn open<'a>(
+        &'a self,
+        part: &'a EntryPart,
+        offset: u64,
+    ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
         let Some(repository) = self.repositories.get(&part.descriptor.digest) else {
             return self.inner.open(part, offset);
         };
@@ -197,7 +201,7 @@ impl Source for ReadBack {
                 .session
                 .blob(repository, &part.descriptor, offset)
                 .await?;
-            Ok(Opened::unchecked(start, stream))
+            Ok(OpenedPart::unchecked(start, stream))
         })
     }
 }

@@ -3,8 +3,8 @@
 use super::names;
 use super::presence::Presence;
 use super::referrers::all_attached;
-use landfall_content::registry::Session;
-use landfall_content::{Entry, side_by_side};
+use landfall_content::registry::RegistrySession;
+use landfall_content::{LockEntry, run_concurrently};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_model::{Destination, DestinationMap, Digest, Shard, cost};
@@ -104,14 +104,14 @@ pub(super) struct Asked {
 /// Asks the registry what stands at each destination tag. Nothing can stand under a name that no
 /// registry holds.
 pub(super) async fn standings(
-    session: &Session,
+    session: &RegistrySession,
     lock: &Lock,
     deliveries: &[Delivery],
     jobs: usize,
     asked: Asked,
 ) -> Vec<Result<Standing, HttpError>> {
     let presence = Presence::new(session, true);
-    let asking = side_by_side(deliveries.len(), jobs, async |at: usize| {
+    let asking = run_concurrently(deliveries.len(), jobs, async |at: usize| {
         let delivery = &deliveries[at];
         let (entry, repository) = (
             &lock.entry(delivery.entry),
@@ -149,7 +149,7 @@ pub(super) async fn standings(
 /// Whether all of the entry is there. What the registry refuses to say is brought again.
 async fn is_whole(
     presence: &Presence<'_>,
-    entry: &Entry,
+    entry: &LockEntry,
     delivery: &Delivery,
 ) -> Result<bool, HttpError> {
     match presence

@@ -5,7 +5,7 @@ use super::options::Options;
 use super::plan::{Delivery, Standing};
 use super::problem::{Problem, ProblemKind};
 use super::uploader::Uploader;
-use landfall_content::{Entry, side_by_side};
+use landfall_content::{LockEntry, run_concurrently};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_model::config::IndexPolicy;
@@ -63,7 +63,7 @@ impl Preflight<'_> {
         &self.deliveries[at].destination.repository
     }
 
-    fn entry(&self, at: usize) -> Entry {
+    fn entry(&self, at: usize) -> LockEntry {
         self.lock.entry(self.deliveries[at].entry)
     }
 
@@ -180,7 +180,7 @@ impl Preflight<'_> {
             if needed > free {
                 let blobs: Vec<_> = blobs.into_iter().collect();
                 let there =
-                    side_by_side(blobs.len(), self.uploader.limits.jobs, async |at: usize| {
+                    run_concurrently(blobs.len(), self.uploader.limits.jobs, async |at: usize| {
                         let (digest, (size, repository)) = &blobs[at];
                         let there = session.has_blob(repository, digest).await.unwrap_or(false);
                         if there { *size } else { 0 }
@@ -248,11 +248,12 @@ impl Preflight<'_> {
             .into_iter()
             .filter(|(name, _)| !missing.iter().any(|missing| missing == name));
         let asked: Vec<Vec<usize>> = asked.map(|(_, stops)| stops).collect();
-        let refusals = side_by_side(asked.len(), self.uploader.limits.jobs, async |at: usize| {
-            let repository = self.repository(asked[at][0]);
-            let refused = session.may_push(repository).await.err();
-            refused.map(|error| self.refused(repository, &error, asked[at].clone()))
-        });
+        let refusals =
+            run_concurrently(asked.len(), self.uploader.limits.jobs, async |at: usize| {
+                let repository = self.repository(asked[at][0]);
+                let refused = session.may_push(repository).await.err();
+                refused.map(|error| self.refused(repository, &error, asked[at].clone()))
+            });
         let mut problems: Vec<Problem> = refusals.await.into_iter().flatten().collect();
         let told: BTreeSet<usize> = problems
             .iter()

@@ -1,13 +1,13 @@
 //! What of an entry stands in a repository: every manifest and blob is asked for, each once.
 
-use landfall_content::registry::Session;
-use landfall_content::{Entry, Part};
+use landfall_content::registry::RegistrySession;
+use landfall_content::{EntryPart, LockEntry};
 use landfall_http::{HttpError, OnceMap};
 use landfall_model::Digest;
 
 /// Asks a registry what stands there.
 pub(super) struct Presence<'a> {
-    session: &'a Session,
+    session: &'a RegistrySession,
     /// Whether blobs are asked for too. Registries take no manifest without them, but may lose them
     /// later.
     blobs: bool,
@@ -16,7 +16,7 @@ pub(super) struct Presence<'a> {
 }
 
 impl<'a> Presence<'a> {
-    pub(super) fn new(session: &'a Session, blobs: bool) -> Presence<'a> {
+    pub(super) fn new(session: &'a RegistrySession, blobs: bool) -> Presence<'a> {
         Presence {
             session,
             blobs,
@@ -31,11 +31,11 @@ impl<'a> Presence<'a> {
     /// When the registry cannot say.
     pub(super) async fn missing<'e>(
         &self,
-        entry: &'e Entry,
+        entry: &'e LockEntry,
         repository: &str,
     ) -> Result<Vec<&'e Digest>, HttpError> {
         let trimmed = entry.trimmed();
-        let is_trimmed = |part: &&Part| trimmed.is_some_and(|trimmed| trimmed == *part);
+        let is_trimmed = |part: &&EntryPart| trimmed.is_some_and(|trimmed| trimmed == *part);
         let mut missing = Vec::new();
         for part in entry
             .parts
@@ -57,7 +57,7 @@ impl<'a> Presence<'a> {
         Ok(missing)
     }
 
-    async fn has(&self, repository: &str, part: &Part) -> Result<bool, HttpError> {
+    async fn has(&self, repository: &str, part: &EntryPart) -> Result<bool, HttpError> {
         let key = (repository.to_owned(), part.descriptor.digest.clone());
         let asking = async || match part.is_manifest() {
             true => {

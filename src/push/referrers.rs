@@ -3,8 +3,8 @@
 
 use super::uploader::Uploader;
 use futures_util::StreamExt;
-use landfall_content::registry::{Session, referrers_in};
-use landfall_content::{AttachedReferrer, Entry, Part, TransferError, read_part};
+use landfall_content::registry::{RegistrySession, referrers_in};
+use landfall_content::{AttachedReferrer, EntryPart, LockEntry, TransferError, read_part};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
 use landfall_model::{Digest, media_type, merge_referrers, referrers_tag, referring};
@@ -21,7 +21,7 @@ impl Uploader {
     /// Puts what refers to the entry, whose manifests and blobs stand in `repository` already.
     pub(super) async fn attach(
         &self,
-        entry: &Entry,
+        entry: &LockEntry,
         repository: &str,
     ) -> Result<(), TransferError> {
         let (indexes, leaves): (Vec<&AttachedReferrer>, Vec<&AttachedReferrer>) = entry
@@ -53,7 +53,7 @@ impl Uploader {
 
     async fn put_referrer(
         &self,
-        entry: &Entry,
+        entry: &LockEntry,
         one: &AttachedReferrer,
         repository: &str,
     ) -> Result<Option<Unlisted>, TransferError> {
@@ -63,7 +63,7 @@ impl Uploader {
                 format!("the lock names {digest} as a referrer and has no manifest of it");
             TransferError::new(TransferSide::Source, ErrorKind::Invalid, message)
         };
-        let is_it = |part: &&Part| part.is_manifest() && part.descriptor.digest == *digest;
+        let is_it = |part: &&EntryPart| part.is_manifest() && part.descriptor.digest == *digest;
         let part = entry.parts.iter().find(is_it).ok_or_else(missing)?;
         let bytes = read_part(&*self.source, part)
             .await
@@ -152,8 +152,8 @@ impl Uploader {
 /// # Errors
 /// When the registry cannot say.
 pub(super) async fn all_attached(
-    session: &Session,
-    entry: &Entry,
+    session: &RegistrySession,
+    entry: &LockEntry,
     repository: &str,
     writes: bool,
 ) -> Result<bool, HttpError> {

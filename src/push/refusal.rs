@@ -6,13 +6,13 @@ use landfall_model::report::TransferSide;
 
 /// A refusal that an index with missing children gets.
 pub(super) fn refuses_children(error: &TransferError) -> bool {
-    error.side == TransferSide::Destination && registry::refuses_children(&error.why)
+    error.side == TransferSide::Destination && registry::is_missing_children_error(&error.why)
 }
 
 /// Whether the registry may refuse a manifest only because another client delivers the same at this
 /// moment.
 pub(super) fn may_be_a_race(error: &TransferError) -> bool {
-    error.side == TransferSide::Destination && registry::may_be_a_race(&error.why)
+    error.side == TransferSide::Destination && registry::may_be_push_race(&error.why)
 }
 
 /// Whether a manifest names URLs of foreign layers.

@@ -10,8 +10,10 @@ use super::preflight::Preflight;
 use super::problem::{Problem, ProblemKind};
 use super::receipt::{Delivered, Receipt};
 use super::uploader::Uploader;
-use landfall_content::registry::Sessions;
-use landfall_content::{Schedule, Source, Step, Task, TransferError, Watchdog};
+use landfall_content::registry::RegistrySessions;
+use landfall_content::{
+    PartSource, ScheduleStep, ScheduledTask, TransferError, TransferSchedule, Watchdog,
+};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::losses;
 use landfall_item::lockfile::{Lock, collision};
@@ -29,8 +31,8 @@ use std::sync::Arc;
 pub(crate) async fn push(
     lock: &Lock,
     mapping: &DestinationMap,
-    (source, omitted): (Arc<dyn Source>, &Omitted),
-    sessions: &Sessions,
+    (source, omitted): (Arc<dyn PartSource>, &Omitted),
+    sessions: &RegistrySessions,
     options: Options,
     shard: Shard,
     progress: Arc<dyn Progress>,
@@ -117,10 +119,10 @@ pub(crate) async fn push(
     // a delivery waits for its blobs; those from one host keep none from another waiting
     let per_host = 2 * limits.jobs;
     let watchdog = Watchdog::new(sessions.transport().activity().clone(), limits.stuck);
-    let mut schedule = Schedule::new([(order, per_host * hosts)], per_host, watchdog);
+    let mut schedule = TransferSchedule::new([(order, per_host * hosts)], per_host, watchdog);
     while let Some(step) = schedule.step().await {
         match step {
-            Step::Begin(Underway { at, .. }, slot) => {
+            ScheduleStep::Begin(Underway { at, .. }, slot) => {
                 let (uploader, delivery) = (uploader.clone(), deliveries[at].clone());
                 let entry = lock.entry(delivery.entry);
                 schedule.spawn(slot, async move {
@@ -131,7 +133,7 @@ pub(crate) async fn push(
                     )
                 });
             }
-            Step::Done((at, result)) => {
+            ScheduleStep::Done((at, result)) => {
                 progress.parts_done(parts(at));
                 progress.item(&lock.entry(deliveries[at].entry).name);
                 run.results[at] = Some(result.map(|digest| (ItemStatus::Done, digest)));
@@ -178,7 +180,7 @@ struct Underway {
     host: Arc<str>,
 }
 
-impl Task for Underway {
+impl ScheduledTask for Underway {
     fn host(&self) -> &Arc<str> {
         &self.host
     }

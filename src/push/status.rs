@@ -3,8 +3,8 @@
 
 use super::error::PushError;
 use super::plan::{Asked, Delivery, Standing, deliveries, standings};
-use landfall_content::registry::{Session, Sessions};
-use landfall_content::side_by_side;
+use landfall_content::registry::{RegistrySession, RegistrySessions};
+use landfall_content::run_concurrently;
 use landfall_http::HttpError;
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
@@ -63,7 +63,7 @@ pub(crate) struct Stands {
 pub(crate) async fn status(
     lock: &Lock,
     mapping: &DestinationMap,
-    sessions: &Sessions,
+    sessions: &RegistrySessions,
     (parts, foreign): (bool, bool),
 ) -> Result<Vec<Stands>, PushError> {
     let session = sessions
@@ -118,7 +118,7 @@ fn told(lock: &Lock, delivery: &Delivery, found: Result<Standing, HttpError>) ->
 
 /// The tags of the lock's repositories that the lock puts nowhere: one list a repository.
 async fn others(
-    session: &Session,
+    session: &RegistrySession,
     lock: &Lock,
     deliveries: &[Delivery],
     limits: &Limits,
@@ -134,7 +134,7 @@ async fn others(
         tags.extend(referring.into_iter().map(|(tag, _)| tag.to_owned()));
     }
     let repositories: Vec<&str> = own.keys().copied().collect();
-    let asking = side_by_side(repositories.len(), limits.jobs, |at| {
+    let asking = run_concurrently(repositories.len(), limits.jobs, |at| {
         session.tags(repositories[at], limits.pages)
     });
     let answers = asking.await;

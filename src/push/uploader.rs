@@ -4,8 +4,8 @@
 use super::names::project;
 use super::options::Options;
 use super::slots::UploadSlots;
-use landfall_content::registry::{Session, is_quota};
-use landfall_content::{Entry, Source, TransferError};
+use landfall_content::registry::{RegistrySession, is_quota_error};
+use landfall_content::{LockEntry, PartSource, TransferError};
 use landfall_http::ErrorKind;
 use landfall_model::config::IndexPolicy;
 use landfall_model::report::{Progress, TransferSide};
@@ -40,8 +40,8 @@ impl Place {
 
 /// What all deliveries of a run share.
 pub(super) struct Uploader {
-    pub(super) session: Arc<Session>,
-    pub(super) source: Arc<dyn Source>,
+    pub(super) session: Arc<RegistrySession>,
+    pub(super) source: Arc<dyn PartSource>,
     pub(super) progress: Arc<dyn Progress>,
     /// Attempts at each blob, and how many at once.
     pub(super) limits: Limits,
@@ -74,8 +74,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Uploader {
     pub(super) fn new(
-        session: Arc<Session>,
-        source: Arc<dyn Source>,
+        session: Arc<RegistrySession>,
+        source: Arc<dyn PartSource>,
         progress: Arc<dyn Progress>,
         limits: Limits,
         options: Options,
@@ -127,7 +127,7 @@ impl Uploader {
     }
 
     /// The blobs of an entry that stands whole in `repository` can be mounted from there.
-    pub(super) async fn stands(&self, entry: &Entry, repository: &str) {
+    pub(super) async fn stands(&self, entry: &LockEntry, repository: &str) {
         let repository: Arc<str> = repository.into();
         for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
             let place = Place {
@@ -184,7 +184,9 @@ impl Uploader {
     /// Notes that the registry has no room for more in the project of `repository`, where it said
     /// so of `item`.
     pub(super) fn note_quota(&self, error: &TransferError, repository: &str, item: &str) {
-        if error.side == TransferSide::Destination && is_quota(error.why.kind, &error.why.codes) {
+        if error.side == TransferSide::Destination
+            && is_quota_error(error.why.kind, &error.why.codes)
+        {
             locked(&self.full)
                 .entry(project(repository).to_owned())
                 .or_insert_with(|| item.to_owned());

@@ -1,6 +1,6 @@
 //! Asks upstream what stands at the names of items, each name once in a run.
 
-use landfall_content::side_by_side_by_host;
+use landfall_content::run_concurrently_by_host;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::Wanted;
 use landfall_item::{Cause, ItemKind, Resolver, Stand, host_in, kinds};
@@ -123,7 +123,7 @@ impl Asker<'_> {
         let resolver = self.resolver;
         let host = |at: usize| host_in(&K::wished(open[at]).to_string()).to_owned();
         let at_once = resolver.limits().jobs;
-        let asking = side_by_side_by_host(open.len(), at_once, host, async |at: usize| {
+        let asking = run_concurrently_by_host(open.len(), at_once, host, async |at: usize| {
             let stand = K::stand(resolver, open[at]).await;
             resolver.progress().item(&K::wished(open[at]).to_string());
             (key::<K>(open[at]), stand)

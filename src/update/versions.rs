@@ -4,7 +4,7 @@ use super::asker::to_be_chosen;
 use super::outcome::{Held, Move};
 use super::sources::{versions, written_like};
 use super::state::{Refusal, Run, demand, failed, first_line, fresh};
-use landfall_content::side_by_side_by_host;
+use landfall_content::run_concurrently_by_host;
 use landfall_item::manifest::{Error, Slot, Versions, set_version, slots, text_of};
 use landfall_item::{Cause, Stand};
 use std::collections::BTreeMap;
@@ -113,7 +113,7 @@ impl Run<'_> {
             (source, _) => source.clone(),
         };
         let at_once = resolver.limits().jobs;
-        let asking = side_by_side_by_host(sources.len(), at_once, host, async |at: usize| {
+        let asking = run_concurrently_by_host(sources.len(), at_once, host, async |at: usize| {
             (
                 sources[at].0.clone(),
                 versions(resolver, sources[at].1).await,

@@ -1,6 +1,6 @@
 //! Copying the whole of a blob to a receiver that takes it piece by piece.
 
-use super::pieces::each_piece;
+use super::chunks::for_each_chunk;
 use super::{BlobRead, ContentError};
 use landfall_model::{Digest, Hasher};
 use std::io;
@@ -15,14 +15,14 @@ pub enum CopyError {
 }
 
 /// Why the copying of one piece failed.
-enum Step {
+enum ChunkError {
     Read(io::Error),
     Write(io::Error),
 }
 
-impl From<io::Error> for Step {
-    fn from(error: io::Error) -> Step {
-        Step::Read(error)
+impl From<io::Error> for ChunkError {
+    fn from(error: io::Error) -> ChunkError {
+        ChunkError::Read(error)
     }
 }
 
@@ -39,19 +39,19 @@ pub fn copy_checked(
 ) -> Result<(), CopyError> {
     let (mut hasher, mut left) = (Hasher::new(digest.algorithm()), size);
     let mut reader = blobs.open(digest, 0).map_err(CopyError::Content)?;
-    let copied = each_piece(&mut reader, |piece| {
+    let copied = for_each_chunk(&mut reader, |piece| {
         left = left
             .checked_sub(piece.len() as u64)
             .ok_or_else(|| io::Error::other("it is too long"))?;
         hasher.update(piece);
-        to(piece).map_err(Step::Write)
+        to(piece).map_err(ChunkError::Write)
     });
     copied.map_err(|step| match step {
-        Step::Read(source) => CopyError::Content(ContentError::Read {
+        ChunkError::Read(source) => CopyError::Content(ContentError::Read {
             digest: digest.clone(),
             source,
         }),
-        Step::Write(error) => CopyError::Write(error),
+        ChunkError::Write(error) => CopyError::Write(error),
     })?;
     if left > 0 || hasher.finish() != *digest {
         return Err(CopyError::Content(ContentError::Damaged {

@@ -1,11 +1,11 @@
 //! Content by digest, and everything that holds it.
 //!
 //! The crate root is the narrow waist: content is read ([`BlobRead`]), opened at its source
-//! ([`Source`]) and brought to a sink ([`Sink`]); one [`Transfer`] moves it between any two of
-//! them, and a [`Schedule`] begins the transfers of a run. These implement the traits: [`registry`]
-//! (the distribution API), [`store`] (the store, on disk or in an object store, which [`bucket`]
-//! speaks to), [`upstream`] (registries and web servers as one source) and [`archives`] (files of
-//! other tools).
+//! ([`PartSource`]) and brought to a sink ([`BlobSink`]); one [`Transfer`] moves it between any two
+//! of them, and a [`TransferSchedule`] begins the transfers of a run. These implement the traits:
+//! [`registry`] (the distribution API), [`store`] (the store, on disk or in an object store, which
+//! [`bucket`] speaks to), [`upstream`] (registries and web servers as one source) and [`archives`]
+//! (files of other tools).
 //!
 //! It imports `landfall-model` and `landfall-http`. Begin with `source.rs`, `sink.rs` and
 //! `transfer.rs`.
@@ -49,83 +49,87 @@ pub mod registry;
 pub mod store;
 pub mod upstream;
 
+mod atomic_file;
+mod blob_chain;
+mod blob_read;
+mod blob_sink;
+mod blob_store;
 mod blocking;
-mod cached;
-mod chain;
-mod checked;
-mod content_store;
+mod blocking_stream;
+mod cached_source;
+mod chunks;
 mod copy;
-mod entry;
+mod disk_space;
+mod entry_part;
 mod error;
 mod file_run;
-mod follow;
-mod held;
-#[cfg(any(test, feature = "testkit"))]
-mod in_memory;
+mod file_stamp;
+mod follower;
 mod local_first;
-mod local_sink;
 mod local_source;
-mod look;
-mod memory;
-mod opener;
-mod own_parts;
+mod local_store;
+mod lock_entry;
+mod memory_blobs;
+#[cfg(any(test, feature = "testkit"))]
+mod memory_object;
 mod parallel;
-mod part;
+mod part_opener;
+mod part_source;
 mod partial_blob;
-mod pieces;
+mod present_blobs;
 mod range_plan;
 mod range_read;
-mod read;
 mod recent_checks;
-mod replace;
+mod replace_file;
 mod retry;
-mod room;
+mod run_concurrently;
 mod schedule;
-mod side_by_side;
-mod sink;
-mod source;
-mod stream;
+mod shard_entry;
 mod transfer;
 mod transfer_slot;
-mod whole_file;
-mod writer;
+mod verified_read;
+mod verified_stream;
+mod verified_writer;
 
-pub use cached::Cached;
-pub use cached::Keep;
-pub use chain::{BlobChain, MissingBlob, missing_blobs};
-pub use checked::{checked, read_part};
-pub use content_store::Store;
+pub use atomic_file::{
+    AtomicFile, lock_partial_file, parent_folder, refuse_special, sync_folder, temporary_file_in,
+};
+pub use blob_chain::{BlobChain, MissingBlob, missing_blobs};
+pub use blob_read::{BlobRead, ContentError};
+pub use blob_sink::{BlobSink, BlobWrite};
+pub use blob_store::BlobStore;
+pub use blocking_stream::read_blocking;
+pub use cached_source::CachePolicy;
+pub use cached_source::CachedSource;
+pub use chunks::{digest_of, for_each_chunk, has_digest};
 pub use copy::{CopyError, copy_checked};
-pub use entry::{AttachedReferrer, Entry};
+pub use disk_space::DiskSpace;
+pub use entry_part::{EntryPart, PartOrigin};
 pub use error::{TransferError, WriteError};
 pub use file_run::{FileRun, FileRuns};
-pub use follow::Follower;
-pub use held::{held, stored_once};
-#[cfg(any(test, feature = "testkit"))]
-pub use in_memory::InMemory;
+pub use file_stamp::FileStamp;
+pub use follower::Follower;
 pub use local_first::LocalFirst;
-pub use local_sink::{Local, LocalSink};
 pub use local_source::LocalSource;
-pub use look::Look;
-pub use memory::Memory;
-pub use opener::Opener;
-pub use own_parts::OwnParts;
+pub use local_store::{LocalSink, LocalStore};
+pub use lock_entry::{AttachedReferrer, LockEntry};
+pub use memory_blobs::MemoryBlobs;
+#[cfg(any(test, feature = "testkit"))]
+pub use memory_object::MemoryObject;
 pub use parallel::IdleSlots;
-pub use part::{Origin, Part};
-pub use partial_blob::{ByteRange, PartialBlob, merged};
-pub use pieces::{digest_of, each_piece};
+pub use part_opener::PartOpener;
+pub use part_source::{OnCorrupt, OpenedPart, PartSource};
+pub use partial_blob::{ByteRange, PartialBlob, merge_ranges};
+pub use present_blobs::{present_blobs, unique_blobs};
 pub use range_read::{RangeRead, RangeReader};
-pub use read::{BlobRead, ContentError};
 pub use recent_checks::RecentChecks;
-pub use replace::{ReplaceError, create, replace, write_like, write_whole};
-pub use retry::{Cause, Failed};
-pub use room::Room;
-pub use schedule::{Schedule, Step, Task, Watchdog};
-pub use side_by_side::{side_by_side, side_by_side_by_host};
-pub use sink::{BlobWrite, Sink};
-pub use source::{OnWrong, Opened, Source};
-pub use stream::read_blocking;
-pub use transfer::{Brought, Transfer};
+pub use replace_file::{ReplaceError, create_file, replace_file, write_file, write_file_like};
+pub use retry::{FailedAttempt, FailureCause};
+pub use run_concurrently::{run_concurrently, run_concurrently_by_host};
+pub use schedule::{ScheduleStep, ScheduledTask, TransferSchedule, Watchdog};
+pub use shard_entry::ShardEntry;
+pub use transfer::{Transfer, TransferOutcome};
 pub use transfer_slot::{HostLoad, TransferSlot};
-pub use whole_file::{FileUnderWay, claim, folder_of, refuse_special, sync_folder, temporary_in};
-pub use writer::Writer;
+pub use verified_read::{FileRunRead, PresignedUrls, VerifiedRead};
+pub use verified_stream::{read_part, verify_stream};
+pub use verified_writer::VerifiedWriter;

@@ -1,7 +1,7 @@
 //! Upstream, with local content in front of it. Local content is checked like all other; where it
 //! is wrong, upstream is asked.
 
-use super::{BlobRead, LocalSource, Opened, Part, Source};
+use super::{BlobRead, EntryPart, LocalSource, OpenedPart, PartSource};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use landfall_http::{ErrorKind, HttpError};
@@ -17,7 +17,7 @@ const STREAMS: usize = 4;
 pub struct LocalFirst {
     blobs: Arc<dyn BlobRead>,
     local: LocalSource,
-    upstream: Arc<dyn Source>,
+    upstream: Arc<dyn PartSource>,
     streams: Arc<Semaphore>,
     /// Local content that turned out wrong.
     wrong: Arc<Mutex<HashSet<Digest>>>,
@@ -25,7 +25,7 @@ pub struct LocalFirst {
 
 impl LocalFirst {
     /// `upstream`, with `blobs` in front.
-    pub fn new(blobs: Arc<dyn BlobRead>, upstream: Arc<dyn Source>) -> LocalFirst {
+    pub fn new(blobs: Arc<dyn BlobRead>, upstream: Arc<dyn PartSource>) -> LocalFirst {
         let local = LocalSource(blobs.clone());
         LocalFirst {
             blobs,
@@ -36,7 +36,7 @@ impl LocalFirst {
         }
     }
 
-    fn is_here(&self, part: &Part) -> bool {
+    fn is_here(&self, part: &EntryPart) -> bool {
         let digest = &part.descriptor.digest;
         !self
             .wrong
@@ -49,7 +49,7 @@ impl LocalFirst {
                 .is_ok_and(|size| size == Some(part.descriptor.size))
     }
 
-    async fn open_here(&self, part: &Part, offset: u64) -> Result<Opened, HttpError> {
+    async fn open_here(&self, part: &EntryPart, offset: u64) -> Result<OpenedPart, HttpError> {
         let slot = self.streams.clone().acquire_owned().await;
         let slot = slot.map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?;
         let opened = self.local.open(part, offset).await?;
@@ -60,7 +60,7 @@ impl LocalFirst {
         });
         let (wrong, digest) = (self.wrong.clone(), part.descriptor.digest.clone());
         Ok(
-            Opened::unchecked(opened.start, stream.boxed()).on_wrong(move || {
+            OpenedPart::unchecked(opened.start, stream.boxed()).on_wrong(move || {
                 wrong
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
@@ -70,12 +70,16 @@ impl LocalFirst {
     }
 }
 
-impl Source for LocalFirst {
-    fn host<'a>(&self, part: &'a Part) -> &'a str {
+impl PartSource for LocalFirst {
+    fn host<'a>(&self, part: &'a EntryPart) -> &'a str {
         self.upstream.host(part)
     }
 
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, HttpError>> {
+    fn open<'a>(
+        &'a self,
+        part: &'a EntryPart,
+        offset: u64,
+    ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
         Box::pin(async move {
             if self.is_here(part)
                 && let Ok(opened) = self.open_here(part, offset).await

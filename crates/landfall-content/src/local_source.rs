@@ -1,22 +1,26 @@
 //! A store or a bundle as a source.
 
-use super::{BlobRead, Opened, Origin, Part, Source, read_blocking};
+use super::{BlobRead, EntryPart, OpenedPart, PartOrigin, PartSource, read_blocking};
 use futures_util::future::BoxFuture;
 use landfall_http::{ErrorKind, HttpError};
 use std::sync::Arc;
 
-/// A store or a bundle as a [`Source`] of what is sent: a stream that ends early or with an error
-/// must not be taken for content.
+/// A store or a bundle as a [`PartSource`] of what is sent: a stream that ends early or with an
+/// error must not be taken for content.
 pub struct LocalSource(pub Arc<dyn BlobRead>);
 
-impl Source for LocalSource {
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, HttpError>> {
+impl PartSource for LocalSource {
+    fn open<'a>(
+        &'a self,
+        part: &'a EntryPart,
+        offset: u64,
+    ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
         let (blobs, part) = (self.0.clone(), part.clone());
         Box::pin(async move {
-            if let Origin::Computed(bytes) = part.origin {
-                return Ok(Opened {
+            if let PartOrigin::Computed(bytes) = part.origin {
+                return Ok(OpenedPart {
                     is_checked: true,
-                    ..Opened::whole(bytes.into())
+                    ..OpenedPart::whole(bytes.into())
                 });
             }
             let local = |error: String| HttpError::new(ErrorKind::Local, error);
@@ -27,7 +31,7 @@ impl Source for LocalSource {
             });
             let reader = opening.await.map_err(|error| local(error.to_string()))?;
             let stream = read_blocking(reader.map_err(|error| local(error.to_string()))?);
-            Ok(Opened::checked(offset, stream))
+            Ok(OpenedPart::checked(offset, stream))
         })
     }
 }

@@ -10,7 +10,9 @@
 use super::blocking::blocking;
 use super::error::ended;
 use super::range_plan::{Next, RangePlan};
-use super::{ByteRange, Cause, Failed, Opener, PartialBlob, TransferError, Writer};
+use super::{
+    ByteRange, FailedAttempt, FailureCause, PartOpener, PartialBlob, TransferError, VerifiedWriter,
+};
 use futures_util::StreamExt;
 use landfall_http::{ErrorKind, inherit_upload_mark};
 use landfall_model::Limits;
@@ -59,12 +61,12 @@ impl IdleSlots {
 /// Writes the rest of a big part to `writer`, with helpers on idle `slots`. Of what lies behind its
 /// offset the `ranges` are there.
 pub(super) async fn fetch_parallel(
-    opener: &Arc<Opener>,
-    writer: Writer,
+    opener: &Arc<PartOpener>,
+    writer: VerifiedWriter,
     ranges: Vec<ByteRange>,
     limits: &Limits,
     slots: &IdleSlots,
-) -> Result<(), Failed> {
+) -> Result<(), FailedAttempt> {
     let size = opener.part().descriptor.size;
     let fetch = Arc::new(ParallelFetch {
         opener: opener.clone(),
@@ -85,8 +87,8 @@ pub(super) async fn fetch_parallel(
         .run(writer, slots)
         .await
         .map_err(|failed| match failed.cause {
-            Cause::Wrong => Failed {
-                cause: Cause::WrongOnce,
+            FailureCause::Wrong => FailedAttempt {
+                cause: FailureCause::WrongOnce,
                 ..failed
             },
             _ => failed,
@@ -95,7 +97,7 @@ pub(super) async fn fetch_parallel(
 
 /// One blob that several connections fetch.
 struct ParallelFetch {
-    opener: Arc<Opener>,
+    opener: Arc<PartOpener>,
     /// How much is written between two lines of the journal, in bytes.
     step: u64,
     partial: Arc<dyn PartialBlob>,
@@ -118,7 +120,11 @@ impl ParallelFetch {
         let _ = self.partial.record((from, to));
     }
 
-    async fn run(self: &Arc<Self>, writer: Writer, slots: &IdleSlots) -> Result<(), Failed> {
+    async fn run(
+        self: &Arc<Self>,
+        writer: VerifiedWriter,
+        slots: &IdleSlots,
+    ) -> Result<(), FailedAttempt> {
         let host = self.opener.part().host().to_owned();
         let mut helpers = JoinSet::new();
         let mut first = std::pin::pin!(self.in_order(writer));
@@ -158,7 +164,7 @@ impl ParallelFetch {
     }
 
     /// The first connection: everything in order, what helpers brought included.
-    async fn in_order(&self, mut writer: Writer) -> Result<Writer, Failed> {
+    async fn in_order(&self, mut writer: VerifiedWriter) -> Result<VerifiedWriter, FailedAttempt> {
         while writer.offset() < self.opener.part().descriptor.size {
             let next = self.plan().next(writer.offset());
             match next {
@@ -176,7 +182,7 @@ impl ParallelFetch {
         Ok(writer)
     }
 
-    async fn pump(&self, writer: &mut Writer) -> Result<(), Failed> {
+    async fn pump(&self, writer: &mut VerifiedWriter) -> Result<(), FailedAttempt> {
         let descriptor = &self.opener.part().descriptor;
         let opened = self.opener.open(writer.offset()).await?;
         if opened.0 != writer.offset() {
@@ -193,7 +199,7 @@ impl ParallelFetch {
                 return Ok(());
             }
             let Some(bytes) = stream.next().await else {
-                return Err(Failed::reading(ended(descriptor, writer.offset())));
+                return Err(FailedAttempt::reading(ended(descriptor, writer.offset())));
             };
             let bytes = bytes.map_err(|error| self.opener.failed(error))?;
             let end = self.plan().first.1;
@@ -223,7 +229,12 @@ impl ParallelFetch {
         self.moved.notify_one();
     }
 
-    async fn bring(&self, helper: u64, from: u64, learn: impl Fn(bool)) -> Result<(), Failed> {
+    async fn bring(
+        &self,
+        helper: u64,
+        from: u64,
+        learn: impl Fn(bool),
+    ) -> Result<(), FailedAttempt> {
         let (start, mut stream, _) = self.opener.open(from).await?;
         learn(start == from);
         if start != from {
@@ -231,7 +242,7 @@ impl ParallelFetch {
         }
         let (mut at, mut recorded) = (from, from);
         while let Some(bytes) = stream.next().await {
-            let bytes = bytes.map_err(Failed::reading)?;
+            let bytes = bytes.map_err(FailedAttempt::reading)?;
             let end = self.plan().helpers.get(&helper).map_or(at, |work| work.end);
             let piece = &bytes[..bytes
                 .len()
@@ -248,6 +259,9 @@ impl ParallelFetch {
                 return Ok(());
             }
         }
-        Err(Failed::reading(ended(&self.opener.part().descriptor, at)))
+        Err(FailedAttempt::reading(ended(
+            &self.opener.part().descriptor,
+            at,
+        )))
     }
 }

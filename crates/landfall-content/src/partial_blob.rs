@@ -7,7 +7,7 @@ use std::fmt::Debug;
 pub type ByteRange = (u64, u64);
 
 /// The ranges in order, those that touch as one.
-pub fn merged(mut ranges: Vec<ByteRange>) -> Vec<ByteRange> {
+pub fn merge_ranges(mut ranges: Vec<ByteRange>) -> Vec<ByteRange> {
     ranges.retain(|(from, to)| from < to);
     ranges.sort_unstable();
     let mut out: Vec<ByteRange> = Vec::new();

@@ -1,6 +1,6 @@
 //! Which of several connections fetches which range of a blob.
 
-use super::{ByteRange, merged};
+use super::{ByteRange, merge_ranges};
 use std::collections::BTreeMap;
 
 /// Which connection fetches which range.
@@ -90,7 +90,7 @@ impl RangePlan {
             .map(half);
         let mut taken = self.taken();
         taken.push((0, self.first.1));
-        let taken = merged(taken);
+        let taken = merge_ranges(taken);
         let ends = taken
             .iter()
             .skip(1)
@@ -146,7 +146,7 @@ impl RangePlan {
     pub(super) fn end(&mut self, helper: u64) {
         if let Some(work) = self.helpers.remove(&helper) {
             self.done.push((work.from, work.at));
-            self.done = merged(std::mem::take(&mut self.done));
+            self.done = merge_ranges(std::mem::take(&mut self.done));
         }
     }
 }
@@ -173,7 +173,7 @@ mod tests {
         assert!(plan.share().is_none_or(|(from, end)| end - from >= 8 * M));
         let mut all: Vec<ByteRange> = plan.taken();
         all.push(plan.first);
-        assert_eq!(merged(all), [(0, 128 * M)]);
+        assert_eq!(merge_ranges(all), [(0, 128 * M)]);
     }
 
     #[test]

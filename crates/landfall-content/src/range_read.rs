@@ -1,6 +1,6 @@
 //! Bytes elsewhere that are read by ranges: an object in an object store.
 
-use super::look::Look;
+use super::file_stamp::FileStamp;
 use landfall_model::Digest;
 use std::fmt::Debug;
 use std::io::{self, ErrorKind, Read};
@@ -25,11 +25,11 @@ pub trait RangeRead: Debug + Send + Sync {
     fn open(&self, range: Range<u64>) -> io::Result<Box<dyn Read + Send>>;
 
     /// How it looks, in place of the look of a file.
-    fn look(&self) -> Look {
+    fn file_stamp(&self) -> FileStamp {
         let version = Digest::sha256(self.version().as_bytes()).hex();
         let number =
             |from: usize| u64::from_str_radix(&version[from..from + 16], 16).unwrap_or_default();
-        Look {
+        FileStamp {
             inode: number(0),
             mtime: (number(16) as i64, 0),
             size: self.size(),
@@ -113,14 +113,14 @@ impl Read for RangeReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::InMemory;
+    use crate::MemoryObject;
 
     #[test]
     fn an_answer_that_breaks_off_is_resumed_and_one_that_brings_nothing_ends() {
         let bytes: Vec<u8> = (0..100).collect();
-        let object = Arc::new(InMemory {
+        let object = Arc::new(MemoryObject {
             cut: 30,
-            ..InMemory::of(&bytes)
+            ..MemoryObject::of(&bytes)
         });
         let mut read = Vec::new();
         RangeReader::new(object.clone(), 5..95)
@@ -133,7 +133,7 @@ mod tests {
             .read(&mut [0; 10])
             .unwrap_err();
         assert_eq!(error.to_string(), "it was replaced");
-        let nothing = Arc::new(InMemory::of(b""));
+        let nothing = Arc::new(MemoryObject::of(b""));
         assert_eq!(
             RangeReader::new(nothing, 0..0).read(&mut [0; 10]).unwrap(),
             0

@@ -13,16 +13,16 @@ use std::time::Duration;
 
 /// An attempt that failed.
 #[derive(Debug)]
-pub struct Failed {
+pub struct FailedAttempt {
     /// The error to report if no other attempt follows.
     pub error: TransferError,
     /// What broke.
-    pub cause: Cause,
+    pub cause: FailureCause,
 }
 
 /// What broke in an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum FailureCause {
     /// Something that no other attempt can fix.
     Final,
     /// The sink broke off what it was taking.
@@ -36,38 +36,45 @@ pub enum Cause {
     WrongOnce,
 }
 
-impl Failed {
+impl FailedAttempt {
     /// A failure of this cause.
-    pub fn new(error: TransferError, cause: Cause) -> Failed {
-        Failed { error, cause }
+    pub fn new(error: TransferError, cause: FailureCause) -> FailedAttempt {
+        FailedAttempt { error, cause }
     }
 
     /// A source that could not be opened.
-    pub(super) fn opening(error: HttpError) -> Failed {
-        Failed::new(TransferError::source(error), Cause::Final)
+    pub(super) fn opening(error: HttpError) -> FailedAttempt {
+        FailedAttempt::new(TransferError::source(error), FailureCause::Final)
     }
 
     /// A stream of the source that failed, and is not opened again.
-    pub(super) fn reading(error: HttpError) -> Failed {
+    pub(super) fn reading(error: HttpError) -> FailedAttempt {
         let cause = if error.kind == ErrorKind::Invalid {
-            Cause::Wrong
+            FailureCause::Wrong
         } else {
-            Cause::Final
+            FailureCause::Final
         };
-        Failed::new(TransferError::source(error), cause)
+        FailedAttempt::new(TransferError::source(error), cause)
     }
 }
 
 /// A write that failed: wrong bytes are the source's, all else is final.
-impl From<TransferError> for Failed {
-    fn from(error: TransferError) -> Failed {
+impl From<TransferError> for FailedAttempt {
+    fn from(error: TransferError) -> FailedAttempt {
         let wrong = error.side == TransferSide::Source && error.why.kind == ErrorKind::Invalid;
-        Failed::new(error, if wrong { Cause::Wrong } else { Cause::Final })
+        FailedAttempt::new(
+            error,
+            if wrong {
+                FailureCause::Wrong
+            } else {
+                FailureCause::Final
+            },
+        )
     }
 }
 
-impl From<WriteError> for Failed {
-    fn from(error: WriteError) -> Failed {
+impl From<WriteError> for FailedAttempt {
+    fn from(error: WriteError) -> FailedAttempt {
         TransferError::from(error).into()
     }
 }
@@ -107,16 +114,16 @@ impl PartAttempts {
     }
 
     /// The pause before the next attempt; `None` where there is none.
-    pub(super) fn after(&mut self, cause: Cause) -> Option<Duration> {
+    pub(super) fn after(&mut self, cause: FailureCause) -> Option<Duration> {
         match cause {
-            Cause::Final => None,
-            Cause::SinkLearned => {
+            FailureCause::Final => None,
+            FailureCause::SinkLearned => {
                 self.sink.reset();
                 Some(Duration::ZERO)
             }
-            Cause::Sink => self.sink.fail(),
-            Cause::WrongOnce => Some(Duration::ZERO),
-            Cause::Wrong => {
+            FailureCause::Sink => self.sink.fail(),
+            FailureCause::WrongOnce => Some(Duration::ZERO),
+            FailureCause::Wrong => {
                 self.wrong += 1;
                 Some(Duration::ZERO).filter(|_| self.wrong < 2)
             }
@@ -151,17 +158,24 @@ mod tests {
     #[test]
     fn wrong_bytes_are_final_the_second_time() {
         let mut tried = attempts();
-        assert!(tried.after(Cause::WrongOnce).is_some());
-        assert!(tried.after(Cause::Wrong).is_some() && tried.after(Cause::Wrong).is_none());
+        assert!(tried.after(FailureCause::WrongOnce).is_some());
+        assert!(
+            tried.after(FailureCause::Wrong).is_some()
+                && tried.after(FailureCause::Wrong).is_none()
+        );
     }
 
     #[test]
     fn a_sink_has_attempts_of_its_own_and_new_ones_when_it_learned() {
         let mut tried = attempts();
-        assert!(tried.after(Cause::Sink).is_some() && tried.after(Cause::Sink).is_some());
-        assert_eq!(tried.after(Cause::SinkLearned), Some(Duration::ZERO));
-        assert!(tried.after(Cause::Sink).is_some() && tried.after(Cause::Sink).is_some());
-        assert_eq!(tried.after(Cause::Sink), None);
-        assert_eq!(attempts().after(Cause::Final), None);
+        assert!(
+            tried.after(FailureCause::Sink).is_some() && tried.after(FailureCause::Sink).is_some()
+        );
+        assert_eq!(tried.after(FailureCause::SinkLearned), Some(Duration::ZERO));
+        assert!(
+            tried.after(FailureCause::Sink).is_some() && tried.after(FailureCause::Sink).is_some()
+        );
+        assert_eq!(tried.after(FailureCause::Sink), None);
+        assert_eq!(attempts().after(FailureCause::Final), None);
     }
 }

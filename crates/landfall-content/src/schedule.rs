@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
-/// Something that a [`Schedule`] begins.
-pub trait Task {
+/// Something that a [`TransferSchedule`] begins.
+pub trait ScheduledTask {
     /// The host that it waits for, empty if it waits for none.
     fn host(&self) -> &Arc<str>;
 }
@@ -21,7 +21,7 @@ pub trait Task {
 /// Tasks of a host that others already wait for begin after those of other hosts, and no more of
 /// one host are under way than the limit allows: a host in trouble keeps nobody from what other
 /// hosts have.
-pub struct Schedule<T, R> {
+pub struct TransferSchedule<T, R> {
     queues: Vec<Queue<T>>,
     hosts: Arc<HostLoad>,
     /// The most tasks of one host that are under way.
@@ -32,22 +32,22 @@ pub struct Schedule<T, R> {
 }
 
 /// What happens next.
-pub enum Step<T, R> {
-    /// This task has a slot: [`Schedule::spawn`] begins it.
+pub enum ScheduleStep<T, R> {
+    /// This task has a slot: [`TransferSchedule::spawn`] begins it.
     Begin(T, Arc<TransferSlot>),
     /// A task came to this result.
     Done(R),
 }
 
-impl<T: Task, R: Send + 'static> Schedule<T, R> {
+impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
     /// Queues of tasks, and how many of each may be under way at once; of one host there are
     /// `per_host` at the most.
     pub fn new(
         queues: impl IntoIterator<Item = (Vec<T>, usize)>,
         per_host: usize,
         watchdog: Watchdog,
-    ) -> Schedule<T, R> {
-        Schedule {
+    ) -> TransferSchedule<T, R> {
+        TransferSchedule {
             queues: queues
                 .into_iter()
                 .map(|(tasks, slots)| Queue::new(tasks, slots))
@@ -103,7 +103,7 @@ impl<T: Task, R: Send + 'static> Schedule<T, R> {
     }
 
     /// The next task that may begin, with its slot.
-    fn begin(&mut self) -> Option<Step<T, R>> {
+    fn begin(&mut self) -> Option<ScheduleStep<T, R>> {
         for at in 0..self.queues.len() {
             let Some(host) = self.queues[at].next_host(&self.hosts, self.per_host) else {
                 continue;
@@ -112,7 +112,7 @@ impl<T: Task, R: Send + 'static> Schedule<T, R> {
                 && let Some(task) = self.queues[at].pop(&host)
             {
                 let slot = TransferSlot::new(from, permit, self.hosts.clone(), host);
-                return Some(Step::Begin(task, Arc::new(slot)));
+                return Some(ScheduleStep::Begin(task, Arc::new(slot)));
             }
         }
         None
@@ -120,7 +120,7 @@ impl<T: Task, R: Send + 'static> Schedule<T, R> {
 
     /// What happens next; `None` when every task has ended. A task that panicked comes to no
     /// result.
-    pub async fn step(&mut self) -> Option<Step<T, R>> {
+    pub async fn step(&mut self) -> Option<ScheduleStep<T, R>> {
         loop {
             if let Some(step) = self.begin() {
                 return Some(step);
@@ -131,7 +131,7 @@ impl<T: Task, R: Send + 'static> Schedule<T, R> {
             tokio::select! {
                 ended = self.running.join_next() => {
                     if let Ok(result) = ended? {
-                        return Some(Step::Done(result));
+                        return Some(ScheduleStep::Done(result));
                     }
                 }
                 () = self.hosts.changed() => {}
@@ -150,7 +150,7 @@ struct Queue<T> {
     slots: Arc<Semaphore>,
 }
 
-impl<T: Task> Queue<T> {
+impl<T: ScheduledTask> Queue<T> {
     fn new(tasks: Vec<T>, slots: usize) -> Queue<T> {
         let mut waiting: BTreeMap<Arc<str>, VecDeque<(usize, T)>> = BTreeMap::new();
         for (place, task) in tasks.into_iter().enumerate() {
@@ -259,7 +259,7 @@ mod tests {
 
     static HERE: LazyLock<Arc<str>> = LazyLock::new(|| "here".into());
 
-    impl Task for &str {
+    impl ScheduledTask for &str {
         fn host(&self) -> &Arc<str> {
             &HERE
         }
@@ -271,8 +271,8 @@ mod tests {
 
     fn schedule<R: Send + 'static>(
         queues: [(Vec<&'static str>, usize); 2],
-    ) -> Schedule<&'static str, R> {
-        Schedule::new(queues, 100, watchdog())
+    ) -> TransferSchedule<&'static str, R> {
+        TransferSchedule::new(queues, 100, watchdog())
     }
 
     #[tokio::test]
@@ -281,14 +281,14 @@ mod tests {
         let (mut begun, mut done) = (Vec::new(), Vec::new());
         while let Some(step) = schedule.step().await {
             match step {
-                Step::Begin(task, slot) => {
+                ScheduleStep::Begin(task, slot) => {
                     begun.push(task);
                     schedule.spawn(slot, async move {
                         assert!(task != "y", "a task that panics holds nobody up");
                         task
                     });
                 }
-                Step::Done(task) => done.push(task),
+                ScheduleStep::Done(task) => done.push(task),
             }
         }
         assert_eq!(begun[..3], ["a", "x", "y"]);
@@ -300,7 +300,7 @@ mod tests {
     async fn idle_slots_of_a_later_queue_serve_those_before_it() {
         let mut schedule = schedule::<()>([(vec!["a", "b", "c"], 1), (vec!["x", "y"], 3)]);
         let (mut begun, mut slots) = (Vec::new(), Vec::new());
-        while let Some(Step::Begin(task, slot)) = schedule.begin() {
+        while let Some(ScheduleStep::Begin(task, slot)) = schedule.begin() {
             begun.push(task);
             slots.push(slot);
         }
@@ -314,7 +314,7 @@ mod tests {
     /// A task of a host.
     struct Of(Arc<str>, usize);
 
-    impl Task for Of {
+    impl ScheduledTask for Of {
         fn host(&self) -> &Arc<str> {
             &self.0
         }
@@ -325,11 +325,12 @@ mod tests {
         let tasks = (0..40)
             .map(|at| Of(if at < 20 { "sick" } else { "well" }.into(), at))
             .collect();
-        let mut schedule: Schedule<Of, ()> = Schedule::new([(tasks, 4)], 6, watchdog());
+        let mut schedule: TransferSchedule<Of, ()> =
+            TransferSchedule::new([(tasks, 4)], 6, watchdog());
         let mut slots = Vec::new();
-        let mut begin = |schedule: &mut Schedule<Of, ()>| {
+        let mut begin = |schedule: &mut TransferSchedule<Of, ()>| {
             let mut begun = Vec::new();
-            while let Some(Step::Begin(Of(host, at), slot)) = schedule.begin() {
+            while let Some(ScheduleStep::Begin(Of(host, at), slot)) = schedule.begin() {
                 begun.push(at);
                 slots.push((host, slot));
             }
@@ -358,15 +359,15 @@ mod tests {
     #[tokio::test]
     async fn tasks_that_wait_for_each_other_are_ended() {
         let watchdog = Watchdog::new(Activity::default(), Duration::from_millis(40));
-        let mut schedule = Schedule::new([(vec!["a", "b", "c"], 2)], 2, watchdog);
+        let mut schedule = TransferSchedule::new([(vec!["a", "b", "c"], 2)], 2, watchdog);
         let mut begun = Vec::new();
         while let Some(step) = schedule.step().await {
             match step {
-                Step::Begin(task, slot) => {
+                ScheduleStep::Begin(task, slot) => {
                     begun.push(task);
                     schedule.spawn(slot, std::future::pending::<()>());
                 }
-                Step::Done(()) => panic!("none comes to a result"),
+                ScheduleStep::Done(()) => panic!("none comes to a result"),
             }
         }
         assert_eq!(begun, ["a", "b"]);
@@ -380,19 +381,22 @@ mod tests {
     #[tokio::test]
     async fn a_request_in_flight_is_waited_for() {
         let activity = Activity::default();
-        let mut schedule = Schedule::new(
+        let mut schedule = TransferSchedule::new(
             [(vec!["a"], 1)],
             1,
             Watchdog::new(activity.clone(), Duration::from_millis(8)),
         );
-        let Some(Step::Begin(_, slot)) = schedule.step().await else {
+        let Some(ScheduleStep::Begin(_, slot)) = schedule.step().await else {
             panic!("it begins")
         };
         schedule.spawn(slot, async move {
             let _busy = activity.busy();
             tokio::time::sleep(Duration::from_millis(80)).await;
         });
-        assert!(matches!(schedule.step().await, Some(Step::Done(()))));
+        assert!(matches!(
+            schedule.step().await,
+            Some(ScheduleStep::Done(()))
+        ));
         assert_eq!(schedule.stuck(), None);
     }
 }

@@ -1,8 +1,8 @@
 //! The way of one part from a source to a sink. The loop in [`Transfer::bring`] is the only one
 //! that tries a part again; what it counts stands in [`super::retry`].
 
-use super::opener::wait;
-use super::{Cause, Opener, Origin, Part, Sink, Source, TransferError};
+use super::part_opener::pause_for;
+use super::{BlobSink, EntryPart, FailureCause, PartOpener, PartOrigin, PartSource, TransferError};
 use landfall_http::LendableSlot;
 use landfall_model::Limits;
 use landfall_model::report::Progress;
@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// A source, a sink, and how parts are moved from one to the other.
 pub struct Transfer {
     /// Where parts are read from.
-    pub source: Arc<dyn Source>,
+    pub source: Arc<dyn PartSource>,
     /// Where they are brought to.
-    pub sink: Arc<dyn Sink>,
+    pub sink: Arc<dyn BlobSink>,
     /// Attempts, and the pauses between them.
     pub limits: Limits,
     /// Counts the bytes.
@@ -22,7 +22,7 @@ pub struct Transfer {
 
 /// How the sink got a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Brought {
+pub enum TransferOutcome {
     /// The sink had it already, here or in another of its repositories.
     There,
     /// So many bytes of it were received.
@@ -37,16 +37,16 @@ impl Transfer {
     /// Which side failed, after all attempts.
     pub async fn bring(
         &self,
-        part: &Part,
+        part: &EntryPart,
         slot: Arc<dyn LendableSlot>,
-    ) -> Result<Brought, TransferError> {
-        let Origin::Urls(urls) = &part.origin else {
+    ) -> Result<TransferOutcome, TransferError> {
+        let PartOrigin::Urls(urls) = &part.origin else {
             return self.bring_from(part, slot).await;
         };
         let mut failed: Option<TransferError> = None;
         for url in urls {
-            let origin = Origin::Url(url.clone());
-            let part = Part {
+            let origin = PartOrigin::Url(url.clone());
+            let part = EntryPart {
                 descriptor: part.descriptor.clone(),
                 origin,
             };
@@ -61,15 +61,15 @@ impl Transfer {
             }
             failed = Some(error);
         }
-        failed.map_or(Ok(Brought::There), Err)
+        failed.map_or(Ok(TransferOutcome::There), Err)
     }
 
     async fn bring_from(
         &self,
-        part: &Part,
+        part: &EntryPart,
         slot: Arc<dyn LendableSlot>,
-    ) -> Result<Brought, TransferError> {
-        let opener = Opener::new(
+    ) -> Result<TransferOutcome, TransferError> {
+        let opener = PartOpener::new(
             self.source.clone(),
             part,
             slot,
@@ -88,22 +88,26 @@ impl Transfer {
         brought
     }
 
-    async fn bring_by(&self, part: &Part, opener: &Arc<Opener>) -> Result<Brought, TransferError> {
+    async fn bring_by(
+        &self,
+        part: &EntryPart,
+        opener: &Arc<PartOpener>,
+    ) -> Result<TransferOutcome, TransferError> {
         let mut in_order = false;
         loop {
             let Some(write) = self.sink.begin(&part.descriptor, in_order).await? else {
                 return Ok(match opener.received() {
-                    0 => Brought::There,
-                    received => Brought::Received(received),
+                    0 => TransferOutcome::There,
+                    received => TransferOutcome::Received(received),
                 });
             };
             opener.begin();
             let Err(failed) = write.fill(opener).await else {
-                return Ok(Brought::Received(opener.received()));
+                return Ok(TransferOutcome::Received(opener.received()));
             };
-            in_order |= matches!(failed.cause, Cause::Wrong | Cause::WrongOnce);
+            in_order |= matches!(failed.cause, FailureCause::Wrong | FailureCause::WrongOnce);
             match opener.after(&failed) {
-                Some(pause) => wait(pause).await,
+                Some(pause) => pause_for(pause).await,
                 None => return Err(failed.error),
             }
         }
@@ -113,7 +117,7 @@ impl Transfer {
 /// What a transfer counted of its part. One that ends without the part, by an error or because its
 /// image ended first, leaves all of it to do.
 struct Counted {
-    opener: Arc<Opener>,
+    opener: Arc<PartOpener>,
     is_settled: bool,
 }
 
@@ -128,10 +132,10 @@ impl Drop for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Disk;
+    use crate::store::DiskStore;
     use crate::{
-        BlobRead, BlobWrite, ByteRange, ContentError, Entry, Failed, IdleSlots, Local, LocalSink,
-        Opened, Origin, Store, WriteError, Writer,
+        BlobRead, BlobStore, BlobWrite, ByteRange, ContentError, FailedAttempt, IdleSlots,
+        LocalSink, LocalStore, LockEntry, OpenedPart, PartOrigin, VerifiedWriter, WriteError,
     };
     use bytes::Bytes;
     use futures_util::StreamExt;
@@ -155,12 +159,12 @@ mod tests {
         distrusted: Arc<AtomicUsize>,
     }
 
-    impl Source for Answers {
+    impl PartSource for Answers {
         fn open<'a>(
             &'a self,
-            _: &'a Part,
+            _: &'a EntryPart,
             offset: u64,
-        ) -> BoxFuture<'a, Result<Opened, HttpError>> {
+        ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
             self.offsets.lock().unwrap().push(offset);
             let answer = self.answers.lock().unwrap().pop_front();
             Box::pin(async move {
@@ -170,7 +174,8 @@ mod tests {
                 if end < content.len() {
                     pieces.push(Err(HttpError::new(ErrorKind::Network, "cut")));
                 }
-                let opened = Opened::unchecked(offset, futures_util::stream::iter(pieces).boxed());
+                let opened =
+                    OpenedPart::unchecked(offset, futures_util::stream::iter(pieces).boxed());
                 let distrusted = self.distrusted.clone();
                 Ok(match offset {
                     0 => opened,
@@ -190,7 +195,7 @@ mod tests {
         taken: Arc<Mutex<Vec<u8>>>,
     }
 
-    impl Sink for Whole {
+    impl BlobSink for Whole {
         fn begin<'a>(
             &'a self,
             _: &'a Descriptor,
@@ -203,7 +208,10 @@ mod tests {
     }
 
     impl BlobWrite for Whole {
-        fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
+        fn fill(
+            self: Box<Self>,
+            opener: &Arc<PartOpener>,
+        ) -> BoxFuture<'_, Result<(), FailedAttempt>> {
             Box::pin(async move {
                 let mut stream = opener
                     .stream(0)
@@ -226,7 +234,7 @@ mod tests {
                         ErrorKind::Status(500),
                         "full",
                     );
-                    return Err(Failed::new(error, Cause::Sink));
+                    return Err(FailedAttempt::new(error, FailureCause::Sink));
                 }
                 Ok(())
             })
@@ -234,12 +242,12 @@ mod tests {
     }
 
     struct Outcome {
-        brought: Result<Brought, TransferError>,
+        brought: Result<TransferOutcome, TransferError>,
         offsets: Vec<u64>,
         distrusted: usize,
     }
 
-    async fn bring(answers: &[(&'static str, usize)], sink: Arc<dyn Sink>) -> Outcome {
+    async fn bring(answers: &[(&'static str, usize)], sink: Arc<dyn BlobSink>) -> Outcome {
         let source = Arc::new(Answers {
             answers: Mutex::new(answers.iter().copied().collect()),
             offsets: Mutex::default(),
@@ -262,9 +270,9 @@ mod tests {
             size: CONTENT.len() as u64,
             media_type: "x/y".into(),
         };
-        let part = Part {
+        let part = EntryPart {
             descriptor,
-            origin: Origin::Url("u".into()),
+            origin: PartOrigin::Url("u".into()),
         };
         let brought = transfer.bring(&part, Arc::new(UnlimitedSlot)).await;
         let offsets = source.offsets.lock().unwrap().clone();
@@ -280,7 +288,7 @@ mod tests {
         let cut = [(CONTENT, 3), (CONTENT, 5), (CONTENT, 11)];
         let whole = Whole::default();
         let outcome = bring(&cut, Arc::new(whole.clone())).await;
-        assert_eq!(outcome.brought.unwrap(), Brought::Received(11));
+        assert_eq!(outcome.brought.unwrap(), TransferOutcome::Received(11));
         assert_eq!(
             (outcome.offsets, whole.begun.load(Ordering::Relaxed)),
             (vec![0, 3, 5], 1)
@@ -288,22 +296,25 @@ mod tests {
         assert_eq!(*whole.taken.lock().unwrap(), CONTENT.as_bytes());
 
         let dir = tempfile::tempdir().unwrap();
-        let disk = Arc::new(Disk::open(dir.path()).unwrap());
-        let local = || Arc::new(Local::new(disk.clone(), Limits::default(), None));
+        let disk = Arc::new(DiskStore::open(dir.path()).unwrap());
+        let local = || Arc::new(LocalSink::new(disk.clone(), Limits::default(), None));
         let outcome = bring(&cut, local()).await;
         assert_eq!(
             (outcome.brought.unwrap(), outcome.offsets),
-            (Brought::Received(11), vec![0, 3, 5])
+            (TransferOutcome::Received(11), vec![0, 3, 5])
         );
         assert_eq!(
             disk.stat(&Digest::sha256(CONTENT.as_bytes())).unwrap(),
             Some(11)
         );
-        assert_eq!(bring(&[], local()).await.brought.unwrap(), Brought::There);
+        assert_eq!(
+            bring(&[], local()).await.brought.unwrap(),
+            TransferOutcome::There
+        );
     }
 
     /// A disk that counts how often a write was begun, which hashes what is there.
-    struct Counting(Disk, AtomicUsize);
+    struct Counting(DiskStore, AtomicUsize);
 
     impl BlobRead for Counting {
         fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
@@ -315,7 +326,7 @@ mod tests {
         }
     }
 
-    impl Store for Counting {
+    impl BlobStore for Counting {
         fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
             self.0.holds(descriptor, rehash)
         }
@@ -328,23 +339,23 @@ mod tests {
             self.0.take(descriptor, bytes)
         }
 
-        fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn Sink> {
-            Arc::new(Local::new(self, limits, slots))
+        fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn BlobSink> {
+            Arc::new(LocalSink::new(self, limits, slots))
         }
 
-        fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError> {
+        fn name(&self, _: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError> {
             Ok(())
         }
     }
 
-    impl LocalSink for Counting {
+    impl LocalStore for Counting {
         fn begin(
             &self,
             descriptor: &Descriptor,
             apart: bool,
-        ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
+        ) -> Result<Option<(VerifiedWriter, Vec<ByteRange>)>, WriteError> {
             self.1.fetch_add(1, Ordering::Relaxed);
-            LocalSink::begin(&self.0, descriptor, apart)
+            LocalStore::begin(&self.0, descriptor, apart)
         }
     }
 
@@ -354,7 +365,7 @@ mod tests {
         for parallel_from in [0, 100] {
             let dir = tempfile::tempdir().unwrap();
             let disk = Arc::new(Counting(
-                Disk::open(dir.path()).unwrap(),
+                DiskStore::open(dir.path()).unwrap(),
                 AtomicUsize::new(0),
             ));
             let slots = IdleSlots::new(Arc::new(Semaphore::new(0)), watch::channel(false).1);
@@ -364,12 +375,12 @@ mod tests {
             };
             let outcome = bring(
                 &cuts,
-                Arc::new(Local::new(disk.clone(), limits, Some(slots))),
+                Arc::new(LocalSink::new(disk.clone(), limits, Some(slots))),
             )
             .await;
             assert_eq!(
                 (outcome.brought.unwrap(), outcome.offsets),
-                (Brought::Received(11), (0..11).collect())
+                (TransferOutcome::Received(11), (0..11).collect())
             );
             assert_eq!(disk.1.load(Ordering::Relaxed), 1, "from {parallel_from}");
         }
@@ -385,7 +396,7 @@ mod tests {
         let outcome = bring(&[(CONTENT, 3), wrong, wrong, (CONTENT, 11)], sink()).await;
         assert_eq!(
             (outcome.brought.unwrap(), outcome.distrusted),
-            (Brought::Received(33), 1)
+            (TransferOutcome::Received(33), 1)
         );
         assert_eq!(outcome.offsets, [0, 3, 0, 0]);
     }

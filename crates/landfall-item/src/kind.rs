@@ -8,7 +8,7 @@ use super::exclude::Exclude;
 use super::join::Contradiction;
 use super::packages::{Carried, PackageForm, WantedPackages};
 use super::resolver::{Cause, Resolver};
-use landfall_content::{BlobRead, Entry};
+use landfall_content::{BlobRead, LockEntry};
 use landfall_model::document::{ChartVersions, Location, Node, SourceSpan};
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
@@ -42,7 +42,7 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
     fn fault(&self) -> Option<String>;
 
     /// Everything that must be there for it to be whole.
-    fn entry(&self) -> Entry;
+    fn entry(&self) -> LockEntry;
 
     /// Its repositories at a registry. The first one is written into references.
     fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination>;

@@ -5,7 +5,7 @@ use super::{
     Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins,
     Resolver,
 };
-use landfall_content::{Entry, Origin, Part};
+use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::document::{Field, Node, SourceSpan};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Destination, DestinationMap, Digest, ImageRef, media_type};
@@ -81,7 +81,7 @@ impl LockedItem for Note {
         (!self.name.starts_with(SCHEME)).then(|| format!("'{}' is no note", self.name))
     }
 
-    fn entry(&self) -> Entry {
+    fn entry(&self) -> LockEntry {
         let text = text_of(&self.digest, self.size);
         let config = computed(EMPTY.into(), media_type::OCI_EMPTY);
         let manifest = json!({
@@ -89,7 +89,7 @@ impl LockedItem for Note {
             "config": config.descriptor, "layers": [text],
         });
         let manifest = computed(manifest.to_string().into_bytes(), media_type::OCI_MANIFEST);
-        Entry {
+        LockEntry {
             kind: Note::KIND,
             name: self.name.clone(),
             digest: self.digest.clone(),
@@ -98,9 +98,9 @@ impl LockedItem for Note {
             artifact_type: Some("text/x-note"),
             parts: vec![
                 config,
-                Part {
+                EntryPart {
                     descriptor: text,
-                    origin: Origin::Url(self.url.clone()),
+                    origin: PartOrigin::Url(self.url.clone()),
                 },
                 manifest,
             ],
@@ -248,15 +248,15 @@ fn text_of(digest: &Digest, size: u64) -> Descriptor {
     }
 }
 
-fn computed(bytes: Vec<u8>, media_type: &'static str) -> Part {
+fn computed(bytes: Vec<u8>, media_type: &'static str) -> EntryPart {
     let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
     let descriptor = Descriptor {
         digest,
         size,
         media_type: media_type.into(),
     };
-    Part {
+    EntryPart {
         descriptor,
-        origin: Origin::Computed(bytes),
+        origin: PartOrigin::Computed(bytes),
     }
 }

@@ -2,8 +2,8 @@
 //! The store remembers them for the next run, which then sends fewer requests.
 
 use landfall_content::WriteError;
-use landfall_content::registry::{ReferrersAnswer, Session, TagList};
-use landfall_content::store::Disk;
+use landfall_content::registry::{ReferrersResponse, RegistrySession, TagList};
+use landfall_content::store::DiskStore;
 use landfall_http::{HttpError, OnceMap};
 use landfall_model::{Descriptor, Digest, ImageRef, Limits};
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ struct State {
 
 /// What this run and the earlier ones know about repositories.
 pub struct Repositories {
-    disk: Disk,
+    disk: DiskStore,
     /// The tags of repositories, by host and repository.
     listings: OnceMap<(String, String), Listing>,
     /// Whether a namespace still has no referrers API, as one of its repositories tells in this
@@ -66,7 +66,7 @@ pub struct Repositories {
 
 impl Repositories {
     /// The facts that `disk` remembers.
-    pub(super) fn new(disk: Disk) -> Repositories {
+    pub(super) fn new(disk: DiskStore) -> Repositories {
         let written = std::fs::read(disk.dir().join(FILE)).map(|bytes| parse(&bytes));
         let Written {
             repositories: facts,
@@ -155,7 +155,12 @@ impl Repositories {
     }
 
     /// Whether the list of a repository's tags was longer than `pages` when it was read last.
-    pub(super) fn is_longer(&self, session: &Session, name: &ImageRef, pages: usize) -> bool {
+    pub(super) fn is_longer(
+        &self,
+        session: &RegistrySession,
+        name: &ImageRef,
+        pages: usize,
+    ) -> bool {
         let address = session.repository_address(&name.repository);
         let above = self
             .state()
@@ -169,7 +174,7 @@ impl Repositories {
     /// Each repository is asked once.
     pub(super) async fn tags(
         &self,
-        session: &Session,
+        session: &RegistrySession,
         name: &ImageRef,
         pages: usize,
     ) -> Result<Listing, HttpError> {
@@ -209,7 +214,7 @@ impl Repositories {
     /// Each run asks another repository, in case only some of a namespace get the API.
     pub(super) async fn referrers(
         &self,
-        session: &Session,
+        session: &RegistrySession,
         repository: &str,
         subject: &Digest,
     ) -> Result<Option<Vec<Descriptor>>, HttpError> {
@@ -226,7 +231,7 @@ impl Repositories {
                     self.learn(probed.clone(), |facts| facts.referrers_api = None);
                 }
                 self.state().probed.insert(namespace.to_owned(), probed);
-                Ok::<_, HttpError>(matches!(answer, Ok(ReferrersAnswer::NoApi)))
+                Ok::<_, HttpError>(matches!(answer, Ok(ReferrersResponse::NoApi)))
             };
             if self
                 .probes
@@ -241,15 +246,15 @@ impl Repositories {
 
     async fn ask(
         &self,
-        session: &Session,
+        session: &RegistrySession,
         repository: &str,
         subject: &Digest,
-    ) -> Result<ReferrersAnswer, HttpError> {
+    ) -> Result<ReferrersResponse, HttpError> {
         let answer = session.referrers_answer(repository, subject, false).await?;
         let has_api = match &answer {
-            ReferrersAnswer::Listed(_) => Some(true),
-            ReferrersAnswer::NoApi => Some(false),
-            ReferrersAnswer::NoList => None,
+            ReferrersResponse::Listed(_) => Some(true),
+            ReferrersResponse::NoApi => Some(false),
+            ReferrersResponse::NoList => None,
         };
         self.learn(session.repository_address(repository), |facts| {
             facts.referrers_api = has_api
@@ -259,7 +264,7 @@ impl Repositories {
 
     /// The repository of a namespace that tells for the others in this run: of those that are
     /// wanted, the next one after that of the last run. `own` is one of them.
-    fn next_probe(&self, session: &Session, namespace: &str, own: &str) -> String {
+    fn next_probe(&self, session: &RegistrySession, namespace: &str, own: &str) -> String {
         let state = self.state();
         let wanted = state
             .wanted_tags
@@ -358,7 +363,7 @@ mod tests {
     #[test]
     fn a_repository_lacks_the_api_by_its_own_word_unless_its_host_has_it_elsewhere() {
         let dir = tempfile::tempdir().unwrap();
-        let disk = Disk::open(dir.path()).unwrap();
+        let disk = DiskStore::open(dir.path()).unwrap();
         let known = Repositories::new(disk.clone());
         assert!(known.may_have_api("h:443/a/b"));
         known.learn("h:443/a/b".into(), |facts| {

@@ -5,11 +5,11 @@ use super::chart::FindImages;
 use super::packages::SharedSuites;
 use super::repositories::{Listing, Repositories};
 use bytes::Bytes;
-use landfall_content::archives::Named;
-use landfall_content::registry::{RawManifest, Sessions};
-use landfall_content::store::Disk;
-use landfall_content::upstream::{Upstreams, expect_file, get};
-use landfall_content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
+use landfall_content::archives::ArchiveImages;
+use landfall_content::registry::{FetchedManifest, RegistrySessions};
+use landfall_content::store::DiskStore;
+use landfall_content::upstream::{Upstreams, expect_file, get_file};
+use landfall_content::{BlobRead, ContentError, EntryPart, LocalSink, PartOrigin, Transfer};
 use landfall_http::{BodyFailure, ErrorKind, HttpError, OnceMap, UnlimitedSlot};
 use landfall_model::report::{Progress, SilentProgress, TransferSide, one_line};
 use landfall_model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
@@ -144,8 +144,8 @@ impl From<ContentError> for Cause {
 
 /// Resolves names to digests.
 pub struct Resolver {
-    sessions: Arc<Sessions>,
-    disk: Disk,
+    sessions: Arc<RegistrySessions>,
+    disk: DiskStore,
     progress: Arc<dyn Progress>,
     repositories: Repositories,
     /// Manifests that were fetched and kept, by host and digest.
@@ -156,7 +156,7 @@ pub struct Resolver {
     suites: SharedSuites,
     image_finder: Option<Arc<dyn FindImages>>,
     /// What archives have, which are asked before upstream.
-    archives: Arc<Named>,
+    archives: Arc<ArchiveImages>,
     /// Repositories of charts that the manifest names, as `ChartName::place` writes them.
     named: BTreeSet<String>,
     /// The same without accounts, for repositories that only charts name.
@@ -167,7 +167,11 @@ pub struct Resolver {
 
 impl Resolver {
     /// A resolver that keeps what it fetches in `disk`.
-    pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
+    pub fn new(
+        sessions: Arc<RegistrySessions>,
+        disk: DiskStore,
+        progress: Arc<dyn Progress>,
+    ) -> Resolver {
         let (repositories, fetched, shared) = (
             Repositories::new(disk.clone()),
             OnceMap::default(),
@@ -201,7 +205,7 @@ impl Resolver {
 
     /// With archives that are asked before upstream.
     #[must_use]
-    pub fn with_archives(self, archives: Arc<Named>) -> Resolver {
+    pub fn with_archives(self, archives: Arc<ArchiveImages>) -> Resolver {
         Resolver { archives, ..self }
     }
 
@@ -256,7 +260,7 @@ impl Resolver {
     }
 
     /// What archives have.
-    pub fn archives(&self) -> &Named {
+    pub fn archives(&self) -> &ArchiveImages {
         &self.archives
     }
 
@@ -266,12 +270,12 @@ impl Resolver {
     }
 
     /// The registries and web servers that it asks.
-    pub fn sessions(&self) -> &Sessions {
+    pub fn sessions(&self) -> &RegistrySessions {
         &self.sessions
     }
 
     /// The store, which keeps what is read on the way.
-    pub fn disk(&self) -> &Disk {
+    pub fn disk(&self) -> &DiskStore {
         &self.disk
     }
 
@@ -313,7 +317,7 @@ impl Resolver {
         name: &ImageRef,
         reference: &str,
         known: Option<&Descriptor>,
-    ) -> Result<RawManifest, Cause> {
+    ) -> Result<FetchedManifest, Cause> {
         let archived = self.archives.find(name, reference);
         if let Some(raw) = known
             .or(archived.as_ref())
@@ -334,13 +338,13 @@ impl Resolver {
         }
     }
 
-    fn kept_manifest(&self, descriptor: &Descriptor) -> Option<RawManifest> {
+    fn kept_manifest(&self, descriptor: &Descriptor) -> Option<FetchedManifest> {
         if !self.is_kept(descriptor) {
             return None;
         }
         let bytes = self.disk.read(descriptor).ok()?;
         let content_type = Some(descriptor.media_type.to_string()).filter(|kind| !kind.is_empty());
-        Some(RawManifest {
+        Some(FetchedManifest {
             bytes: bytes.into(),
             content_type,
             digest: descriptor.digest.clone(),
@@ -372,7 +376,7 @@ impl Resolver {
         name: &ImageRef,
         reference: &str,
         known: Option<&Descriptor>,
-    ) -> Result<RawManifest, Cause> {
+    ) -> Result<FetchedManifest, Cause> {
         let session = self.sessions.upstream(&name.registry).await?;
         let raw = match known {
             Some(descriptor) => session.manifest_of(&name.repository, descriptor).await?,
@@ -433,7 +437,7 @@ impl Resolver {
     ) -> Result<Bytes, HttpError> {
         let mut attempts = self.sessions.transport().retry_policy().body_attempts();
         loop {
-            let response = expect_file(get(&self.sessions, url, None).await?, url).await?;
+            let response = expect_file(get_file(&self.sessions, url, None).await?, url).await?;
             let compressed = response.compression_error("the file");
             if let Some(error) = compressed.clone().filter(|_| expected.is_none()) {
                 return Err(error);
@@ -512,9 +516,9 @@ impl Resolver {
             name.registry.as_str().into(),
             name.repository.as_str().into(),
         );
-        let part = Part {
+        let part = EntryPart {
             descriptor: blob.clone(),
-            origin: Origin::Blob {
+            origin: PartOrigin::Blob {
                 registry,
                 repository,
             },
@@ -522,7 +526,7 @@ impl Resolver {
         let limits = *self.limits();
         let transfer = Transfer {
             source: Arc::new(Upstreams(self.sessions.clone())),
-            sink: Arc::new(Local::new(Arc::new(self.disk.clone()), limits, None)),
+            sink: Arc::new(LocalSink::new(Arc::new(self.disk.clone()), limits, None)),
             limits,
             progress: Arc::new(SilentProgress),
         };

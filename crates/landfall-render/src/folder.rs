@@ -21,7 +21,7 @@ pub fn write(folder: &Path, files: &[RenderedFile]) -> Result<(), RenderError> {
 }
 
 fn write_one(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
-    let folder = landfall_content::folder_of(path);
+    let folder = landfall_content::parent_folder(path);
     fs::create_dir_all(folder)?;
     landfall_content::refuse_special(path)?;
     // nobody else can read it before it has its mode

@@ -1,7 +1,7 @@
 //! Files to rewrite: found, read and written.
 
 use super::error::RewriteError;
-use landfall_content::{ReplaceError, replace, write_like};
+use landfall_content::{ReplaceError, replace_file, write_file_like};
 use landfall_model::document::{is_leftover, is_pipe, open_input, read_input};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -273,7 +273,7 @@ pub fn read(input: &Input) -> Result<Content, RewriteError> {
 /// # Errors
 /// When the system refuses, or the file was changed after it was read.
 pub fn write_in_place(path: &Path, old: &[u8], new: &[u8]) -> Result<Vec<String>, RewriteError> {
-    replace(path, |now| now == old, new).map_err(|error| match error {
+    replace_file(path, |now| now == old, new).map_err(|error| match error {
         ReplaceError::Io(source) => RewriteError::Write {
             path: path.into(),
             source,
@@ -294,6 +294,6 @@ pub fn write_to(out: &Path, input: &Input, bytes: &[u8]) -> Result<(), RewriteEr
     }
     let folder = to.parent().unwrap_or(out);
     fs::create_dir_all(folder)
-        .and_then(|()| write_like(&input.path, &to, bytes))
+        .and_then(|()| write_file_like(&input.path, &to, bytes))
         .map_err(|source| RewriteError::Write { path: to, source })
 }

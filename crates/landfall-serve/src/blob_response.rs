@@ -33,7 +33,7 @@ pub(super) async fn blob_response(
     request: &Parts,
 ) -> Result<Response, ApiError> {
     let (asked, wanted) = (state.clone(), digest.clone());
-    let holders = blocking(move || holders(&asked.blobs.0, &wanted)).await??;
+    let holders = blocking(move || holders(&asked.content, &wanted)).await??;
     let size = holders[0].size;
     let (headers, head) = (&request.headers, request.method == Method::HEAD);
     let etag = format!("\"{digest}\"");
@@ -119,19 +119,20 @@ fn open(
     files: Option<FilePieces>,
 ) -> Result<Sending, ContentError> {
     let (from, length) = (range.start, range.end - range.start);
-    let runs = match files.filter(|_| length > blob_body::PIECE as u64) {
-        Some(files) => holder
-            .blobs
-            .file_runs(digest, from)?
-            .map(|runs| (runs, files)),
-        None => None,
-    };
-    let content = match runs {
-        Some((runs, files)) => Content::Files(runs.peekable(), files),
-        None => Content::Reader(
-            holder.blobs.open_known(digest, from)?,
-            state.buffers.clone(),
-        ),
+    let mut content = None;
+    if length > blob_body::PIECE as u64
+        && let Some(files) = files
+        && let Some(blobs) = holder.blobs.as_file_runs()
+        && let Some(runs) = blobs.file_runs(digest, from)?
+    {
+        content = Some(Content::Files(runs.peekable(), files));
+    }
+    let content = match content {
+        Some(content) => content,
+        None => {
+            let reader = holder.blobs.open_verified(digest, from)?;
+            Content::Reader(reader, state.buffers.clone())
+        }
     };
     Ok(Sending {
         content,
@@ -170,5 +171,9 @@ async fn link(
         return Ok(None);
     }
     let (blobs, digest) = (holder.blobs.clone(), digest.clone());
-    Ok(blocking(move || blobs.link(&digest)).await??)
+    let presigned = blocking(move || match blobs.as_presigned_urls() {
+        Some(urls) => urls.presigned_url(&digest),
+        None => Ok(None),
+    });
+    Ok(presigned.await??)
 }

@@ -5,7 +5,7 @@ use super::file_table::{self, FileTable};
 use super::page::Attached;
 use super::repository::{Repository, by_host};
 use super::{BundleChanges, ServedBundle};
-use landfall_content::Entry;
+use landfall_content::LockEntry;
 use landfall_item::{FileForm, KINDS, LockedItem, MadeFile};
 use landfall_model::report::{EntryCount, EntryKind};
 use landfall_model::{DestinationMap, Digest, canonical_host, other_hosts};
@@ -205,7 +205,7 @@ impl Bundles {
     fn add_item(
         &mut self,
         item: &dyn LockedItem,
-        entry: &Entry,
+        entry: &LockEntry,
         repositories: &[String],
         bundle: &str,
         is_there: impl Fn(&Digest) -> bool,
@@ -282,7 +282,7 @@ impl Bundles {
 mod tests {
     use super::super::testing::{file, image};
     use super::*;
-    use landfall_content::Memory;
+    use landfall_content::MemoryBlobs;
     use landfall_item::Image;
     use landfall_item::file_repository;
     use landfall_item::lockfile::Lock;
@@ -296,7 +296,7 @@ mod tests {
             missing: vec![],
             signatures: vec![],
             lock,
-            blobs: Arc::new(Memory::default()),
+            blobs: Arc::new(MemoryBlobs::default()),
             changes: None,
             registry: None,
         }

@@ -4,7 +4,7 @@ use super::testing::{answer, get, image, memory, start};
 use super::{ServedBundle, ServedContent};
 use landfall_bundle::Bundle;
 use landfall_bundle::testkit::sample::lying;
-use landfall_content::BlobRead;
+use landfall_content::{BlobRead, VerifiedRead};
 use landfall_item::lockfile::Lock;
 use landfall_model::Digest;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn layer(seed: u8) -> Vec<u8> {
 }
 
 /// A bundle of the lock with `honest`, served with these others for what it leaves out.
-fn served(bundle: &Bundle, content: Vec<Arc<dyn BlobRead>>) -> ServedContent {
+fn served(bundle: &Bundle, content: Vec<Arc<dyn VerifiedRead>>) -> ServedContent {
     let named = named(bundle.lock().unwrap(), Arc::new(bundle.clone()));
     ServedContent {
         bundles: vec![named],
@@ -111,7 +111,7 @@ fn a_lock_that_calls_a_manifest_a_web_page_has_it_sent_as_bytes() {
     let server = start(None, move || {
         let mut image = image("quay.io/x/app:1", manifest);
         image.media_type = "text/html".into();
-        let blobs: Arc<dyn BlobRead> = Arc::new(memory(&[manifest]));
+        let blobs = Arc::new(memory(&[manifest]));
         let lock = Lock {
             version: 1,
             images: vec![image],

@@ -2,7 +2,7 @@
 //! leaves, and again only when its file looks different. Whoever asks for it meanwhile waits for
 //! that one hashing.
 
-use landfall_content::{BlobRead, ContentError, Look};
+use landfall_content::{ContentError, FileStamp, VerifiedRead};
 use landfall_model::Digest;
 use std::collections::HashMap;
 use std::io;
@@ -27,7 +27,7 @@ pub(super) struct KnownBlobs {
 
 /// One hashing, under way or done.
 struct Check {
-    looks: Vec<Look>,
+    file_stamps: Vec<FileStamp>,
     verdict: watch::Receiver<Verdict>,
 }
 
@@ -43,9 +43,9 @@ enum Verdict {
 /// Who has a blob.
 #[derive(Clone)]
 pub(super) struct Holder {
-    pub(super) blobs: Arc<dyn BlobRead>,
+    pub(super) blobs: Arc<dyn VerifiedRead>,
     pub(super) size: u64,
-    looks: Vec<Look>,
+    file_stamps: Vec<FileStamp>,
 }
 
 /// Who has the blob, in the order in which they are asked.
@@ -53,7 +53,7 @@ pub(super) struct Holder {
 /// # Errors
 /// When nobody has it, or that cannot be found out.
 pub(super) fn holders(
-    sources: &[Arc<dyn BlobRead>],
+    sources: &[Arc<dyn VerifiedRead>],
     digest: &Digest,
 ) -> Result<Vec<Holder>, ContentError> {
     let mut holders = Vec::new();
@@ -62,7 +62,7 @@ pub(super) fn holders(
             holders.push(Holder {
                 blobs: blobs.clone(),
                 size,
-                looks: blobs.looks(digest)?,
+                file_stamps: blobs.file_stamps(digest)?,
             });
         }
     }
@@ -126,14 +126,14 @@ impl KnownBlobs {
             .get(digest)
             .into_iter()
             .flatten()
-            .filter(|check| check.looks == holder.looks);
+            .filter(|check| check.file_stamps == holder.file_stamps);
         known.any(|check| matches!(*check.verdict.borrow(), Verdict::Right))
     }
 
     /// Remembers that what the holder had when it was asked was hashed while it was sent.
     pub(super) fn was_sent(&self, holder: &Holder, digest: &Digest) {
         let check = Check {
-            looks: holder.looks.clone(),
+            file_stamps: holder.file_stamps.clone(),
             verdict: watch::channel(Verdict::Right).1,
         };
         add(self.checks().entry(digest.clone()).or_default(), check);
@@ -142,11 +142,11 @@ impl KnownBlobs {
     /// Remembers that what `blobs` holds now was hashed while it came in.
     pub(super) fn came_in(
         &self,
-        blobs: &dyn BlobRead,
+        blobs: &dyn VerifiedRead,
         digest: &Digest,
     ) -> Result<(), ContentError> {
         let check = Check {
-            looks: blobs.looks(digest)?,
+            file_stamps: blobs.file_stamps(digest)?,
             verdict: watch::channel(Verdict::Right).1,
         };
         add(self.checks().entry(digest.clone()).or_default(), check);
@@ -171,7 +171,9 @@ impl KnownBlobs {
     fn check(&self, holder: &Holder, digest: &Digest) -> watch::Receiver<Verdict> {
         let mut checks = self.checks();
         let of_digest = checks.entry(digest.clone()).or_default();
-        let known = of_digest.iter().find(|check| check.looks == holder.looks);
+        let known = of_digest
+            .iter()
+            .find(|check| check.file_stamps == holder.file_stamps);
         if let Some(known) =
             known.filter(|known| !matches!(*known.verdict.borrow(), Verdict::Unread(_)))
         {
@@ -181,7 +183,7 @@ impl KnownBlobs {
         add(
             of_digest,
             Check {
-                looks: holder.looks.clone(),
+                file_stamps: holder.file_stamps.clone(),
                 verdict: verdict.clone(),
             },
         );
@@ -210,7 +212,7 @@ impl KnownBlobs {
 
 /// Adds a check, in place of one of a file that looked the same, or of the oldest.
 fn add(checks: &mut Vec<Check>, check: Check) {
-    checks.retain(|known| known.looks != check.looks);
+    checks.retain(|known| known.file_stamps != check.file_stamps);
     if checks.len() == MOST_FILES {
         checks.remove(0);
     }
@@ -218,8 +220,11 @@ fn add(checks: &mut Vec<Check>, check: Check) {
 }
 
 fn hash(holder: &Holder, digest: &Digest) -> Verdict {
-    match (holder.blobs.is_sound(digest), holder.blobs.looks(digest)) {
-        (_, Ok(looks)) if looks != holder.looks => {
+    match (
+        holder.blobs.verify(digest),
+        holder.blobs.file_stamps(digest),
+    ) {
+        (_, Ok(file_stamps)) if file_stamps != holder.file_stamps => {
             Verdict::Unread(Arc::new(io::Error::other("it changed while it was hashed")))
         }
         (Ok(true), Ok(_)) => Verdict::Right,
@@ -233,19 +238,20 @@ fn hash(holder: &Holder, digest: &Digest) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_content::BlobRead;
     use std::io::Read;
 
     /// A blob that counts how often it is opened, and may be replaced.
     struct Counted {
         opened: AtomicU64,
-        bytes: Mutex<(Look, Vec<u8>)>,
+        bytes: Mutex<(FileStamp, Vec<u8>)>,
     }
 
     impl Counted {
         fn of(inode: u64, bytes: &[u8]) -> Counted {
             Counted {
                 opened: AtomicU64::new(0),
-                bytes: Mutex::new((look(inode), bytes.to_vec())),
+                bytes: Mutex::new((file_stamp(inode), bytes.to_vec())),
             }
         }
 
@@ -254,8 +260,8 @@ mod tests {
         }
     }
 
-    fn look(inode: u64) -> Look {
-        Look {
+    fn file_stamp(inode: u64) -> FileStamp {
+        FileStamp {
             inode,
             mtime: (0, 0),
             size: 0,
@@ -273,8 +279,10 @@ mod tests {
                 self.bytes.lock().unwrap().1.clone(),
             )))
         }
+    }
 
-        fn looks(&self, _: &Digest) -> Result<Vec<Look>, ContentError> {
+    impl VerifiedRead for Counted {
+        fn file_stamps(&self, _: &Digest) -> Result<Vec<FileStamp>, ContentError> {
             Ok(vec![self.bytes.lock().unwrap().0])
         }
     }
@@ -284,7 +292,8 @@ mod tests {
         blobs: &[Arc<Counted>],
         digest: &Digest,
     ) -> Result<u64, ContentError> {
-        let sources: Vec<Arc<dyn BlobRead>> = blobs.iter().map(|one| one.clone() as _).collect();
+        let sources: Vec<Arc<dyn VerifiedRead>> =
+            blobs.iter().map(|one| one.clone() as _).collect();
         Ok(known.right(&holders(&sources, digest)?, digest).await?.size)
     }
 
@@ -307,13 +316,13 @@ mod tests {
         assert_eq!(blob.opened(), 1, "a hundred at one time");
         assert!(right(&known, &sources, &digest).await.is_ok());
         assert_eq!(blob.opened(), 1);
-        *blob.bytes.lock().unwrap() = (look(2), b"abX".to_vec());
+        *blob.bytes.lock().unwrap() = (file_stamp(2), b"abX".to_vec());
         for _ in 0..2 {
             let damaged = right(&known, &sources, &digest).await;
             assert!(matches!(damaged, Err(ContentError::Damaged { .. })));
             assert_eq!(blob.opened(), 2, "what is wrong is not hashed again either");
         }
-        *blob.bytes.lock().unwrap() = (look(3), b"abc".to_vec());
+        *blob.bytes.lock().unwrap() = (file_stamp(3), b"abc".to_vec());
         assert!(right(&known, &sources, &digest).await.is_ok());
     }
 

@@ -78,5 +78,5 @@ pub use options::{
     BundleChange, BundleChanges, NodeGuide, NodeGuides, OutdatedCheck, ServeOptions, ServedBundle,
     ServedContent, ServerInfo,
 };
-pub use registry_source::{RegistrySourceError, find_delivered};
+pub use registry_source::{DeliveredContent, RegistrySourceError, find_delivered};
 pub use run::serve;

@@ -3,7 +3,7 @@
 use super::auth::HtpasswdUsers;
 use super::observe::AccessLog;
 use futures_util::future::BoxFuture;
-use landfall_content::BlobRead;
+use landfall_content::{BlobRead, VerifiedRead};
 use landfall_item::MadeFile;
 use landfall_item::lockfile::Lock;
 use landfall_model::config::Site;
@@ -90,7 +90,7 @@ pub struct ServedContent {
     pub bundles: Vec<ServedBundle>,
     /// All content, in the order in which it is looked for: the bundles, and what deltas take from
     /// elsewhere.
-    pub content: Vec<Arc<dyn BlobRead>>,
+    pub content: Vec<Arc<dyn VerifiedRead>>,
     /// What was served before by name, and is still there by digest.
     pub earlier: Vec<ServedBundle>,
     /// Whether all of this is outdated by now. Asked before each look-up by name, where it is

@@ -18,7 +18,7 @@ use super::{
     ServeError, ServeOptions, ServedContent, ServerInfo, blob_body, connections, deletion, listen,
     lookup,
 };
-use landfall_content::{BlobChain, BlobRead, Memory};
+use landfall_content::{BlobChain, MemoryBlobs};
 use landfall_model::config;
 use landfall_model::report::Progress;
 use landfall_model::{DestinationMap, Limits, TargetRegistry};
@@ -224,12 +224,12 @@ fn state(
     let own = kept.urls.iter().filter_map(|url| url.split_once("://"));
     own.for_each(|(_, host)| bundles.also_called(host.to_owned()));
     bundles.add_made(&served.made);
-    let mut blobs = served.content;
+    let mut content = served.content;
     let made = served
         .made
         .into_iter()
         .map(|file| (file.digest, file.bytes.into()));
-    blobs.push(Arc::new(Memory(made.collect())));
+    content.push(Arc::new(MemoryBlobs(made.collect())));
     if let Some(store) = &kept.writable {
         let hidden = hidden(&bundles, store);
         bundles
@@ -238,7 +238,7 @@ fn state(
                 dir: store.dir().into(),
                 source,
             })?);
-        blobs.push(store.blobs.clone() as Arc<dyn BlobRead>);
+        content.push(store.blobs.clone());
     }
     bundles.notes.iter().for_each(|note| kept.notes.note(note));
     let tls = listen::tls(&served.tls)?;
@@ -247,7 +247,8 @@ fn state(
     Ok(State {
         bundles,
         earlier,
-        blobs: BlobChain(blobs),
+        blobs: BlobChain(content.iter().map(|blobs| blobs.clone() as _).collect()),
+        content,
         is_outdated,
         users,
         guides,

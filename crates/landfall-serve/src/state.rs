@@ -13,7 +13,7 @@ use super::options::OutdatedCheck;
 use super::sign_in_queue::SignInQueue;
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
-use landfall_content::BlobChain;
+use landfall_content::{BlobChain, VerifiedRead};
 use landfall_model::Limits;
 use landfall_model::report::Progress;
 use std::ops::Deref;
@@ -28,6 +28,8 @@ pub(super) struct State {
     pub(super) bundles: Bundles,
     /// All content: that of the bundles first, then what was pushed.
     pub(super) blobs: BlobChain,
+    /// The same content, for clients: each of the storages by itself.
+    pub(super) content: Vec<Arc<dyn VerifiedRead>>,
     /// What was served before by name, and is still there by digest.
     pub(super) earlier: Bundles,
     /// Whether this state is outdated by now.

@@ -6,7 +6,7 @@
 )]
 
 use super::{ServeError, ServeOptions, ServedContent, serve};
-use landfall_content::Memory;
+use landfall_content::MemoryBlobs;
 use landfall_item::{File, Image};
 use landfall_model::report::SilentProgress;
 use landfall_model::{Descriptor, Digest, Limits, media_type};
@@ -18,8 +18,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// Content in memory.
-pub fn memory(contents: &[&[u8]]) -> Memory {
-    Memory(
+pub fn memory(contents: &[&[u8]]) -> MemoryBlobs {
+    MemoryBlobs(
         contents
             .iter()
             .map(|bytes| (Digest::sha256(bytes), bytes.to_vec().into()))

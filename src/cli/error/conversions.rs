@@ -8,9 +8,9 @@ use crate::push::PushError;
 use landfall_bundle as bundle;
 use landfall_bundle::image_archive::ImageArchiveError;
 use landfall_content::WriteError;
-use landfall_content::bucket::Location;
+use landfall_content::bucket::BucketLocation;
 use landfall_content::registry::{CredentialError, SetupError};
-use landfall_content::store::{ShelfError, StoreError};
+use landfall_content::store::{ServedStoreError, StoreError};
 use landfall_http::ErrorKind;
 use landfall_item::lockfile::LockError;
 use landfall_item::{DescribeError, TrimError};
@@ -76,7 +76,9 @@ impl From<bundle::BundleError> for CliError {
         let message = error.to_string();
         match error {
             // In an object store, the object exists: it was found before. So reading it failed.
-            BundleError::Open { path, .. } if path.to_str().is_some_and(Location::is_meant) => {
+            BundleError::Open { path, .. }
+                if path.to_str().is_some_and(BucketLocation::is_meant) =>
+            {
                 CliError::new(Exit::Failed, message).on(TransferSide::Source)
             }
             BundleError::Open { .. } => CliError::usage(message),
@@ -180,12 +182,12 @@ impl From<ServeError> for CliError {
     }
 }
 
-impl From<ShelfError> for CliError {
-    fn from(error: ShelfError) -> CliError {
+impl From<ServedStoreError> for CliError {
+    fn from(error: ServedStoreError) -> CliError {
         match error {
-            ShelfError::Bucket(error) => ClientError::from(error).into(),
-            ShelfError::Write(error) => error.into(),
-            nothing @ ShelfError::Nothing { .. } => CliError::usage(nothing.to_string()),
+            ServedStoreError::Bucket(error) => ClientError::from(error).into(),
+            ServedStoreError::Write(error) => error.into(),
+            nothing @ ServedStoreError::Nothing { .. } => CliError::usage(nothing.to_string()),
             other => CliError::new(Exit::Failed, other.to_string()),
         }
     }

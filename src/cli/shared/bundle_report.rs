@@ -8,7 +8,7 @@ use crate::cli::shared::{CliError, Exit, VerbOutcome};
 use crate::client::{ClientError, missing_items};
 use clap::Args;
 use landfall_bundle::{PackPlan, PackedBundle, Serial};
-use landfall_content::folder_of;
+use landfall_content::parent_folder;
 use landfall_item::lockfile::Lock;
 use landfall_item::lockfile::losses;
 use landfall_model::human_size;
@@ -85,7 +85,7 @@ pub(crate) fn dry_run(
             "  needs at most     {} ({needed} bytes)\n",
             human_size(needed)
         ),
-        false => report_disk_space(&mut report, &disk_space_for(folder_of(out), needed)?),
+        false => report_disk_space(&mut report, &disk_space_for(parent_folder(out), needed)?),
     };
     let text = format!(
         "{}would pack {} into {}\n  lock fingerprint  {}\n{room}{more}",

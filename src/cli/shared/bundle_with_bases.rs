@@ -4,7 +4,7 @@ use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context};
 use crate::push::{Omitted, Receipt};
 use landfall_bundle::{BaseName, Bundle};
-use landfall_content::Entry;
+use landfall_content::LockEntry;
 use landfall_content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
 use landfall_model::human_size;
 use landfall_model::report::count_of;
@@ -59,7 +59,7 @@ impl BundleWithBases {
     /// Refuses a delta of which the entries need something that is nowhere.
     pub(crate) fn whole<'a>(
         &self,
-        entries: impl IntoIterator<Item = &'a Entry>,
+        entries: impl IntoIterator<Item = &'a LockEntry>,
     ) -> Result<(), CliError> {
         let lacking = missing_blobs(entries, &*self.blobs).map_err(unreadable)?;
         if lacking.is_empty() || self.bundle.omitted().is_empty() {
@@ -69,7 +69,7 @@ impl BundleWithBases {
     }
 
     /// What of a delta must stand at the registry, with the repositories that may have it.
-    pub(crate) fn omitted(&self, entries: &[Entry]) -> Result<Omitted, CliError> {
+    pub(crate) fn omitted(&self, entries: &[LockEntry]) -> Result<Omitted, CliError> {
         if self.bundle.omitted().is_empty() {
             return Ok(Omitted::default());
         }

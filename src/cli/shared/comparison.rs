@@ -16,7 +16,7 @@ use crate::lock::Side;
 use crate::lock::diff_sides;
 use crate::push::Receipt;
 use landfall_bundle::Bundle;
-use landfall_content::Entry;
+use landfall_content::LockEntry;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{EntryKind, Markdown, code, count_of, text};
 use landfall_model::{Digest, human_size};
@@ -74,7 +74,7 @@ impl ComparedSide {
         match (bundle, context.store_location()?) {
             (Some(bundle), _) => add_changelogs(context, changes, lock, bundle),
             (None, StoreLocation::Folder(_)) if context.has_store() => {
-                add_changelogs(context, changes, lock, &*context.store()?);
+                add_changelogs(context, changes, lock, &*context.served_store()?);
             }
             _ => {}
         }
@@ -152,13 +152,13 @@ impl LockComparison {
             ComparedSide::Lock { .. } => unique(&old_entries).into_keys().collect(),
             ComparedSide::Receipt(receipt) => receipt.blobs.keys().collect(),
         };
-        let news = |entries: &[Entry]| {
+        let news = |entries: &[LockEntry]| {
             let unique = unique(entries)
                 .into_iter()
                 .filter(|(digest, _)| !had.contains(digest));
             unique.fold((0, 0), |(count, sum), (_, size)| (count + 1, sum + size))
         };
-        let by_name: BTreeMap<(EntryKind, &str), &Entry> = entries
+        let by_name: BTreeMap<(EntryKind, &str), &LockEntry> = entries
             .iter()
             .flatten()
             .map(|entry| ((entry.kind, &*entry.name), entry))
@@ -452,7 +452,7 @@ fn hosts(context: &Context, old: &Lock, new: &Lock) -> Result<Vec<EgressHost>, C
 }
 
 /// Everything under the entries, each digest once, with its size.
-fn unique(entries: &[Entry]) -> BTreeMap<&Digest, u64> {
+fn unique(entries: &[LockEntry]) -> BTreeMap<&Digest, u64> {
     let parts = entries.iter().flat_map(|entry| &entry.parts);
     parts
         .map(|part| (&part.descriptor.digest, part.descriptor.size))

@@ -4,7 +4,7 @@ use crate::cli::shared::bundle_with_bases::{BundleWithBases, store};
 use crate::cli::shared::open_bundle::BundleRequirements;
 use crate::cli::shared::{CliError, Context, input_file, open_bundle};
 use clap::Args;
-use landfall_content::{BlobRead, Entry};
+use landfall_content::{BlobRead, LockEntry};
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl ContentFlags {
     pub(crate) fn open(
         &self,
         context: &Context,
-        wanted: impl Fn(&Entry) -> bool,
+        wanted: impl Fn(&LockEntry) -> bool,
     ) -> Result<(Lock, Arc<dyn BlobRead>), CliError> {
         let Some(path) = self.bundle.as_ref().or(self.flag.as_ref()) else {
             return Ok((input_file::lock(&self.lock)?, context.store()?));

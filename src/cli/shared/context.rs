@@ -5,7 +5,7 @@ use crate::cli::shared::page_recorder::PageRecorder;
 use crate::cli::shared::progress::progress;
 use crate::cli::shared::{CliError, Exit, GlobalFlags, OutputMode, VerbOutcome, input_file};
 use crate::client::{Client, ClientBuilder};
-use landfall_content::registry::Sessions;
+use landfall_content::registry::RegistrySessions;
 use landfall_model::Limits;
 use landfall_model::config::Site;
 use landfall_model::report::{Progress, TransferSide};
@@ -26,7 +26,7 @@ pub(crate) struct Context {
     pub page: Arc<PageRecorder>,
     pub interrupts: Interrupts,
     /// The sessions of additional clients, whose hosts belong into the report of the verb.
-    additional_sessions: Mutex<Vec<Arc<Sessions>>>,
+    additional_sessions: Mutex<Vec<Arc<RegistrySessions>>>,
 }
 
 impl Context {

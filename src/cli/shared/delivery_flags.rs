@@ -9,7 +9,7 @@ use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::Client;
 use crate::push::{Options, ProblemKind, PushError, Pushed};
 use clap::Args;
-use landfall_content::write_whole;
+use landfall_content::write_file;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, TransferSide, count_of};
 use landfall_model::{DestinationMap, TargetRegistry};
 use landfall_model::{Digest, human_size};
@@ -146,7 +146,7 @@ impl DeliveryFlags {
         pushed.receipt.series = series;
         for path in &self.receipts(context) {
             let text = serde_json::to_string_pretty(&pushed.receipt).unwrap_or_default() + "\n";
-            if let Err(error) = write_whole(path, text.as_bytes()) {
+            if let Err(error) = write_file(path, text.as_bytes()) {
                 let message = format!(
                     "delivered, but cannot write the receipt {}: {error}",
                     path.display()

@@ -2,22 +2,22 @@
 //! unwritable before anything else is done.
 
 use crate::cli::shared::{CliError, Exit};
-use landfall_content::Room;
+use landfall_content::DiskSpace;
 use landfall_model::human_size;
 use landfall_model::report::{RunReport, TransferSide};
 use serde_json::json;
 use std::path::Path;
 
 /// The room in `folder`, or where it would be made.
-pub(crate) fn disk_space_for(folder: &Path, needed: u64) -> Result<Room, CliError> {
-    Room::of(folder, needed).map_err(|error| {
+pub(crate) fn disk_space_for(folder: &Path, needed: u64) -> Result<DiskSpace, CliError> {
+    DiskSpace::of(folder, needed).map_err(|error| {
         let message = format!("cannot look at {}: {error}", folder.display());
         CliError::new(Exit::Failed, message).on(TransferSide::Destination)
     })
 }
 
 /// Puts the room into the report of a dry run, and gives the line about it.
-pub(crate) fn report_disk_space(report: &mut RunReport, room: &Room) -> String {
+pub(crate) fn report_disk_space(report: &mut RunReport, room: &DiskSpace) -> String {
     report
         .extra
         .insert("needed_bytes".into(), json!(room.needed));

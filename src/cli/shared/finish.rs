@@ -6,7 +6,7 @@ use crate::cli::shared::github;
 use crate::cli::shared::options::{GlobalFlags, OutputMode};
 use crate::cli::shared::outcome::VerbOutcome;
 use crate::cli::shared::page_recorder::{PageRecorder, is_page};
-use landfall_content::write_whole;
+use landfall_content::write_file;
 use landfall_model::report::{ErrorInfo, RunReport, RunStatus, TransferSide, block, escape};
 use std::io::Write;
 use std::process::ExitCode;
@@ -135,7 +135,7 @@ pub(crate) fn finish(
         } else {
             run.json()
         };
-        if let Err(error) = write_whole(path, content.as_bytes()) {
+        if let Err(error) = write_file(path, content.as_bytes()) {
             let path = path.display();
             complain(&format!("cannot write the report {path}: {error}"));
             code = code.max(Exit::Failed as u8);

@@ -3,7 +3,7 @@
 use crate::cli::shared::CliError;
 use crate::client::Client;
 use clap::Args;
-use landfall_content::archives::{Archive, Taken, has};
+use landfall_content::archives::{ImportedBlobs, SourceArchive, find_blobs};
 use landfall_model::report::{RunReport, count_of, one_line};
 use landfall_model::{Descriptor, Digest, human_size};
 use serde_json::json;
@@ -36,16 +36,17 @@ pub(crate) fn report_available(
 ) -> Result<String, CliError> {
     let mut found = Vec::new();
     for path in &from.from {
-        let archive = Archive::open(path).map_err(|error| CliError::usage(error.to_string()))?;
+        let archive =
+            SourceArchive::open(path).map_err(|error| CliError::usage(error.to_string()))?;
         let unread = |error| CliError::usage(format!("cannot read {}: {error}", path.display()));
-        let taken = has(&archive, &wanted).map_err(unread)?;
+        let taken = find_blobs(&archive, &wanted).map_err(unread)?;
         wanted.retain(|digest, _| !taken.digests.contains(digest));
         found.push(taken);
     }
     Ok(tell(report, &found, "would take"))
 }
 
-fn tell(report: &mut RunReport, taken: &[Taken], verb: &str) -> String {
+fn tell(report: &mut RunReport, taken: &[ImportedBlobs], verb: &str) -> String {
     if taken.is_empty() {
         return String::new();
     }

@@ -1,6 +1,6 @@
 //! What an image says about itself, in annotations and labels, as far as it is at hand.
 
-use landfall_content::{BlobRead, Entry, Part};
+use landfall_content::{BlobRead, EntryPart, LockEntry};
 use landfall_model::media_type;
 use serde_json::Value;
 
@@ -16,11 +16,11 @@ pub(crate) struct ImageFacts {
 impl ImageFacts {
     /// What `entry` says: its manifests' annotations before its configs' labels. What `blobs` lacks
     /// says nothing.
-    pub(crate) fn of(entry: &Entry, blobs: &dyn BlobRead) -> ImageFacts {
-        let read = |part: &Part| -> Option<Value> {
+    pub(crate) fn of(entry: &LockEntry, blobs: &dyn BlobRead) -> ImageFacts {
+        let read = |part: &EntryPart| -> Option<Value> {
             serde_json::from_slice(&blobs.read(&part.descriptor).ok()?).ok()
         };
-        let own = |part: &&Part| !entry.only_refers(&part.descriptor.digest);
+        let own = |part: &&EntryPart| !entry.only_refers(&part.descriptor.digest);
         let manifests = entry
             .parts
             .iter()

@@ -1,7 +1,7 @@
 //! How lock entries are listed: as report items, as a table, as a count.
 
 use landfall_bundle::sbom::referrer_kind;
-use landfall_content::{BlobRead, Entry};
+use landfall_content::{BlobRead, LockEntry};
 use landfall_item::KINDS;
 use landfall_item::lockfile::Lock;
 use landfall_model::human_size;
@@ -25,7 +25,7 @@ pub(crate) fn count(items: &[ReportItem]) -> String {
 }
 
 /// Size in bytes of everything under the entries, each digest once.
-pub(crate) fn unique_bytes(entries: &[Entry]) -> u64 {
+pub(crate) fn unique_bytes(entries: &[LockEntry]) -> u64 {
     let parts = entries.iter().flat_map(|entry| &entry.parts);
     let unique: BTreeMap<_, _> = parts
         .map(|part| (&part.descriptor.digest, part.descriptor.size))
@@ -87,7 +87,7 @@ pub(crate) fn count_kinds<'a>(items: impl IntoIterator<Item = &'a ReportItem>) -
 /// The number of manifests that refer to `entry`, by what they are, such as signature or SBOM. A
 /// manifest that is linked by a tag alone tells its type only in its content, which `blobs` has.
 pub(crate) fn referrer_counts(
-    entry: &Entry,
+    entry: &LockEntry,
     blobs: Option<&dyn BlobRead>,
 ) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();

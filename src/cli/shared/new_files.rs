@@ -1,7 +1,7 @@
 //! Files that a verb writes where none is: all of them, or none.
 
 use crate::cli::shared::{CliError, Exit};
-use landfall_content::create;
+use landfall_content::create_file;
 use landfall_model::report::TransferSide;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub(crate) fn write_new(
     let mut written = Vec::new();
     let attempt = || {
         for (file, text) in files {
-            create(file, text.as_bytes()).map_err(|error| cannot(file, &error))?;
+            create_file(file, text.as_bytes()).map_err(|error| cannot(file, &error))?;
             written.push(file);
         }
         check()

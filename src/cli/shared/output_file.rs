@@ -1,7 +1,7 @@
 //! Writes a result to the file of `--out`, or to stdout.
 
 use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome};
-use landfall_content::{folder_of, write_whole};
+use landfall_content::{parent_folder, write_file};
 use landfall_model::report::{TransferSide, one_line};
 use std::fs::File;
 use std::io::{IsTerminal, stdout};
@@ -13,7 +13,7 @@ use std::path::Path;
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn write_to(out: &Path, made: &str) -> Result<(), CliError> {
-    write_whole(out, made.as_bytes()).map_err(|error| {
+    write_file(out, made.as_bytes()).map_err(|error| {
         let message = format!("cannot write {}: {error}", out.display());
         CliError::new(Exit::Failed, message).on(TransferSide::Destination)
     })
@@ -64,7 +64,7 @@ pub(crate) fn result_stdout(context: &Context, what: &str) -> Result<File, CliEr
 /// # Errors
 /// What is in the way, and what to do.
 pub(crate) fn check_output(what: &str, file: &Path) -> Result<(), CliError> {
-    let folder = folder_of(file);
+    let folder = parent_folder(file);
     // a link or a device is written to as it stands
     let is_there = file.exists();
     let place = if is_there && !file.is_file() {

@@ -5,7 +5,7 @@ use crate::cli::shared::Context;
 use crate::lock;
 use crate::lock::Change;
 use crate::lock::PackageChange;
-use landfall_content::BlobRead;
+use landfall_content::VerifiedRead;
 use landfall_item::lockfile::Lock;
 use landfall_model::human_size;
 use landfall_model::report::{Markdown, code, one_line, text};
@@ -17,7 +17,7 @@ pub(crate) fn add_changelogs(
     context: &Context,
     changes: &mut [Change],
     new: &Lock,
-    content: &dyn BlobRead,
+    content: &dyn VerifiedRead,
 ) {
     if !content.is_remote() {
         for fault in lock::add_changelogs(changes, new, content) {

@@ -6,7 +6,7 @@ use crate::cli::shared::age::Age;
 use crate::cli::shared::image_facts::ImageFacts;
 use crate::cli::shared::listing::referrer_counts;
 use jiff::civil::Date;
-use landfall_content::{BlobRead, Entry};
+use landfall_content::{BlobRead, LockEntry};
 use landfall_item::lockfile::Lock;
 use landfall_model::ImageRef;
 use landfall_model::report::page::{ItemContent, PackageRow, ReportPage, RunPhase, render};
@@ -126,7 +126,7 @@ impl PageRecorder {
 /// Everything that `lock` names as content of a page.
 pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemContent> {
     let of_item = |item: &dyn landfall_item::LockedItem| {
-        let entry: Entry = item.entry();
+        let entry: LockEntry = item.entry();
         let sizes: BTreeMap<_, _> = entry
             .parts
             .iter()

@@ -4,7 +4,7 @@
 use crate::cli::shared::{CliError, Context};
 use crate::client::ClientError;
 use landfall_bundle::Bundle;
-use landfall_content::bucket::{Bucket, Location, OpenObject};
+use landfall_content::bucket::{Bucket, BucketLocation, OpenObject};
 use landfall_model::Limits;
 use landfall_model::report::TransferSide;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Whether this names an object, not a file.
 pub(crate) fn is_remote(path: &Path) -> bool {
-    path.to_str().is_some_and(Location::is_meant)
+    path.to_str().is_some_and(BucketLocation::is_meant)
 }
 
 /// The bundle at `path`, opened by its end; `None` where that is a file.
@@ -34,10 +34,10 @@ pub(crate) fn remote(context: &Context, path: &Path) -> Result<Option<Bundle>, C
 /// # Errors
 /// When it names no object, or the object store cannot be used (exit 2).
 pub(crate) fn object(context: &Context, path: &Path) -> Result<Option<(Bucket, String)>, CliError> {
-    let Some(text) = path.to_str().filter(|text| Location::is_meant(text)) else {
+    let Some(text) = path.to_str().filter(|text| BucketLocation::is_meant(text)) else {
         return Ok(None);
     };
-    let location: Location = text
+    let location: BucketLocation = text
         .parse()
         .map_err(|error| CliError::usage(format!("{error}")))?;
     let (folder, name) = location.split();

@@ -1,7 +1,7 @@
 //! A lock that is older than its manifest: `pull` and `pack` say so.
 
 use crate::cli::shared::input_file::is_manifest;
-use landfall_content::folder_of;
+use landfall_content::parent_folder;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest;
 use landfall_model::report::{Progress, count_of, shell_word};
@@ -51,7 +51,7 @@ pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
 
 /// The manifests in the folder of the lock.
 fn manifests_beside(lock: &Path) -> Vec<PathBuf> {
-    let Ok(files) = fs::read_dir(folder_of(lock)) else {
+    let Ok(files) = fs::read_dir(parent_folder(lock)) else {
         return Vec::new();
     };
     let is_yaml = |path: &PathBuf| {

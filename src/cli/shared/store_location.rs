@@ -2,9 +2,9 @@
 
 use crate::cli::shared::{CliError, Context};
 use crate::client::Client;
-use landfall_content::Store;
-use landfall_content::bucket::Location;
-use landfall_content::store::{Disk, Shelf};
+use landfall_content::bucket::BucketLocation;
+use landfall_content::store::{DiskStore, ServedStore};
+use landfall_content::{BlobStore, VerifiedRead};
 use landfall_model::{LAYOUT_FILE, Limits};
 use std::fmt;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub(crate) enum StoreLocation {
     /// A folder on disk.
     Folder(PathBuf),
     /// A folder of an object store.
-    Bucket(Location),
+    Bucket(BucketLocation),
 }
 
 impl fmt::Display for StoreLocation {
@@ -37,15 +37,15 @@ impl StoreLocation {
         &self,
         context: &Context,
         client: &Client,
-    ) -> Result<(Arc<dyn Store>, Disk), CliError> {
+    ) -> Result<(Arc<dyn BlobStore>, DiskStore), CliError> {
         match self {
             StoreLocation::Folder(dir) => {
-                let disk = Disk::open(dir)?;
+                let disk = DiskStore::open(dir)?;
                 Ok((Arc::new(disk.clone()), disk))
             }
             StoreLocation::Bucket(location) => Ok((
                 client.open_objects(location)?,
-                Disk::open(&context.memory_dir()?)?,
+                DiskStore::open(&context.memory_dir()?)?,
             )),
         }
     }
@@ -61,7 +61,7 @@ impl Context {
         let Some(named) = &self.global.store else {
             return Ok(StoreLocation::Folder(cache_dir()?));
         };
-        match named.to_str().filter(|text| Location::is_meant(text)) {
+        match named.to_str().filter(|text| BucketLocation::is_meant(text)) {
             Some(text) => {
                 let location = text
                     .parse()
@@ -109,9 +109,19 @@ impl Context {
     ///
     /// # Errors
     /// As [`Context::store_location`]; and when it cannot be opened.
-    pub(crate) fn store(&self) -> Result<Arc<dyn Store>, CliError> {
+    pub(crate) fn store(&self) -> Result<Arc<dyn BlobStore>, CliError> {
         match self.store_location()? {
-            StoreLocation::Folder(dir) => Ok(Arc::new(Disk::open(&dir)?)),
+            StoreLocation::Folder(dir) => Ok(Arc::new(DiskStore::open(&dir)?)),
+            StoreLocation::Bucket(location) => Ok(self
+                .additional_client(self.limits)?
+                .open_objects(&location)?),
+        }
+    }
+
+    /// Opens the store for a server.
+    pub(crate) fn served_store(&self) -> Result<Arc<dyn VerifiedRead>, CliError> {
+        match self.store_location()? {
+            StoreLocation::Folder(dir) => Ok(Arc::new(DiskStore::open(&dir)?)),
             StoreLocation::Bucket(location) => Ok(self
                 .additional_client(self.limits)?
                 .open_objects(&location)?),
@@ -123,13 +133,13 @@ impl Context {
     ///
     /// # Errors
     /// When it is no store, or cannot be opened.
-    pub(crate) fn shelf(&self, limits: Limits) -> Result<Shelf, CliError> {
+    pub(crate) fn shelf(&self, limits: Limits) -> Result<ServedStore, CliError> {
         match self.store_location()? {
             StoreLocation::Folder(dir) if !dir.join(LAYOUT_FILE).exists() => Err(CliError::usage(
                 format!("{} is no store; name one with --store DIR", dir.display()),
             )),
-            StoreLocation::Folder(dir) => Ok(Shelf::Disk(Disk::open(&dir)?)),
-            StoreLocation::Bucket(location) => Ok(Shelf::Bucket(
+            StoreLocation::Folder(dir) => Ok(ServedStore::Disk(DiskStore::open(&dir)?)),
+            StoreLocation::Bucket(location) => Ok(ServedStore::Bucket(
                 self.additional_client(limits)?.bucket(&location)?,
             )),
         }

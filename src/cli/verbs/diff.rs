@@ -3,7 +3,7 @@
 use crate::cli::shared::comparison::{ComparedSide, LockComparison};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::Args;
-use landfall_content::Entry;
+use landfall_content::LockEntry;
 use landfall_item::kind_named;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport};
 use std::path::PathBuf;
@@ -42,9 +42,10 @@ impl DiffCommand {
 /// The items of the newer side.
 fn items(new: &ComparedSide) -> Vec<ReportItem> {
     match new {
-        ComparedSide::Lock { lock, .. } => {
-            lock.each_entry().map(|entry: Entry| entry.item()).collect()
-        }
+        ComparedSide::Lock { lock, .. } => lock
+            .each_entry()
+            .map(|entry: LockEntry| entry.item())
+            .collect(),
         ComparedSide::Receipt(receipt) => receipt
             .items
             .iter()

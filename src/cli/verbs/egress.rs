@@ -5,7 +5,7 @@ use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::egress::{FORMATS, Record, diff, needed, probe, read_list, remember};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use landfall_content::store::Disk;
+use landfall_content::store::DiskStore;
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::Limits;
 use serde_json::json;
@@ -73,7 +73,7 @@ impl EgressCommand {
             };
             let mut report = client.report(Vec::new());
             if probed.is_some() {
-                remember(&Disk::open(&store)?, &report.hosts, "probe")?;
+                remember(&DiskStore::open(&store)?, &report.hosts, "probe")?;
             }
             let record = Record::load(&store)?;
             let mut list = needed(&lock, &record, &sessions)?;

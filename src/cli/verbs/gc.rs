@@ -7,8 +7,8 @@ use crate::cli::shared::{
 use crate::client::ClientError;
 use clap::Args;
 use landfall_bundle::{Bundle, Serial};
-use landfall_content::bucket::{Location, wait};
-use landfall_content::store::{Blob, Collected, Sweep, Swept, gc};
+use landfall_content::bucket::{BucketLocation, block_on};
+use landfall_content::store::{BucketGc, BucketGcReport, DiskGcReport, SweptBlob, gc};
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::report::{RunReport, count_of};
 use landfall_model::{Digest, human_size};
@@ -58,7 +58,8 @@ impl GcCommand {
         }
         // what servers of the store serve stays
         let shelf = context.shelf(context.limits)?;
-        let served = wait(async move { Ok(shelf.served().await) }).map_err(ClientError::from)??;
+        let served =
+            block_on(async move { Ok(shelf.served().await) }).map_err(ClientError::from)??;
         if let Some((_, lock, before)) = served {
             for text in std::iter::once(&lock).chain(&before) {
                 needs(&Lock::parse("the lock that is published", text)?);
@@ -98,7 +99,7 @@ impl GcCommand {
     fn sweep_objects(
         &self,
         context: &Context,
-        location: &Location,
+        location: &BucketLocation,
         keep: BTreeSet<Digest>,
     ) -> Result<VerbOutcome, CliError> {
         context.run(async {
@@ -113,7 +114,7 @@ impl GcCommand {
                 SystemTime::now(),
                 self.dry_run,
             );
-            let sweep = Sweep {
+            let sweep = BucketGc {
                 bucket: &bucket,
                 keep,
                 names: &names,
@@ -150,8 +151,8 @@ impl GcCommand {
         })
     }
 
-    fn objects_text(&self, collected: &Collected) -> String {
-        let bytes = |blobs: &[Blob]| human_size(blobs.iter().map(|blob| blob.bytes).sum());
+    fn objects_text(&self, collected: &BucketGcReport) -> String {
+        let bytes = |blobs: &[SweptBlob]| human_size(blobs.iter().map(|blob| blob.bytes).sum());
         let (deleted, condemned, gave_up) = match self.dry_run {
             true => ("would delete", "would condemn", "would give up"),
             false => ("deleted", "condemned", "gave up"),
@@ -216,7 +217,7 @@ impl GcCommand {
         Ok((last, older))
     }
 
-    fn text(&self, swept: &Swept) -> String {
+    fn text(&self, swept: &DiskGcReport) -> String {
         let mut text = String::new();
         for removed in &swept.removed {
             let (what, digest) = (removed.what.to_string(), &removed.digest);

@@ -10,7 +10,7 @@ use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::client::{Client, PreviousLock};
 use crate::lock::{Change, Locked};
 use clap::Args;
-use landfall_content::store::Disk;
+use landfall_content::store::DiskStore;
 use landfall_item::lockfile::FILE_NAME;
 use landfall_item::{OpenReference, Pins};
 use landfall_model::Platform;
@@ -62,7 +62,7 @@ impl LockCommand {
         };
         context.run(async {
             let client = context.client_with_archives(&self.from.from)?;
-            let store = Disk::open(&context.memory_dir()?)?;
+            let store = DiskStore::open(&context.memory_dir()?)?;
             let locked = client
                 .lock(&wanted, old.as_ref().map(|old| &old.lock), pins, &store)
                 .await;

@@ -7,7 +7,7 @@ use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
 use clap::Args;
 use landfall_bundle::{Bundle, volume_locations};
-use landfall_content::{BlobRead, Entry, missing_blobs};
+use landfall_content::{BlobRead, LockEntry, missing_blobs};
 use landfall_item::lockfile::losses;
 use landfall_model::human_size;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of};
@@ -73,7 +73,7 @@ impl LsCommand {
             0 => platforms_of(&item.name),
             packages => count_of(packages, "package"),
         };
-        let mut items: Vec<ReportItem> = entries.iter().map(Entry::item).collect();
+        let mut items: Vec<ReportItem> = entries.iter().map(LockEntry::item).collect();
         let referrers: BTreeMap<&str, BTreeMap<&str, usize>> = entries
             .iter()
             .filter(|entry| !entry.referrers.is_empty())
@@ -181,7 +181,7 @@ fn unchecked(bundle: &Bundle) -> String {
 }
 
 /// What a delta leaves out: each blob, and what it is for.
-fn left_out(bundle: &Bundle, entries: &[Entry]) -> Result<String, CliError> {
+fn left_out(bundle: &Bundle, entries: &[LockEntry]) -> Result<String, CliError> {
     if bundle.omitted().is_empty() {
         return Ok(String::new());
     }

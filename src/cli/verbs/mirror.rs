@@ -6,8 +6,8 @@ use crate::cli::shared::series_history::SeriesHistory;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::lock::Locked;
 use clap::Args;
-use landfall_content::store::Disk;
-use landfall_content::{Keep, Store};
+use landfall_content::store::DiskStore;
+use landfall_content::{BlobStore, CachePolicy};
 use landfall_item::lockfile::Lock;
 use landfall_model::Platform;
 use std::path::PathBuf;
@@ -73,13 +73,13 @@ impl MirrorCommand {
             let ((store, memory), keep) = match &scratch {
                 None => (
                     context.store_location()?.open(context, &client)?,
-                    Keep::Everything,
+                    CachePolicy::ReadThrough,
                 ),
                 Some(folder) => {
-                    let disk = Disk::scratch(folder.path())?;
+                    let disk = DiskStore::scratch(folder.path())?;
                     (
-                        (Arc::new(disk.clone()) as Arc<dyn Store>, disk),
-                        Keep::Nothing,
+                        (Arc::new(disk.clone()) as Arc<dyn BlobStore>, disk),
+                        CachePolicy::ReadOnly,
                     )
                 }
             };

@@ -5,8 +5,8 @@ use crate::cli::shared::lock_args::LockArgs;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::client::ClientError;
 use clap::Args;
-use landfall_content::bucket::wait;
-use landfall_content::{Entry, held, stored_once};
+use landfall_content::bucket::block_on;
+use landfall_content::{LockEntry, present_blobs, unique_blobs};
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, TransferSide};
 use serde_json::json;
 
@@ -35,13 +35,13 @@ impl PublishCommand {
             )?;
         }
         store.doubt_lists();
-        let here = held(
+        let here = present_blobs(
             &*store,
-            stored_once(lock.each_entry()),
+            unique_blobs(lock.each_entry()),
             false,
             &*context.progress,
         )?;
-        let is_here = |entry: &Entry| {
+        let is_here = |entry: &LockEntry| {
             entry
                 .parts
                 .iter()
@@ -86,7 +86,7 @@ impl PublishCommand {
                 format!("would publish {all} in {place}\n  lock fingerprint  {fingerprint}\n");
             return Ok(VerbOutcome::new(report, text, Exit::Done));
         }
-        let before = wait(async move { Ok(shelf.publish(lock.to_text()).await) })
+        let before = block_on(async move { Ok(shelf.publish(lock.to_text()).await) })
             .map_err(ClientError::from)??;
         let before = before.map(|before| before.lock);
         report.extra.insert(

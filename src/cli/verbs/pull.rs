@@ -14,8 +14,8 @@ use crate::client::{BundleOptions, PulledBundle};
 use crate::pull::Share;
 use clap::Args;
 use landfall_bundle::{PackOptions, PackPlan};
-use landfall_content::store::Disk;
-use landfall_content::{Part, Store, held, stored_once};
+use landfall_content::store::DiskStore;
+use landfall_content::{BlobStore, EntryPart, present_blobs, unique_blobs};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, block, count_of};
 use landfall_model::{LAYOUT_FILE, Shard, human_size, today};
@@ -163,18 +163,19 @@ impl PullCommand {
         place: &StoreLocation,
     ) -> Result<VerbOutcome, CliError> {
         let share = Share::new(lock, shard);
-        let store: Option<Arc<dyn Store>> = match place {
+        let store: Option<Arc<dyn BlobStore>> = match place {
             StoreLocation::Folder(dir) => store(dir)?.map(|disk| Arc::new(disk) as _),
             StoreLocation::Bucket(_) => Some(context.store()?),
         };
-        let mut wanted = stored_once(share.each_entry());
+        let mut wanted = unique_blobs(share.each_entry());
         let here = match &store {
-            Some(store) => held(&**store, wanted.clone(), false, &*context.progress)?,
+            Some(store) => present_blobs(&**store, wanted.clone(), false, &*context.progress)?,
             None => HashSet::new(),
         };
         let mut items: Vec<ReportItem> = Vec::new();
         for own in share.each() {
-            let is_here = |part: &Part| !part.is_stored() || here.contains(&part.descriptor.digest);
+            let is_here =
+                |part: &EntryPart| !part.is_stored() || here.contains(&part.descriptor.digest);
             let status = if own.entry.parts.iter().all(is_here) {
                 ItemStatus::Present
             } else {
@@ -223,11 +224,11 @@ impl PullCommand {
 }
 
 /// The store in this folder, if there is one.
-fn store(dir: &Path) -> Result<Option<Disk>, CliError> {
+fn store(dir: &Path) -> Result<Option<DiskStore>, CliError> {
     Ok(dir
         .join(LAYOUT_FILE)
         .exists()
-        .then(|| Disk::open(dir))
+        .then(|| DiskStore::open(dir))
         .transpose()?)
 }
 

@@ -17,7 +17,7 @@ use crate::update::Updated;
 use clap::Args;
 use landfall_bundle::{PackOptions, VolumeSize};
 use landfall_content::bucket::Bucket;
-use landfall_content::store::Disk;
+use landfall_content::store::DiskStore;
 use landfall_model::human_size;
 use landfall_model::report::{RunReport, code, count_of};
 use serde_json::json;
@@ -72,7 +72,7 @@ impl RefreshCommand {
         };
         context.run(async {
             let client = context.client()?;
-            let memory = Disk::open(&context.memory_dir()?)?;
+            let memory = DiskStore::open(&context.memory_dir()?)?;
             let inputs = self.update.open()?;
             if self.dry_run {
                 let updated = client.update(&inputs.request(self.digests), &memory).await;

@@ -6,7 +6,7 @@ use crate::cli::shared::output_file::write_result;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::Args;
 use landfall_bundle::sbom::{SbomSubject, cyclonedx};
-use landfall_content::Entry;
+use landfall_content::LockEntry;
 use landfall_model::report::{RunReport, count_of};
 use serde_json::json;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ impl SbomCommand {
             is_partial: !bundle.partial().is_empty(),
             time: source_date()?,
         };
-        let licences = |entry: &Entry| ImageFacts::of(entry, bundle).licences;
+        let licences = |entry: &LockEntry| ImageFacts::of(entry, bundle).licences;
         let (document, linked) = cyclonedx(&subject, &lock, bundle, &context.limits, licences)?;
         let mut report = RunReport {
             items: lock.each_entry().map(|entry| entry.item()).collect(),

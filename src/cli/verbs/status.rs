@@ -233,7 +233,7 @@ fn items(lock: &Lock, stands: &[Stands]) -> Vec<ReportItem> {
             .or_default()
             .push(one);
     }
-    let item = |entry: landfall_content::Entry| {
+    let item = |entry: landfall_content::LockEntry| {
         let own = of_item
             .get(&(Some(entry.kind), Some(&*entry.name)))
             .map_or(&[][..], Vec::as_slice);

@@ -6,7 +6,7 @@ use crate::cli::shared::update_report::{UpdateFlags, counted};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, update_report};
 use crate::update::Updated;
 use clap::Args;
-use landfall_content::store::Disk;
+use landfall_content::store::DiskStore;
 use landfall_model::report::RunReport;
 use serde_json::json;
 
@@ -30,7 +30,7 @@ impl UpdateCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         context.run(async {
             let client = context.client()?;
-            let store = Disk::open(&context.memory_dir()?)?;
+            let store = DiskStore::open(&context.memory_dir()?)?;
             let inputs = self.update.open()?;
             let updated = client.update(&inputs.request(true), &store).await;
             client.remember_hosts(&store, "update");

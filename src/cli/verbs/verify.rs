@@ -8,7 +8,7 @@ use crate::cli::shared::shard::{ShardFlag, its_part, report_shard};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
 use clap::Args;
 use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
-use landfall_content::{Entry, OwnParts};
+use landfall_content::{LockEntry, ShardEntry};
 use landfall_item::lockfile::losses;
 use landfall_model::report::RunReport;
 use landfall_model::{Digest, Shard, human_size};
@@ -92,10 +92,10 @@ impl VerifyCommand {
         let bundle = &carried.bundle;
         let own = bundle::shard_parts(bundle, shard)?;
         let mut report = RunReport {
-            items: own.iter().map(OwnParts::item).collect(),
+            items: own.iter().map(ShardEntry::item).collect(),
             ..RunReport::default()
         };
-        let entries: Vec<Entry> = own.into_iter().map(|own| own.entry).collect();
+        let entries: Vec<LockEntry> = own.into_iter().map(|own| own.entry).collect();
         let runner = report_shard(&self.shard, shard, &mut report);
         let its_part = its_part(shard);
         let count = count(&report.items);

@@ -3,7 +3,7 @@
 use super::ask::{Ask, Line, of_endpoint};
 use crate::doctor::CheckStatus;
 use crate::doctor::steps::{Diagnosis, Steps, usual_fix};
-use landfall_content::side_by_side;
+use landfall_content::run_concurrently;
 use landfall_http::{ConnectOutcome, ConnectRoute, ErrorKind, HttpError, Transport};
 use landfall_item::lockfile::Endpoint;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(crate) async fn knock_at(
         ),
     };
     let jobs = transport.limits().jobs;
-    let found = side_by_side(lines.len(), jobs, |at| knock(transport, &lines[at])).await;
+    let found = run_concurrently(lines.len(), jobs, |at| knock(transport, &lines[at])).await;
     Diagnosis {
         target,
         checks: found.into_iter().flat_map(|steps| steps.0).collect(),

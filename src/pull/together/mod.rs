@@ -8,9 +8,9 @@
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use gate::{Gate, Schedule};
-use landfall_content::bucket::Object;
+use landfall_content::bucket::BucketObject;
 use landfall_content::bucket::emulator::{Emulator, Hook, Moment};
-use landfall_content::store::{Objects, Patience};
+use landfall_content::store::{BucketStore, StoreTimeouts};
 use landfall_model::Digest;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -88,7 +88,7 @@ fn lists_that_are_read_while_a_gc_deletes_name_only_what_stays() {
         let [reader, cleaner] = buckets;
         let opened = std::thread::scope(|scope| {
             let reading = scope.spawn(|| {
-                let opened = world.runtime.block_on(Objects::open(reader, quick()));
+                let opened = world.runtime.block_on(BucketStore::open(reader, quick()));
                 gate.end(0);
                 opened
             });
@@ -215,7 +215,7 @@ fn an_upload_whose_owner_goes_on_is_left_to_it() {
     let world = world(&[big], [&[0], &[0]]);
     let store = Emulator::default();
     let lease = Duration::from_millis(800);
-    let patience = Patience {
+    let patience = StoreTimeouts {
         beat: lease / 40,
         lease,
         deletions: Duration::ZERO,
@@ -333,7 +333,7 @@ fn at_google_a_deletion_that_comes_late_leaves_what_was_written_since() {
     });
     let bucket = store.google_bucket(0, hook);
     world.runtime.block_on(async {
-        let listed: Vec<Object> = bucket.list("blobs").try_collect().await.unwrap();
+        let listed: Vec<BucketObject> = bucket.list("blobs").try_collect().await.unwrap();
         assert_eq!(listed.len(), 2);
         bucket.delete_listed(&listed).await.unwrap();
     });

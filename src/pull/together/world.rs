@@ -4,9 +4,11 @@ use super::gate::{Gate, Schedule};
 use crate::pull::{Share, pull};
 use bytes::Bytes;
 use landfall_content::bucket::emulator::{Emulator, Hook, Moment};
-use landfall_content::bucket::{Bucket, wait};
-use landfall_content::store::{Objects, Patience, Shelf, Sweep, index_list};
-use landfall_content::{BlobRead, LocalSource, Memory, Store, held, stored_once};
+use landfall_content::bucket::{Bucket, block_on};
+use landfall_content::store::{BucketGc, BucketStore, ServedStore, StoreTimeouts, index_list};
+use landfall_content::{
+    BlobRead, BlobStore, LocalSource, MemoryBlobs, present_blobs, unique_blobs,
+};
 use landfall_http::Activity;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{ItemStatus, SilentProgress};
@@ -23,7 +25,7 @@ pub(super) const FOR_GOOD: usize = usize::MAX;
 /// What the commands are about: two locks that share some files.
 pub(super) struct World {
     pub runtime: Runtime,
-    pub source: Arc<Memory>,
+    pub source: Arc<MemoryBlobs>,
     pub locks: [Lock; 2],
 }
 
@@ -60,7 +62,7 @@ pub(super) fn world(contents: &[Bytes], locks: [&[usize]; 2]) -> World {
         .unwrap();
     World {
         runtime,
-        source: Arc::new(Memory(blobs)),
+        source: Arc::new(MemoryBlobs(blobs)),
         locks: locks.map(named),
     }
 }
@@ -76,13 +78,13 @@ pub(super) async fn run(
     command: Command,
     bucket: Bucket,
     world: &World,
-    patience: Patience,
+    patience: StoreTimeouts,
 ) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    let open = Objects::open(bucket.clone(), patience);
-    let claim = |store: &Objects, lock: &Lock| {
+    let open = BucketStore::open(bucket.clone(), patience);
+    let claim = |store: &BucketStore, lock: &Lock| {
         let named = lock.digests().collect();
-        Store::claim(store, &lock.fingerprint(), &lock.to_text(), named)
+        BlobStore::claim(store, &lock.fingerprint(), &lock.to_text(), named)
             .map_err(|error| text(&error))
     };
     match command {
@@ -92,7 +94,7 @@ pub(super) async fn run(
                 &world.locks[lock],
             );
             claim(&store, lock)?;
-            let (share, into): (_, Arc<dyn Store>) =
+            let (share, into): (_, Arc<dyn BlobStore>) =
                 (Share::new(lock, Shard::default()), Arc::new(store));
             let source = Arc::new(LocalSource(world.source.clone()));
             let watching = (Arc::new(SilentProgress) as _, &Activity::default());
@@ -115,13 +117,13 @@ pub(super) async fn run(
             );
             claim(&store, lock)?;
             store.doubt_lists();
-            let wanted = stored_once(lock.each_entry());
-            let here = held(&store, wanted.clone(), false, &SilentProgress)
+            let wanted = unique_blobs(lock.each_entry());
+            let here = present_blobs(&store, wanted.clone(), false, &SilentProgress)
                 .map_err(|error| text(&error))?;
             if wanted.len() > here.len() {
                 return Err("lacks some".into());
             }
-            Shelf::Bucket(bucket)
+            ServedStore::Bucket(bucket)
                 .publish(lock.to_text())
                 .await
                 .map(drop)
@@ -129,13 +131,13 @@ pub(super) async fn run(
         }
         Command::Pack(lock) => {
             let store = open.await.map_err(|error| text(&error))?;
-            for blob in stored_once(world.locks[lock].each_entry()) {
+            for blob in unique_blobs(world.locks[lock].each_entry()) {
                 store.read(&blob).map_err(|error| text(&error))?;
             }
             Ok(())
         }
         Command::Gc(kept) => {
-            let served = Shelf::Bucket(bucket.clone())
+            let served = ServedStore::Bucket(bucket.clone())
                 .served()
                 .await
                 .map_err(|error| text(&error))?;
@@ -156,7 +158,7 @@ pub(super) async fn run(
             };
             let keep = keep.flat_map(Lock::digests).collect();
             let (grace, now) = (GRACE, SystemTime::now());
-            let sweep = Sweep {
+            let sweep = BucketGc {
                 bucket: &bucket,
                 keep,
                 names: &names,
@@ -177,7 +179,7 @@ impl World {
         store: &Emulator,
         commands: [&[Command]; 2],
         schedule: &Schedule,
-        (patience, killed_at): (Patience, [usize; 2]),
+        (patience, killed_at): (StoreTimeouts, [usize; 2]),
     ) -> ([Vec<Result<(), String>>; 2], [usize; 2]) {
         let gate = Gate::new(schedule, killed_at);
         let ended = std::thread::scope(|scope| {
@@ -235,8 +237,9 @@ impl World {
                 _ => {}
             }
         }
-        let pointer = wait({
-            let shelf = Shelf::Bucket(store.bucket(0, Arc::new(|_| Box::pin(async { true }))));
+        let pointer = block_on({
+            let shelf =
+                ServedStore::Bucket(store.bucket(0, Arc::new(|_| Box::pin(async { true }))));
             async move { Ok(shelf.served().await.unwrap()) }
         });
         for text in pointer
@@ -354,9 +357,9 @@ pub(super) fn assert_there(store: &Emulator, lock: &Lock, when: &str) {
     }
 }
 
-pub(super) fn quick() -> Patience {
+pub(super) fn quick() -> StoreTimeouts {
     let beat = Duration::from_millis(5);
-    Patience {
+    StoreTimeouts {
         beat,
         lease: 6 * beat,
         deletions: Duration::ZERO,

@@ -3,8 +3,8 @@
 use super::needed::Needed;
 use super::survey::survey;
 use crate::push::receipt::PrunedManifest;
-use landfall_content::registry::{Sessions, deletes_nothing};
-use landfall_content::side_by_side;
+use landfall_content::registry::{RegistrySessions, is_deletion_disabled};
+use landfall_content::run_concurrently;
 use landfall_http::HttpError;
 use landfall_model::Digest;
 use serde::Serialize;
@@ -62,7 +62,7 @@ pub(crate) async fn prune(
     repositories: &[String],
     needed: &Needed,
     (keep_last, delete): (usize, bool),
-    sessions: &Sessions,
+    sessions: &RegistrySessions,
 ) -> Result<Pruned, PruneError> {
     let session = sessions
         .destination(registry)
@@ -70,7 +70,7 @@ pub(crate) async fn prune(
         .map_err(PruneError::Unreachable)?;
     let limits = sessions.transport().limits();
     // each asks for several tags at once
-    let looking = side_by_side(repositories.len(), 2, |at| {
+    let looking = run_concurrently(repositories.len(), 2, |at| {
         survey(&session, &repositories[at], needed, keep_last, limits)
     });
     let found = looking.await;
@@ -100,7 +100,7 @@ pub(crate) async fn prune(
                             blobs.extend(found.blobs.remove(&gone.digest).into_iter().flatten());
                             pruned.gone.push(gone);
                         }
-                        Err(error) if pruned.gone.is_empty() && deletes_nothing(&error) => {
+                        Err(error) if pruned.gone.is_empty() && is_deletion_disabled(&error) => {
                             return Err(PruneError::DeletesNothing {
                                 host: registry.to_owned(),
                                 error,

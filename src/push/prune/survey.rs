@@ -2,8 +2,8 @@
 
 use super::needed::Needed;
 use crate::push::receipt::PrunedManifest;
-use landfall_content::registry::Session;
-use landfall_content::side_by_side;
+use landfall_content::registry::RegistrySession;
+use landfall_content::run_concurrently;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{Digest, Limits, Manifest, TagVersion, media_type, tagged_subject};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,7 +26,7 @@ pub(super) struct Found {
 /// # Errors
 /// When the registry does not tell all that must be known.
 pub(super) async fn survey(
-    session: &Session,
+    session: &RegistrySession,
     repository: &str,
     needed: &Needed,
     keep_last: usize,
@@ -40,7 +40,7 @@ pub(super) async fn survey(
         return Err(HttpError::new(ErrorKind::Invalid, words).about(repository.to_owned()));
     };
     let names: Vec<&String> = tags.iter().collect();
-    let asking = side_by_side(names.len(), limits.jobs, |at| {
+    let asking = run_concurrently(names.len(), limits.jobs, |at| {
         session.head_manifest(repository, names[at], false)
     });
     let digests = asking.await;
@@ -102,7 +102,7 @@ fn newest<'a>(tags: impl Iterator<Item = &'a str>, count: usize) -> BTreeSet<&'a
 }
 
 struct Survey<'a> {
-    session: &'a Session,
+    session: &'a RegistrySession,
     repository: &'a str,
     /// Manifests that were read; `None` where the registry has none of the digest.
     documents: HashMap<Digest, Option<Manifest>>,

@@ -5,8 +5,8 @@ pub use landfall::internals::{
     Trimmed, Unresolved, cost, file_repository, inputs, media_type, read, scan, split, trim_index,
 };
 pub use landfall::{
-    BlobRead, Bundle, BundleOptions, Client, ClientBuilder, DestinationMap, Digest,
-    EntryKind as ItemKind, ImageRef, ItemStatus, Keep, Limits, Lock, Locked, LockedFile as File,
+    BlobRead, Bundle, BundleOptions, CachePolicy, Client, ClientBuilder, DestinationMap, Digest,
+    EntryKind as ItemKind, ImageRef, ItemStatus, Limits, Lock, Locked, LockedFile as File,
     LockedImage as Image, Omitted, PackOptions, PackPlan, Packaging, Pins, Progress, PushError,
     PushOptions, Pushed, ReferenceIndex, ReportItem, RewriteOptions, Rewritten, Site, Store,
     Syntax, Wanted, load_manifests, mapping, pack, rewrite, today,

@@ -15,7 +15,7 @@ use crate::read::verify::verify;
 use crate::write::PackedBundle;
 use crate::write::index_builder::IndexBuilder;
 use crate::write::partial_file::{claim, clear_work, room, work_folder};
-use landfall_content::store::Disk;
+use landfall_content::store::DiskStore;
 use landfall_model::report::Progress;
 use landfall_model::sign::{PublicKey, Signature, Signer};
 use landfall_model::{Digest, Limits};
@@ -44,7 +44,7 @@ impl DirectBundle {
     /// When another process writes it, there is not enough room, or the files cannot be made.
     pub fn begin(
         plan: Arc<PackPlan>,
-        store: Option<Disk>,
+        store: Option<DiskStore>,
         out: &Path,
         options: PackOptions,
         signer: Option<Arc<Signer>>,
@@ -113,7 +113,7 @@ impl DirectBundle {
             options,
             out: out.into(),
             journal: Journal::open(&journal_path, &of).map_err(failed)?,
-            spool: Disk::open(&work.join("spool"))
+            spool: DiskStore::open(&work.join("spool"))
                 .map_err(|error| failed(io::Error::other(error)))?,
             store,
             old,

@@ -1,7 +1,7 @@
 //! The journal of a direct bundle: what of it is in its file by now. Lines are appended; what they
 //! say is checked before it counts.
 
-use landfall_content::{ByteRange, merged};
+use landfall_content::{ByteRange, merge_ranges};
 use landfall_model::Digest;
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -52,7 +52,7 @@ impl Known {
                     "has" => {
                         let ranges = self.there.entry(digest).or_default();
                         ranges.push(pair);
-                        *ranges = merged(std::mem::take(ranges));
+                        *ranges = merge_ranges(std::mem::take(ranges));
                     }
                     "whole" => drop(self.whole.insert(digest, pair)),
                     "packed" => drop(self.packed.insert(digest, pair)),

@@ -7,8 +7,8 @@ use crate::format::header;
 use crate::format::stored::{stored_len, stored_place};
 use crate::plan::planned_entry::ContentSource;
 use landfall_content::{
-    BlobRead, ByteRange, ContentError, Entry, IdleSlots, Local, LocalSink, Sink, Store, WriteError,
-    Writer,
+    BlobRead, BlobSink, BlobStore, ByteRange, ContentError, IdleSlots, LocalSink, LocalStore,
+    LockEntry, VerifiedWriter, WriteError,
 };
 use landfall_model::{Descriptor, Digest, Limits};
 use std::io::Read;
@@ -47,7 +47,7 @@ impl BlobRead for DirectBundle {
     }
 }
 
-impl Store for DirectBundle {
+impl BlobStore for DirectBundle {
     fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
         let Descriptor { digest, size, .. } = descriptor;
         let state = &*self.0;
@@ -101,8 +101,8 @@ impl Store for DirectBundle {
         Ok(())
     }
 
-    fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn Sink> {
-        Arc::new(Local::new(self, limits, slots))
+    fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn BlobSink> {
+        Arc::new(LocalSink::new(self, limits, slots))
     }
 
     fn rank(&self, descriptor: &Descriptor) -> u64 {
@@ -126,17 +126,17 @@ impl Store for DirectBundle {
         self.0.arrivals.1.notify_all();
     }
 
-    fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError> {
+    fn name(&self, _: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError> {
         Ok(())
     }
 }
 
-impl LocalSink for DirectBundle {
+impl LocalStore for DirectBundle {
     fn begin(
         &self,
         descriptor: &Descriptor,
         keep_ranges: bool,
-    ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
+    ) -> Result<Option<(VerifiedWriter, Vec<ByteRange>)>, WriteError> {
         let state = &self.0;
         let Some(entry) = state
             .places
@@ -149,7 +149,7 @@ impl LocalSink for DirectBundle {
         let start = entry.offset + stored_len(header::encoded_len(&entry.name) as u64);
         let length = state.file.metadata().map_or(0, |data| data.len());
         let (begin, apart) = state.journal.there(&descriptor.digest);
-        let mut writer = Writer::new(
+        let mut writer = VerifiedWriter::new(
             StoredPartialBlob::new(state.clone(), descriptor, start),
             descriptor,
         );

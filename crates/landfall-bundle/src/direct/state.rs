@@ -6,7 +6,7 @@ use crate::format::contents::{Contents, PackOptions};
 use crate::format::hash::Frame;
 use crate::plan::pack_plan::PackPlan;
 use crate::read::bundle::Bundle;
-use landfall_content::store::Disk;
+use landfall_content::store::DiskStore;
 use landfall_model::Digest;
 use landfall_model::sign::Signer;
 use std::collections::{HashMap, HashSet};
@@ -27,8 +27,8 @@ pub(super) struct State {
     pub file: Arc<File>,
     pub signer: Option<Arc<Signer>>,
     pub journal: Journal,
-    pub spool: Disk,
-    pub store: Option<Disk>,
+    pub spool: DiskStore,
+    pub store: Option<DiskStore>,
     /// The earlier bundle of this name, whose blobs are used again.
     pub old: Option<Bundle>,
     /// Blobs that were fetched for another lock.
@@ -104,7 +104,7 @@ impl State {
     }
 
     /// The stores that may have content, so that it need not be fetched; the spool first.
-    pub(super) fn disks(&self) -> impl Iterator<Item = &Disk> {
+    pub(super) fn disks(&self) -> impl Iterator<Item = &DiskStore> {
         std::iter::once(&self.spool).chain(&self.store)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::format::base::BaseName;
 use crate::format::contents::Contents;
-use landfall_content::{BlobRead, ContentError, Entry, Origin};
+use landfall_content::{BlobRead, ContentError, LockEntry, PartOrigin};
 use landfall_item::lockfile::Lock;
 use landfall_model::{Descriptor, Digest, Manifest, media_type};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -103,7 +103,10 @@ pub(crate) fn names(bases: &[DeltaBase], omitted: &[Descriptor]) -> Vec<BaseName
 ///
 /// # Errors
 /// When a manifest cannot be read.
-pub(crate) fn kept(entry: &Entry, blobs: &dyn BlobRead) -> Result<HashSet<Digest>, ContentError> {
+pub(crate) fn kept(
+    entry: &LockEntry,
+    blobs: &dyn BlobRead,
+) -> Result<HashSet<Digest>, ContentError> {
     let (mut kept, mut layers) = (HashSet::new(), HashSet::new());
     for part in &entry.parts {
         let Descriptor {
@@ -115,10 +118,10 @@ pub(crate) fn kept(entry: &Entry, blobs: &dyn BlobRead) -> Result<HashSet<Digest
             kept.insert(digest.clone());
         }
         match &part.origin {
-            Origin::Url(_) | Origin::Urls(_) => {
+            PartOrigin::Url(_) | PartOrigin::Urls(_) => {
                 layers.insert(digest.clone());
             }
-            Origin::Manifest { .. }
+            PartOrigin::Manifest { .. }
                 if !media_type::is_index(kind) && blobs.stat(digest)? == Some(*size) =>
             {
                 if let Ok((

@@ -11,7 +11,7 @@ use crate::format::header;
 use crate::format::names::{FRONT_LEN, ItemName, LAYOUT, LOCK, MissingItem};
 use crate::format::stored::{CHUNK, stored_len};
 use landfall_content::store::LayoutIndex;
-use landfall_content::{BlobRead, Entry};
+use landfall_content::{BlobRead, LockEntry};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{EntryKind, ReportItem};
 use landfall_model::sign::SignatureTime;
@@ -252,7 +252,7 @@ impl PackPlan {
     }
 
     /// The entries of its lock that will be in it.
-    pub fn held(&self, lock: &Lock) -> impl Iterator<Item = Entry> {
+    pub fn held(&self, lock: &Lock) -> impl Iterator<Item = LockEntry> {
         let named = |missing: &MissingItem| (missing.item.kind, missing.item.name.clone());
         let missing: HashSet<_> = self.missing.iter().map(named).collect();
         lock.each_entry()

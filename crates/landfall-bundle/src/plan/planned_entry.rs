@@ -2,7 +2,7 @@
 
 use crate::format::form::Form;
 use crate::format::stored::CHUNK;
-use landfall_content::{Entry, Origin};
+use landfall_content::{LockEntry, PartOrigin};
 use landfall_model::{Descriptor, Digest};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,18 +38,18 @@ pub enum ContentSource {
     },
 }
 
-fn content(origin: &Origin) -> ContentSource {
+fn content(origin: &PartOrigin) -> ContentSource {
     match origin {
-        Origin::Computed(bytes) => ContentSource::Bytes(bytes.clone()),
-        Origin::Trimmed { of, keep } => ContentSource::Trimmed {
+        PartOrigin::Computed(bytes) => ContentSource::Bytes(bytes.clone()),
+        PartOrigin::Trimmed { of, keep } => ContentSource::Trimmed {
             of: of.clone(),
             keep: keep.clone(),
         },
-        Origin::Manifest { .. }
-        | Origin::Blob { .. }
-        | Origin::Foreign { .. }
-        | Origin::Url(_)
-        | Origin::Urls(_) => ContentSource::Store,
+        PartOrigin::Manifest { .. }
+        | PartOrigin::Blob { .. }
+        | PartOrigin::Foreign { .. }
+        | PartOrigin::Url(_)
+        | PartOrigin::Urls(_) => ContentSource::Store,
     }
 }
 
@@ -72,10 +72,11 @@ pub(super) fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntr
 
 /// Every blob once, in the order in which the items first need them. Where several parts are one
 /// blob, it is stored if one of them says so, and has the first of their media types by name.
-pub(super) fn blob_entries(items: impl Iterator<Item = Entry>) -> Vec<PlannedEntry> {
+pub(super) fn blob_entries(items: impl Iterator<Item = LockEntry>) -> Vec<PlannedEntry> {
     let mut entries: Vec<PlannedEntry> = Vec::new();
     let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
-    let named = |Entry { name, parts, .. }| parts.into_iter().map(move |part| (name.clone(), part));
+    let named =
+        |LockEntry { name, parts, .. }| parts.into_iter().map(move |part| (name.clone(), part));
     for (item, part) in items.flat_map(named) {
         let form = Form::of(&part.descriptor.media_type, part.origin.url());
         if let Some(&place) = places.get(&part.descriptor.digest) {

@@ -8,7 +8,7 @@ use crate::error::BundleError;
 use crate::format::damage::Damage;
 use crate::format::names::{CONTENTS, ItemName, LAYOUT, LOCK};
 use crate::plan::base::kept;
-use landfall_content::Entry;
+use landfall_content::LockEntry;
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
 use landfall_model::sign::SignatureTime;
@@ -32,7 +32,7 @@ struct Asked {
 pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, BundleError> {
     let lock = bundle.lock()?;
     let without: BTreeSet<ItemName> = bundle.partial().iter().cloned().collect();
-    let held = |entry: &Entry| {
+    let held = |entry: &LockEntry| {
         !without.contains(&ItemName {
             kind: entry.kind,
             name: entry.name.clone(),
@@ -106,9 +106,9 @@ pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, BundleError> 
 }
 
 /// Every blob of these entries.
-fn asked(entries: impl Iterator<Item = Entry>) -> HashMap<Digest, Asked> {
+fn asked(entries: impl Iterator<Item = LockEntry>) -> HashMap<Digest, Asked> {
     let mut asked: HashMap<Digest, Asked> = HashMap::new();
-    for Entry { name, parts, .. } in entries {
+    for LockEntry { name, parts, .. } in entries {
         for part in parts {
             let new = || Asked {
                 size: part.descriptor.size,
@@ -124,7 +124,7 @@ fn asked(entries: impl Iterator<Item = Entry>) -> HashMap<Digest, Asked> {
 
 /// What is wrong with the two files that make the tar an OCI image layout: `index.json` names each
 /// item once, with the digest of its manifest, and nothing else.
-fn bad_layout(bundle: &Bundle, entries: impl Iterator<Item = Entry>) -> Vec<Damage> {
+fn bad_layout(bundle: &Bundle, entries: impl Iterator<Item = LockEntry>) -> Vec<Damage> {
     let [layout, index] = LAYOUT.map(|name| document(bundle, name));
     let mut expected: Vec<_> = entries
         .map(|entry| Some((entry.layout_name, entry.top.digest.to_string())))
@@ -201,7 +201,7 @@ fn lock_against_manifests(
 /// What is wrong with what `bundle` leaves out of `entries`, which ask for these blobs.
 fn bad_omissions(
     bundle: &Bundle,
-    entries: impl Iterator<Item = Entry>,
+    entries: impl Iterator<Item = LockEntry>,
     asked: &HashMap<Digest, Asked>,
 ) -> Vec<Damage> {
     if bundle.omitted().is_empty() {

@@ -48,7 +48,10 @@ use crate::format::damage::Damage;
 use crate::format::form::Form;
 use crate::format::names::{CONTENTS, ItemName};
 use crate::plan::base::DeltaBase;
-use landfall_content::{BlobRead, ContentError, Entry, FileRuns, Look, RangeRead, digest_of};
+use landfall_content::{
+    BlobRead, ContentError, FileRunRead, FileRuns, FileStamp, LockEntry, RangeRead, VerifiedRead,
+    has_digest,
+};
 use landfall_item::lockfile::{Lock, Unresolved};
 use landfall_model::{Descriptor, Digest, Limits};
 use std::collections::BTreeSet;
@@ -258,7 +261,7 @@ impl Bundle {
     ///
     /// # Errors
     /// As [`Bundle::lock`].
-    pub fn entries(&self) -> Result<Vec<Entry>, BundleError> {
+    pub fn entries(&self) -> Result<Vec<LockEntry>, BundleError> {
         let lost: BTreeSet<_> = self
             .partial()
             .iter()
@@ -309,20 +312,30 @@ impl BlobRead for Bundle {
             _ => self.open(digest, 0),
         }
     }
+}
 
-    fn looks(&self, digest: &Digest) -> Result<Vec<Look>, ContentError> {
+impl VerifiedRead for Bundle {
+    fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
         let missing = || ContentError::Missing {
             digest: digest.clone(),
         };
         let entry = self.0.entry(self.0.place(digest).ok_or_else(missing)?);
-        let looks = self.0.volumes.looks(entry.offset, entry.length);
-        looks.map_err(|source| ContentError::Read {
+        let file_stamps = self.0.volumes.file_stamps(entry.offset, entry.length);
+        file_stamps.map_err(|source| ContentError::Read {
             digest: digest.clone(),
             source,
         })
     }
 
-    fn open_known(
+    fn verify(&self, digest: &Digest) -> io::Result<bool> {
+        if let Some(place) = self.stored_in_file(digest) {
+            return StoredBlobReader::new(Arc::clone(&self.0), place, 0).is_sound();
+        }
+        let mut reader = self.open_verified(digest, 0).map_err(io::Error::other)?;
+        has_digest(&mut reader, digest)
+    }
+
+    fn open_verified(
         &self,
         digest: &Digest,
         offset: u64,
@@ -342,23 +355,19 @@ impl BlobRead for Bundle {
         })
     }
 
-    fn file_runs(&self, digest: &Digest, offset: u64) -> Result<Option<FileRuns>, ContentError> {
-        Ok(self
-            .stored_in_file(digest)
-            .map(|place| StoredBlobReader::new(Arc::clone(&self.0), place, offset).runs()))
-    }
-
     fn is_remote(&self) -> bool {
         self.0.volumes.is_remote()
     }
 
-    fn is_sound(&self, digest: &Digest) -> io::Result<bool> {
-        match self.stored_in_file(digest) {
-            Some(place) => StoredBlobReader::new(Arc::clone(&self.0), place, 0).is_sound(),
-            None => {
-                let mut reader = self.open_known(digest, 0).map_err(io::Error::other)?;
-                Ok(digest_of(&mut reader, digest.algorithm())? == *digest)
-            }
-        }
+    fn as_file_runs(&self) -> Option<&dyn FileRunRead> {
+        Some(self)
+    }
+}
+
+impl FileRunRead for Bundle {
+    fn file_runs(&self, digest: &Digest, offset: u64) -> Result<Option<FileRuns>, ContentError> {
+        Ok(self
+            .stored_in_file(digest)
+            .map(|place| StoredBlobReader::new(Arc::clone(&self.0), place, offset).runs()))
     }
 }

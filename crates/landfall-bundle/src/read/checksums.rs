@@ -2,7 +2,7 @@
 //! here.
 
 use crate::format::files::{checksums_path, number_of};
-use landfall_content::folder_of;
+use landfall_content::parent_folder;
 use landfall_model::document::{open_input, read_input};
 use landfall_model::{Algorithm, Hasher, Limits};
 use std::collections::BTreeMap;
@@ -36,8 +36,8 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
             else {
                 continue;
             };
-            let path = folder_of(base).join(OsStr::from_bytes(path));
-            let is_own = path.parent() == Some(folder_of(base))
+            let path = parent_folder(base).join(OsStr::from_bytes(path));
+            let is_own = path.parent() == Some(parent_folder(base))
                 && (path.file_name() == Some(own) || number_of(base, &path).is_some());
             if is_own {
                 found.push((path, String::from_utf8_lossy(hex).to_ascii_lowercase()));

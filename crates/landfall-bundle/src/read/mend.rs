@@ -1,7 +1,7 @@
 //! What mends damage: the words and the command that people can type.
 
 use super::volume_set::VolumeSet;
-use landfall_content::folder_of;
+use landfall_content::parent_folder;
 use landfall_model::report::shell_word;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -56,8 +56,12 @@ impl Bad<'_> {
             command += " --lock landfall.lock";
         }
         // beside the first one where nothing else is said
-        let folder = self.set.found().get(&number).map(|path| folder_of(path));
-        if let Some(folder) = folder.filter(|folder| *folder != folder_of(&self.set.base)) {
+        let folder = self
+            .set
+            .found()
+            .get(&number)
+            .map(|path| parent_folder(path));
+        if let Some(folder) = folder.filter(|folder| *folder != parent_folder(&self.set.base)) {
             let _ = write!(
                 command,
                 " -o {}",

@@ -2,7 +2,7 @@
 //! pieces are read together with what lies around them, as those that belong together lie together.
 
 use crate::format::stored::ReadAt;
-use landfall_content::{Look, RangeRead, RangeReader};
+use landfall_content::{FileStamp, RangeRead, RangeReader};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -40,8 +40,8 @@ impl ObjectPart {
     }
 
     /// How it looks.
-    pub(super) fn look(&self) -> Look {
-        self.object.look()
+    pub(super) fn file_stamp(&self) -> FileStamp {
+        self.object.file_stamp()
     }
 
     /// Reads `range` in order, by one request where no answer breaks off.

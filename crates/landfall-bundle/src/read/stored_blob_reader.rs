@@ -136,7 +136,7 @@ mod tests {
     use crate::Bundle;
     use crate::format::stored::CHUNK;
     use crate::testkit::sample::{lying, noise};
-    use landfall_content::BlobRead;
+    use landfall_content::VerifiedRead;
     use landfall_model::Digest;
     use std::io::{ErrorKind, Read};
     use std::os::unix::fs::FileExt;
@@ -150,7 +150,7 @@ mod tests {
         let read = |bundle: &Bundle, offset: usize| {
             let mut bytes = Vec::new();
             let result = bundle
-                .open_known(&digest, offset as u64)
+                .open_verified(&digest, offset as u64)
                 .unwrap()
                 .read_to_end(&mut bytes);
             (bytes, result.map_err(|error| error.kind()))

@@ -70,7 +70,7 @@ impl ReadAt for Stretch {
 mod tests {
     use crate::testkit::sample::{lying, noise};
     use crate::{Bundle, verify};
-    use landfall_content::{BlobRead, InMemory};
+    use landfall_content::{BlobRead, FileRunRead, MemoryObject, VerifiedRead};
     use landfall_model::Digest;
     use landfall_model::report::SilentProgress;
     use std::io::{ErrorKind, Read};
@@ -83,7 +83,7 @@ mod tests {
         (content, std::fs::read(&packed.path).unwrap())
     }
 
-    fn opened(object: &Arc<InMemory>) -> Bundle {
+    fn opened(object: &Arc<MemoryObject>) -> Bundle {
         Bundle::open_object(object.clone()).unwrap()
     }
 
@@ -91,7 +91,7 @@ mod tests {
     fn an_object_is_opened_by_its_end_and_a_blob_read_by_one_range() {
         let (content, file) = stored();
         let (size, digest) = (file.len() as u64, Digest::sha256(&content));
-        let object = Arc::new(InMemory::of(&file));
+        let object = Arc::new(MemoryObject::of(&file));
         let bundle = opened(&object);
         assert!(matches!(&object.asked()[..], [end] if *end == (size - (1 << 20)..size)));
         let read = |mut reader: Box<dyn Read + Send>| {
@@ -100,7 +100,7 @@ mod tests {
             (bytes, object.asked())
         };
         for offset in [0, 1 << 20, content.len() - 1] {
-            let (bytes, asked) = read(bundle.open_known(&digest, offset as u64).unwrap());
+            let (bytes, asked) = read(bundle.open_verified(&digest, offset as u64).unwrap());
             assert!(bytes == content[offset..], "{offset}");
             assert!(asked.len() <= 1, "{offset}: {asked:?}");
         }
@@ -110,7 +110,7 @@ mod tests {
             assert!(bytes == content);
             assert_eq!(asked.len(), 1, "{asked:?}");
         }
-        assert!(bundle.is_sound(&digest).unwrap());
+        assert!(bundle.verify(&digest).unwrap());
         assert!(bundle.file_runs(&digest, 0).unwrap().is_none());
         object.asked();
         verify(&bundle, &SilentProgress).unwrap();
@@ -126,15 +126,15 @@ mod tests {
     fn answers_that_break_off_are_resumed_and_what_replaces_the_object_is_told() {
         let (content, file) = stored();
         let digest = Digest::sha256(&content);
-        let object = Arc::new(InMemory {
+        let object = Arc::new(MemoryObject {
             cut: 300_000,
-            ..InMemory::of(&file)
+            ..MemoryObject::of(&file)
         });
         let bundle = opened(&object);
         verify(&bundle, &SilentProgress).unwrap();
         assert_eq!(
-            bundle.looks(&digest).unwrap(),
-            opened(&object).looks(&digest).unwrap()
+            bundle.file_stamps(&digest).unwrap(),
+            opened(&object).file_stamps(&digest).unwrap()
         );
         let mut reader = bundle.open(&digest, 0).unwrap();
         *object.replaced.lock().unwrap() = true;
@@ -154,11 +154,11 @@ mod tests {
         let part = &content[(1 << 20) + 1000..][..32];
         let at = file.windows(32).position(|bytes| bytes == part).unwrap();
         file[at] ^= 1;
-        let bundle = opened(&Arc::new(InMemory::of(&file)));
+        let bundle = opened(&Arc::new(MemoryObject::of(&file)));
         let mut bytes = Vec::new();
         let digest = Digest::sha256(&content);
         let error = bundle
-            .open_known(&digest, 0)
+            .open_verified(&digest, 0)
             .unwrap()
             .read_to_end(&mut bytes)
             .unwrap_err();

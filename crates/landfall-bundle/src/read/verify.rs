@@ -15,7 +15,7 @@ use crate::format::loss::Loss;
 use crate::format::names::{CONTENTS, FRAMES, ItemName};
 use crate::format::{frame, header};
 use crate::pipeline;
-use landfall_content::OwnParts;
+use landfall_content::ShardEntry;
 use landfall_model::report::Progress;
 use landfall_model::{Digest, Hasher, Shard, cost};
 use std::collections::BTreeSet;
@@ -117,10 +117,10 @@ fn own_places(bundle: &Bundle, shard: Shard) -> Vec<usize> {
 ///
 /// # Errors
 /// When the contents of the bundle cannot be read.
-pub fn shard_parts(bundle: &Bundle, shard: Shard) -> Result<Vec<OwnParts>, BundleError> {
+pub fn shard_parts(bundle: &Bundle, shard: Shard) -> Result<Vec<ShardEntry>, BundleError> {
     let entries = bundle.entries()?.into_iter();
     if shard.is_only() {
-        return Ok(entries.map(OwnParts::all).collect());
+        return Ok(entries.map(ShardEntry::all).collect());
     }
     let all = &bundle.contents().entries;
     let own: BTreeSet<&Digest> = own_places(bundle, shard)
@@ -128,7 +128,7 @@ pub fn shard_parts(bundle: &Bundle, shard: Shard) -> Result<Vec<OwnParts>, Bundl
         .map(|place| &all[place].digest)
         .collect();
     Ok(entries
-        .filter_map(|entry| OwnParts::of(entry, |part| own.contains(&part.descriptor.digest)))
+        .filter_map(|entry| ShardEntry::of(entry, |part| own.contains(&part.descriptor.digest)))
         .collect())
 }
 

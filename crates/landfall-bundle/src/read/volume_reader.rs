@@ -8,7 +8,7 @@ use crate::error::BundleError;
 use crate::format::damage::Damage;
 use crate::format::files::file_name;
 use crate::format::stored::ReadAt;
-use landfall_content::{FileRun, Look, RangeRead, RangeReader};
+use landfall_content::{FileRun, FileStamp, RangeRead, RangeReader};
 use landfall_model::document::open_input;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -219,11 +219,11 @@ impl VolumeReader {
     }
 
     /// How the files look that have these `length` bytes from `at` on.
-    pub fn looks(&self, at: u64, length: u64) -> io::Result<Vec<Look>> {
+    pub fn file_stamps(&self, at: u64, length: u64) -> io::Result<Vec<FileStamp>> {
         let last = self.part_at(at + length.saturating_sub(1));
         let look = |index: usize| match &self.parts[index].medium {
-            Medium::Object(object) => Ok(object.look()),
-            Medium::File | Medium::Lost => Ok(Look::of(&self.file(index)?.metadata()?)),
+            Medium::Object(object) => Ok(object.file_stamp()),
+            Medium::File | Medium::Lost => Ok(FileStamp::of(&self.file(index)?.metadata()?)),
         };
         (self.part_at(at)..=last).map(look).collect()
     }

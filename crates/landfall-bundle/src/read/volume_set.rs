@@ -5,7 +5,7 @@ use crate::format::files::{file_name, number_of, split, volume_path};
 use crate::format::names::LAYOUT;
 use crate::format::stored::PREFIX;
 use crate::format::{frame, header};
-use landfall_content::folder_of;
+use landfall_content::parent_folder;
 use landfall_model::OCI_LAYOUT;
 use landfall_model::document::open_input;
 use std::collections::{BTreeMap, BTreeSet};
@@ -141,7 +141,7 @@ fn in_folder(base: &Path, place: &Path) -> PathBuf {
     let folder = if place.is_dir() {
         place
     } else {
-        folder_of(place)
+        parent_folder(place)
     };
     folder.join(base.file_name().unwrap_or_default())
 }
@@ -162,7 +162,7 @@ fn only_bundle(folder: &Path) -> io::Result<Option<PathBuf>> {
 /// The numbers of the volumes of `base` that are there.
 pub(crate) fn numbers(base: &Path) -> io::Result<BTreeSet<usize>> {
     let mut found = BTreeSet::new();
-    for entry in fs::read_dir(folder_of(base))? {
+    for entry in fs::read_dir(parent_folder(base))? {
         found.extend(number_of(base, Path::new(&entry?.file_name())));
     }
     Ok(found)

@@ -1,7 +1,7 @@
 //! One item of a lock as a component of CycloneDX.
 
 use super::linked_documents::{LinkedDocument, ReferrerKind};
-use landfall_content::Entry;
+use landfall_content::LockEntry;
 use landfall_model::report::EntryKind;
 use landfall_model::{Algorithm, Digest, ImageRef};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -33,7 +33,7 @@ pub(super) struct Known<'a> {
 }
 
 /// The component; its `bom-ref` is the item's name in the lock.
-pub(super) fn component(entry: &Entry, known: &Known<'_>) -> Value {
+pub(super) fn component(entry: &LockEntry, known: &Known<'_>) -> Value {
     let mut component = json!({
         "type": match entry.kind {
             EntryKind::Image => "container",
@@ -87,7 +87,7 @@ pub(super) fn license(name: &str) -> Value {
     json!([{"license": {"name": name}}])
 }
 
-fn properties(entry: &Entry, known: &Known<'_>) -> Vec<Value> {
+fn properties(entry: &LockEntry, known: &Known<'_>) -> Vec<Value> {
     let mut properties = vec![
         property("kind", entry.kind.to_string()),
         property("bytes", entry.size().to_string()),

@@ -3,7 +3,7 @@
 use super::component::{Known, component, hash};
 use super::linked_documents::{LinkedDocument, linked_documents};
 use super::package::{package_component, package_ref};
-use landfall_content::{BlobRead, Entry};
+use landfall_content::{BlobRead, LockEntry};
 use landfall_item::lockfile::Lock;
 use landfall_item::{DescribeError, LockedItem};
 use landfall_model::report::EntryKind;
@@ -35,7 +35,7 @@ pub fn cyclonedx(
     lock: &Lock,
     blobs: &dyn BlobRead,
     limits: &Limits,
-    licences: impl Fn(&Entry) -> Option<String>,
+    licences: impl Fn(&LockEntry) -> Option<String>,
 ) -> Result<(Value, BTreeMap<String, Vec<LinkedDocument>>), DescribeError> {
     let mut all = BTreeMap::new();
     let mut components = Vec::new();
@@ -114,7 +114,7 @@ pub fn cyclonedx(
     Ok((document, all))
 }
 
-fn of_item(item: &dyn LockedItem, entry: &Entry, blobs: &dyn BlobRead) -> Vec<LinkedDocument> {
+fn of_item(item: &dyn LockedItem, entry: &LockEntry, blobs: &dyn BlobRead) -> Vec<LinkedDocument> {
     linked_documents(entry, &item.source(), blobs)
 }
 

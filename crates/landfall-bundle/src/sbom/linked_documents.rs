@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use landfall_content::{AttachedReferrer, BlobRead, Entry};
+use landfall_content::{AttachedReferrer, BlobRead, LockEntry};
 use landfall_model::{Descriptor, Digest, Manifest, referring};
 use serde_json::Value;
 
@@ -75,7 +75,11 @@ pub struct LinkedDocument {
 
 /// The documents that refer to `entry`, whose place is `registry/repository`, as far as `blobs` has
 /// them.
-pub fn linked_documents(entry: &Entry, place: &str, blobs: &dyn BlobRead) -> Vec<LinkedDocument> {
+pub fn linked_documents(
+    entry: &LockEntry,
+    place: &str,
+    blobs: &dyn BlobRead,
+) -> Vec<LinkedDocument> {
     let mut all = Vec::new();
     for referrer in &entry.referrers {
         let Ok(bytes) = blobs.read(&referrer.descriptor) else {

@@ -14,7 +14,7 @@ use crate::read::bundle::Bundle;
 use crate::read::checksums::hash_file;
 use crate::read::index::read_index;
 use crate::read::volume_reader::VolumeReader;
-use landfall_content::{folder_of, sync_folder};
+use landfall_content::{parent_folder, sync_folder};
 use landfall_model::Limits;
 use landfall_model::sign::{Signature, Signer};
 use std::fs::{self, File, TryLockError};
@@ -104,7 +104,7 @@ fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(&partial, bytes)?;
     File::open(&partial)?.sync_all()?;
     fs::rename(partial, path)?;
-    sync_folder(folder_of(path))
+    sync_folder(parent_folder(path))
 }
 
 /// Puts the new end into the file: eight bytes say where it begins, and the rest follows.

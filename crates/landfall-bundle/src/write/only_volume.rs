@@ -15,7 +15,7 @@ use crate::read::bundle::Bundle;
 use crate::read::checksums::hash_file;
 use crate::read::volume_set::VolumeSet;
 use crate::read::without_volume::open_without;
-use landfall_content::{BlobRead, ContentError, folder_of, refuse_special, sync_folder};
+use landfall_content::{BlobRead, ContentError, parent_folder, refuse_special, sync_folder};
 use landfall_item::lockfile::{Lock, LockError};
 use landfall_model::Digest;
 use landfall_model::report::Progress;
@@ -102,7 +102,7 @@ pub fn write_volume(
             let sums = file_name(&checksums_path(&base));
             return Err(cannot(&format!("what came out does not have the SHA-256 that {sums} gives it")));
         }
-        fs::rename(&partial, &path).and_then(|()| sync_folder(folder_of(&path))).map_err(failed)
+        fs::rename(&partial, &path).and_then(|()| sync_folder(parent_folder(&path))).map_err(failed)
     });
     progress.end();
     if written.is_err() {

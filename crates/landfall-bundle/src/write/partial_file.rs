@@ -4,7 +4,7 @@
 use crate::error::BundleError;
 use crate::format::files::{checksums_path, partial_path, signature_path, suffixed, volume_path};
 use crate::read::volume_set::numbers;
-use landfall_content::{self as content, Room, folder_of, refuse_special};
+use landfall_content::{self as content, DiskSpace, parent_folder, refuse_special};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,15 +30,15 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
     for path in beside.into_iter().chain(volumes) {
         refuse_special(&path).map_err(|source| BundleError::Write { path, source })?;
     }
-    let file = content::claim(&path).map_err(failed)?;
+    let file = content::lock_partial_file(&path).map_err(failed)?;
     let file = file.ok_or_else(|| BundleError::Busy { path: path.clone() })?;
     Ok((path, file))
 }
 
 /// Refuses to begin where there is less room than `needed` bytes.
 pub(crate) fn room(needed: u64, out: &Path) -> Result<(), BundleError> {
-    let folder = folder_of(out);
-    let room = Room::of(folder, needed).map_err(|source| BundleError::Write {
+    let folder = parent_folder(out);
+    let room = DiskSpace::of(folder, needed).map_err(|source| BundleError::Write {
         path: folder.into(),
         source,
     })?;

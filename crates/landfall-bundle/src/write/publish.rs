@@ -7,7 +7,7 @@ use super::remove::{older_volumes, remove_file, remove_other_form};
 use crate::format::files::{DOCUMENTS, checksums_path, signature_path, suffixed, volume_path};
 use crate::format::names::SUMS_NAMESPACE;
 use crate::read::checksums::{has, hash_file, read as listed};
-use landfall_content::{folder_of, sync_folder};
+use landfall_content::{parent_folder, sync_folder};
 use landfall_model::sign::Signer;
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ pub(crate) fn publish(
     tools: &[Tool],
     signer: Option<&Signer>,
 ) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>, Vec<PathBuf>)> {
-    let sync = || sync_folder(folder_of(out));
+    let sync = || sync_folder(parent_folder(out));
     let is_split = !volume_sums.is_empty();
     let files: Vec<(PathBuf, String)> = if is_split {
         (1..)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Why an archive or layout cannot be used as a source.
 #[derive(Debug, thiserror::Error)]
-pub enum ArchiveError {
+pub enum SourceArchiveError {
     /// It cannot be opened.
     #[error("cannot read {path}: {source}")]
     Open {

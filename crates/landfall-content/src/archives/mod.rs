@@ -1,19 +1,19 @@
 //! TAKE ALONG. Content from archives and layouts that other tools made, by digest:
-//! [`Archive::open`] says what a path is, [`read_named`] what its images are called, and [`take`]
-//! brings what is wanted of it into a sink.
+//! [`SourceArchive::open`] says what a path is, [`read_image_names`] what its images are called,
+//! and [`import_blobs`] brings what is wanted of it into a sink.
 //!
 //! An archive is read once, from its beginning to its end, as a compressed one cannot be read
 //! otherwise. Nothing in it is believed: names are labels, a member counts only by its digest, and
 //! nothing is unpacked.
 
-mod archive;
 mod error;
 mod file_names;
+mod image_names;
+mod import_blobs;
 mod members;
-mod named;
-mod take;
+mod source_archive;
 
-pub use archive::Archive;
-pub use error::ArchiveError;
-pub use named::{Named, read_named};
-pub use take::{Taken, has, take};
+pub use error::SourceArchiveError;
+pub use image_names::{ArchiveImages, read_image_names};
+pub use import_blobs::{ImportedBlobs, find_blobs, import_blobs};
+pub use source_archive::SourceArchive;

@@ -6,8 +6,8 @@
     reason = "a test ends where something fails"
 )]
 
-use super::folder::Bucket;
-use super::layer::Layer;
+use super::objects::Bucket;
+use super::protocol_fixes::Layer;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, Response, StatusCode};

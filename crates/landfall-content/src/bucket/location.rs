@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// Which protocol an object store speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Protocol {
+pub enum BucketProtocol {
     /// S3.
     S3,
     /// Google Cloud Storage.
@@ -15,18 +15,18 @@ pub enum Protocol {
 }
 
 /// The protocols, by the scheme of a URL.
-const SCHEMES: [(&str, Protocol); 3] = [
-    ("s3://", Protocol::S3),
-    ("gs://", Protocol::Google),
-    ("az://", Protocol::Azure),
+const SCHEMES: [(&str, BucketProtocol); 3] = [
+    ("s3://", BucketProtocol::S3),
+    ("gs://", BucketProtocol::Google),
+    ("az://", BucketProtocol::Azure),
 ];
 
 /// A folder, or an object, of an object store: `s3://bucket/prefix`, `gs://bucket/prefix` or
 /// `az://container/prefix`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Location {
+pub struct BucketLocation {
     /// Which protocol.
-    pub protocol: Protocol,
+    pub protocol: BucketProtocol,
     /// The bucket, or container.
     pub bucket: String,
     /// The key or the beginning of keys, without a slash at either end; may be empty.
@@ -40,17 +40,17 @@ pub struct Location {
 )]
 pub struct BadLocation(String);
 
-impl Location {
+impl BucketLocation {
     /// Whether a text is meant as a place in an object store, right or wrong.
     pub fn is_meant(text: &str) -> bool {
         SCHEMES.iter().any(|(scheme, _)| text.starts_with(scheme))
     }
 
     /// The folder of an object, and its name.
-    pub fn split(&self) -> (Location, &str) {
+    pub fn split(&self) -> (BucketLocation, &str) {
         let (folder, name) = self.key.rsplit_once('/').unwrap_or(("", &self.key));
         (
-            Location {
+            BucketLocation {
                 key: folder.to_owned(),
                 ..self.clone()
             },
@@ -59,10 +59,10 @@ impl Location {
     }
 }
 
-impl FromStr for Location {
+impl FromStr for BucketLocation {
     type Err = BadLocation;
 
-    fn from_str(text: &str) -> Result<Location, BadLocation> {
+    fn from_str(text: &str) -> Result<BucketLocation, BadLocation> {
         let bad = || BadLocation(text.to_owned());
         let found = SCHEMES
             .iter()
@@ -78,7 +78,7 @@ impl FromStr for Location {
             && bucket.chars().all(is_name)
             && (key.is_empty() || key.split('/').all(is_part));
         is_good
-            .then(|| Location {
+            .then(|| BucketLocation {
                 protocol,
                 bucket: bucket.into(),
                 key: key.into(),
@@ -87,7 +87,7 @@ impl FromStr for Location {
     }
 }
 
-impl fmt::Display for Location {
+impl fmt::Display for BucketLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = SCHEMES
             .iter()
@@ -105,20 +105,20 @@ mod tests {
     #[test]
     fn a_location_is_a_scheme_a_bucket_and_a_key() {
         for (text, protocol, bucket, key) in [
-            ("s3://b", Protocol::S3, "b", ""),
-            ("s3://b.c-d/one/two", Protocol::S3, "b.c-d", "one/two"),
-            ("gs://b_1/one", Protocol::Google, "b_1", "one"),
-            ("az://box/a b", Protocol::Azure, "box", "a b"),
+            ("s3://b", BucketProtocol::S3, "b", ""),
+            ("s3://b.c-d/one/two", BucketProtocol::S3, "b.c-d", "one/two"),
+            ("gs://b_1/one", BucketProtocol::Google, "b_1", "one"),
+            ("az://box/a b", BucketProtocol::Azure, "box", "a b"),
         ] {
-            let location: Location = text.parse().unwrap();
+            let location: BucketLocation = text.parse().unwrap();
             assert_eq!(
                 (location.protocol, &*location.bucket, &*location.key),
                 (protocol, bucket, key)
             );
             assert_eq!(location.to_string(), text);
-            assert!(Location::is_meant(text));
+            assert!(BucketLocation::is_meant(text));
         }
-        assert_eq!("s3://b/one/".parse::<Location>().unwrap().key, "one");
+        assert_eq!("s3://b/one/".parse::<BucketLocation>().unwrap().key, "one");
         for bad in [
             "s3://",
             "s3:///key",
@@ -129,13 +129,13 @@ mod tests {
             "b/c",
         ] {
             assert!(
-                bad.parse::<Location>()
+                bad.parse::<BucketLocation>()
                     .unwrap_err()
                     .to_string()
                     .contains(bad),
                 "{bad}"
             );
         }
-        assert!(!Location::is_meant("./s3:/b"));
+        assert!(!BucketLocation::is_meant("./s3:/b"));
     }
 }

@@ -2,25 +2,25 @@
 //! Storage and Azure Blob Storage. The crate `object_store` knows the protocols and signs; all its
 //! requests go through landfall's transport.
 
+mod aws_profile;
+mod block_on;
 #[allow(dead_code, reason = "bundles by ranges come next")]
-mod cloud;
+mod cloud_store;
 #[cfg(any(test, feature = "testkit"))]
 pub mod emulator;
 mod error;
-#[allow(dead_code, reason = "bundles by ranges come next")]
-mod folder;
-mod layer;
+mod http_client;
 #[allow(dead_code, reason = "bundles by ranges come next")]
 mod location;
+mod multipart;
 mod object_writer;
+#[allow(dead_code, reason = "bundles by ranges come next")]
+mod objects;
 mod open_object;
-mod parts;
-mod profile;
-mod service;
-mod waiting;
+mod protocol_fixes;
 
-pub use folder::{Bucket, Changed, Condition, Object, Put, Version};
-pub use location::Location;
+pub use block_on::{BlockingReader, block_on};
+pub use location::BucketLocation;
 pub use object_writer::{ObjectWriter, UploadGuard};
+pub use objects::{Bucket, BucketObject, ConditionalGet, ObjectVersion, PutCondition, PutOutcome};
 pub use open_object::OpenObject;
-pub use waiting::{Reader, wait};

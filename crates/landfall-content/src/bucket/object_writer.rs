@@ -1,8 +1,8 @@
 //! An object that is written in one pass, by an upload in parts. It is there when it was finished,
 //! and not before.
 
-use super::folder::{Bucket, Object};
-use super::waiting::wait;
+use super::block_on::block_on;
+use super::objects::{Bucket, BucketObject};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_http::{ErrorKind, HttpError};
@@ -36,7 +36,7 @@ struct Upload {
     key: String,
     id: String,
     /// What stands there meanwhile.
-    before: Option<Object>,
+    before: Option<BucketObject>,
     is_finished: AtomicBool,
 }
 
@@ -56,7 +56,7 @@ impl ObjectWriter {
     ) -> Result<(ObjectWriter, UploadGuard), HttpError> {
         let (bucket, key) = (bucket.clone(), key.to_owned());
         let (parts, filled) = mpsc::channel(1);
-        let (upload, sending) = wait(async move {
+        let (upload, sending) = block_on(async move {
             let before = bucket.look(&key).await?;
             let id = bucket.begin_parts(&key).await?;
             let upload = Arc::new(Upload {
@@ -100,7 +100,7 @@ impl ObjectWriter {
             ..
         } = self;
         drop(parts);
-        wait(async move {
+        block_on(async move {
             let parts = ended(sent).await?;
             upload
                 .bucket
@@ -114,11 +114,11 @@ impl ObjectWriter {
     /// Hands the part to the sender.
     fn send_part(&mut self) -> Result<(), HttpError> {
         let (part, parts) = (std::mem::take(&mut self.part), self.parts.clone());
-        if wait(async move { Ok(parts.send(part.into()).await.is_ok()) })? {
+        if block_on(async move { Ok(parts.send(part.into()).await.is_ok()) })? {
             return Ok(());
         }
         let sent = self.sending.take();
-        wait(async move { ended(sent).await.and_then(|_| Err(stopped())) })
+        block_on(async move { ended(sent).await.and_then(|_| Err(stopped())) })
     }
 }
 
@@ -149,7 +149,7 @@ impl Drop for UploadGuard {
         let upload = upload.clone();
         // what cannot be given up is the store's to remove, by its rule for uploads that nobody
         // finishes
-        let _ = wait(async move { upload.bucket.abort_parts(&upload.key, &upload.id).await });
+        let _ = block_on(async move { upload.bucket.abort_parts(&upload.key, &upload.id).await });
     }
 }
 

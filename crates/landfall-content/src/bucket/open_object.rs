@@ -1,7 +1,7 @@
 //! One object as bytes that are read by ranges, as long as it is the one that was opened.
 
-use super::folder::{Bucket, Object};
-use super::waiting::{Reader, wait};
+use super::block_on::{BlockingReader, block_on};
+use super::objects::{Bucket, BucketObject};
 use crate::RangeRead;
 use landfall_http::{ErrorKind, HttpError};
 use std::fmt;
@@ -12,7 +12,7 @@ use std::ops::Range;
 #[derive(Clone)]
 pub struct OpenObject {
     bucket: Bucket,
-    object: Object,
+    object: BucketObject,
     url: String,
     version: String,
 }
@@ -24,7 +24,7 @@ impl OpenObject {
     /// When there is none, or the store does not answer.
     pub fn open(bucket: &Bucket, key: &str) -> Result<OpenObject, HttpError> {
         let (url, looked) = (bucket.shown(key), (bucket.clone(), key.to_owned()));
-        let found = wait(async move { looked.0.look(&looked.1).await })?;
+        let found = block_on(async move { looked.0.look(&looked.1).await })?;
         let object = found
             .ok_or_else(|| HttpError::new(ErrorKind::NotFound, "it is not there").about(&url))?;
         // where there is no etag, when it was written tells it from others
@@ -65,7 +65,7 @@ impl RangeRead for OpenObject {
 
     fn open(&self, range: Range<u64>) -> io::Result<Box<dyn Read + Send>> {
         let (bucket, object) = (self.bucket.clone(), self.object.clone());
-        let reader = Reader::open(async move { bucket.stream_of(&object, range).await });
+        let reader = BlockingReader::open(async move { bucket.stream_of(&object, range).await });
         Ok(Box::new(reader.map_err(io::Error::other)?))
     }
 }

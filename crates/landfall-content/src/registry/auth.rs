@@ -1,12 +1,12 @@
 //! The sign-in to one registry: answers its challenges by Basic or Bearer, with the account for
 //! each scope. What is refused to an account stands in its [`Standing`].
 
+use super::account_state::{Standing, Turn};
 use super::challenge::Challenge;
 use super::credential::{Credential, CredentialLookup, Secret};
-use super::foreign::ForeignTokens;
 use super::keychain::Keychain;
+use super::redirect_tokens::ForeignTokens;
 use super::scope::Scope;
-use super::standing::{Standing, Turn};
 use super::token::{Authorization, Token, realm_url};
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose, Transport};
 use reqwest::header::{AUTHORIZATION, HeaderMap};

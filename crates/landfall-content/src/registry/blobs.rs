@@ -1,6 +1,6 @@
 //! A session's blobs: their bytes, and whether the registry has them.
 
-use super::session::Session;
+use super::session::RegistrySession;
 use landfall_http::{
     ByteStream, ErrorKind, HttpError, HttpRequest, RequestPurpose, send_from_offset,
 };
@@ -9,7 +9,7 @@ use reqwest::header::{CONTENT_LENGTH, RANGE};
 use reqwest::{Method, StatusCode};
 use url::Url;
 
-impl Session {
+impl RegistrySession {
     /// A blob from `offset` on, and the offset at which the answer really starts: 0 where the
     /// registry ignores ranges. The bytes are not checked here.
     ///

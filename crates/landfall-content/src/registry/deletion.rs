@@ -1,16 +1,16 @@
 //! Deletion of manifests (distribution-spec, "Deleting Manifests").
 
 use super::scope::Scope;
-use super::session::Session;
+use super::session::RegistrySession;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose};
 use landfall_model::Digest;
 use reqwest::{Method, StatusCode};
 
-impl Session {
+impl RegistrySession {
     /// Deletes a manifest with all of its tags. Returns whether it was there.
     ///
     /// # Errors
-    /// The registry's refusal; [`deletes_nothing`] tells whether it is about all manifests.
+    /// The registry's refusal; [`is_deletion_disabled`] tells whether it is about all manifests.
     pub async fn delete_manifest(
         &self,
         repository: &str,
@@ -34,7 +34,7 @@ impl Session {
 
 /// Whether the registry deletes no manifest at all, as docker-registry does where its configuration
 /// does not allow it.
-pub fn deletes_nothing(error: &HttpError) -> bool {
+pub fn is_deletion_disabled(error: &HttpError) -> bool {
     let unsupported = error.codes.iter().any(|error| error.code == "UNSUPPORTED");
     matches!(error.kind, ErrorKind::Status(405 | 501)) || unsupported
 }

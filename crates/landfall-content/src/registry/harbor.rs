@@ -1,7 +1,7 @@
 //! Harbor's own API (goharbor/harbor, api/v2.0/swagger.yaml): projects and their quotas.
 
 use super::scope::Scope;
-use super::session::Session;
+use super::session::RegistrySession;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Method, StatusCode};
@@ -24,7 +24,7 @@ impl Quota {
     }
 }
 
-impl Session {
+impl RegistrySession {
     /// Whether the registry is a Harbor: a Harbor answers `GET /api/v2.0/systeminfo` to anybody.
     pub async fn is_harbor(&self) -> bool {
         let Ok(response) = self.harbor(Method::GET, "systeminfo", None, "").await else {

@@ -3,7 +3,7 @@
 
 use super::auth_file::{AuthFile, hub_key, normal_key};
 use super::credential::{Credential, CredentialError, CredentialLookup, Secret};
-use super::site_secret::site_secret;
+use super::site_credentials::site_secret;
 use landfall_model::TargetRegistry;
 use landfall_model::config::{PathDestinations, Site, SiteCredentials};
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! What a registry lists: the tags of a repository, and what refers to a manifest
 //! (distribution-spec "Listing Tags", "Listing Referrers", "Referrers Tag Schema").
 
-use super::answer::api_errors;
-use super::list_answers::{ReferrersAnswer, TagList};
-use super::manifests::RawManifest;
+use super::list_responses::{ReferrersResponse, TagList};
+use super::manifests::FetchedManifest;
+use super::response::api_errors;
 use super::scope::Scope;
-use super::session::Session;
+use super::session::RegistrySession;
 use bytes::Bytes;
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose};
 use landfall_model::{
@@ -33,7 +33,7 @@ enum Answer {
     Other(Box<HttpResponse>),
 }
 
-impl Session {
+impl RegistrySession {
     /// All tags of the repository, if they come in at most `pages` answers. `None` where they come
     /// in more, and where the registry does not list them, not to this account, or does not say
     /// whether these are all.
@@ -119,11 +119,11 @@ impl Session {
         repository: &str,
         subject: &Digest,
         push: bool,
-    ) -> Result<ReferrersAnswer, HttpError> {
+    ) -> Result<ReferrersResponse, HttpError> {
         let asking = async || {
             let answer = self.list_referrers(repository, subject, push).await?;
             let shared = match &answer {
-                ReferrersAnswer::Listed(_) => None,
+                ReferrersResponse::Listed(_) => None,
                 other => Some(other.clone()),
             };
             Ok::<_, HttpError>((shared, answer))
@@ -143,7 +143,7 @@ impl Session {
         repository: &str,
         subject: &Digest,
         push: bool,
-    ) -> Result<ReferrersAnswer, HttpError> {
+    ) -> Result<ReferrersResponse, HttpError> {
         let scope = self.scope(repository, push);
         let mut url = self.url(repository, &format!("referrers/{subject}"))?;
         let what = || format!("referrers of {}/{repository}@{subject}", self.host());
@@ -176,7 +176,7 @@ impl Session {
             found.extend(entries.into_iter().map(|child| child.descriptor));
             match next {
                 Some(next) => url = next,
-                None => return Ok(ReferrersAnswer::Listed(found)),
+                None => return Ok(ReferrersResponse::Listed(found)),
             }
         }
         Err(invalid(format!(
@@ -220,7 +220,7 @@ impl Session {
         &self,
         repository: &str,
         subject: &Digest,
-    ) -> Result<Option<RawManifest>, HttpError> {
+    ) -> Result<Option<FetchedManifest>, HttpError> {
         let tag = referrers_tag(subject);
         let raw = match self.manifest(repository, &tag).await {
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
@@ -271,7 +271,7 @@ fn is_unknown(status: StatusCode) -> bool {
 /// Tells whether an answer without a list says that the registry has no referrers API. 404 is what
 /// the spec demands then; but some registries answer it for a manifest without referrers or for a
 /// repository that they hide, and say so in their error objects.
-async fn no_list(response: HttpResponse) -> ReferrersAnswer {
+async fn no_list(response: HttpResponse) -> ReferrersResponse {
     let says_no_api = matches!(response.status.as_u16(), 404 | 405 | 501) && !response.is_page();
     match response.bytes(64 << 10).await {
         Ok(body)
@@ -280,9 +280,9 @@ async fn no_list(response: HttpResponse) -> ReferrersAnswer {
                     .iter()
                     .all(|error| error.code == "UNSUPPORTED") =>
         {
-            ReferrersAnswer::NoApi
+            ReferrersResponse::NoApi
         }
-        _ => ReferrersAnswer::NoList,
+        _ => ReferrersResponse::NoList,
     }
 }
 

@@ -1,7 +1,7 @@
 //! A session's manifests: get, head, put.
 
-use super::answer::{describe, leave_plain_http};
-use super::session::{Session, host_of};
+use super::response::{describe, leave_plain_http};
+use super::session::{RegistrySession, host_of};
 use bytes::Bytes;
 use landfall_http::{
     BodyFailure, ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, SIGN_IN_HINT,
@@ -13,7 +13,7 @@ use reqwest::{Method, StatusCode};
 
 /// A manifest as it came, byte for byte.
 #[derive(Debug, Clone)]
-pub struct RawManifest {
+pub struct FetchedManifest {
     /// The bytes.
     pub bytes: Bytes,
     /// `Content-Type` of the answer.
@@ -22,7 +22,7 @@ pub struct RawManifest {
     pub digest: Digest,
 }
 
-impl Session {
+impl RegistrySession {
     /// The manifest at a tag or digest, at most [`landfall_model::Limits::manifest_bytes`] long. A
     /// manifest by digest has that digest. Where the body breaks off, or has other bytes, landfall
     /// asks again.
@@ -33,7 +33,7 @@ impl Session {
         &self,
         repository: &str,
         reference: &str,
-    ) -> Result<RawManifest, HttpError> {
+    ) -> Result<FetchedManifest, HttpError> {
         self.manifest_up_to(
             repository,
             reference,
@@ -45,12 +45,12 @@ impl Session {
     /// The manifest that a descriptor describes: no more than its size is read.
     ///
     /// # Errors
-    /// As [`Session::manifest`].
+    /// As [`RegistrySession::manifest`].
     pub async fn manifest_of(
         &self,
         repository: &str,
         descriptor: &Descriptor,
-    ) -> Result<RawManifest, HttpError> {
+    ) -> Result<FetchedManifest, HttpError> {
         let most = self.transport.limits().manifest_bytes;
         let most = usize::try_from(descriptor.size).map_or(most, |size| size.min(most));
         self.manifest_up_to(repository, &descriptor.digest.to_string(), most)
@@ -62,7 +62,7 @@ impl Session {
         repository: &str,
         reference: &str,
         most: usize,
-    ) -> Result<RawManifest, HttpError> {
+    ) -> Result<FetchedManifest, HttpError> {
         let mut attempts = self.transport.retry_policy().body_attempts();
         loop {
             match self.manifest_once(repository, reference, most).await {
@@ -77,7 +77,7 @@ impl Session {
         repository: &str,
         reference: &str,
         most: usize,
-    ) -> Result<RawManifest, BodyFailure<HttpError>> {
+    ) -> Result<FetchedManifest, BodyFailure<HttpError>> {
         let (manifest, named) = self.answered_manifest(repository, reference, most).await?;
         let Some(named) = named.filter(|named| *named != manifest.digest) else {
             return Ok(manifest);
@@ -116,7 +116,7 @@ impl Session {
         repository: &str,
         reference: &str,
         most: usize,
-    ) -> Result<(RawManifest, Option<Digest>), BodyFailure<HttpError>> {
+    ) -> Result<(FetchedManifest, Option<Digest>), BodyFailure<HttpError>> {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
         let mut request =
             accept_manifests(HttpRequest::new(Method::GET, url, RequestPurpose::Registry));
@@ -142,7 +142,7 @@ impl Session {
         let digest = match &wanted {
             Some(wanted) if wanted.matches(&bytes) => {
                 return Ok((
-                    RawManifest {
+                    FetchedManifest {
                         bytes,
                         content_type,
                         digest: wanted.clone(),
@@ -165,7 +165,7 @@ impl Session {
         }
         match wanted {
             None => Ok((
-                RawManifest {
+                FetchedManifest {
                     bytes,
                     content_type,
                     digest,

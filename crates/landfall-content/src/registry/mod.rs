@@ -13,55 +13,57 @@
 //! is tried first: a ClientHello is sent, and plain http is used only if the response starts with
 //! `HTTP/`.
 
-mod answer;
+mod account_state;
 mod auth;
 mod auth_file;
-mod base_url;
 mod blobs;
+mod capability_checks;
 mod certs_d;
 mod challenge;
-mod checks;
 mod credential;
 mod deletion;
-mod foreign;
+mod error_codes;
 mod harbor;
 mod host_rules;
 mod keychain;
-mod list_answers;
+mod list_responses;
 mod listing;
 mod manifests;
 mod proxy_settings;
-mod refusal;
+mod redirect_tokens;
+mod registry_url;
+mod response;
 mod scope;
 mod session;
 mod sessions;
 mod setup_error;
 mod sink;
 mod site_account;
-mod site_secret;
-mod standing;
+mod site_credentials;
 mod token;
 mod token_service;
 mod upload;
 mod upload_body;
 mod upload_session;
 
-#[cfg(any(test, fuzzing, feature = "testkit"))]
-pub use answer::fuzz;
+pub use capability_checks::SparseIndexSupport;
 pub use certs_d::{certs_d, certs_d_folders};
 pub use challenge::Challenge;
-pub use checks::SparseIndex;
 pub use credential::{CredentialError, CredentialLookup};
-pub use deletion::deletes_nothing;
+pub use deletion::is_deletion_disabled;
+pub use error_codes::{
+    is_immutable_tag_error, is_missing_children_error, is_quota_error, may_be_push_race,
+};
 pub use host_rules::host_rules;
 pub use keychain::Keychain;
-pub use list_answers::{ReferrersAnswer, TagList};
+pub use list_responses::{ReferrersResponse, TagList};
 pub use listing::referrers_in;
-pub use manifests::RawManifest;
+pub use manifests::FetchedManifest;
 pub use proxy_settings::proxy_rules;
-pub use refusal::{is_immutable, is_quota, may_be_a_race, refuses_children};
-pub use session::Session;
-pub use sessions::Sessions;
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub use response::fuzz;
+pub use session::RegistrySession;
+pub use sessions::RegistrySessions;
 pub use setup_error::SetupError;
 pub use sink::RegistrySink;
 pub use site_account::{site_account, site_proxy_accounts};

@@ -1,7 +1,7 @@
 //! The proxy rules of a run, by the site or the environment.
 
 use super::setup_error::SetupError;
-use super::site_secret::site_secret;
+use super::site_credentials::site_secret;
 use landfall_http::{ProxyAccount, ProxyRules};
 use landfall_model::TargetRegistry;
 use landfall_model::config::Site;

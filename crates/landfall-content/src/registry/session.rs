@@ -1,9 +1,9 @@
 //! A session with one registry host: where it is, and how a request is signed in there.
 
 use super::auth::Auth;
-use super::base_url::BaseUrl;
 use super::keychain::Keychain;
-use super::list_answers::ReferrersAnswer;
+use super::list_responses::ReferrersResponse;
+use super::registry_url::BaseUrl;
 use super::scope::Scope;
 use super::upload_session::{BodyLimit, SelfMounts};
 use landfall_http::{
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use url::Url;
 
 /// A session with one registry host. Its users share connections, tokens and what it learned.
-pub struct Session {
+pub struct RegistrySession {
     /// The host as it stands in references.
     host: String,
     /// A mirror's path, which goes between `/v2/` and the repository.
@@ -30,19 +30,19 @@ pub struct Session {
     pub(super) self_mounts: SelfMounts,
     /// The answer for all subjects of a repository, or `None` if the registry lists what refers to
     /// each.
-    pub(super) lists_referrers: OnceMap<String, Option<ReferrersAnswer>>,
+    pub(super) lists_referrers: OnceMap<String, Option<ReferrersResponse>>,
     /// Whether its lists of tags are whole.
     lists_all_tags: bool,
 }
 
-impl Session {
+impl RegistrySession {
     /// A session with `host` at `base`.
     pub(super) fn new(
         host: &str,
         base: BaseUrl,
         transport: Transport,
         keychain: Arc<Keychain>,
-    ) -> Session {
+    ) -> RegistrySession {
         let BaseUrl {
             url: base,
             origin,
@@ -64,7 +64,7 @@ impl Session {
             keychain,
             trusted,
         );
-        Session {
+        RegistrySession {
             host: host.into(),
             prefix,
             base,

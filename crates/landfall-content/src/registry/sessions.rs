@@ -1,8 +1,8 @@
 //! The sessions of a run: which one a host gets, by its name, its mirror and its scheme.
 
-use super::base_url::BaseUrl;
 use super::keychain::Keychain;
-use super::session::Session;
+use super::registry_url::BaseUrl;
+use super::session::RegistrySession;
 use super::setup_error::{MirrorFault, SetupError};
 use landfall_http::{ErrorKind, HttpError, OnceMap, Transport, host_port};
 use landfall_model::config::Site;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use url::Url;
 
 /// All sessions of a run.
-pub struct Sessions {
+pub struct RegistrySessions {
     transport: Transport,
     keychain: Arc<Keychain>,
     mirrors: BTreeMap<String, Url>,
@@ -22,10 +22,10 @@ pub struct Sessions {
     /// The hosts that the site has settings for.
     in_site: BTreeSet<String>,
     /// By host, and whether its mirror may stand in.
-    open: OnceMap<(String, bool), Arc<Session>>,
+    open: OnceMap<(String, bool), Arc<RegistrySession>>,
 }
 
-impl Sessions {
+impl RegistrySessions {
     /// No session yet. `plain` names the hosts that the user allowed plain http for.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl Sessions {
         keychain: Arc<Keychain>,
         site: Option<&Site>,
         plain: Vec<String>,
-    ) -> Result<Sessions, SetupError> {
+    ) -> Result<RegistrySessions, SetupError> {
         let (mut mirrors, mut whole_lists) = (BTreeMap::new(), BTreeSet::new());
         for (host, upstream) in site.iter().flat_map(|site| &site.upstreams) {
             if let Some(mirror) = &upstream.mirror {
@@ -49,7 +49,7 @@ impl Sessions {
             .iter()
             .flat_map(|site| site.upstreams.keys().cloned())
             .collect();
-        Ok(Sessions {
+        Ok(RegistrySessions {
             transport,
             keychain,
             mirrors,
@@ -62,8 +62,8 @@ impl Sessions {
 
     /// The same without any account.
     #[must_use]
-    pub fn without_accounts(&self) -> Sessions {
-        Sessions {
+    pub fn without_accounts(&self) -> RegistrySessions {
+        RegistrySessions {
             transport: self.transport.clone(),
             keychain: Arc::default(),
             mirrors: self.mirrors.clone(),
@@ -93,7 +93,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When landfall cannot find out how to reach it.
-    pub async fn upstream(&self, host: &str) -> Result<Arc<Session>, HttpError> {
+    pub async fn upstream(&self, host: &str) -> Result<Arc<RegistrySession>, HttpError> {
         self.session(host, true).await
     }
 
@@ -101,22 +101,22 @@ impl Sessions {
     ///
     /// # Errors
     /// When landfall cannot find out how to reach it.
-    pub async fn destination(&self, host: &str) -> Result<Arc<Session>, HttpError> {
+    pub async fn destination(&self, host: &str) -> Result<Arc<RegistrySession>, HttpError> {
         self.session(host, false).await
     }
 
-    async fn session(&self, host: &str, mirrored: bool) -> Result<Arc<Session>, HttpError> {
+    async fn session(&self, host: &str, mirrored: bool) -> Result<Arc<RegistrySession>, HttpError> {
         let connect = async || Ok(Arc::new(self.connect(host, mirrored).await?));
         self.open.get((host.to_owned(), mirrored), connect).await
     }
 
-    async fn connect(&self, host: &str, mirrored: bool) -> Result<Session, HttpError> {
+    async fn connect(&self, host: &str, mirrored: bool) -> Result<RegistrySession, HttpError> {
         let (transport, keychain) = (self.transport.clone(), self.keychain.clone());
         let base = self.find_base_url(host, mirrored).await?;
         if !mirrored {
             transport.add_own_host(&base.url);
         }
-        Ok(Session::new(host, base, transport, keychain))
+        Ok(RegistrySession::new(host, base, transport, keychain))
     }
 
     /// Where a registry is read from, through its mirror where it has one.

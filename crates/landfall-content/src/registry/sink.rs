@@ -1,11 +1,11 @@
 //! A repository of a registry as a sink: a blob is left where it is there, mounted where that
 //! helps, else sent.
 
-use super::refusal::is_quota;
-use super::session::Session;
+use super::error_codes::is_quota_error;
+use super::session::RegistrySession;
 use super::upload::{refuses_mount, starts_anew};
 use super::upload_session::{FailedUpload, UploadSession};
-use crate::{BlobWrite, Cause, Failed, Opener, Sink, TransferError};
+use crate::{BlobSink, BlobWrite, FailedAttempt, FailureCause, PartOpener, TransferError};
 use futures_util::future::BoxFuture;
 use landfall_http::HttpError;
 use landfall_model::{Descriptor, Digest};
@@ -13,12 +13,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A repository of a registry as a [`Sink`].
+/// A repository of a registry as a [`BlobSink`].
 #[derive(Clone)]
 pub struct RegistrySink(Arc<Inner>);
 
 struct Inner {
-    session: Arc<Session>,
+    session: Arc<RegistrySession>,
     repository: Arc<str>,
     /// Where to mount blobs from.
     from: Option<Arc<str>>,
@@ -31,7 +31,7 @@ impl RegistrySink {
     /// `repository` of the session's registry. Blobs are mounted from the repository `from`, where
     /// one is named and the registry agrees.
     pub fn new(
-        session: Arc<Session>,
+        session: Arc<RegistrySession>,
         repository: Arc<str>,
         from: Option<Arc<str>>,
     ) -> RegistrySink {
@@ -46,7 +46,7 @@ impl RegistrySink {
     }
 }
 
-impl Sink for RegistrySink {
+impl BlobSink for RegistrySink {
     fn begin<'a>(
         &'a self,
         blob: &'a Descriptor,
@@ -86,7 +86,9 @@ impl Inner {
                     return Ok(None);
                 }
                 Ok(Some(upload)) => return Ok(Some(upload)),
-                Err(error) if refuses_mount(&error) && !is_quota(error.kind, &error.codes) => {
+                Err(error)
+                    if refuses_mount(&error) && !is_quota_error(error.kind, &error.codes) =>
+                {
                     self.refuses_mounts.store(true, Ordering::Relaxed);
                 }
                 Err(error) => return Err(error),
@@ -108,19 +110,19 @@ impl Inner {
     }
 
     /// What a body that failed says about another attempt.
-    fn judge(&self, digest: &Digest, failed: &FailedUpload) -> Cause {
+    fn judge(&self, digest: &Digest, failed: &FailedUpload) -> FailureCause {
         let before = self.cuts().remove(digest);
         if self.session.smaller_bodies(failed, before) {
-            return Cause::SinkLearned;
+            return FailureCause::SinkLearned;
         }
         if !starts_anew(&failed.error) {
-            return Cause::Final;
+            return FailureCause::Final;
         }
         // an upload may be gone or broken: a new one is begun
         if let Some(cut) = failed.cut {
             self.cuts().insert(digest.clone(), cut);
         }
-        Cause::Sink
+        FailureCause::Sink
     }
 }
 
@@ -133,14 +135,14 @@ struct Upload {
 }
 
 impl BlobWrite for Upload {
-    fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
+    fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
         Box::pin(async move {
             let Upload { sink, blob, upload } = *self;
             let (session, repository) = (&*sink.session, &*sink.repository);
             if let Err(failed) = session.send_body(repository, &blob, upload, opener).await {
                 return Err(opener.failure().unwrap_or_else(|| {
                     let cause = sink.judge(&blob.digest, &failed);
-                    Failed::new(TransferError::destination(failed.error), cause)
+                    FailedAttempt::new(TransferError::destination(failed.error), cause)
                 }));
             }
             session.learn_self_mounts(repository, &blob.digest).await;

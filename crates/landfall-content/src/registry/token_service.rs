@@ -1,11 +1,11 @@
 //! Fetches Bearer tokens from the token service that a registry names, or a host that it redirects
 //! to: one for each scope, for all workers.
 
+use super::account_state::Standing;
 use super::auth::{Auth, Signer};
 use super::challenge::Challenge;
 use super::credential::{Credential, Secret};
 use super::scope::Scope;
-use super::standing::Standing;
 use super::token::{Authorization, Token, realm_url};
 use landfall_http::{
     ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, host_port, is_html, page_error,

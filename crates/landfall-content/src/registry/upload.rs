@@ -1,14 +1,14 @@
 //! Uploads of blobs: opens them, mounts a blob from another repository, and cancels them.
 
 use super::scope::Scope;
-use super::session::Session;
+use super::session::RegistrySession;
 use super::upload_session::{UploadSession, upload_url};
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose};
 use landfall_model::{Algorithm, Digest};
 use reqwest::header::LOCATION;
 use reqwest::{Method, StatusCode};
 
-impl Session {
+impl RegistrySession {
     /// Opens an upload; `None` where the registry mounted the blob from the repository `mount`.
     pub(super) async fn open_upload(
         &self,

@@ -1,9 +1,9 @@
 //! The body of an upload: streamed in one PUT, or in chunks by PATCH where a host takes no larger
 //! body.
 
-use super::session::Session;
+use super::session::RegistrySession;
 use super::upload_session::{FailedUpload, UploadSession, upload_url};
-use crate::Opener;
+use crate::PartOpener;
 use futures_util::StreamExt;
 use landfall_http::{
     ByteStream, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose,
@@ -21,14 +21,14 @@ const MOST_CHUNK: u64 = 1 << 30;
 /// connection is cut.
 const SAME_PLACE: u64 = 16 << 20;
 
-impl Session {
+impl RegistrySession {
     /// Sends the blob and closes its upload.
     pub(super) async fn send_body(
         &self,
         repository: &str,
         blob: &Descriptor,
         opened: UploadSession,
-        opener: &Arc<Opener>,
+        opener: &Arc<PartOpener>,
     ) -> Result<(), FailedUpload> {
         let limit = self.body_limit.get();
         let chunk = limit.max(opened.least_chunk.min(MOST_CHUNK));
@@ -80,7 +80,7 @@ impl Session {
         blob: &Descriptor,
         target: Url,
         (method, at, length): (Method, u64, u64),
-        opener: &Arc<Opener>,
+        opener: &Arc<PartOpener>,
     ) -> Result<HttpResponse, FailedUpload> {
         let what = || format!("blob {} to {}/{repository}", blob.digest, self.host());
         let sent = Arc::new(AtomicU64::new(0));

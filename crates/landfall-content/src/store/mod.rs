@@ -1,25 +1,25 @@
 //! KEEP IT. The store: on disk, an OCI image layout; or in an object store. Both resume what was
 //! cut off.
 
-mod content;
-mod current;
-mod disk;
+mod disk_content;
+mod disk_gc;
+mod disk_store;
 mod error;
-mod gc;
-mod layout;
+mod layout_index;
 mod objects;
-mod offered;
-mod own_files;
-mod partial;
-mod ranges;
-mod records;
+mod offered_blobs;
+mod partial_file;
+mod range_journal;
+mod served_store;
+mod state_files;
+mod verified_journal;
 
-pub use current::{Shelf, ShelfError};
-pub use disk::Disk;
+pub use disk_gc::{DiskGcReport, gc};
+pub use disk_store::DiskStore;
 pub use error::StoreError;
-pub use gc::{Swept, gc};
-pub use layout::LayoutIndex;
+pub use layout_index::LayoutIndex;
 #[cfg(any(test, feature = "testkit"))]
 pub use objects::index_list;
-pub use objects::{Blob, Collected, Objects, Patience, Sweep};
-pub use offered::Offered;
+pub use objects::{BucketGc, BucketGcReport, BucketStore, StoreTimeouts, SweptBlob};
+pub use offered_blobs::OfferedBlobs;
+pub use served_store::{ServedStore, ServedStoreError};

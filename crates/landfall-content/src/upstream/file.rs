@@ -1,6 +1,6 @@
 //! Plain files by their URLs.
 
-use crate::registry::{CredentialError, Sessions};
+use crate::registry::{CredentialError, RegistrySessions};
 use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose};
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, RANGE};
@@ -10,8 +10,8 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When there is no answer.
-pub async fn get(
-    sessions: &Sessions,
+pub async fn get_file(
+    sessions: &RegistrySessions,
     url: &str,
     range: Option<String>,
 ) -> Result<HttpResponse, HttpError> {
@@ -38,7 +38,7 @@ pub async fn get(
 ///
 /// # Errors
 /// When there is no answer.
-pub async fn head(sessions: &Sessions, url: &str) -> Result<HttpResponse, HttpError> {
+pub async fn head_file(sessions: &RegistrySessions, url: &str) -> Result<HttpResponse, HttpError> {
     let (request, _) = request(sessions, Method::HEAD, url).await?;
     sessions
         .transport()
@@ -51,7 +51,7 @@ pub async fn head(sessions: &Sessions, url: &str) -> Result<HttpResponse, HttpEr
 
 /// The request with the account of its host, and why that cannot be had: most files need none.
 async fn request(
-    sessions: &Sessions,
+    sessions: &RegistrySessions,
     method: Method,
     url: &str,
 ) -> Result<(HttpRequest, Option<Arc<CredentialError>>), HttpError> {
@@ -90,7 +90,7 @@ async fn request(
 /// # Errors
 /// The status, by its class.
 pub async fn expect_file(response: HttpResponse, url: &str) -> Result<HttpResponse, HttpError> {
-    let response = answered(response)?;
+    let response = expect_success(response)?;
     if response.is_page() && !is_page(url) {
         Err(response.page_error("the file").await)
     } else {
@@ -108,7 +108,7 @@ pub(super) fn is_page(url: &str) -> bool {
 ///
 /// # Errors
 /// The status, by its class.
-pub fn answered(response: HttpResponse) -> Result<HttpResponse, HttpError> {
+pub fn expect_success(response: HttpResponse) -> Result<HttpResponse, HttpError> {
     let kind = match response.status.as_u16() {
         200 | 206 => return Ok(response),
         404 | 410 => ErrorKind::NotFound,

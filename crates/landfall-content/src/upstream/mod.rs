@@ -1,9 +1,9 @@
 //! The connected side as a source of content: registries for images, web servers for files.
 
 mod file;
-mod foreign;
-mod source;
+mod foreign_layer;
+mod upstreams;
 
-pub use file::answered;
-pub use file::{expect_file, get, head};
-pub use source::Upstreams;
+pub use file::expect_success;
+pub use file::{expect_file, get_file, head_file};
+pub use upstreams::Upstreams;

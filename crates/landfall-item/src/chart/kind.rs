@@ -13,7 +13,7 @@ use crate::{
     Ask, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem,
     Moving, Pins, Resolver, Stand,
 };
-use landfall_content::{BlobRead, Entry};
+use landfall_content::{BlobRead, LockEntry};
 use landfall_model::document::{ChartVersions, Location, Node, SourceSpan};
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
@@ -66,7 +66,7 @@ impl LockedItem for Chart {
         oversize(sizes.chain(beside)).or_else(form).or_else(url)
     }
 
-    fn entry(&self) -> Entry {
+    fn entry(&self) -> LockEntry {
         parts::entry(self)
     }
 

@@ -2,34 +2,34 @@
 //! provenance.
 
 use super::locked::Chart;
-use landfall_content::{Entry, Origin, Part};
+use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
 use serde_json::{Map, json};
 use std::sync::Arc;
 
 /// Takes a locked chart apart. The artifact of an archive follows from the lock alone.
-pub(super) fn entry(chart: &Chart) -> Entry {
+pub(super) fn entry(chart: &Chart) -> LockEntry {
     let parts = match chart.source() {
         Some(source) => {
             let (registry, repository): (Arc<str>, Arc<str>) = (
                 source.registry.as_str().into(),
                 source.repository.as_str().into(),
             );
-            let blob = || Origin::Blob {
+            let blob = || PartOrigin::Blob {
                 registry: registry.clone(),
                 repository: repository.clone(),
             };
-            let blobs = chart.blobs.iter().map(|blob_of| Part {
+            let blobs = chart.blobs.iter().map(|blob_of| EntryPart {
                 descriptor: blob_of.clone(),
                 origin: blob(),
             });
-            let mut parts: Vec<Part> = blobs.collect();
-            let origin = Origin::Manifest {
+            let mut parts: Vec<EntryPart> = blobs.collect();
+            let origin = PartOrigin::Manifest {
                 registry: registry.clone(),
                 repository: repository.clone(),
             };
-            parts.push(Part {
+            parts.push(EntryPart {
                 descriptor: manifest(chart),
                 origin,
             });
@@ -37,7 +37,7 @@ pub(super) fn entry(chart: &Chart) -> Entry {
         }
         None => wrapped(chart),
     };
-    Entry {
+    LockEntry {
         kind: EntryKind::Chart,
         name: chart.name.to_string(),
         digest: chart.digest.clone(),
@@ -94,7 +94,7 @@ pub(super) fn layers(chart: &Chart) -> (Option<Descriptor>, Option<Descriptor>) 
 }
 
 /// The parts of the artifact that `helm push` would make of the archive, but for a time in it.
-fn wrapped(chart: &Chart) -> Vec<Part> {
+fn wrapped(chart: &Chart) -> Vec<EntryPart> {
     let mut config = Map::new();
     config.insert("name".into(), json!(chart.name.chart));
     config.insert("version".into(), json!(chart.name.version));
@@ -113,15 +113,15 @@ fn wrapped(chart: &Chart) -> Vec<Part> {
         .as_ref()
         .map(|beside| beside.url.clone())
         .unwrap_or_default();
-    let archive = archive.map(|descriptor| Part {
+    let archive = archive.map(|descriptor| EntryPart {
         descriptor,
-        origin: Origin::Url(url),
+        origin: PartOrigin::Url(url),
     });
-    let provenance = provenance.map(|descriptor| Part {
+    let provenance = provenance.map(|descriptor| EntryPart {
         descriptor,
-        origin: Origin::Url(beside),
+        origin: PartOrigin::Url(beside),
     });
-    let layers: Vec<Part> = archive.into_iter().chain(provenance).collect();
+    let layers: Vec<EntryPart> = archive.into_iter().chain(provenance).collect();
     let manifest = json!({
         "schemaVersion": 2,
         "mediaType": media_type::OCI_MANIFEST,
@@ -139,15 +139,15 @@ fn wrapped(chart: &Chart) -> Vec<Part> {
         .collect()
 }
 
-fn computed(bytes: Vec<u8>, media_type: &'static str) -> Part {
+fn computed(bytes: Vec<u8>, media_type: &'static str) -> EntryPart {
     let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
     let descriptor = Descriptor {
         digest,
         size,
         media_type: media_type.into(),
     };
-    Part {
+    EntryPart {
         descriptor,
-        origin: Origin::Computed(bytes),
+        origin: PartOrigin::Computed(bytes),
     }
 }

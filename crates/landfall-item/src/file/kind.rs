@@ -10,7 +10,7 @@ use crate::{
     Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins,
     Resolver, Stand,
 };
-use landfall_content::Entry;
+use landfall_content::LockEntry;
 use landfall_model::document::{Location, Node, SourceSpan};
 use landfall_model::report::EntryKind;
 use landfall_model::{Destination, DestinationMap, Digest};
@@ -61,7 +61,7 @@ impl LockedItem for File {
         oversize(sizes).or_else(url).or_else(member)
     }
 
-    fn entry(&self) -> Entry {
+    fn entry(&self) -> LockEntry {
         parts::entry(self)
     }
 

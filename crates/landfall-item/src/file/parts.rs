@@ -1,7 +1,7 @@
 //! A file taken apart: an artifact of one layer, its checksum files further layers.
 
 use super::locked::File;
-use landfall_content::{Entry, Origin, Part};
+use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
 use serde_json::json;
@@ -13,7 +13,7 @@ const TITLE: &str = "org.opencontainers.image.title";
 const EMPTY: &[u8] = b"{}";
 
 /// Takes a locked file apart. The artifact's manifest follows from the lock alone.
-pub(super) fn entry(file: &File) -> Entry {
+pub(super) fn entry(file: &File) -> LockEntry {
     let layers = std::iter::once((&file.name, &file.digest, file.size)).chain(
         file.sidecars
             .iter()
@@ -42,19 +42,19 @@ pub(super) fn entry(file: &File) -> Entry {
         size: manifest.len() as u64,
         media_type: media_type::OCI_MANIFEST.into(),
     };
-    let mut parts = vec![Part {
+    let mut parts = vec![EntryPart {
         descriptor: config,
-        origin: Origin::Computed(EMPTY.into()),
+        origin: PartOrigin::Computed(EMPTY.into()),
     }];
-    parts.extend(layers.into_iter().map(|(url, descriptor)| Part {
+    parts.extend(layers.into_iter().map(|(url, descriptor)| EntryPart {
         descriptor,
-        origin: Origin::Url(url.clone()),
+        origin: PartOrigin::Url(url.clone()),
     }));
-    parts.push(Part {
+    parts.push(EntryPart {
         descriptor: top.clone(),
-        origin: Origin::Computed(manifest),
+        origin: PartOrigin::Computed(manifest),
     });
-    Entry {
+    LockEntry {
         kind: EntryKind::File,
         name: file.name.clone(),
         digest: file.digest.clone(),
@@ -148,7 +148,7 @@ mod tests {
         };
         let entry = entry(&file);
         assert!(entry.layout_name.starts_with("files/dl.k8s.io/"));
-        let Origin::Computed(bytes) = &entry.parts[3].origin else {
+        let PartOrigin::Computed(bytes) = &entry.parts[3].origin else {
             panic!("not computed")
         };
         let (manifest, kind) = Manifest::parse(bytes, None).unwrap();

@@ -7,7 +7,7 @@ use crate::resolver::{Cause, Resolver};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use landfall_content::BlobRead;
-use landfall_content::upstream::{expect_file, get, head};
+use landfall_content::upstream::{expect_file, get_file, head_file};
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse};
 use landfall_model::sign::FileKey;
 use landfall_model::{Algorithm, Descriptor, Digest, Hasher, media_type};
@@ -159,7 +159,7 @@ pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64
             .and_then(|length| length.parse().ok()),
         Some(_) => None,
     };
-    match head(sessions, url).await {
+    match head_file(sessions, url).await {
         // some servers answer HEAD with a length of 0
         Ok(head) if head.status.is_success() && size(&head).is_some_and(|size: u64| size > 0) => {
             let found = size(&head);
@@ -170,7 +170,7 @@ pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64
         Err(error) if error.is_transient() => {}
         Err(error) => return Err(error.into()),
     }
-    let full = expect_file(get(sessions, url, None).await?, url).await?;
+    let full = expect_file(get_file(sessions, url, None).await?, url).await?;
     Ok(size(&full).filter(|size| *size > 0))
 }
 
@@ -199,7 +199,7 @@ async fn download_once(
     expected: Option<&Digest>,
 ) -> Result<(Digest, u64), BodyFailure<Cause>> {
     let local = |error: String| BodyFailure::Final(Cause::local(error));
-    let response = expect_file(get(resolver.sessions(), url, None).await?, url).await?;
+    let response = expect_file(get_file(resolver.sessions(), url, None).await?, url).await?;
     // a checksum knows whether these are the file's bytes: servers that call a .tgz's own form an
     // encoding send it is
     let compressed = response.compression_error("the file");

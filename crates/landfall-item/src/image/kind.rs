@@ -10,7 +10,7 @@ use crate::{
     Checked, Contradiction, EntryReader, Exclude, Found, ItemKind, LockedItem, Moving, Pins,
     Resolver, Stand, Step,
 };
-use landfall_content::{BlobRead, Entry};
+use landfall_content::{BlobRead, LockEntry};
 use landfall_model::document::{Location, Node, SourceSpan};
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
@@ -62,7 +62,7 @@ impl LockedItem for Image {
         oversize(manifests.chain(blobs).chain(rest).chain([self.size])).or_else(tag)
     }
 
-    fn entry(&self) -> Entry {
+    fn entry(&self) -> LockEntry {
         parts::entry(self)
     }
 

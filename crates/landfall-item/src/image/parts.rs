@@ -1,32 +1,32 @@
 //! An image taken apart: index, manifests, configs and layers of one repository, and the referrers.
 
 use super::locked::Image;
-use landfall_content::{AttachedReferrer, Entry, Origin, Part};
+use landfall_content::{AttachedReferrer, EntryPart, LockEntry, PartOrigin};
 use landfall_model::media_type;
 use landfall_model::report::EntryKind;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Takes a locked image apart.
-pub(super) fn entry(image: &Image) -> Entry {
+pub(super) fn entry(image: &Image) -> LockEntry {
     let (registry, repository): (Arc<str>, Arc<str>) = (
         image.name.registry.as_str().into(),
         image.name.repository.as_str().into(),
     );
-    let blob = || Origin::Blob {
+    let blob = || PartOrigin::Blob {
         registry: registry.clone(),
         repository: repository.clone(),
     };
-    let foreign = || Origin::Foreign {
+    let foreign = || PartOrigin::Foreign {
         registry: registry.clone(),
         repository: repository.clone(),
         manifests: image.manifests_in_order().collect(),
     };
-    let manifest = || Origin::Manifest {
+    let manifest = || PartOrigin::Manifest {
         registry: registry.clone(),
         repository: repository.clone(),
     };
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<EntryPart> = Vec::new();
     parts.extend(
         image
             .blobs
@@ -38,13 +38,13 @@ pub(super) fn entry(image: &Image) -> Entry {
                 } else {
                     blob()
                 };
-                Part {
+                EntryPart {
                     descriptor: descriptor.clone(),
                     origin,
                 }
             }),
     );
-    parts.extend(image.manifests_in_order().map(|descriptor| Part {
+    parts.extend(image.manifests_in_order().map(|descriptor| EntryPart {
         descriptor,
         origin: manifest(),
     }));
@@ -64,7 +64,7 @@ pub(super) fn entry(image: &Image) -> Entry {
     for referrer in &referrers {
         if known.insert(referrer.descriptor.digest.clone()) {
             // the top stays last
-            let part = Part {
+            let part = EntryPart {
                 descriptor: referrer.descriptor.clone(),
                 origin: manifest(),
             };
@@ -76,16 +76,16 @@ pub(super) fn entry(image: &Image) -> Entry {
         let keep = keep
             .chain(image.blobs.iter().map(|blob| blob.digest.clone()))
             .collect();
-        let part = Part {
+        let part = EntryPart {
             descriptor,
-            origin: Origin::Trimmed {
+            origin: PartOrigin::Trimmed {
                 of: image.descriptor(),
                 keep,
             },
         };
         parts.insert(parts.len() - 1, part);
     }
-    Entry {
+    LockEntry {
         kind: EntryKind::Image,
         name: image.name.to_string(),
         digest: image.digest.clone(),

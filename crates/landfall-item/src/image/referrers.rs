@@ -6,7 +6,7 @@
 use super::locked::{Image, Referrer};
 use super::manifests::{Budget, Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
 use crate::resolver::{Cause, Resolver};
-use landfall_content::registry::{RawManifest, Session, referrers_in};
+use landfall_content::registry::{FetchedManifest, RegistrySession, referrers_in};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{
     ChildManifest, Descriptor, Digest, ImageRef, Manifest, cosign_tags, referrers_tag, referring,
@@ -181,7 +181,7 @@ struct Repository<'a> {
     resolver: &'a Resolver,
     name: &'a ImageRef,
     known: &'a Known<'a>,
-    session: Arc<Session>,
+    session: Arc<RegistrySession>,
     /// All its tags; `None` if each tag is asked for by itself.
     tags: Option<Arc<BTreeSet<String>>>,
     budget: Budget,
@@ -344,7 +344,7 @@ pub(super) async fn listed_tags(
     Ok(tags.filter(|tags| name.tag.as_ref().is_none_or(|own| tags.contains(own))))
 }
 
-fn read(raw: RawManifest) -> Result<Fetched, String> {
+fn read(raw: FetchedManifest) -> Result<Fetched, String> {
     let (manifest, media_type) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())
         .map_err(|error| error.to_string())?;
     let descriptor = Descriptor {

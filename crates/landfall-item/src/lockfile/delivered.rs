@@ -3,7 +3,7 @@
 //! --from` finds what is there.
 
 use super::Lock;
-use landfall_content::{Entry, Origin, Part};
+use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
 use serde::Deserialize;
@@ -100,7 +100,7 @@ impl DeliveredLocks {
     }
 
     /// What brings the list with `lock` as its newest.
-    pub fn with(mut self, lock: &Lock) -> Entry {
+    pub fn with(mut self, lock: &Lock) -> LockEntry {
         let text = lock.to_text().into_bytes();
         let (digest, size) = (Digest::sha256(&text), text.len() as u64);
         self.0.retain(|known| known.descriptor.digest != digest);
@@ -127,11 +127,11 @@ impl DeliveredLocks {
             size: manifest.len() as u64,
             media_type: media_type::OCI_MANIFEST.into(),
         };
-        let computed = |descriptor, bytes: &[u8]| Part {
+        let computed = |descriptor, bytes: &[u8]| EntryPart {
             descriptor,
-            origin: Origin::Computed(bytes.to_vec()),
+            origin: PartOrigin::Computed(bytes.to_vec()),
         };
-        Entry {
+        LockEntry {
             kind: EntryKind::File,
             name: format!("{REPOSITORY}:{TAG}"),
             digest,
@@ -183,8 +183,8 @@ mod tests {
         }
     }
 
-    fn list(entry: &Entry) -> DeliveredLocks {
-        let Origin::Computed(bytes) = &entry.parts.last().unwrap().origin else {
+    fn list(entry: &LockEntry) -> DeliveredLocks {
+        let PartOrigin::Computed(bytes) = &entry.parts.last().unwrap().origin else {
             panic!("not computed")
         };
         DeliveredLocks::parse(bytes).unwrap()

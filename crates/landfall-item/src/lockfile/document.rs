@@ -3,7 +3,7 @@
 
 use super::endpoint::{self, Endpoint};
 use crate::{ItemKind, LockedItem, kinds};
-use landfall_content::Entry;
+use landfall_content::LockEntry;
 use landfall_model::Digest;
 use landfall_model::report::EntryKind;
 use serde::Deserialize;
@@ -106,12 +106,12 @@ kinds!(document);
 
 impl Lock {
     /// The entry of every item, in the lock's order.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<LockEntry> {
         self.each_entry().collect()
     }
 
     /// As [`entries`](Lock::entries), one at a time: together they take more memory than the lock.
-    pub fn each_entry(&self) -> impl Iterator<Item = Entry> {
+    pub fn each_entry(&self) -> impl Iterator<Item = LockEntry> {
         self.items().map(LockedItem::entry)
     }
 
@@ -126,7 +126,7 @@ impl Lock {
     ///
     /// # Panics
     /// When the lock has no such item.
-    pub fn entry(&self, at: usize) -> Entry {
+    pub fn entry(&self, at: usize) -> LockEntry {
         self.item(at)
             .map_or_else(|| panic!("the lock has no item {at}"), LockedItem::entry)
     }

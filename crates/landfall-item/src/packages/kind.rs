@@ -13,7 +13,7 @@ use crate::{
     Cause, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem,
     Moving, PinnedBy, Pins, Resolver,
 };
-use landfall_content::{BlobRead, Entry};
+use landfall_content::{BlobRead, LockEntry};
 use landfall_model::document::{Node, SourceSpan};
 use landfall_model::report::{EntryKind, one_line};
 use landfall_model::sign::SignatureTime;
@@ -144,7 +144,7 @@ impl LockedItem for PackageSet {
             .or_else(digest)
     }
 
-    fn entry(&self) -> Entry {
+    fn entry(&self) -> LockEntry {
         parts::entry(self)
     }
 

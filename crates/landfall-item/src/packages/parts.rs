@@ -3,7 +3,7 @@
 
 use super::locked::{PackageSet, PackageSource};
 use super::wish::WantedPackages;
-use landfall_content::{Entry, Origin, Part};
+use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, MediaType, media_type};
 use serde_json::json;
@@ -17,14 +17,14 @@ const EMPTY: &[u8] = b"{}";
 const KEY: &str = "application/pgp-keys";
 
 /// Takes a set apart.
-pub(super) fn entry(set: &PackageSet) -> Entry {
+pub(super) fn entry(set: &PackageSet) -> LockEntry {
     let (manifest, mut parts) = manifest(set);
     let top = descriptor(&manifest, media_type::OCI_MANIFEST);
-    parts.push(Part {
+    parts.push(EntryPart {
         descriptor: top.clone(),
-        origin: Origin::Computed(manifest),
+        origin: PartOrigin::Computed(manifest),
     });
-    Entry {
+    LockEntry {
         kind: EntryKind::Package,
         name: set.name.clone(),
         digest: set.digest.clone(),
@@ -78,15 +78,15 @@ pub(super) fn tag(digest: &Digest) -> String {
 }
 
 /// The manifest, and the parts that it names, each digest once.
-fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
+fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<EntryPart>) {
     let config = descriptor(EMPTY, media_type::OCI_EMPTY);
-    let mut parts = vec![Part {
+    let mut parts = vec![EntryPart {
         descriptor: config.clone(),
-        origin: Origin::Computed(EMPTY.into()),
+        origin: PartOrigin::Computed(EMPTY.into()),
     }];
     let mut known = BTreeSet::from([config.digest.clone()]);
     let mut layers = Vec::new();
-    let mut add = |descriptor: Descriptor, title: &str, url: &str, origin: Origin| {
+    let mut add = |descriptor: Descriptor, title: &str, url: &str, origin: PartOrigin| {
         layers.push(json!({
             "mediaType": descriptor.media_type,
             "digest": descriptor.digest,
@@ -94,7 +94,7 @@ fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
             "annotations": {URL: url, TITLE: title},
         }));
         if known.insert(descriptor.digest.clone()) {
-            parts.push(Part { descriptor, origin });
+            parts.push(EntryPart { descriptor, origin });
         }
     };
     let package_type = if set.is_yum() {
@@ -108,7 +108,7 @@ fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
             descriptor(key, KEY),
             &format!("{}.asc", source.signed_by),
             &source.url,
-            Origin::Computed(key.into()),
+            PartOrigin::Computed(key.into()),
         );
         for index in &source.indexes {
             let layer = Descriptor {
@@ -148,10 +148,10 @@ fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
     (manifest.to_string().into_bytes(), parts)
 }
 
-fn origin(mut urls: Vec<String>) -> Origin {
+fn origin(mut urls: Vec<String>) -> PartOrigin {
     match urls.len() {
-        1 => Origin::Url(urls.remove(0)),
-        _ => Origin::Urls(urls),
+        1 => PartOrigin::Url(urls.remove(0)),
+        _ => PartOrigin::Urls(urls),
     }
 }
 

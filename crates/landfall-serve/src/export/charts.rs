@@ -3,7 +3,7 @@
 use super::ExportError;
 use super::paths::{ExportFile, MODE};
 use super::run::write_all;
-use landfall_content::{BlobRead, write_whole};
+use landfall_content::{BlobRead, write_file};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartArchive, FileForm, LockedItem, chart_index, clash, index_entry};
 use landfall_model::Descriptor;
@@ -78,7 +78,7 @@ pub fn export_charts(
         }
     }
     let path = dir.join("index.yaml");
-    let written = write_whole(&path, chart_index(entries).as_bytes());
+    let written = write_file(&path, chart_index(entries).as_bytes());
     written.map_err(|error| ExportError::Index {
         path,
         why: error.to_string(),

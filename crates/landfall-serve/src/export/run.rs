@@ -4,7 +4,7 @@ use super::ExportError;
 use super::members::unpack;
 use super::paths::{ExportFile, export_paths};
 use super::write::write;
-use landfall_content::{BlobRead, ContentError, Memory};
+use landfall_content::{BlobRead, ContentError, MemoryBlobs};
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedItem, MadeFile};
 use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
@@ -49,7 +49,7 @@ pub fn export_packages(
         sets.flat_map(LockedItem::files)
             .chain(made.iter().map(MadeFile::form)),
     )?;
-    let held = Memory(
+    let held = MemoryBlobs(
         made.iter()
             .map(|file| (file.digest.clone(), file.bytes.clone().into()))
             .collect(),
@@ -123,7 +123,7 @@ pub(super) fn write_all(
 mod tests {
     use super::*;
     use crate::testing::{file, memory as memory_of};
-    use landfall_content::Memory;
+    use landfall_content::MemoryBlobs;
     use landfall_item::Sidecar;
     use landfall_model::Digest;
     use landfall_model::report::SilentProgress;
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    fn memory() -> Memory {
+    fn memory() -> MemoryBlobs {
         memory_of(&[b"kubelet", b"sum", b"front"])
     }
 
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(statuses(&run(true)), [ItemStatus::Skipped; 3]);
         let nothing = export_files(
             &lock(),
-            &Memory::default(),
+            &MemoryBlobs::default(),
             dir.path(),
             true,
             &SilentProgress,

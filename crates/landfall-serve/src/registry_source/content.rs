@@ -4,8 +4,8 @@
 
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
-use landfall_content::registry::Session;
-use landfall_content::{BlobRead, ContentError, Look};
+use landfall_content::registry::RegistrySession;
+use landfall_content::{BlobRead, ContentError, FileStamp, VerifiedRead};
 use landfall_http::{ByteStream, ErrorKind, HttpError};
 use landfall_model::{Descriptor, Digest, Hasher};
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ pub(super) struct Held {
 
 /// What stands at a registry.
 pub(super) struct RegistryContent {
-    session: Arc<Session>,
+    session: Arc<RegistrySession>,
     held: HashMap<Digest, Held>,
     /// The hashes of the frames of each blob that was read as a whole.
     sums: Mutex<HashMap<Digest, Arc<[Digest]>>>,
@@ -43,7 +43,10 @@ pub(super) struct RegistryContent {
 impl RegistryContent {
     /// What `held` says to stand at the session's registry. It is read on threads of the runtime of
     /// the caller.
-    pub(super) fn new(session: Arc<Session>, held: HashMap<Digest, Held>) -> RegistryContent {
+    pub(super) fn new(
+        session: Arc<RegistrySession>,
+        held: HashMap<Digest, Held>,
+    ) -> RegistryContent {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         RegistryContent {
             session,
@@ -106,17 +109,19 @@ impl BlobRead for RegistryContent {
         reader.taken = reader.frame.len().min((offset % FRAME) as usize);
         Ok(reader)
     }
+}
 
+impl VerifiedRead for RegistryContent {
     /// No file holds it. A reload makes new content, which is hashed anew.
-    fn looks(&self, _digest: &Digest) -> Result<Vec<Look>, ContentError> {
-        Ok(vec![Look {
+    fn file_stamps(&self, _digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
+        Ok(vec![FileStamp {
             inode: self.number,
             mtime: (0, 0),
             size: 0,
         }])
     }
 
-    fn is_sound(&self, digest: &Digest) -> io::Result<bool> {
+    fn verify(&self, digest: &Digest) -> io::Result<bool> {
         let mut frames = self.frames(digest, 0).map_err(io::Error::other)?;
         let (mut whole, mut sums, mut frame) =
             (Hasher::new(digest.algorithm()), Vec::new(), Vec::new());
@@ -135,7 +140,7 @@ impl BlobRead for RegistryContent {
 
 /// Reads what stands at the registry, frame by frame.
 struct Frames {
-    session: Arc<Session>,
+    session: Arc<RegistrySession>,
     held: Held,
     runtime: Handle,
     /// Where the next frame begins.

@@ -5,8 +5,8 @@ use super::content::{Held, RegistryContent};
 use super::error::RegistrySourceError;
 use crate::ServedBundle;
 use futures_util::{StreamExt, TryStreamExt};
-use landfall_content::registry::{Session, Sessions};
-use landfall_content::{BlobRead, Entry};
+use landfall_content::registry::{RegistrySession, RegistrySessions};
+use landfall_content::{LockEntry, VerifiedRead};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::LockedItem;
 use landfall_item::lockfile::{Lock, delivered as delivered_locks};
@@ -14,15 +14,23 @@ use landfall_model::{Descriptor, DestinationMap, Digest};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+/// What a registry holds of earlier deliveries.
+pub struct DeliveredContent {
+    /// The delivered locks, the oldest first.
+    pub bundles: Vec<ServedBundle>,
+    /// The content of all of them.
+    pub content: Arc<dyn VerifiedRead>,
+}
+
 /// What was delivered to the target of `mapping` and is there now, the oldest lock first. What only
 /// images are made of is listed and not looked for: they are pulled from the registry itself.
 ///
 /// # Errors
 /// When there is no list of what was delivered, or the registry cannot be read.
 pub async fn find_delivered(
-    sessions: &Sessions,
+    sessions: &RegistrySessions,
     mapping: &DestinationMap,
-) -> Result<Vec<ServedBundle>, RegistrySourceError> {
+) -> Result<DeliveredContent, RegistrySourceError> {
     let place = mapping.at(delivered_locks::REPOSITORY);
     let (repository, place) = (
         place.repository.clone(),
@@ -72,7 +80,7 @@ pub async fn find_delivered(
     let held = held(&session, &locks, mapping, limits.jobs)
         .await
         .map_err(unread)?;
-    let blobs: Arc<dyn BlobRead> = Arc::new(RegistryContent::new(session, held));
+    let content = Arc::new(RegistryContent::new(session, held));
     let target = mapping.target();
     let served = locks.into_iter().map(|(known, lock)| ServedBundle {
         name: match known.name.as_str() {
@@ -84,15 +92,18 @@ pub async fn find_delivered(
         signatures: Vec::new(),
         lock,
         changes: None,
-        blobs: blobs.clone(),
+        blobs: content.clone(),
         registry: Some(mapping.clone()),
     });
-    Ok(served.collect())
+    Ok(DeliveredContent {
+        bundles: served.collect(),
+        content,
+    })
 }
 
 /// A blob of at most so many bytes; `None` where its bytes are others.
 async fn small(
-    session: &Session,
+    session: &RegistrySession,
     repository: &str,
     blob: &Descriptor,
     most: u64,
@@ -110,13 +121,13 @@ async fn small(
 
 /// The parts of the items that stand at the registry, each with its repository.
 async fn held(
-    session: &Session,
+    session: &RegistrySession,
     locks: &[(&delivered_locks::DeliveredLock, Lock)],
     mapping: &DestinationMap,
     jobs: usize,
 ) -> Result<HashMap<Digest, Held>, HttpError> {
     let items = locks.iter().flat_map(|(_, lock)| lock.items());
-    let wanted: BTreeMap<(String, Digest), Entry> = items
+    let wanted: BTreeMap<(String, Digest), LockEntry> = items
         .filter(|item| item.is_offered())
         .filter_map(|item| {
             let (entry, to) = (
@@ -135,7 +146,8 @@ async fn held(
             found => Ok::<_, HttpError>(found?.map(|_| (repository, entry))),
         }
     });
-    let found: Vec<Option<(String, Entry)>> = asking.buffer_unordered(jobs).try_collect().await?;
+    let found: Vec<Option<(String, LockEntry)>> =
+        asking.buffer_unordered(jobs).try_collect().await?;
     let parts = found.into_iter().flatten().flat_map(|(repository, entry)| {
         let repository: Arc<str> = repository.into();
         entry.parts.into_iter().map(move |part| {

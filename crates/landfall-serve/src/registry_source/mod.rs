@@ -5,5 +5,5 @@ mod content;
 mod delivered;
 mod error;
 
-pub use delivered::find_delivered;
+pub use delivered::{DeliveredContent, find_delivered};
 pub use error::RegistrySourceError;

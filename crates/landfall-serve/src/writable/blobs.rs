@@ -5,7 +5,8 @@ use super::error::KeepError;
 use super::frame_sums::{CheckedReader, FRAME, FrameSums};
 use super::room::{Room, Share};
 use landfall_content::{
-    BlobRead, ContentError, FileRuns, Look, RecentChecks, digest_of, each_piece,
+    BlobRead, ContentError, FileRunRead, FileRuns, FileStamp, RecentChecks, VerifiedRead,
+    digest_of, for_each_chunk,
 };
 use landfall_model::{Algorithm, Digest, Hasher};
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ pub(in super::super) struct WritableBlobs {
     dir: PathBuf,
     room: Arc<Room>,
     /// Of frames that were checked before, by the looks of their files.
-    checks: Arc<RecentChecks<Look>>,
+    checks: Arc<RecentChecks<FileStamp>>,
     /// When a client was told last that a blob is here: it may count on that in a push.
     told: Mutex<HashMap<Digest, Instant>>,
 }
@@ -91,7 +92,7 @@ impl WritableBlobs {
         let removed = optional(fs::remove_file(&path))?.is_some();
         if removed {
             self.room.give_back(data.len());
-            self.checks.forget(&Look::of(&data));
+            self.checks.forget(&FileStamp::of(&data));
         }
         optional(fs::remove_file(self.frames_path(digest)))?;
         Ok(removed)
@@ -179,7 +180,7 @@ impl WritableBlobs {
             });
         }
         let place = self.dir.join(digest.layout_path());
-        if place.is_file() && matches!(self.is_sound(digest), Ok(true)) {
+        if place.is_file() && matches!(self.verify(digest), Ok(true)) {
             self.tell(digest);
             return Ok(());
         }
@@ -205,7 +206,7 @@ impl WritableBlobs {
     ) -> Result<(), KeepError> {
         let mut incoming = self.begin(digest.algorithm())?;
         let mut reader = from.open(digest, 0).map_err(io::Error::other)?;
-        each_piece(&mut reader, |piece| incoming.write(piece))?;
+        for_each_chunk(&mut reader, |piece| incoming.write(piece))?;
         self.keep(incoming, digest)
     }
 
@@ -302,7 +303,33 @@ impl BlobRead for WritableBlobs {
             self.checked_reader(digest, offset).map_err(wrong)?,
         ))
     }
+}
 
+impl VerifiedRead for WritableBlobs {
+    fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
+        let data = fs::metadata(self.dir.join(digest.layout_path()));
+        let data = data.map_err(|source| ContentError::Read {
+            digest: digest.clone(),
+            source,
+        })?;
+        Ok(vec![FileStamp::of(&data)])
+    }
+
+    fn verify(&self, digest: &Digest) -> io::Result<bool> {
+        let path = self.dir.join(digest.layout_path());
+        if fs::metadata(&path)?.len() <= FRAME as u64 {
+            Ok(digest.matches(&fs::read(&path)?))
+        } else {
+            self.checked_reader(digest, 0)?.is_sound(digest)
+        }
+    }
+
+    fn as_file_runs(&self) -> Option<&dyn FileRunRead> {
+        Some(self)
+    }
+}
+
+impl FileRunRead for WritableBlobs {
     fn file_runs(&self, digest: &Digest, offset: u64) -> Result<Option<FileRuns>, ContentError> {
         if self.stat(digest)?.is_none_or(|size| size <= FRAME as u64) {
             return Ok(None);
@@ -311,23 +338,6 @@ impl BlobRead for WritableBlobs {
         reader
             .map(|reader| Some(reader.runs()))
             .map_err(|source| content_error(digest, source))
-    }
-
-    fn is_sound(&self, digest: &Digest) -> io::Result<bool> {
-        let path = self.dir.join(digest.layout_path());
-        match fs::metadata(&path)?.len() <= FRAME as u64 {
-            true => Ok(digest.matches(&fs::read(&path)?)),
-            false => self.checked_reader(digest, 0)?.is_sound(digest),
-        }
-    }
-
-    fn looks(&self, digest: &Digest) -> Result<Vec<Look>, ContentError> {
-        let data = fs::metadata(self.dir.join(digest.layout_path()));
-        let data = data.map_err(|source| ContentError::Read {
-            digest: digest.clone(),
-            source,
-        })?;
-        Ok(vec![Look::of(&data)])
     }
 }
 

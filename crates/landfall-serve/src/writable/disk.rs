@@ -1,6 +1,6 @@
 //! Small steps on disk: files that appear whole or not at all, folders that may be absent.
 
-use landfall_content::temporary_in;
+use landfall_content::temporary_file_in;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 /// Writes a small file by way of a temporary one in `incoming`, so that `path` is never half
 /// written.
 pub(super) fn write(incoming: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = temporary_in(incoming)?;
+    let mut file = temporary_file_in(incoming)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     persist(file, path)

@@ -5,7 +5,7 @@
 //! The digest proves the whole content at its upload. After that XXH64 is enough to detect decay of
 //! the disk, and costs next to nothing.
 
-use landfall_content::{FileRun, FileRuns, Look, RecentChecks};
+use landfall_content::{FileRun, FileRuns, FileStamp, RecentChecks};
 use landfall_model::{Digest, Hasher};
 use std::fs::File;
 use std::io::{self, Read};
@@ -68,9 +68,9 @@ impl FrameSums {
 /// once more.
 pub(super) struct CheckedReader {
     file: Arc<File>,
-    look: Look,
+    file_stamp: FileStamp,
     sums: Vec<[u8; 8]>,
-    checks: Arc<RecentChecks<Look>>,
+    checks: Arc<RecentChecks<FileStamp>>,
     at: u64,
     /// Up to where the checksums were compared.
     checked: u64,
@@ -84,14 +84,14 @@ impl CheckedReader {
     pub(super) fn new(
         file: File,
         sums: &[u8],
-        checks: &Arc<RecentChecks<Look>>,
+        checks: &Arc<RecentChecks<FileStamp>>,
         offset: u64,
     ) -> io::Result<CheckedReader> {
-        let look = Look::of(&file.metadata()?);
+        let file_stamp = FileStamp::of(&file.metadata()?);
         let (sums, checks) = (sums.as_chunks().0.to_vec(), checks.clone());
         Ok(CheckedReader {
             file: Arc::new(file),
-            look,
+            file_stamp,
             sums,
             checks,
             at: offset,
@@ -120,7 +120,7 @@ impl CheckedReader {
     /// Whether the file has this digest, and its frames their checksums. It is read once.
     pub(super) fn is_sound(&self, digest: &Digest) -> io::Result<bool> {
         let mut hasher = Hasher::new(digest.algorithm());
-        for frame in 0..self.look.size.div_ceil(FRAME as u64) {
+        for frame in 0..self.file_stamp.size.div_ceil(FRAME as u64) {
             self.each_of_frame(frame, |piece| hasher.update(piece))?;
         }
         Ok(hasher.finish() == *digest)
@@ -130,8 +130,8 @@ impl CheckedReader {
     /// moment ago.
     fn check(&mut self) -> io::Result<()> {
         let frame = self.at / FRAME as u64;
-        self.checked = match self.checks.has(&self.look, frame as usize) {
-            true => self.look.size.min((frame + 1) * FRAME as u64),
+        self.checked = match self.checks.has(&self.file_stamp, frame as usize) {
+            true => self.file_stamp.size.min((frame + 1) * FRAME as u64),
             false => self.each_of_frame(frame, |_| {})?,
         };
         Ok(())
@@ -164,7 +164,7 @@ impl CheckedReader {
                 "the bytes on disk have changed",
             ));
         }
-        self.checks.add(self.look, frame as usize);
+        self.checks.add(self.file_stamp, frame as usize);
         Ok(at)
     }
 }

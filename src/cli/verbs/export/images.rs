@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use landfall_bundle::image_archive::{
     ImageArchive, ImageArchiveError, ImageArchiveFormat, ImageArchiveOptions,
 };
-use landfall_content::{BlobRead, FileUnderWay};
+use landfall_content::{AtomicFile, BlobRead};
 use landfall_item::lockfile::{Lock, collision, losses};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
 use landfall_model::{DestinationMap, Platform, TargetRegistry};
@@ -62,7 +62,7 @@ enum ArchiveFormat {
 enum ArchiveOutput {
     Stdout(File),
     /// Removed where it is dropped.
-    File(FileUnderWay),
+    File(AtomicFile),
     /// Nowhere: a dry run.
     Nowhere,
 }
@@ -134,7 +134,7 @@ impl ExportImages {
                 context,
                 "the archive",
             )?)),
-            false => FileUnderWay::begin(path)
+            false => AtomicFile::begin(path)
                 .map(ArchiveOutput::File)
                 .map_err(|error| unwritten(path, &error)),
         }

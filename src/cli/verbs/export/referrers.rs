@@ -4,7 +4,7 @@ use crate::cli::shared::content_flags::ContentFlags;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::Args;
 use landfall_bundle::sbom::linked_documents;
-use landfall_content::{BlobRead, Entry, write_whole};
+use landfall_content::{BlobRead, LockEntry, write_file};
 use landfall_item::LockedItem;
 use landfall_model::report::{
     EntryKind, ItemStatus, ReportItem, RunReport, TransferSide, count_of,
@@ -25,7 +25,7 @@ pub(crate) struct ExportReferrers {
 
 impl ExportReferrers {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        let has_some = |entry: &Entry| !entry.referrers.is_empty();
+        let has_some = |entry: &LockEntry| !entry.referrers.is_empty();
         let (lock, blobs) = self.carried.open(context, has_some)?;
         let mut report = RunReport::default();
         for item in lock.items() {
@@ -92,5 +92,5 @@ fn write(path: &Path, blobs: &dyn BlobRead, blob: &Descriptor) -> Result<(), Cli
         .on(TransferSide::Destination)
     };
     made.map_err(|error| cannot(&error))?;
-    write_whole(path, &bytes).map_err(|error| cannot(&error))
+    write_file(path, &bytes).map_err(|error| cannot(&error))
 }

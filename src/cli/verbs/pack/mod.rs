@@ -17,8 +17,8 @@ use crate::client::BundleUpload;
 use clap::{Args, Command};
 use landfall_bundle::{self as bundle, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
 use landfall_content::bucket::Bucket;
-use landfall_content::store::Disk;
-use landfall_content::{Entry, Part, Store, held, stored_once};
+use landfall_content::store::DiskStore;
+use landfall_content::{BlobStore, EntryPart, LockEntry, present_blobs, unique_blobs};
 use landfall_model::report::{ItemStatus, RunReport, TransferSide, count_of};
 use landfall_model::sign::PublicKey;
 use landfall_model::{Descriptor, human_size, today};
@@ -71,10 +71,13 @@ pub(crate) struct PackCommand {
 
 /// Names in the store what is whole there: of an image that several shards brought, none of them
 /// could.
-fn name_whole(store: &dyn Store, held: impl Iterator<Item = Entry>) -> Result<(), CliError> {
+fn name_whole(
+    store: &dyn BlobStore,
+    held: impl Iterator<Item = LockEntry>,
+) -> Result<(), CliError> {
     // the plan has seen what is stored; a store that no pull filled may lack what follows from the
     // lock
-    let is_there = |part: &Part| {
+    let is_there = |part: &EntryPart| {
         let Descriptor { digest, size, .. } = &part.descriptor;
         part.is_stored() || matches!(store.stat(digest), Ok(Some(found)) if found == *size)
     };
@@ -89,7 +92,7 @@ impl PackCommand {
         command: fn() -> Command,
     ) -> Result<VerbOutcome, CliError> {
         if !self.like.like.is_empty() {
-            let store = Disk::open(&context.store_dir()?)?;
+            let store = DiskStore::open(&context.store_dir()?)?;
             let lock = self.lock.named().map(Path::to_path_buf);
             return context.run(self.like.run(self.out, lock, store, context));
         }
@@ -122,7 +125,7 @@ impl PackCommand {
             // an interruption gives the upload up
             let (upload, _given_up) = upload.unzip();
             let work = tokio::task::spawn_blocking(move || {
-                held(&*store, stored_once(lock.each_entry()), false, &*progress)?;
+                present_blobs(&*store, unique_blobs(lock.each_entry()), false, &*progress)?;
                 shown.lock(&lock, Some(&*store));
                 let mut plan = PackPlan::since(&lock, &*store, &bases, today())?;
                 plan.serial = self.serial.of(&lock)?;

@@ -3,7 +3,7 @@
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::Args;
 use landfall_bundle as bundle;
-use landfall_content::store::Disk;
+use landfall_content::store::DiskStore;
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::human_size;
 use landfall_model::report::RunReport;
@@ -31,7 +31,7 @@ impl RepackFlags {
         self,
         out: Option<PathBuf>,
         lock: Option<PathBuf>,
-        store: Disk,
+        store: DiskStore,
         context: &Context,
     ) -> Result<VerbOutcome, CliError> {
         let Some(number) = self.only_volume.filter(|_| !self.like.is_empty()) else {

@@ -5,7 +5,7 @@ use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::client::Client;
 use crate::push::{Needed, Pruned, PrunedManifest, prune};
 use clap::Args;
-use landfall_content::write_whole;
+use landfall_content::write_file;
 use landfall_item::lockfile::Lock;
 use landfall_model::document::{read_input, read_text_input};
 use landfall_model::report::{TransferSide, count_of};
@@ -267,7 +267,7 @@ fn note(path: &Path, gone: &[PrunedManifest]) -> Result<(), CliError> {
     let mut receipt = input_file::receipt(path)?;
     receipt.pruned = gone.to_vec();
     let text = serde_json::to_string_pretty(&receipt).unwrap_or_default() + "\n";
-    write_whole(path, text.as_bytes()).map_err(|error| {
+    write_file(path, text.as_bytes()).map_err(|error| {
         let message = format!(
             "removed, but cannot write the receipt {}: {error}",
             path.display()

@@ -10,7 +10,7 @@ use crate::cli::shared::unified_diff::DiffReader;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use landfall_content::replace;
+use landfall_content::replace_file;
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::document::{documents, read_text_input};
 use landfall_model::report::{RunReport, TransferSide, one_line};
@@ -475,7 +475,7 @@ fn merge_into(
                 .map_err(|error| failed(&error))?;
             lines.push(format!("{shown} ({mode:04o}, holds credentials)"));
         }
-        let lost = replace(path, |now| now == text.as_bytes(), merged.text.as_bytes())
+        let lost = replace_file(path, |now| now == text.as_bytes(), merged.text.as_bytes())
             .map_err(|error| failed(&error))?;
         lines.extend(lost.into_iter().map(|lost| format!("{shown} lost {lost}")));
     }

@@ -4,7 +4,7 @@
 mod node_guides;
 mod published;
 
-use crate::cli::shared::bundle_with_bases::{refused, store, unreadable};
+use crate::cli::shared::bundle_with_bases::{refused, unreadable};
 use crate::cli::shared::open_bundle::BundleRequirements;
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::packages_key::PackagesKey;
@@ -16,7 +16,7 @@ use crate::cli::shared::{
 use crate::client::Client;
 use clap::Args;
 use landfall_bundle::{Bundle, volume_locations};
-use landfall_content::{BlobChain, BlobRead, missing_blobs};
+use landfall_content::{BlobChain, BlobRead, VerifiedRead, missing_blobs};
 use landfall_model::report::{EntryCount, RunReport};
 use landfall_model::{Digest, Limits, TargetRegistry, parse_size};
 use landfall_serve::{
@@ -278,15 +278,17 @@ impl ServeCommand {
             bundles.push(open_bundle::open(context, &places, demands)?.bundle);
         }
         let bundles = bases_first(bundles);
-        let store = store(context, self.with_store)?;
         let mut given = bundles.clone();
         for path in &self.base {
             given.push(OpenedFile::open(context, path)?.into_bundle(path)?);
         }
         let content = given
             .iter()
-            .map(|bundle| Arc::new(bundle.clone()) as Arc<dyn BlobRead>);
-        let mut content: Vec<Arc<dyn BlobRead>> = content.chain(store).collect();
+            .map(|bundle| Arc::new(bundle.clone()) as Arc<dyn VerifiedRead>);
+        let mut content: Vec<Arc<dyn VerifiedRead>> = content.collect();
+        if self.with_store {
+            content.push(context.served_store()?);
+        }
         let mut all: Vec<ServedBundle> = bundles
             .iter()
             .map(|bundle| served(bundle, &given, &content))
@@ -298,10 +300,10 @@ impl ServeCommand {
                     .map_err(CliError::from)
             };
             let mut found = Handle::current().block_on(finding)?;
-            content.extend(found.first().map(|one| one.blobs.clone()));
+            content.push(found.content);
             // a bundle that is named counts more than what was delivered earlier
-            found.append(&mut all);
-            all = found;
+            found.bundles.append(&mut all);
+            all = found.bundles;
         }
         tell_news(&mut all, &bundles, &given);
         Ok(ServeSources {
@@ -391,14 +393,14 @@ fn access_log(path: &Path) -> Result<AccessLog, CliError> {
 fn served(
     bundle: &Bundle,
     given: &[Bundle],
-    content: &[Arc<dyn BlobRead>],
+    content: &[Arc<dyn VerifiedRead>],
 ) -> Result<ServedBundle, CliError> {
     let lock = bundle.held()?;
     let mut blobs: Arc<dyn BlobRead> = Arc::new(bundle.clone());
     if !bundle.omitted().is_empty() {
         blobs = Arc::new(BlobChain(
             std::iter::once(blobs)
-                .chain(content.iter().cloned())
+                .chain(content.iter().map(|blobs| blobs.clone() as _))
                 .collect(),
         ));
         let lacking = missing_blobs(&lock.entries(), &*blobs).map_err(unreadable)?;

@@ -6,9 +6,9 @@ use crate::cli::shared::open_bundle::BundleRequirements;
 use crate::client::ClientError;
 use crate::lock::diff;
 use futures_util::FutureExt;
-use landfall_content::BlobRead;
-use landfall_content::bucket::wait;
-use landfall_content::store::{Offered, Shelf, ShelfError};
+use landfall_content::VerifiedRead;
+use landfall_content::bucket::block_on;
+use landfall_content::store::{OfferedBlobs, ServedStore, ServedStoreError};
 use landfall_item::lockfile::Lock;
 use landfall_model::Digest;
 use landfall_serve::{BundleChange, BundleChanges, OutdatedCheck, ServedBundle};
@@ -19,7 +19,7 @@ pub(crate) struct ServeSources {
     /// By name, the older first.
     pub(crate) all: Vec<ServedBundle>,
     /// All content.
-    pub(crate) content: Vec<Arc<dyn BlobRead>>,
+    pub(crate) content: Vec<Arc<dyn VerifiedRead>>,
     /// By digest alone.
     pub(crate) earlier: Vec<ServedBundle>,
     /// Whether it is outdated by now.
@@ -31,12 +31,13 @@ pub(crate) struct ServeSources {
 /// # Errors
 /// When nothing was, it cannot be read, or it is not as demanded (exit 4).
 pub(crate) fn published(
-    shelf: &Shelf,
+    shelf: &ServedStore,
     demands: &BundleRequirements<'_>,
 ) -> Result<ServeSources, CliError> {
     let reading = shelf.clone();
-    let served = wait(async move { Ok(reading.served().await) }).map_err(ClientError::from)??;
-    let nothing = || ShelfError::Nothing {
+    let served =
+        block_on(async move { Ok(reading.served().await) }).map_err(ClientError::from)??;
+    let nothing = || ServedStoreError::Nothing {
         place: shelf.place(),
     };
     let (current, lock, before) = served.ok_or_else(nothing)?;
@@ -52,7 +53,7 @@ pub(crate) fn published(
     let entries = std::iter::once(&lock)
         .chain(&before)
         .flat_map(Lock::each_entry);
-    let blobs: Arc<dyn BlobRead> = Arc::new(Offered::new(shelf, entries));
+    let blobs = Arc::new(OfferedBlobs::new(shelf, entries));
     let served = |lock: Lock, fingerprint: &Digest| ServedBundle {
         name: lock.name.clone().unwrap_or_else(|| place.clone()),
         digest: Some(fingerprint.clone()),

@@ -7,9 +7,9 @@ use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
 use crate::support::library::{
-    BundleOptions, Client, ClientBuilder, DestinationMap, Digest, ItemStatus, Keep, Limits, Lock,
-    Locked, Omitted, PackOptions, PackPlan, Packaging, Pins, Progress, PushError, PushOptions,
-    Pushed, ReportItem, Store, load_manifests, pack, today,
+    BundleOptions, CachePolicy, Client, ClientBuilder, DestinationMap, Digest, ItemStatus, Limits,
+    Lock, Locked, Omitted, PackOptions, PackPlan, Packaging, Pins, Progress, PushError,
+    PushOptions, Pushed, ReportItem, Store, load_manifests, pack, today,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -295,15 +295,15 @@ impl Rig {
     /// `landfall mirror` from the upstream to the far side.
     pub fn mirror(&self) -> Result<Pushed, PushError> {
         let dir = tempfile::tempdir().unwrap();
-        self.mirror_by(&Store::open(dir.path()).unwrap(), Keep::Nothing)
+        self.mirror_by(&Store::open(dir.path()).unwrap(), CachePolicy::ReadOnly)
     }
 
     /// The same by a store that keeps what passes.
     pub fn mirror_keeping(&self, store: &str) -> Result<Pushed, PushError> {
-        self.mirror_by(&self.open(store), Keep::Everything)
+        self.mirror_by(&self.open(store), CachePolicy::ReadThrough)
     }
 
-    fn mirror_by(&self, store: &Store, keep: Keep) -> Result<Pushed, PushError> {
+    fn mirror_by(&self, store: &Store, keep: CachePolicy) -> Result<Pushed, PushError> {
         let client = self.client();
         self.runtime.block_on(client.mirror(
             &self.lock,

@@ -9,9 +9,9 @@
 //! deletion is sent within [`SEND`] of its marker or not at all, and S3 refuses one whose signature
 //! is older than 15 minutes.
 
+use super::blob_list::{self, Contents, List};
 use super::keys;
-use super::list::{self, Contents, List};
-use crate::bucket::{Bucket, Condition};
+use crate::bucket::{Bucket, PutCondition};
 use bytes::Bytes;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::Digest;
@@ -39,10 +39,10 @@ pub(super) async fn claim(
     patience: Duration,
 ) -> Result<(), HttpError> {
     let key = keys::claim(fingerprint, SystemTime::now());
-    bucket.put(&key, lock, &Condition::Always).await?;
+    bucket.put(&key, lock, &PutCondition::Always).await?;
     let (claimed, mut pause) = (Instant::now(), PAUSES.0);
     loop {
-        let markers = list::read_all(bucket, keys::DELETING).await?;
+        let markers = blob_list::read_all(bucket, keys::DELETING).await?;
         let is_wanted = |list: &&List| list.contents.keys().any(|digest| wanted.contains(digest));
         let Some(last) = markers
             .iter()
@@ -93,8 +93,8 @@ impl<'a> Marker<'a> {
     ) -> Result<Marker<'a>, HttpError> {
         let since = Instant::now();
         let (key, packed) =
-            list::packed(contents, |digest| keys::named_apart(keys::DELETING, digest))?;
-        bucket.put(&key, packed, &Condition::Always).await?;
+            blob_list::packed(contents, |digest| keys::named_apart(keys::DELETING, digest))?;
+        bucket.put(&key, packed, &PutCondition::Always).await?;
         Ok(Marker { bucket, key, since })
     }
 

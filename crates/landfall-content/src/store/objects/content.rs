@@ -1,31 +1,31 @@
 //! The store as content that is read by digest.
 
+use super::bucket_store::{BucketStore, unreadable};
 use super::keys;
-use super::state::{Objects, unreadable};
-use crate::bucket::{Reader, wait};
-use crate::{BlobRead, ContentError};
+use crate::bucket::{BlockingReader, block_on};
+use crate::{BlobRead, ContentError, FileStamp, VerifiedRead};
 use landfall_http::ErrorKind;
 use landfall_model::{Digest, Hasher};
 use std::io::{self, Read};
 
-impl BlobRead for Objects {
+impl BlobRead for BucketStore {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         let (this, wanted) = (self.clone(), digest.clone());
-        wait(async move { this.look(&wanted).await }).map_err(|error| unreadable(digest, error))
+        block_on(async move { this.look(&wanted).await }).map_err(|error| unreadable(digest, error))
     }
 
     /// From its beginning the content is hashed, and its last bytes are held back if it is wrong.
     /// From elsewhere the object store's own checks stand for that.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let (bucket, key) = (self.bucket().clone(), keys::blob(digest));
-        let reader = Reader::open(async move { bucket.stream(&key, offset, None).await });
+        let reader = BlockingReader::open(async move { bucket.stream(&key, offset, None).await });
         let reader = match reader {
             // a list has it: the next run must not believe that
             Err(error)
                 if error.kind == ErrorKind::NotFound && self.known_size(digest).is_some() =>
             {
                 let (this, missing) = (self.clone(), digest.clone());
-                wait(async move { this.condemn([missing]).await })
+                block_on(async move { this.condemn([missing]).await })
                     .map_err(|error| unreadable(digest, error))?;
                 return Err(unreadable(digest, error));
             }
@@ -38,11 +38,18 @@ impl BlobRead for Objects {
     }
 }
 
+impl VerifiedRead for BucketStore {
+    /// No file holds the content: a blob is verified once in a process.
+    fn file_stamps(&self, _digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
+        Ok(Vec::new())
+    }
+}
+
 /// Content that is hashed while it is read. A piece is handed out when the next one is there, so
 /// that the last comes only after all have the digest.
 struct Checked {
-    store: Objects,
-    reader: Reader,
+    store: BucketStore,
+    reader: BlockingReader,
     digest: Digest,
     /// `None` after the end.
     hasher: Option<Hasher>,
@@ -55,7 +62,7 @@ struct Checked {
 const PIECE: usize = 64 << 10;
 
 impl Checked {
-    fn new(store: &Objects, reader: Reader, digest: &Digest) -> Checked {
+    fn new(store: &BucketStore, reader: BlockingReader, digest: &Digest) -> Checked {
         let hasher = Some(Hasher::new(digest.algorithm()));
         let (store, digest) = (store.clone(), digest.clone());
         Checked {
@@ -87,7 +94,7 @@ impl Checked {
         } else if hasher.finish() != self.digest {
             self.piece.clear();
             let (store, digest) = (self.store.clone(), self.digest.clone());
-            let told = wait(async move { store.condemn([digest]).await });
+            let told = block_on(async move { store.condemn([digest]).await });
             let hint = match told {
                 Ok(()) => "`landfall pull` writes it anew",
                 Err(_) => "`landfall pull --rehash` writes it anew",

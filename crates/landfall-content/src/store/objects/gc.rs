@@ -6,11 +6,11 @@
 //! what was condemned before the grace period, unless a lock or a claim names it by then, or it was
 //! written since. What is deleted at once is marked first: see [`super::claims`].
 
+use super::blob_list::{self, Contents};
 use super::claims::{self, Marker};
 use super::keys;
-use super::list::{self, Contents};
-use super::record::Record;
-use crate::bucket::{Bucket, Object};
+use super::upload_record::Record;
+use crate::bucket::{Bucket, BucketObject};
 use futures_util::TryStreamExt;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::Digest;
@@ -25,11 +25,11 @@ const BATCH: usize = 1000;
 
 /// What a sweep found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Collected {
+pub struct BucketGcReport {
     /// What was deleted now, or would be.
-    pub deleted: Vec<Blob>,
+    pub deleted: Vec<SweptBlob>,
     /// What was condemned now, or would be: a later sweep deletes it.
-    pub condemned: Vec<Blob>,
+    pub condemned: Vec<SweptBlob>,
     /// What was condemned earlier, and waits for the end of its grace period.
     pub waiting: usize,
     /// Uploads that nobody resumed, and that were given up, or would be.
@@ -44,7 +44,7 @@ pub struct Collected {
 
 /// Content that is deleted or condemned.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Blob {
+pub struct SweptBlob {
     /// Which.
     pub digest: Digest,
     /// Its size in bytes.
@@ -52,7 +52,7 @@ pub struct Blob {
 }
 
 /// How a sweep goes.
-pub struct Sweep<'a> {
+pub struct BucketGc<'a> {
     /// The store.
     pub bucket: &'a Bucket,
     /// What locks name.
@@ -67,27 +67,27 @@ pub struct Sweep<'a> {
     pub dry_run: bool,
 }
 
-impl Sweep<'_> {
+impl BucketGc<'_> {
     /// Sweeps.
     ///
     /// # Errors
     /// When the object store does not answer, or refuses. Nothing that is needed is gone then;
     /// another sweep goes on.
-    pub async fn run(mut self) -> Result<Collected, HttpError> {
-        let mut collected = Collected::default();
-        let old_lists = list::read_all(self.bucket, keys::INDEX).await?;
+    pub async fn run(mut self) -> Result<BucketGcReport, HttpError> {
+        let mut collected = BucketGcReport::default();
+        let old_lists = blob_list::read_all(self.bucket, keys::INDEX).await?;
         let mut claimed = BTreeSet::new();
         self.take_claims(&mut claimed).await?;
         collected.claims = claimed.len();
-        let blobs: Vec<(Digest, Object)> = self.blobs().await?;
-        let condemned = list::read_all(self.bucket, keys::CONDEMNED).await?;
+        let blobs: Vec<(Digest, BucketObject)> = self.blobs().await?;
+        let condemned = blob_list::read_all(self.bucket, keys::CONDEMNED).await?;
         let (due, waiting): (Vec<_>, Vec<_>) = condemned
             .into_iter()
             .partition(|list| self.is_old(list.written));
         // by the lists whose time has come, and not written anew since
         let (mut doomed, mut listed, mut condemns) = (Vec::new(), Contents::new(), Contents::new());
         for (digest, object) in blobs {
-            let is_due = |list: &list::List| {
+            let is_due = |list: &blob_list::List| {
                 list.contents.contains_key(&digest) && object.modified < list.written
             };
             if self.keep.contains(&digest) {
@@ -112,7 +112,7 @@ impl Sweep<'_> {
             contents(&doomed)
         } else {
             // runs that begin now know of it before anything is deleted
-            list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
+            blob_list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
             if !condemns.is_empty() {
                 // a run that began before may have been told that some of it is there: a younger
                 // list tells everybody
@@ -121,7 +121,7 @@ impl Sweep<'_> {
                     listed.extend(condemns.remove_entry(digest));
                 }
             }
-            let kept_list = list::write(self.bucket, keys::INDEX, &listed).await?;
+            let kept_list = blob_list::write(self.bucket, keys::INDEX, &listed).await?;
             let replaced = old_lists
                 .into_iter()
                 .map(|list| list.key)
@@ -136,7 +136,7 @@ impl Sweep<'_> {
         let shown = |contents: Contents| {
             contents
                 .into_iter()
-                .map(|(digest, bytes)| Blob { digest, bytes })
+                .map(|(digest, bytes)| SweptBlob { digest, bytes })
                 .collect()
         };
         (collected.deleted, collected.condemned) = (shown(deleted), shown(condemns));
@@ -146,7 +146,7 @@ impl Sweep<'_> {
     /// Deletes what nobody has claimed meanwhile, and returns it.
     async fn delete_doomed(
         &mut self,
-        doomed: Vec<(Digest, Object)>,
+        doomed: Vec<(Digest, BucketObject)>,
         claimed: &mut BTreeSet<String>,
     ) -> Result<Contents, HttpError> {
         let mut deleted = Contents::new();
@@ -179,7 +179,7 @@ impl Sweep<'_> {
     /// Claims whose grace period is over are deleted.
     async fn take_claims(&mut self, claimed: &mut BTreeSet<String>) -> Result<(), HttpError> {
         let mut over = Vec::new();
-        let objects: Vec<Object> = self.bucket.list(keys::CLAIMS).try_collect().await?;
+        let objects: Vec<BucketObject> = self.bucket.list(keys::CLAIMS).try_collect().await?;
         for object in objects {
             let fingerprint = keys::hex_of(&object.key);
             if self.is_old(object.modified) {
@@ -209,8 +209,8 @@ impl Sweep<'_> {
     }
 
     /// All content that is there.
-    async fn blobs(&self) -> Result<Vec<(Digest, Object)>, HttpError> {
-        let known = |object: Object| {
+    async fn blobs(&self) -> Result<Vec<(Digest, BucketObject)>, HttpError> {
+        let known = |object: BucketObject| {
             let content = keys::content_of("blobs", &object.key);
             std::future::ready(Ok(content.map(|digest| (digest, object))))
         };
@@ -223,11 +223,11 @@ impl Sweep<'_> {
 
     /// Gives up the uploads that nobody resumed. Returns how many.
     async fn end_uploads(&self) -> Result<usize, HttpError> {
-        let is_old = |object: &Object| {
+        let is_old = |object: &BucketObject| {
             let is_record = keys::content_of(keys::UPLOADS, &object.key).is_some();
             std::future::ready(is_record && self.is_old(object.modified))
         };
-        let old: Vec<Object> = self
+        let old: Vec<BucketObject> = self
             .bucket
             .list(keys::UPLOADS)
             .try_filter(is_old)
@@ -243,7 +243,7 @@ impl Sweep<'_> {
 
     /// Deletes markers that no run waits for any more.
     async fn delete_old_markers(&self) -> Result<(), HttpError> {
-        let markers = list::list_all(self.bucket, keys::DELETING).await?;
+        let markers = blob_list::list_all(self.bucket, keys::DELETING).await?;
         let old = markers
             .into_iter()
             .filter(|marker| claims::is_over(marker.modified, self.now));
@@ -258,7 +258,7 @@ impl Sweep<'_> {
     }
 }
 
-fn contents(blobs: &[(Digest, Object)]) -> Contents {
+fn contents(blobs: &[(Digest, BucketObject)]) -> Contents {
     blobs
         .iter()
         .map(|(digest, object)| (digest.clone(), object.size))
@@ -268,8 +268,8 @@ fn contents(blobs: &[(Digest, Object)]) -> Contents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Store;
-    use crate::store::{Objects, Patience};
+    use crate::BlobStore;
+    use crate::store::{BucketStore, StoreTimeouts};
     use bytes::Bytes;
     use landfall_model::Descriptor;
 
@@ -290,7 +290,7 @@ mod tests {
         hours: u32,
         dry_run: bool,
     ) -> (Vec<u64>, Vec<u64>) {
-        let sweep = Sweep {
+        let sweep = BucketGc {
             bucket,
             keep: keep.iter().map(|text| blob(text).digest).collect(),
             names: &|claim| Some(vec![Digest::sha256(claim)]),
@@ -298,15 +298,15 @@ mod tests {
             now: SystemTime::now() + hours * HOUR,
             dry_run,
         };
-        let Collected {
+        let BucketGcReport {
             deleted, condemned, ..
         } = sweep.run().await.unwrap();
-        let sizes = |blobs: Vec<Blob>| blobs.iter().map(|blob| blob.bytes).collect();
+        let sizes = |blobs: Vec<SweptBlob>| blobs.iter().map(|blob| blob.bytes).collect();
         (sizes(deleted), sizes(condemned))
     }
 
-    async fn store(bucket: &Bucket, texts: &[&'static str]) -> Objects {
-        let store = Objects::open(bucket.clone(), Patience::new(HOUR))
+    async fn store(bucket: &Bucket, texts: &[&'static str]) -> BucketStore {
+        let store = BucketStore::open(bucket.clone(), StoreTimeouts::new(HOUR))
             .await
             .unwrap();
         for text in texts {
@@ -316,7 +316,7 @@ mod tests {
         store
     }
 
-    fn has(store: &Objects, text: &str) -> bool {
+    fn has(store: &BucketStore, text: &str) -> bool {
         store.holds(&blob(text), false).unwrap()
     }
 
@@ -369,8 +369,8 @@ mod tests {
     async fn claims_keep_and_a_claim_that_is_no_lock_stops_the_sweep() {
         let bucket = Bucket::in_memory();
         let at = store(&bucket, &["a", "bb"]).await;
-        Store::claim(&at, &Digest::sha256(b"lock"), "bb", BTreeSet::new()).unwrap();
-        let refused = Sweep {
+        BlobStore::claim(&at, &Digest::sha256(b"lock"), "bb", BTreeSet::new()).unwrap();
+        let refused = BucketGc {
             bucket: &bucket,
             keep: BTreeSet::new(),
             names: &|_| None,
@@ -386,7 +386,7 @@ mod tests {
                 .to_string()
                 .contains("claims/")
         );
-        let kept = Sweep {
+        let kept = BucketGc {
             bucket: &bucket,
             keep: BTreeSet::new(),
             names: &|claim| Some(vec![Digest::sha256(claim)]),

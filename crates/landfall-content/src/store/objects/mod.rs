@@ -10,19 +10,19 @@
 //! | `condemned/<hex>` | a list of content that `gc` found unused, and that a later `gc` deletes |
 //! | `deleting/<hex>-<any>` | a list of content that a `gc` is deleting: runs that want some of it wait |
 
+mod blob_list;
+mod bucket_store;
 mod claims;
 mod content;
 mod gc;
 mod keys;
-mod list;
-mod patience;
-mod record;
+mod pull_target;
 mod sink;
-mod state;
-mod store;
+mod store_timeouts;
+mod upload_record;
 
-pub use gc::{Blob, Collected, Sweep};
 #[cfg(any(test, feature = "testkit"))]
-pub use list::index_list;
-pub use patience::Patience;
-pub use state::Objects;
+pub use blob_list::index_list;
+pub use bucket_store::BucketStore;
+pub use gc::{BucketGc, BucketGcReport, SweptBlob};
+pub use store_timeouts::StoreTimeouts;

@@ -1,12 +1,14 @@
 //! The store as a sink. Small content is one object, written when it is whole; big content is
 //! uploaded in parts, and becomes an object when its digest was checked.
 
+use super::bucket_store::{BucketStore, refused};
 use super::keys;
-use super::patience::Patience;
-use super::record::{OwnRecord, PART, hash_text};
-use super::state::{Objects, refused};
-use crate::bucket::Object;
-use crate::{BlobWrite, Cause, Failed, Opener, Sink, TransferError, WriteError};
+use super::store_timeouts::StoreTimeouts;
+use super::upload_record::{OwnRecord, PART, hash_text};
+use crate::bucket::BucketObject;
+use crate::{
+    BlobSink, BlobWrite, FailedAttempt, FailureCause, PartOpener, TransferError, WriteError,
+};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -20,10 +22,10 @@ use tokio::task::JoinSet;
 /// Parts of one blob that are uploaded at once, while the next is received.
 const PARTS_AT_ONCE: usize = 2;
 
-/// The store as a [`Sink`].
-pub(super) struct ObjectSink(pub Objects);
+/// The store as a [`BlobSink`].
+pub(super) struct ObjectSink(pub BucketStore);
 
-impl Sink for ObjectSink {
+impl BlobSink for ObjectSink {
     fn begin<'a>(
         &'a self,
         blob: &'a Descriptor,
@@ -58,12 +60,12 @@ impl Sink for ObjectSink {
 
 /// Content that is held in memory until it is whole.
 struct Small {
-    store: Objects,
+    store: BucketStore,
     blob: Descriptor,
 }
 
 impl BlobWrite for Small {
-    fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
+    fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
         Box::pin(async move {
             let mut bytes = BytesMut::with_capacity(self.blob.size as usize);
             let mut stream = open_for_upload(opener, 0).await?;
@@ -90,15 +92,15 @@ fn too_long(blob: &Descriptor, found: usize) -> WriteError {
 
 /// Content that is uploaded in parts.
 struct Big {
-    store: Objects,
+    store: BucketStore,
     blob: Descriptor,
     own: OwnRecord,
     /// What stands there, and is to be replaced.
-    before: Option<Object>,
+    before: Option<BucketObject>,
 }
 
 impl BlobWrite for Big {
-    fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
+    fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
         Box::pin(async move {
             let Big {
                 store,
@@ -131,9 +133,9 @@ impl BlobWrite for Big {
 
 /// An upload under way.
 struct Upload {
-    store: Objects,
+    store: BucketStore,
     blob: Descriptor,
-    before: Option<Object>,
+    before: Option<BucketObject>,
     came: Mutex<Came>,
 }
 
@@ -145,7 +147,7 @@ struct Came {
 }
 
 impl Upload {
-    async fn fill(self: &Arc<Self>, opener: &Arc<Opener>) -> Result<(), Failed> {
+    async fn fill(self: &Arc<Self>, opener: &Arc<PartOpener>) -> Result<(), FailedAttempt> {
         let own = self.came.lock().await.own.clone();
         let (part_size, first) = (own.record.part_size, own.record.parts.len());
         let mut hasher = own
@@ -208,7 +210,7 @@ impl Upload {
     }
 
     /// Says again and again that this run goes on with the upload. Ends when another one does.
-    async fn beat(&self, patience: Patience) -> Failed {
+    async fn beat(&self, patience: StoreTimeouts) -> FailedAttempt {
         loop {
             tokio::time::sleep(patience.beat).await;
             let mut came = self.came.lock().await;
@@ -223,11 +225,11 @@ impl Upload {
     /// Sends a part beside others that are under way.
     async fn send(
         self: &Arc<Self>,
-        under_way: &mut JoinSet<Result<(), Failed>>,
+        under_way: &mut JoinSet<Result<(), FailedAttempt>>,
         index: usize,
         bytes: Bytes,
         hasher: &mut Hasher,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), FailedAttempt> {
         hasher.update(&bytes);
         let state = hash_text(hasher);
         if under_way.len() >= PARTS_AT_ONCE
@@ -241,7 +243,7 @@ impl Upload {
     }
 
     /// Uploads a part, and records it when all before it are there.
-    async fn put(&self, index: usize, bytes: Bytes, state: String) -> Result<(), Failed> {
+    async fn put(&self, index: usize, bytes: Bytes, state: String) -> Result<(), FailedAttempt> {
         let upload = self.came.lock().await.own.record.upload.clone();
         let bucket = self.store.bucket();
         let name = bucket
@@ -266,9 +268,9 @@ impl Upload {
     }
 
     /// What is done about a failure: wrong bytes, and an upload that is gone, are begun anew.
-    async fn after(&self, failed: Failed) -> Failed {
-        let is_wrong = matches!(failed.cause, Cause::Wrong | Cause::WrongOnce);
-        let is_gone = failed.cause == Cause::Sink;
+    async fn after(&self, failed: FailedAttempt) -> FailedAttempt {
+        let is_wrong = matches!(failed.cause, FailureCause::Wrong | FailureCause::WrongOnce);
+        let is_gone = failed.cause == FailureCause::Sink;
         if is_wrong || is_gone {
             let own = self.came.lock().await.own.clone();
             // what cannot be given up now is given up by gc
@@ -279,7 +281,7 @@ impl Upload {
 }
 
 /// The part from `at` on. Its host may be that of the object store, whose slots the uploads need.
-async fn open_for_upload(opener: &Arc<Opener>, at: u64) -> Result<ByteStream, Failed> {
+async fn open_for_upload(opener: &Arc<PartOpener>, at: u64) -> Result<ByteStream, FailedAttempt> {
     Ok(stream_for_upload(
         read_for_upload(opener.unchecked_stream(at)).await?,
     ))
@@ -287,18 +289,20 @@ async fn open_for_upload(opener: &Arc<Opener>, at: u64) -> Result<ByteStream, Fa
 
 /// A failure of the object store. An upload that is not there any more, or cannot be completed, is
 /// begun anew; one that another run goes on with is waited for.
-fn failed(error: HttpError) -> Failed {
+fn failed(error: HttpError) -> FailedAttempt {
     let cause = if error.kind == ErrorKind::NotFound {
-        Cause::Sink
+        FailureCause::Sink
     } else {
-        Cause::Final
+        FailureCause::Final
     };
-    Failed::new(TransferError::destination(error), cause)
+    FailedAttempt::new(TransferError::destination(error), cause)
 }
 
-fn sent(done: Result<Result<(), Failed>, tokio::task::JoinError>) -> Result<(), Failed> {
+fn sent(
+    done: Result<Result<(), FailedAttempt>, tokio::task::JoinError>,
+) -> Result<(), FailedAttempt> {
     let ended = |error: tokio::task::JoinError| {
-        Failed::from(refused(HttpError::new(ErrorKind::Local, error.to_string())))
+        FailedAttempt::from(refused(HttpError::new(ErrorKind::Local, error.to_string())))
     };
     done.map_err(ended)?
 }

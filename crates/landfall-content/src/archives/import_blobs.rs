@@ -1,0 +1,245 @@
+//! Brings what is wanted of an archive into a sink. What comes is checked by its digest, as from
+//! upstream.
+
+use super::file_names::{digest_of_name, is_unpacked_layer};
+use super::members::Member;
+use super::source_archive::SourceArchive;
+use crate::{LocalStore, WriteError, for_each_chunk};
+use landfall_model::report::Progress;
+use landfall_model::{Descriptor, Digest};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+/// What came of an archive.
+#[derive(Debug, Clone)]
+pub struct ImportedBlobs {
+    /// The archive.
+    pub path: PathBuf,
+    /// What was taken.
+    pub digests: BTreeSet<Digest>,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// What could not be used, and why, a line each.
+    pub left: Vec<String>,
+}
+
+/// Brings what of `wanted` is in `archive` into `into`, and removes it from `wanted`. What the
+/// archive cannot give is told in [`ImportedBlobs::left`], and left to upstream.
+///
+/// # Errors
+/// When `into` cannot be written.
+pub fn import_blobs(
+    archive: &SourceArchive,
+    wanted: &mut BTreeMap<Digest, Descriptor>,
+    into: &dyn LocalStore,
+    progress: &dyn Progress,
+) -> Result<ImportedBlobs, WriteError> {
+    let mut taken = ImportedBlobs::of(archive);
+    let (mut unpacked, mut refused) = (0usize, None);
+    let read = archive.members(&mut |member| {
+        let blob = digest_of_name(&member.path).and_then(|digest| wanted.get(&digest));
+        let Some(blob) = blob.cloned() else {
+            unpacked += usize::from(is_unpacked_layer(&member.path));
+            return Ok(());
+        };
+        match bring(member, &blob, into, progress) {
+            Ok(()) => {
+                into.settled(&blob);
+                progress.item(&blob.digest.to_string());
+                wanted.remove(&blob.digest);
+                taken.bytes += blob.size;
+                taken.digests.insert(blob.digest);
+            }
+            Err(MemberError::Bytes(why)) => {
+                leave(&mut taken.left, format!("{}: {why}", member.path));
+            }
+            Err(MemberError::Read(error)) => return Err(error),
+            Err(MemberError::Write(error)) => {
+                refused = Some(error);
+                return Err(io::Error::other("the sink refuses"));
+            }
+        }
+        Ok(())
+    });
+    if let Some(error) = refused {
+        return Err(error);
+    }
+    if let Err(error) = read {
+        taken
+            .left
+            .push(format!("it cannot be read to its end: {error}"));
+    }
+    if unpacked > 0 {
+        let of = if unpacked == 1 {
+            "1 layer is"
+        } else {
+            &format!("{unpacked} layers are")
+        };
+        taken.left.push(format!(
+            "{of} unpacked, as docker archives have them: no layer of the lock has these bytes"
+        ));
+    }
+    Ok(taken)
+}
+
+/// How many lines say what could not be used of archives.
+const MOST_LEFT: usize = 100;
+
+/// Adds a line to those that say what could not be used. The last one says that there is more.
+pub(super) fn leave(left: &mut Vec<String>, line: String) {
+    match left.len() {
+        0..MOST_LEFT => left.push(line),
+        MOST_LEFT => left.push("further members that cannot be used are not listed".into()),
+        _ => {}
+    }
+}
+
+/// What of `wanted` an archive has by the names of its members; nothing is read or checked.
+///
+/// # Errors
+/// When it cannot be read to its end.
+pub fn find_blobs(
+    archive: &SourceArchive,
+    wanted: &BTreeMap<Digest, Descriptor>,
+) -> io::Result<ImportedBlobs> {
+    let mut found = ImportedBlobs::of(archive);
+    archive.members(&mut |member| {
+        let blob = digest_of_name(&member.path).and_then(|digest| wanted.get(&digest));
+        if let Some(blob) = blob.filter(|blob| blob.size == member.size)
+            && found.digests.insert(blob.digest.clone())
+        {
+            found.bytes += blob.size;
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+impl ImportedBlobs {
+    fn of(archive: &SourceArchive) -> ImportedBlobs {
+        ImportedBlobs {
+            path: archive.path().into(),
+            digests: BTreeSet::new(),
+            bytes: 0,
+            left: Vec::new(),
+        }
+    }
+}
+
+/// Why a member was not taken.
+enum MemberError {
+    /// It does not have the bytes that its name says.
+    Bytes(String),
+    /// The archive cannot be read.
+    Read(io::Error),
+    /// The sink cannot be written.
+    Write(WriteError),
+}
+
+impl From<WriteError> for MemberError {
+    fn from(error: WriteError) -> MemberError {
+        match error {
+            WriteError::Digest { .. } | WriteError::Size { .. } => {
+                MemberError::Bytes(error.to_string())
+            }
+            error => MemberError::Write(error),
+        }
+    }
+}
+
+impl From<io::Error> for MemberError {
+    fn from(error: io::Error) -> MemberError {
+        MemberError::Read(error)
+    }
+}
+
+/// Writes one member. What is there in part already, of an earlier run, is passed over.
+fn bring(
+    member: &mut Member<'_>,
+    blob: &Descriptor,
+    into: &dyn LocalStore,
+    progress: &dyn Progress,
+) -> Result<(), MemberError> {
+    if member.size != blob.size {
+        return Err(WriteError::Size {
+            wanted: blob.digest.clone(),
+            size: blob.size,
+            found: member.size,
+        }
+        .into());
+    }
+    let Some((mut writer, _)) = into.begin(blob, false)? else {
+        return Ok(());
+    };
+    let there = writer.offset();
+    io::copy(&mut (&mut member.reader).take(there), &mut io::sink())?;
+    for_each_chunk(&mut member.reader, |piece| {
+        writer.write(piece)?;
+        progress.bytes(piece.len() as u64);
+        Ok::<(), MemberError>(())
+    })?;
+    Ok(writer.commit()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BlobRead;
+    use crate::store::DiskStore;
+    use landfall_model::report::SilentProgress;
+
+    fn blob(bytes: &[u8]) -> Descriptor {
+        Descriptor {
+            digest: Digest::sha256(bytes),
+            size: bytes.len() as u64,
+            media_type: "x/y".into(),
+        }
+    }
+
+    #[test]
+    fn what_is_wanted_comes_once_and_wrong_bytes_are_told_and_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let from = dir.path().join("from");
+        let (good, bad, half) = (blob(b"good"), blob(b"what it should be"), blob(b"resumed"));
+        std::fs::create_dir_all(from.join("blobs/sha256")).unwrap();
+        let put = |descriptor: &Descriptor, bytes: &[u8]| {
+            std::fs::write(from.join(descriptor.digest.layout_path()), bytes).unwrap();
+        };
+        put(&good, b"good");
+        put(&bad, b"what it should NOT");
+        put(&half, b"resumed");
+        std::fs::write(from.join(format!("{}.tar", "cd".repeat(32))), "a layer").unwrap();
+        let store = DiskStore::open(&dir.path().join("store")).unwrap();
+        let mut writer = store.writer(&half).unwrap().unwrap();
+        writer.write(b"resu").unwrap();
+        drop(writer);
+        let wanted = [&good, &bad, &half].map(|blob| (blob.digest.clone(), blob.clone()));
+        let mut wanted = BTreeMap::from(wanted);
+        let archive = SourceArchive::open(&from).unwrap();
+        assert_eq!(
+            find_blobs(&archive, &wanted).unwrap().digests.len(),
+            2,
+            "one has another size"
+        );
+        let taken = import_blobs(&archive, &mut wanted, &store, &SilentProgress).unwrap();
+        assert_eq!((taken.digests.len(), taken.bytes), (2, 11));
+        assert_eq!(store.read(&half).unwrap(), b"resumed");
+        assert_eq!(wanted.keys().collect::<Vec<_>>(), [&bad.digest]);
+        let told = taken.left.join("\n");
+        assert!(
+            told.contains("should have 17 bytes, 18 came") && told.contains("1 layer is unpacked"),
+            "{told}"
+        );
+        put(&bad, b"what it shoulD be");
+        let told = import_blobs(&archive, &mut wanted, &store, &SilentProgress)
+            .unwrap()
+            .left
+            .join("\n");
+        assert!(
+            told.contains("the bytes that came are not")
+                && store.stat(&bad.digest).unwrap().is_none(),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,77 @@
+//! Reading content by digest, from any offset.
+
+use landfall_model::{Descriptor, Digest};
+use std::io::{self, Read};
+
+/// Content that is read by digest, from any offset. The disk store and the bundle implement it, so
+/// that push, serve and pack need not know which of them they read.
+pub trait BlobRead: Send + Sync {
+    /// Returns the size of the blob in bytes, or `None` if it is not here.
+    ///
+    /// # Errors
+    /// If the storage cannot be asked.
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError>;
+
+    /// Opens the blob at `offset`. What is read is compared with hashes that were verified when the
+    /// blob was stored; a mismatch is a read error of kind `InvalidData`.
+    ///
+    /// # Errors
+    /// If the blob is missing or cannot be opened.
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError>;
+
+    /// Opens the whole blob for a receiver that accepts nothing before the end, such as an upload.
+    /// The last bytes are held back if the digest is wrong, but earlier ones may be wrong too.
+    ///
+    /// # Errors
+    /// If the blob is missing or cannot be opened.
+    fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
+        self.open(digest, 0)
+    }
+
+    /// Reads all of a small blob, such as a manifest, into memory and checks its size and digest.
+    ///
+    /// # Errors
+    /// If the blob is missing, cannot be read, or its size or digest differ.
+    fn read(&self, descriptor: &Descriptor) -> Result<Vec<u8>, ContentError> {
+        let digest = &descriptor.digest;
+        let mut bytes = Vec::new();
+        self.open(digest, 0)?
+            .take(descriptor.size + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|source| ContentError::Read {
+                digest: digest.clone(),
+                source,
+            })?;
+        if bytes.len() as u64 != descriptor.size || !digest.matches(&bytes) {
+            return Err(ContentError::Damaged {
+                digest: digest.clone(),
+            });
+        }
+        Ok(bytes)
+    }
+}
+
+/// Why content cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ContentError {
+    /// No storage has the blob.
+    #[error("{digest} is not there")]
+    Missing {
+        /// The digest that was requested.
+        digest: Digest,
+    },
+    /// The stored bytes do not have the digest under which they are stored.
+    #[error("{digest} is damaged: its bytes do not have this digest")]
+    Damaged {
+        /// The digest that was requested.
+        digest: Digest,
+    },
+    /// Reading the storage failed.
+    #[error("cannot read {digest}: {source}")]
+    Read {
+        /// The digest that was requested.
+        digest: Digest,
+        /// The error of the operating system or the object store.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,118 @@
+//! Requests for callers that block: they run on threads of their own, so that a caller may be any
+//! thread, of a runtime or not.
+
+use bytes::{Buf, Bytes};
+use futures_util::StreamExt;
+use landfall_http::{ByteStream, ErrorKind, HttpError};
+use std::io::{self, Read};
+use std::sync::LazyLock;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
+
+/// Where these requests run, for as long as the process does.
+static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("object store")
+        .enable_all()
+        .build()
+});
+
+fn runtime() -> Result<&'static Runtime, HttpError> {
+    RUNTIME
+        .as_ref()
+        .map_err(|error| HttpError::new(ErrorKind::Local, format!("cannot start: {error}")))
+}
+
+/// Waits for a request.
+///
+/// # Errors
+/// Those of `work`; and when the system refuses threads.
+pub fn block_on<T: Send + 'static>(
+    work: impl Future<Output = Result<T, HttpError>> + Send + 'static,
+) -> Result<T, HttpError> {
+    let (done, result) = std::sync::mpsc::sync_channel(1);
+    runtime()?.spawn(async move {
+        // whoever waited may have gone
+        let _ = done.send(work.await);
+    });
+    result.recv().unwrap_or_else(|_| {
+        Err(HttpError::new(
+            ErrorKind::Local,
+            "a request ended without an answer",
+        ))
+    })
+}
+
+/// Pieces that are received ahead of their reader.
+const AHEAD: usize = 8;
+
+type Pieces = mpsc::Receiver<Result<Bytes, HttpError>>;
+
+/// A stream as a blocking reader, which receives a few pieces ahead. It ends when it is dropped.
+pub struct BlockingReader {
+    /// `None` after the end.
+    pieces: Option<Pieces>,
+    piece: Bytes,
+}
+
+impl BlockingReader {
+    /// The stream that `open` gives.
+    ///
+    /// # Errors
+    /// Those of `open`; and when the system refuses threads.
+    pub fn open(
+        open: impl Future<Output = Result<ByteStream, HttpError>> + Send + 'static,
+    ) -> Result<BlockingReader, HttpError> {
+        let pieces = block_on(async move {
+            let mut stream = open.await?;
+            let (sender, pieces) = mpsc::channel(AHEAD);
+            tokio::spawn(async move {
+                while let Some(piece) = stream.next().await {
+                    let is_over = piece.is_err();
+                    if sender.send(piece).await.is_err() || is_over {
+                        return;
+                    }
+                }
+            });
+            Ok(pieces)
+        })?;
+        Ok(BlockingReader {
+            pieces: Some(pieces),
+            piece: Bytes::new(),
+        })
+    }
+
+    /// The next piece; `None` at the end.
+    fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
+        let Some(mut pieces) = self.pieces.take() else {
+            return Ok(None);
+        };
+        let next = match pieces.try_recv() {
+            Ok(piece) => Some(piece),
+            // not `blocking_recv`: the caller may be a thread of a runtime
+            Err(_) => {
+                let (piece, back) = block_on(async move { Ok((pieces.recv().await, pieces)) })?;
+                pieces = back;
+                piece
+            }
+        };
+        let next = next.transpose()?;
+        self.pieces = next.is_some().then_some(pieces);
+        Ok(next)
+    }
+}
+
+impl Read for BlockingReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() {
+            match self.next().map_err(io::Error::other)? {
+                Some(piece) => self.piece = piece,
+                None => return Ok(0),
+            }
+        }
+        let count = buffer.len().min(self.piece.len());
+        self.piece.copy_to_slice(&mut buffer[..count]);
+        Ok(count)
+    }
+}

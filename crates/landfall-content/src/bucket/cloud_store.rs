@@ -1,0 +1,142 @@
+//! Opens an object store by its location, with the account that its cloud's own tools would find.
+
+use super::aws_profile::profile;
+use super::http_client::Service;
+use super::location::{BucketLocation, BucketProtocol};
+use super::protocol_fixes::Layer;
+use landfall_http::{ErrorKind, HttpError, Transport};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::multipart::MultipartStore;
+use object_store::signer::Signer;
+use object_store::{ObjectStore, RetryConfig};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What landfall asks of an object store.
+pub(super) trait Cloud: ObjectStore + MultipartStore {
+    /// Who signs URLs, where the store can.
+    fn signer(&self) -> Option<&dyn Signer>;
+}
+
+macro_rules! signs {
+    ($($store:ty),*) => {
+        $(impl Cloud for $store {
+            fn signer(&self) -> Option<&dyn Signer> {
+                Some(self)
+            }
+        })*
+    };
+}
+signs!(
+    object_store::aws::AmazonS3,
+    object_store::gcp::GoogleCloudStorage,
+    object_store::azure::MicrosoftAzure
+);
+
+#[cfg(any(test, feature = "testkit"))]
+impl Cloud for object_store::memory::InMemory {
+    fn signer(&self) -> Option<&dyn Signer> {
+        None
+    }
+}
+
+/// Opens the object store of `location`. No request is sent.
+///
+/// # Errors
+/// A setting of the environment, or of the user's files, that cannot be used.
+pub(super) fn open(
+    location: &BucketLocation,
+    transport: &Transport,
+) -> Result<Arc<dyn Cloud>, HttpError> {
+    let wrong = |words: String| HttpError::new(ErrorKind::Local, words).about(location.to_string());
+    let service = Layer(Service(transport.clone()));
+    // the transport tries again; what it gives up is final
+    let retry = RetryConfig {
+        max_retries: 0,
+        retry_timeout: Duration::MAX,
+        ..RetryConfig::default()
+    };
+    let bucket = &location.bucket;
+    let opened = match location.protocol {
+        BucketProtocol::S3 => {
+            let environment = AmazonS3Builder::from_env();
+            let builder = with_profile(environment).map_err(wrong)?;
+            let allow_http = is_plain(&builder, AmazonS3ConfigKey::Endpoint)
+                || is_plain(&builder, AmazonS3ConfigKey::S3Endpoint);
+            let builder = if allow_http {
+                builder.with_allow_http(true)
+            } else {
+                builder
+            };
+            let builder = builder
+                .with_bucket_name(bucket)
+                .with_retry(retry)
+                .with_http_connector(service);
+            builder
+                .build()
+                .map(|store| Arc::new(store) as Arc<dyn Cloud>)
+        }
+        BucketProtocol::Google => {
+            let builder = GoogleCloudStorageBuilder::from_env()
+                .with_bucket_name(bucket)
+                .with_retry(retry);
+            builder
+                .with_http_connector(service)
+                .build()
+                .map(|store| Arc::new(store) as Arc<dyn Cloud>)
+        }
+        BucketProtocol::Azure => {
+            let builder = MicrosoftAzureBuilder::from_env()
+                .with_container_name(bucket)
+                .with_retry(retry);
+            builder
+                .with_http_connector(service)
+                .build()
+                .map(|store| Arc::new(store) as Arc<dyn Cloud>)
+        }
+    };
+    opened.map_err(|error| wrong(error.to_string()))
+}
+
+/// Whether the endpoint that the user named is one of plain http.
+fn is_plain(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
+    builder
+        .get_config_value(&key)
+        .is_some_and(|endpoint| endpoint.starts_with("http://"))
+}
+
+/// With the account and the region of the user's profile, where the environment has none.
+fn with_profile(builder: AmazonS3Builder) -> Result<AmazonS3Builder, String> {
+    let has = |key| builder.get_config_value(&key).is_some();
+    let (has_account, has_region) = (
+        has(AmazonS3ConfigKey::AccessKeyId)
+            || has(AmazonS3ConfigKey::WebIdentityTokenFile)
+            || has(AmazonS3ConfigKey::ContainerCredentialsRelativeUri)
+            || has(AmazonS3ConfigKey::ContainerCredentialsFullUri),
+        has(AmazonS3ConfigKey::Region) || has(AmazonS3ConfigKey::DefaultRegion),
+    );
+    if has_account && has_region {
+        return Ok(builder);
+    }
+    let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let profile = match profile(environment) {
+        Err(_) if has_account => return Ok(builder),
+        profile => profile?,
+    };
+    let account = [
+        ("aws_access_key_id", AmazonS3ConfigKey::AccessKeyId),
+        ("aws_secret_access_key", AmazonS3ConfigKey::SecretAccessKey),
+        ("aws_session_token", AmazonS3ConfigKey::Token),
+    ];
+    let region = [("region", AmazonS3ConfigKey::Region)];
+    let account = account.into_iter().filter(|_| !has_account);
+    let wanted = account.chain(region.into_iter().filter(|_| !has_region));
+    Ok(
+        wanted.fold(builder, |builder, (name, key)| match profile.get(name) {
+            Some(value) => builder.with_config(key, value),
+            None => builder,
+        }),
+    )
+}

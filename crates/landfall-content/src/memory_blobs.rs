@@ -1,0 +1,32 @@
+//! Content that is made here, and held in memory.
+
+use super::{BlobRead, ContentError, FileStamp, VerifiedRead};
+use bytes::{Buf, Bytes};
+use landfall_model::Digest;
+use std::collections::BTreeMap;
+use std::io::Read;
+
+/// Content in memory, by its digest.
+#[derive(Debug, Default)]
+pub struct MemoryBlobs(pub BTreeMap<Digest, Bytes>);
+
+impl BlobRead for MemoryBlobs {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        Ok(self.0.get(digest).map(|bytes| bytes.len() as u64))
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let missing = || ContentError::Missing {
+            digest: digest.clone(),
+        };
+        let mut bytes = self.0.get(digest).ok_or_else(missing)?.clone();
+        bytes.advance(bytes.len().min(offset as usize));
+        Ok(Box::new(bytes.reader()))
+    }
+}
+
+impl VerifiedRead for MemoryBlobs {
+    fn file_stamps(&self, _digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,156 @@
+//! What a registry lets this account do, tried without leaving anything: a sign-in, an upload's
+//! body of some size, an index with missing children.
+
+use super::error_codes::is_missing_children_error;
+use super::session::RegistrySession;
+use super::upload_session::{UploadSession, upload_url};
+use bytes::Bytes;
+use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose};
+use landfall_model::{Digest, media_type};
+use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
+use reqwest::{Method, StatusCode};
+
+/// What came of an index with missing children that was put for a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SparseIndexSupport {
+    /// It was refused.
+    Refused,
+    /// It was taken, and removed again.
+    Taken,
+    /// It was taken; the registry removes no manifests, so it stays without a tag.
+    Stays(u64),
+}
+
+impl RegistrySession {
+    /// Signs in with the account for `repository`, which may be empty. An account is tried once.
+    ///
+    /// # Errors
+    /// The registry's refusal, or that of its token service.
+    pub async fn sign_in(&self, repository: &str) -> Result<(), HttpError> {
+        let scope = self.scope(repository, false);
+        let what = || format!("the sign-in to {}", self.host());
+        let url = self
+            .base
+            .join("/v2/")
+            .map_err(|error| HttpError::new(ErrorKind::Invalid, error.to_string()))?;
+        let request = HttpRequest {
+            retried: false,
+            ..HttpRequest::new(Method::GET, url, RequestPurpose::Registry)
+        };
+        let response = self.send(request, &scope).await?;
+        self.expect(response, &scope, what, |status| status.is_success())
+            .await?
+            .discard()
+            .await;
+        Ok(())
+    }
+
+    /// The sizes of the chunks that uploads are cut into where a host refuses larger bodies; the
+    /// larger first.
+    pub fn chunks(&self) -> [u64; 2] {
+        self.transport.limits().chunks
+    }
+
+    /// Whether a body of so many bytes comes through to an upload in `repository`, which is
+    /// cancelled then.
+    ///
+    /// # Errors
+    /// The registry's refusal for another reason than the body's size.
+    pub async fn takes_body(&self, repository: &str, bytes: usize) -> Result<bool, HttpError> {
+        let what = || format!("a body of {bytes} bytes to {}/{repository}", self.host());
+        let Some(opened) = self.open_upload(repository, None, None).await? else {
+            return Ok(true);
+        };
+        let scope = self.scope(repository, true);
+        let mut request = HttpRequest::new(
+            Method::PATCH,
+            opened.target.clone(),
+            RequestPurpose::Registry,
+        )
+        .header(CONTENT_TYPE, "application/octet-stream")
+        .header(CONTENT_RANGE, &format!("0-{}", bytes.saturating_sub(1)));
+        request.retried = false;
+        request.body = RequestBody::Bytes(Bytes::from(vec![0; bytes]));
+        let response = match self.send(request, &scope).await {
+            Ok(response) => response,
+            Err(error) => {
+                self.cancel(repository, opened).await;
+                return Err(error);
+            }
+        };
+        let (status, location) = (
+            response.status,
+            response.header(LOCATION.as_str()).map(str::to_owned),
+        );
+        let continued = location.and_then(|location| upload_url(&opened.target, &location).ok());
+        let target = continued.unwrap_or_else(|| opened.target.clone());
+        let passed = match status {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                response.discard().await;
+                Ok(false)
+            }
+            _ => self
+                .expect(response, &scope, what, |status| status.is_success())
+                .await
+                .map(|_| true),
+        };
+        self.cancel(repository, UploadSession { target, ..opened })
+            .await;
+        passed
+    }
+
+    /// Whether the registry takes an index whose children it lacks. One that it takes is removed
+    /// again.
+    ///
+    /// # Errors
+    /// The registry's refusal for another reason.
+    pub async fn takes_sparse_index(
+        &self,
+        repository: &str,
+    ) -> Result<SparseIndexSupport, HttpError> {
+        let child = Digest::sha256(b"landfall doctor: no registry has this manifest");
+        let bytes = Bytes::from(
+            serde_json::json!({
+                "schemaVersion": 2,
+                "mediaType": media_type::OCI_INDEX,
+                "manifests": [{
+                    "mediaType": media_type::OCI_MANIFEST,
+                    "digest": child,
+                    "size": 2,
+                    "platform": {"os": "linux", "architecture": "amd64"},
+                }],
+            })
+            .to_string(),
+        );
+        let (digest, size) = (Digest::sha256(&bytes).to_string(), bytes.len() as u64);
+        match self
+            .put_manifest(repository, &digest, media_type::OCI_INDEX, bytes)
+            .await
+        {
+            Ok(_) => {}
+            Err(error) if is_missing_children_error(&error) => {
+                return Ok(SparseIndexSupport::Refused);
+            }
+            Err(error) => return Err(error),
+        }
+        let url = self.url(repository, &format!("manifests/{digest}"))?;
+        let request = HttpRequest {
+            retried: false,
+            ..HttpRequest::new(Method::DELETE, url, RequestPurpose::Registry)
+        };
+        let scope = self.scope(repository, true);
+        let gone = match self.send(request, &scope).await {
+            Ok(response) => {
+                let gone = response.status.is_success() || response.status == StatusCode::NOT_FOUND;
+                response.discard().await;
+                gone
+            }
+            Err(_) => false,
+        };
+        Ok(if gone {
+            SparseIndexSupport::Taken
+        } else {
+            SparseIndexSupport::Stays(size)
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! A registry's answers: which are good, and what a refusal means.
+
+use super::error_codes::is_quota_error;
+use super::scope::Scope;
+use super::session::{RegistrySession, host_of};
+use landfall_http::{
+    DistributionError, ErrorKind, HttpError, HttpResponse, SIGN_IN_HINT, is_html, title,
+};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+use serde_json::Value;
+use url::Url;
+
+impl RegistrySession {
+    /// The answer if it is a good one and no HTML page; else an error with the registry's own
+    /// words.
+    pub(super) async fn expect(
+        &self,
+        response: HttpResponse,
+        scope: &Scope,
+        what: impl Fn() -> String,
+        good: impl FnOnce(StatusCode) -> bool,
+    ) -> Result<HttpResponse, HttpError> {
+        let response = self.answered(response, scope, &what, good).await?;
+        if response.is_page() {
+            Err(response.page_error(&what()).await)
+        } else {
+            Ok(response)
+        }
+    }
+
+    /// The answer if it is a good one; else an error with the registry's own words.
+    pub(super) async fn answered(
+        &self,
+        response: HttpResponse,
+        scope: &Scope,
+        what: impl FnOnce() -> String,
+        good: impl FnOnce(StatusCode) -> bool,
+    ) -> Result<HttpResponse, HttpError> {
+        let status = response.status;
+        if good(status) {
+            return Ok(response);
+        }
+        let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
+        let (url, has_body) = (response.url.clone(), response.method != Method::HEAD);
+        let is_registry = response.header("docker-distribution-api-version").is_some();
+        let body = response.bytes(64 << 10).await.unwrap_or_default();
+        let (host, said) = (host_of(&url), describe(&body, content_type.as_deref()));
+        let strange = has_body && !is_registry && api_errors(&body).is_empty();
+        let advice = match status.as_u16() {
+            400 if url.scheme() == "http" && wants_tls(&body) => leave_plain_http(&url),
+            404 | 405 | 501 if strange => {
+                format!("; that is no answer of a registry: is {host} the right host and port?")
+            }
+            429 => format!(": its rate limit is reached{SIGN_IN_HINT}, or run it again later"),
+            _ => String::new(),
+        };
+        let words = format!("{host} answered {status}{said}{advice}");
+        Err(self
+            .refusal(status, scope, words, api_errors(&body))
+            .await
+            .at(&url)
+            .about(what()))
+    }
+
+    /// The error for a refusal with this status and these error objects.
+    pub(super) async fn refusal(
+        &self,
+        status: StatusCode,
+        scope: &Scope,
+        words: String,
+        codes: Vec<DistributionError>,
+    ) -> HttpError {
+        let mut error = match status.as_u16() {
+            404 | 410 => HttpError::new(ErrorKind::NotFound, words),
+            403 if is_quota_error(ErrorKind::Denied, &codes) => {
+                HttpError::new(ErrorKind::Denied, words)
+            }
+            401 | 403 => {
+                let why = self.auth.denied(scope, status).await;
+                // the host and the status are told
+                HttpError::new(ErrorKind::Denied, format!("{words}; {}", why.message()))
+            }
+            code => HttpError::new(ErrorKind::Status(code), words),
+        };
+        error.codes = codes;
+        error.with_status(status)
+    }
+}
+
+/// The error objects of the distribution API in a body (distribution-spec, "Error Codes").
+pub(super) fn api_errors(body: &[u8]) -> Vec<DistributionError> {
+    #[derive(Deserialize)]
+    struct Document {
+        errors: Vec<Value>,
+    }
+    let document: Option<Document> = serde_json::from_slice(body).ok();
+    let text = |error: &Value, key: &str| {
+        error
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let error = |error: &Value| DistributionError {
+        code: text(error, "code"),
+        message: text(error, "message"),
+        detail: error.get("detail").cloned().unwrap_or_default(),
+    };
+    document
+        .iter()
+        .flat_map(|document| &document.errors)
+        .map(error)
+        .collect()
+}
+
+/// What helps where http was spoken to a server of https.
+pub(super) fn leave_plain_http(url: &Url) -> String {
+    format!(
+        "; if it speaks TLS at this port, leave out --plain-http {}, and plainHTTP of the site",
+        host_of(url)
+    )
+}
+
+/// Whether a server of https says so to a request of http, as those of Go, nginx and Apache do.
+fn wants_tls(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body).to_ascii_lowercase();
+    [
+        "http request to an https server",
+        "http request was sent to https port",
+        "speaking plain http to an ssl-enabled",
+    ]
+    .iter()
+    .any(|words| text.contains(words))
+}
+
+/// What an unexpected body says: the errors of the distribution API, an HTML page's title, or
+/// nothing.
+pub(super) fn describe(body: &[u8], content_type: Option<&str>) -> String {
+    let errors = api_errors(body);
+    let words = errors.iter().map(|error| {
+        format!("{} {}", error.code, error.message)
+            .trim()
+            .to_owned()
+    });
+    let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
+    if !words.is_empty() {
+        return format!(": {}", words.join("; "));
+    }
+    if content_type.is_some_and(|kind| kind.starts_with("text/html")) || is_html(body) {
+        let titled = title(body)
+            .map(|title| format!(", titled '{title}'"))
+            .unwrap_or_default();
+        return format!(" (an HTML page{titled}: from a proxy?)");
+    }
+    String::new()
+}
+
+/// Shows `bytes` as the body of a refusal.
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub fn fuzz(bytes: &[u8]) -> String {
+    let _ = wants_tls(bytes);
+    describe(bytes, None) + &describe(bytes, Some("text/html"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_described_in_their_own_words() {
+        let body =
+            br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown","detail":{}}]}"#;
+        assert_eq!(describe(body, None), ": MANIFEST_UNKNOWN manifest unknown");
+        let page = b"<!DOCTYPE html><html><head><TITLE> Blocked </TITLE>";
+        assert!(describe(page, Some("text/html")).contains("titled 'Blocked'"));
+        assert_eq!(describe(b"", None), "");
+    }
+}

@@ -1,0 +1,208 @@
+//! The store as content that is read by digest, and as a sink.
+
+use super::disk_store::DiskStore;
+use super::partial_file;
+use crate::{
+    BlobRead, BlobSink, BlobStore, ByteRange, ContentError, DiskSpace, FileStamp, Follower,
+    IdleSlots, LocalSink, LocalStore, LockEntry, VerifiedRead, VerifiedWriter, WriteError,
+};
+use landfall_model::{Descriptor, Digest, Limits};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+impl DiskStore {
+    /// Begins to write content, or resumes what an earlier run left. Waits while another process
+    /// writes the same. `None` means that it is there by now.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn writer(&self, descriptor: &Descriptor) -> Result<Option<VerifiedWriter>, WriteError> {
+        Ok(partial_file::open(self, descriptor, false)?.map(|(writer, _)| writer))
+    }
+
+    /// Keeps a small piece of content.
+    ///
+    /// # Errors
+    /// When it has another digest or size, or the store cannot be written.
+    pub fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
+        if self.has(&descriptor.digest, descriptor.size)? {
+            return Ok(());
+        }
+        match self.writer(descriptor)? {
+            Some(mut writer) => {
+                writer.restart()?;
+                writer.write(bytes)?;
+                writer.commit()
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl BlobRead for DiskStore {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        match std::fs::metadata(self.path(digest)) {
+            Ok(metadata) => Ok(Some(metadata.len())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(ContentError::Read {
+                digest: digest.clone(),
+                source,
+            }),
+        }
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let failed = |source| ContentError::Read {
+            digest: digest.clone(),
+            source,
+        };
+        let size = self.stat(digest)?.ok_or_else(|| ContentError::Missing {
+            digest: digest.clone(),
+        })?;
+        let good = self
+            .has(digest, size)
+            .map_err(|error| failed(std::io::Error::other(error)))?;
+        if !good {
+            return Err(ContentError::Damaged {
+                digest: digest.clone(),
+            });
+        }
+        let mut file = File::open(self.path(digest)).map_err(failed)?;
+        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        Ok(Box::new(file))
+    }
+}
+
+impl VerifiedRead for DiskStore {
+    fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
+        let failed = |source| ContentError::Read {
+            digest: digest.clone(),
+            source,
+        };
+        Ok(vec![FileStamp::of(
+            &std::fs::metadata(self.path(digest)).map_err(failed)?,
+        )])
+    }
+}
+
+impl BlobStore for DiskStore {
+    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
+        let Descriptor { digest, size, .. } = descriptor;
+        if rehash {
+            self.rehash(digest, *size)
+        } else {
+            self.has(digest, *size)
+        }
+    }
+
+    fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool {
+        self.is_unhashed(&descriptor.digest, rehash)
+    }
+
+    fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
+        self.put(descriptor, bytes)
+    }
+
+    fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn BlobSink> {
+        Arc::new(LocalSink::new(self, limits, slots))
+    }
+
+    fn followed(
+        self: Arc<Self>,
+        limits: Limits,
+        slots: IdleSlots,
+        by: oneshot::Sender<Follower>,
+    ) -> Arc<dyn BlobSink> {
+        Arc::new(LocalSink::new(self, limits, Some(slots)).followed(by))
+    }
+
+    fn room(
+        &self,
+        wanted: &mut dyn Iterator<Item = (&Digest, u64)>,
+    ) -> Result<Option<DiskSpace>, WriteError> {
+        DiskStore::room(self, wanted).map(Some)
+    }
+
+    fn name(&self, whole: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError> {
+        Ok(DiskStore::name(self, whole)?)
+    }
+}
+
+impl LocalStore for DiskStore {
+    fn begin(
+        &self,
+        descriptor: &Descriptor,
+        apart: bool,
+    ) -> Result<Option<(VerifiedWriter, Vec<ByteRange>)>, WriteError> {
+        partial_file::open(self, descriptor, apart)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blob(bytes: &[u8]) -> Descriptor {
+        Descriptor {
+            digest: Digest::sha256(bytes),
+            size: bytes.len() as u64,
+            media_type: "x/y".into(),
+        }
+    }
+
+    #[test]
+    fn what_is_put_is_there_and_survives_reopening() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = DiskStore::open(dir.path()).unwrap();
+        let hello = blob(b"hello");
+        assert!(!store.has(&hello.digest, 5).unwrap());
+        store.put(&hello, b"hello").unwrap();
+        let again = DiskStore::open(dir.path()).unwrap();
+        assert!(again.has(&hello.digest, 5).unwrap());
+        assert_eq!(again.read(&hello).unwrap(), b"hello");
+        let mut rest = String::new();
+        again
+            .open(&hello.digest, 3)
+            .unwrap()
+            .read_to_string(&mut rest)
+            .unwrap();
+        assert_eq!(rest, "lo");
+    }
+
+    #[test]
+    fn a_file_that_changed_is_hashed_again_and_a_bad_one_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = DiskStore::open(dir.path()).unwrap();
+        let hello = blob(b"hello");
+        store.put(&hello, b"hello").unwrap();
+        let path = store.path(&hello.digest);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, b"hellO").unwrap();
+        assert!(store.read(&hello).is_err());
+        assert!(!path.exists());
+        std::fs::write(&path, b"hello").unwrap();
+        assert!(store.has(&hello.digest, 5).unwrap());
+    }
+
+    #[test]
+    fn a_partial_goes_on_and_wrong_bytes_leave_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = DiskStore::open(dir.path()).unwrap();
+        let hello = blob(b"hello");
+        let mut writer = store.writer(&hello).unwrap().unwrap();
+        writer.write(b"hel").unwrap();
+        drop(writer);
+        let mut writer = store.writer(&hello).unwrap().unwrap();
+        assert_eq!(writer.offset(), 3);
+        writer.write(b"lo").unwrap();
+        writer.commit().unwrap();
+        assert!(store.writer(&hello).unwrap().is_none());
+        let other = blob(b"other");
+        let mut writer = store.writer(&other).unwrap().unwrap();
+        writer.write(b"wrong").unwrap();
+        assert!(matches!(writer.commit(), Err(WriteError::Digest { .. })));
+        assert_eq!(store.writer(&other).unwrap().unwrap().offset(), 0);
+    }
+}

@@ -1,0 +1,372 @@
+//! The store on disk: an OCI image layout, with landfall's own journal in `.landfall/` beside it.
+
+use super::error::{StoreError, io};
+use super::layout_index::LayoutIndex;
+use super::verified_journal::Records;
+use crate::{DiskSpace, LockEntry, WriteError, sync_folder, temporary_file_in};
+use landfall_model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
+use std::fs::{File, TryLockError};
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The store. Cheap to clone; several processes may use one store at once.
+#[derive(Debug, Clone)]
+pub struct DiskStore(Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) dir: PathBuf,
+    pub(super) records: Records,
+    /// What it has ends with the run, and is not brought to disk.
+    is_scratch: bool,
+    /// Held while the store is open, by any number of processes, or by the one that sweeps it.
+    _in_use: File,
+}
+
+/// The journal of what was hashed.
+const VERIFIED: &str = ".landfall/verified";
+
+/// The folder of [`DiskStore::temporary`] files.
+const TEMPORARY: &str = ".landfall/temporary";
+
+/// Removes the temporary files of processes that have ended. What cannot be removed does no harm.
+fn remove_abandoned(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        // locked until it is gone: whoever made it just now waits, sees that, and makes another
+        if let Ok(file) = File::open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+impl DiskStore {
+    /// Opens the store at `dir`; makes it where there is none.
+    ///
+    /// # Errors
+    /// When a file or folder of it cannot be made or read.
+    pub fn open(dir: &Path) -> Result<DiskStore, StoreError> {
+        DiskStore::open_with(dir, File::try_lock_shared, false)
+    }
+
+    /// As [`DiskStore::open`], for what a run needs until its end: nothing is brought to disk,
+    /// where each file would cost a wait.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn scratch(dir: &Path) -> Result<DiskStore, StoreError> {
+        DiskStore::open_with(dir, File::try_lock_shared, true)
+    }
+
+    /// As [`DiskStore::open`], with no other process beside it.
+    ///
+    /// # Errors
+    /// As there; and when another process uses the store.
+    pub(super) fn open_alone(dir: &Path) -> Result<DiskStore, StoreError> {
+        DiskStore::open_with(dir, File::try_lock, false)
+    }
+
+    fn open_with(
+        dir: &Path,
+        lock: fn(&File) -> Result<(), TryLockError>,
+        is_scratch: bool,
+    ) -> Result<DiskStore, StoreError> {
+        for folder in [
+            dir.join("blobs/sha256"),
+            dir.join(".landfall/partial"),
+            dir.join(TEMPORARY),
+        ] {
+            std::fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
+        }
+        let path = dir.join(".landfall/in-use");
+        let in_use = File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(io("open", &path))?;
+        match lock(&in_use) {
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { dir: dir.into() }),
+            Err(TryLockError::Error(error)) => return Err(io("lock", &path)(error).into()),
+            Ok(()) => {}
+        }
+        remove_abandoned(&dir.join(TEMPORARY));
+        let verified = dir.join(VERIFIED);
+        let records = Records::open(&verified).map_err(io("open", &verified))?;
+        let disk = DiskStore(Arc::new(Inner {
+            dir: dir.into(),
+            records,
+            is_scratch,
+            _in_use: in_use,
+        }));
+        for (name, content) in [
+            (LAYOUT_FILE, OCI_LAYOUT.to_vec()),
+            (INDEX_FILE, LayoutIndex::default().to_bytes()),
+        ] {
+            let path = dir.join(name);
+            if !path.exists() {
+                disk.replace(&path, &content)?;
+            }
+        }
+        Ok(disk)
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.0.dir
+    }
+
+    /// Where a blob stands.
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        self.0.dir.join(digest.layout_path())
+    }
+
+    /// Whether the content is there and good. A file that changed since it was hashed is hashed
+    /// again; a bad one is removed.
+    ///
+    /// # Errors
+    /// When a file of the store cannot be read.
+    pub fn has(&self, digest: &Digest, size: u64) -> Result<bool, WriteError> {
+        let path = self.path(digest);
+        let metadata = match std::fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(io("look at", &path)(error)),
+        };
+        if self.0.records.fits(digest, &metadata) {
+            return Ok(metadata.len() == size);
+        }
+        self.check(digest, &path, size)
+    }
+
+    /// Whether a file is there that must be hashed before it counts; with `rehash`, whatever the
+    /// journal says.
+    pub(super) fn is_unhashed(&self, digest: &Digest, rehash: bool) -> bool {
+        let metadata = std::fs::metadata(self.path(digest));
+        metadata.is_ok_and(|metadata| rehash || !self.0.records.fits(digest, &metadata))
+    }
+
+    /// Hashes the content whatever the journal says; a bad file is removed.
+    ///
+    /// # Errors
+    /// When a file of the store cannot be read.
+    pub fn rehash(&self, digest: &Digest, size: u64) -> Result<bool, WriteError> {
+        let path = self.path(digest);
+        if path.exists() {
+            self.check(digest, &path, size)
+        } else {
+            Ok(false)
+        }
+    }
+
+    fn check(&self, digest: &Digest, path: &Path, size: u64) -> Result<bool, WriteError> {
+        let mut file = File::open(path).map_err(io("open", path))?;
+        let mut hasher = Hasher::new(digest.algorithm());
+        let mut buffer = vec![0; 1 << 18];
+        let mut length = 0;
+        loop {
+            let count = file.read(&mut buffer).map_err(io("read", path))?;
+            if count == 0 {
+                break;
+            }
+            length += count as u64;
+            hasher.update(&buffer[..count]);
+        }
+        let metadata = file.metadata().map_err(io("look at", path))?;
+        if hasher.finish() == *digest {
+            self.0
+                .records
+                .add(digest, &metadata)
+                .map_err(io("write", &self.0.dir.join(VERIFIED)))?;
+            // good content under its digest, whatever size somebody expects of it
+            return Ok(length == size);
+        }
+        // unless another process has put a good one in its place meanwhile
+        if std::fs::metadata(path).is_ok_and(|now| now.ino() == metadata.ino()) {
+            std::fs::remove_file(path).map_err(io("remove the damaged", path))?;
+        }
+        Ok(false)
+    }
+
+    /// A file in the store's own folder for content whose digest is not known yet. It is locked:
+    /// what a killed process leaves has no lock, and is removed when the store is opened again.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn temporary(&self) -> Result<tempfile::NamedTempFile, WriteError> {
+        let folder = self.0.dir.join(TEMPORARY);
+        loop {
+            let file = temporary_file_in(&folder).map_err(io("write to", &folder))?;
+            file.as_file().lock().map_err(io("lock", file.path()))?;
+            // another process may have taken it for abandoned before it was locked
+            if file.path().exists() {
+                return Ok(file);
+            }
+        }
+    }
+
+    /// Takes in a [`DiskStore::temporary`] file whose content was hashed while it was written.
+    ///
+    /// # Errors
+    /// When it cannot be brought to disk.
+    pub fn adopt(&self, file: tempfile::NamedTempFile, digest: &Digest) -> Result<(), WriteError> {
+        let path = self.path(digest);
+        self.sync(file.as_file()).map_err(io("write", &path))?;
+        let file = file
+            .persist(&path)
+            .map_err(|error| io("write", &path)(error.error))?;
+        let metadata = file.metadata().map_err(io("look at", &path))?;
+        self.0
+            .records
+            .add(digest, &metadata)
+            .map_err(io("write the journal for", &path))
+    }
+
+    /// Where the partial file of some content stands.
+    pub(super) fn partial_path(&self, digest: &Digest) -> PathBuf {
+        let name = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
+        self.0.dir.join(".landfall/partial").join(name)
+    }
+
+    /// The room for this content; what of it is here in part needs less.
+    ///
+    /// # Errors
+    /// When the system does not tell what is free.
+    pub fn room<'a>(
+        &self,
+        wanted: impl Iterator<Item = (&'a Digest, u64)>,
+    ) -> Result<DiskSpace, WriteError> {
+        let blocks = |digest: &Digest| {
+            std::fs::metadata(self.partial_path(digest)).map(|file| file.blocks())
+        };
+        let taken = |digest: &Digest| blocks(digest).map_or(0, |blocks| blocks * 512);
+        let needed = wanted
+            .map(|(digest, size)| size.saturating_sub(taken(digest)))
+            .sum();
+        DiskSpace::of(&self.0.dir, needed).map_err(io("look at", &self.0.dir))
+    }
+
+    /// Gives the entries their names in `index.json`, after the names of their blobs are on disk.
+    ///
+    /// # Errors
+    /// When `index.json` cannot be read or written.
+    pub fn name(
+        &self,
+        entries: impl IntoIterator<Item = impl Borrow<LockEntry>>,
+    ) -> Result<(), StoreError> {
+        let blobs = self.0.dir.join("blobs");
+        for folder in std::fs::read_dir(&blobs)
+            .map_err(io("read the folder", &blobs))?
+            .flatten()
+        {
+            self.sync_folder(&folder.path())?;
+        }
+        self.edit_index(|index| index.add(entries))
+    }
+
+    /// Drops every name and every line of the journal that is not of `keep`.
+    pub(super) fn forget(&self, keep: &BTreeSet<Digest>) -> Result<(), StoreError> {
+        self.edit_index(|index| index.retain(keep))?;
+        Ok(self.replace(
+            &self.0.dir.join(VERIFIED),
+            self.0.records.only(keep).as_bytes(),
+        )?)
+    }
+
+    fn edit_index(&self, edit: impl FnOnce(&mut LayoutIndex)) -> Result<(), StoreError> {
+        let _guard = self.guard()?;
+        let path = self.0.dir.join(INDEX_FILE);
+        let old = std::fs::read(&path).map_err(io("read", &path))?;
+        let mut index = LayoutIndex::parse(&old).map_err(|error| StoreError::Index {
+            path: path.clone(),
+            why: error.to_string(),
+        })?;
+        edit(&mut index);
+        let new = index.to_bytes();
+        if new != old {
+            self.replace(&path, &new)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
+        let mut file = self.temporary()?;
+        file.write_all(content)
+            .and_then(|()| self.sync(file.as_file()))
+            .map_err(io("write", path))?;
+        file.persist(path)
+            .map_err(|error| io("write", path)(error.error))?;
+        self.sync_folder(path.parent().unwrap_or(path))
+    }
+
+    /// Brings a file of the store to disk.
+    pub(super) fn sync(&self, file: &File) -> std::io::Result<()> {
+        if self.0.is_scratch {
+            Ok(())
+        } else {
+            file.sync_all()
+        }
+    }
+
+    /// Brings the names in a folder of the store to disk.
+    fn sync_folder(&self, folder: &Path) -> Result<(), WriteError> {
+        if self.0.is_scratch {
+            return Ok(());
+        }
+        sync_folder(folder).map_err(io("write the folder", folder))
+    }
+
+    pub(super) fn records(&self) -> &Records {
+        &self.0.records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_temporary_file_is_not_removed_while_its_owner_lives() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = DiskStore::open(dir.path()).unwrap();
+        let folder = dir.path().join(TEMPORARY);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let lost = std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                        remove_abandoned(&folder);
+                    }
+                });
+            }
+            let lost = (0..300).filter(|_| {
+                let mine = store.temporary().unwrap();
+                std::thread::yield_now();
+                !mine.path().exists()
+            });
+            let lost = lost.count();
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            lost
+        });
+        assert_eq!(lost, 0);
+    }
+
+    #[test]
+    fn temporary_files_of_the_dead_go_and_those_of_the_living_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = DiskStore::open(dir.path()).unwrap();
+        let mine = store.temporary().unwrap();
+        let abandoned = dir.path().join(TEMPORARY).join("left");
+        std::fs::write(&abandoned, b"half a file").unwrap();
+        DiskStore::open(dir.path()).unwrap();
+        assert!(mine.path().exists() && !abandoned.exists());
+        // and a file that got its name is not taken back
+        store.adopt(mine, &Digest::sha256(b"")).unwrap();
+        DiskStore::open(dir.path()).unwrap();
+        assert!(store.path(&Digest::sha256(b"")).exists());
+    }
+}

@@ -1,0 +1,285 @@
+//! Content of a store as a server offers it: that of the locks it serves, and no other. In an
+//! object store, what is read in parts is of the object that was hashed.
+
+use super::disk_store::DiskStore;
+use super::served_store::ServedStore;
+use crate::bucket::{Bucket, OpenObject};
+use crate::{
+    BlobRead, ContentError, FileStamp, LockEntry, PresignedUrls, RangeRead, RangeReader,
+    VerifiedRead,
+};
+use landfall_http::{ErrorKind, HttpError};
+use landfall_model::{Digest, Hasher};
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a link to content can be used. Who resumes asks for another one.
+const LINK_LASTS: Duration = Duration::from_mins(15);
+
+/// Content of a store that is offered.
+pub struct OfferedBlobs {
+    /// By the locks, so that nothing is asked for it.
+    sizes: HashMap<Digest, u64>,
+    place: Place,
+}
+
+enum Place {
+    Disk(DiskStore),
+    /// A folder, and the objects in it that were looked at.
+    Bucket(Bucket, Mutex<HashMap<Digest, OpenObject>>),
+}
+
+impl OfferedBlobs {
+    /// What these entries of locks name of the store.
+    pub fn new(shelf: &ServedStore, entries: impl Iterator<Item = LockEntry>) -> OfferedBlobs {
+        let parts = entries.flat_map(|entry| entry.parts);
+        let sizes = parts
+            .map(|part| (part.descriptor.digest, part.descriptor.size))
+            .collect();
+        let place = match shelf {
+            ServedStore::Disk(disk) => Place::Disk(disk.clone()),
+            ServedStore::Bucket(bucket) => Place::Bucket(bucket.clone(), Mutex::default()),
+        };
+        OfferedBlobs { sizes, place }
+    }
+
+    fn size(&self, digest: &Digest) -> Result<u64, ContentError> {
+        self.sizes
+            .get(digest)
+            .copied()
+            .ok_or_else(|| ContentError::Missing {
+                digest: digest.clone(),
+            })
+    }
+
+    /// The object that has the content, as it was when it was looked at first.
+    fn object(
+        &self,
+        bucket: &Bucket,
+        known: &Mutex<HashMap<Digest, OpenObject>>,
+        digest: &Digest,
+    ) -> Result<OpenObject, ContentError> {
+        let size = self.size(digest)?;
+        let known = || known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(object) = known().get(digest) {
+            return Ok(object.clone());
+        }
+        let failed = |error: HttpError| match error.kind {
+            ErrorKind::NotFound => ContentError::Missing {
+                digest: digest.clone(),
+            },
+            _ => ContentError::Read {
+                digest: digest.clone(),
+                source: io::Error::other(error),
+            },
+        };
+        let object = OpenObject::open(bucket, &digest.layout_path()).map_err(failed)?;
+        if object.size() != size {
+            return Err(ContentError::Damaged {
+                digest: digest.clone(),
+            });
+        }
+        known().insert(digest.clone(), object.clone());
+        Ok(object)
+    }
+
+    /// The content from `offset` on, of the object that was looked at. One that another has
+    /// replaced is looked at anew the next time.
+    fn reader(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let (bucket, known) = match &self.place {
+            Place::Disk(disk) => return disk.open(digest, offset),
+            Place::Bucket(bucket, known) => (bucket, known),
+        };
+        let object = self.object(bucket, known, digest)?;
+        let range = offset.min(object.size())..object.size();
+        let opened = RangeReader::begin(Arc::new(object), range);
+        let failed = |source| {
+            known
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(digest);
+            ContentError::Read {
+                digest: digest.clone(),
+                source,
+            }
+        };
+        Ok(Box::new(opened.map_err(failed)?))
+    }
+}
+
+impl BlobRead for OfferedBlobs {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        Ok(self.sizes.get(digest).copied())
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let (reader, left) = (self.reader(digest, offset)?, self.size(digest)?);
+        Ok(match offset {
+            0 => {
+                let hasher = Some(Hasher::new(digest.algorithm()));
+                Box::new(Hashed {
+                    reader,
+                    hasher,
+                    left,
+                    digest: digest.clone(),
+                })
+            }
+            _ => reader,
+        })
+    }
+}
+
+impl VerifiedRead for OfferedBlobs {
+    fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
+        self.size(digest)?;
+        match &self.place {
+            Place::Disk(disk) => disk.file_stamps(digest),
+            Place::Bucket(bucket, known) => {
+                Ok(vec![self.object(bucket, known, digest)?.file_stamp()])
+            }
+        }
+    }
+
+    fn open_verified(
+        &self,
+        digest: &Digest,
+        offset: u64,
+    ) -> Result<Box<dyn Read + Send>, ContentError> {
+        self.size(digest)?;
+        self.reader(digest, offset)
+    }
+
+    fn is_remote(&self) -> bool {
+        matches!(self.place, Place::Bucket(..))
+    }
+
+    fn as_presigned_urls(&self) -> Option<&dyn PresignedUrls> {
+        Some(self)
+    }
+}
+
+impl PresignedUrls for OfferedBlobs {
+    fn presigned_url(&self, digest: &Digest) -> Result<Option<String>, ContentError> {
+        self.size(digest)?;
+        let Place::Bucket(bucket, _) = &self.place else {
+            return Ok(None);
+        };
+        let (bucket, key) = (bucket.clone(), digest.layout_path());
+        let url = crate::bucket::block_on(async move { bucket.presigned(&key, LINK_LASTS).await });
+        let failed = |error| ContentError::Read {
+            digest: digest.clone(),
+            source: io::Error::other(error),
+        };
+        Ok(Some(url.map_err(failed)?.into()))
+    }
+}
+
+/// Content that is hashed while it is read. Its last bytes are not handed out if the digest is
+/// wrong.
+struct Hashed {
+    reader: Box<dyn Read + Send>,
+    hasher: Option<Hasher>,
+    left: u64,
+    digest: Digest,
+}
+
+impl Read for Hashed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(&buffer[..count]);
+        }
+        self.left = self.left.saturating_sub(count as u64);
+        let is_over = self.left == 0 || (count == 0 && !buffer.is_empty());
+        if is_over
+            && self
+                .hasher
+                .take()
+                .is_some_and(|hasher| hasher.finish() != self.digest)
+        {
+            let words = format!(
+                "{}: the object store has other bytes under this digest",
+                self.digest
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, words));
+        }
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::{PutCondition, block_on};
+    use crate::{EntryPart, LockEntry, PartOrigin};
+    use landfall_model::Descriptor;
+    use landfall_model::report::EntryKind;
+
+    #[test]
+    fn only_what_the_locks_name_is_offered_and_wrong_bytes_never_whole() {
+        let bucket = Bucket::in_memory();
+        let (right, wrong, other) = (
+            Digest::sha256(b"right"),
+            Digest::sha256(b"wrong"),
+            Digest::sha256(b"other"),
+        );
+        for (digest, bytes) in [
+            (&right, &b"right"[..]),
+            (&wrong, b"wrOng"),
+            (&other, b"other"),
+        ] {
+            let (bucket, key) = (bucket.clone(), digest.layout_path());
+            block_on(async move { bucket.put(&key, bytes.into(), &PutCondition::Always).await })
+                .unwrap();
+        }
+        let entry = |digest: &Digest| {
+            let top = Descriptor {
+                digest: digest.clone(),
+                size: 5,
+                media_type: "x/y".into(),
+            };
+            let part = EntryPart {
+                descriptor: top.clone(),
+                origin: PartOrigin::Url("https://h.example/a".into()),
+            };
+            LockEntry {
+                kind: EntryKind::File,
+                name: "a".into(),
+                digest: digest.clone(),
+                layout_name: "a".into(),
+                top,
+                artifact_type: None,
+                parts: vec![part],
+                referrers: Vec::new(),
+            }
+        };
+        let entries = [&right, &wrong].into_iter().map(entry);
+        let offered = OfferedBlobs::new(&ServedStore::Bucket(bucket), entries);
+        let read = |digest: &Digest, offset| {
+            let mut bytes = Vec::new();
+            offered
+                .open(digest, offset)
+                .unwrap()
+                .read_to_end(&mut bytes)
+                .map(|_| bytes)
+        };
+        assert_eq!(read(&right, 0).unwrap(), b"right");
+        assert_eq!(read(&right, 3).unwrap(), b"ht");
+        assert_eq!(
+            read(&wrong, 0).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
+        assert!(offered.verify(&right).unwrap() && !offered.verify(&wrong).unwrap());
+        assert_eq!(offered.stat(&other).unwrap(), None);
+        assert!(matches!(
+            offered.open(&other, 0),
+            Err(ContentError::Missing { .. })
+        ));
+        assert!(matches!(
+            offered.file_stamps(&other),
+            Err(ContentError::Missing { .. })
+        ));
+    }
+}

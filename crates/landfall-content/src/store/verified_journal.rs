@@ -1,0 +1,88 @@
+//! The journal of verified content: the digest of each file, and how the file looked when it was
+//! hashed. It is append-only, and makes reuse cheap and safe.
+
+use crate::FileStamp;
+use landfall_model::Digest;
+use std::collections::{BTreeSet, HashMap};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// The journal. Lines are `digest inode seconds nanoseconds size`; the last line of a digest
+/// counts.
+#[derive(Debug)]
+pub(super) struct Records {
+    known: Mutex<HashMap<Digest, FileStamp>>,
+    file: Mutex<File>,
+}
+
+impl Records {
+    /// Opens or begins the journal. A last line that was cut off by a crash is skipped.
+    pub(super) fn open(path: &Path) -> std::io::Result<Records> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error),
+        };
+        let known = text.lines().filter_map(read_line).collect();
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Records {
+            known: Mutex::new(known),
+            file: Mutex::new(file),
+        })
+    }
+
+    /// Whether the file still looks as it did when it was hashed.
+    pub(super) fn fits(&self, digest: &Digest, metadata: &Metadata) -> bool {
+        self.known
+            .lock()
+            .is_ok_and(|known| known.get(digest) == Some(&FileStamp::of(metadata)))
+    }
+
+    /// The lines of `keep`, one each.
+    pub(super) fn only(&self, keep: &BTreeSet<Digest>) -> String {
+        let known = self
+            .known
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        keep.iter()
+            .filter_map(|digest| Some(line(digest, *known.get(digest)?)))
+            .collect()
+    }
+
+    /// Records that the file was hashed and has this digest.
+    pub(super) fn add(&self, digest: &Digest, metadata: &Metadata) -> std::io::Result<()> {
+        let file_stamp = FileStamp::of(metadata);
+        let line = line(digest, file_stamp);
+        if let Ok(mut known) = self.known.lock() {
+            known.insert(digest.clone(), file_stamp);
+        }
+        let mut file = self
+            .file
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        // one write of a whole line, so that two processes do not mix theirs
+        file.write_all(line.as_bytes())
+    }
+}
+
+fn line(digest: &Digest, file_stamp: FileStamp) -> String {
+    format!(
+        "{digest} {} {} {} {}\n",
+        file_stamp.inode, file_stamp.mtime.0, file_stamp.mtime.1, file_stamp.size
+    )
+}
+
+fn read_line(line: &str) -> Option<(Digest, FileStamp)> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let [digest, inode, seconds, nanoseconds, size] = words[..] else {
+        return None;
+    };
+    let file_stamp = FileStamp {
+        inode: inode.parse().ok()?,
+        mtime: (seconds.parse().ok()?, nanoseconds.parse().ok()?),
+        size: size.parse().ok()?,
+    };
+    Some((digest.parse().ok()?, file_stamp))
+}

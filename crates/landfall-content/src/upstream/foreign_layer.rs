@@ -1,0 +1,103 @@
+//! Foreign layers, such as those of Windows base images: a registry need not have their bytes, and
+//! the manifest names URLs for them.
+
+use crate::EntryPart;
+use crate::registry::{RegistrySession, RegistrySessions};
+use landfall_http::{
+    ByteStream, ErrorKind, HttpError, HttpRequest, RequestPurpose, send_from_offset,
+};
+use landfall_model::{Descriptor, Digest};
+use reqwest::Method;
+use reqwest::header::RANGE;
+
+/// Opens a foreign layer: the registry is asked first, then the URLs in the image's own manifests,
+/// in their order. What they send is checked by the layer's digest, and so needs no trust; no
+/// account goes there.
+pub(super) async fn open(
+    sessions: &RegistrySessions,
+    session: &RegistrySession,
+    repository: &str,
+    manifests: &[Descriptor],
+    part: &EntryPart,
+    offset: u64,
+) -> Result<(u64, ByteStream), HttpError> {
+    let digest = &part.descriptor.digest;
+    let lacks = match session.blob(repository, &part.descriptor, offset).await {
+        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => error,
+        other => return other,
+    };
+    let mut first = None;
+    for manifest in manifests {
+        let Ok(manifest) = session.manifest_of(repository, manifest).await else {
+            continue;
+        };
+        for url in urls(&manifest.bytes, digest) {
+            match open_url(sessions, session, &url, offset, part.descriptor.size).await {
+                Err(error) => first = first.or(Some(error)),
+                opened => return opened,
+            }
+        }
+    }
+    Err(match first {
+        Some(error) => HttpError::new(error.kind, format!("{lacks}; and of its URLs: {error}")),
+        None => lacks,
+    })
+}
+
+/// The URLs that a manifest gives for a layer.
+fn urls(manifest: &[u8], digest: &Digest) -> Vec<String> {
+    let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();
+    let layers = document
+        .as_ref()
+        .and_then(|document| document.get("layers")?.as_array());
+    let digest = digest.to_string();
+    let of_it = layers
+        .into_iter()
+        .flatten()
+        .filter(|layer| layer.get("digest").is_some_and(|d| *d == *digest));
+    let urls = of_it
+        .filter_map(|layer| layer.get("urls")?.as_array())
+        .flatten();
+    urls.filter_map(|url| url.as_str().map(str::to_owned))
+        .collect()
+}
+
+async fn open_url(
+    sessions: &RegistrySessions,
+    session: &RegistrySession,
+    url: &str,
+    offset: u64,
+    size: u64,
+) -> Result<(u64, ByteStream), HttpError> {
+    let (target, origin) = sessions.file_url(url)?;
+    let send = |range: Option<String>| {
+        let mut request = HttpRequest::new(Method::GET, target.clone(), RequestPurpose::File);
+        request.origin.clone_from(&origin);
+        request.named_by = Some(session.address());
+        let request = range
+            .iter()
+            .fold(request, |request, range| request.header(RANGE, range));
+        async move { sessions.transport().send(&request).await }
+    };
+    let (start, response) =
+        send_from_offset(sessions.transport(), &target, offset, size, send).await?;
+    Ok((
+        start,
+        super::file::expect_file(response, url).await?.stream(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_stand_in_the_layer_that_has_the_digest() {
+        let digest = Digest::sha256(b"x");
+        let manifest = format!(
+            r#"{{"layers":[{{"digest":"sha256:00","urls":["http://no"]}},{{"digest":"{digest}","urls":["http://a","http://b"]}}]}}"#
+        );
+        assert_eq!(urls(manifest.as_bytes(), &digest), ["http://a", "http://b"]);
+        assert!(urls(b"{}", &digest).is_empty() && urls(b"<", &digest).is_empty());
+    }
+}

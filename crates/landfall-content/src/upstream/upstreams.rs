@@ -1,0 +1,99 @@
+//! The connected side as a source: registries for images, web servers for files.
+
+use super::file::{expect_success, get_file, is_page};
+use super::foreign_layer;
+use crate::registry::{RegistrySession, RegistrySessions};
+use crate::{EntryPart, OpenedPart, PartOrigin, PartSource};
+use futures_util::future::BoxFuture;
+use landfall_http::{ByteStream, ErrorKind, HttpError, send_from_offset};
+use std::sync::Arc;
+
+/// Registries and web servers, by the names in the lock.
+#[derive(Clone)]
+pub struct Upstreams(pub Arc<RegistrySessions>);
+
+impl PartSource for Upstreams {
+    fn host<'a>(&self, part: &'a EntryPart) -> &'a str {
+        part.host()
+    }
+
+    fn open<'a>(
+        &'a self,
+        part: &'a EntryPart,
+        offset: u64,
+    ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
+        Box::pin(async move {
+            match &part.origin {
+                PartOrigin::Manifest {
+                    registry,
+                    repository,
+                } => {
+                    let session = self.0.upstream(registry).await?;
+                    let manifest = session.manifest_of(repository, &part.descriptor).await?;
+                    Ok(OpenedPart::whole(manifest.bytes))
+                }
+                PartOrigin::Blob {
+                    registry,
+                    repository,
+                } => {
+                    let session = self.0.upstream(registry).await?;
+                    let blob = session.blob(repository, &part.descriptor, offset).await?;
+                    Ok(of_registry(session, blob))
+                }
+                PartOrigin::Foreign {
+                    registry,
+                    repository,
+                    manifests,
+                } => {
+                    let session = self.0.upstream(registry).await?;
+                    let layer =
+                        foreign_layer::open(&self.0, &session, repository, manifests, part, offset)
+                            .await?;
+                    Ok(of_registry(session, layer))
+                }
+                PartOrigin::Url(_) | PartOrigin::Urls(_) => {
+                    // of several, a transfer asks one after the other
+                    let url = part.origin.url().unwrap_or_default();
+                    let (target, _) = self.0.file_url(url)?;
+                    let size = part.descriptor.size;
+                    let send = |range| get_file(&self.0, url, range);
+                    let (start, response) =
+                        send_from_offset(self.0.transport(), &target, offset, size, send).await?;
+                    let response = expect_success(response)?;
+                    let stream = match is_page(url) {
+                        true => response.stream(),
+                        false => response.content_stream(size - start, "the file").await?,
+                    };
+                    let transport = self.0.transport().clone();
+                    Ok(resumed(start, stream, move || {
+                        transport.distrust_ranges(&target);
+                    }))
+                }
+                PartOrigin::Computed(bytes) => Ok(OpenedPart::whole(bytes.clone().into())),
+                PartOrigin::Trimmed { of, .. } => {
+                    let message = format!(
+                        "the trimmed index of {} is computed, not fetched",
+                        of.digest
+                    );
+                    Err(HttpError::new(ErrorKind::Local, message))
+                }
+            }
+        })
+    }
+}
+
+/// A registry's blob. If ranges of it gave wrong bytes, none is asked for again.
+fn of_registry(session: Arc<RegistrySession>, (start, stream): (u64, ByteStream)) -> OpenedPart {
+    resumed(start, stream, move || session.distrust_ranges())
+}
+
+/// An answer that may be a range: `distrust` is done if the content turns out wrong, as the
+/// beginning or the rest was wrong, and the whole will tell.
+fn resumed(start: u64, stream: ByteStream, distrust: impl FnOnce() + Send + 'static) -> OpenedPart {
+    let opened = OpenedPart::unchecked(start, stream);
+    if start > 0 {
+        opened.on_wrong(distrust)
+    } else {
+        opened
+    }
+}
