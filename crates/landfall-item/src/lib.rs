@@ -16,6 +16,21 @@
 //!
 //! It imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-packages`. Begin
 //! with `kind.rs` and `table.rs`.
+//!
+//! # How each kind is carried
+//!
+//! A file is an OCI artifact whose manifest follows from the lock, so one engine moves images and
+//! files, and any registry can store both. A chart of a registry is its artifact; a chart of an
+//! HTTP repository is wrapped into such an artifact. A set of packages is one artifact with a
+//! layer for each index, package and key; the metadata of `index: trimmed` is generated where it
+//! is offered, by whoever has the site's key, so that lock and bundle contain what the
+//! repositories signed.
+//!
+//! Referrers of an image (signatures, attestations, SBOMs) are parts of its entry, so an item is
+//! complete only with its signatures. A locked item may ask for others: a chart asks for its
+//! dependencies and for the images that were found in it, and `lock` repeats until nothing new is
+//! asked for. The code that reads charts for images is in `landfall-rewrite`, above this crate; so
+//! this crate has a trait for it, and the caller of `lock` passes the implementation.
 
 #![cfg_attr(
     test,
