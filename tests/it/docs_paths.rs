@@ -236,6 +236,9 @@ fn the_summary_of_the_book_lists_every_page_once() {
     let mut pages = markdown_below(&docs);
     pages.retain(|page| *page != summary);
     assert_eq!(listed, pages);
+    // mdBook renders a README.md as index.html, but does not change the links to it
+    let readmes = pages.iter().filter(|page| page.ends_with("README.md"));
+    assert_eq!(readmes.count(), 1, "only the index is a README.md");
 }
 
 #[test]

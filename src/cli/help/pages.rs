@@ -18,7 +18,7 @@ pages! {
     "capi": "how-to/platforms/capi.md",
     "catalogue": "how-to/catalogue.md",
     "charts": "how-to/charts.md",
-    "ci": "how-to/ci/README.md",
+    "ci": "how-to/ci.md",
     "coming-from": "how-to/coming-from.md",
     "command-line": "reference/command-line.md",
     "concepts": "explanation/concepts.md",
@@ -51,7 +51,7 @@ pages! {
     "packages": "how-to/packages.md",
     "performance": "explanation/performance.md",
     "platform-serve": "how-to/platforms/serve.md",
-    "platforms": "how-to/platforms/README.md",
+    "platforms": "how-to/platforms.md",
     "podman": "how-to/platforms/podman.md",
     "proxies": "how-to/proxies.md",
     "push": "how-to/push.md",
@@ -126,8 +126,8 @@ mod tests {
             files.len()
         );
         assert!(PAGES.is_sorted_by_key(|(word, _)| *word));
-        for word in ["signing", "docs/how-to/signing.md", "platforms/README"] {
-            assert_eq!(page(word).is_some(), word != "platforms/README", "{word}");
+        for word in ["signing", "docs/how-to/signing.md", "platforms/nonsense"] {
+            assert_eq!(page(word).is_some(), word != "platforms/nonsense", "{word}");
         }
     }
 }
