@@ -1,19 +1,19 @@
-# Short names for what is done often. `just` lists them.
+# Short names of common commands. `just` lists them.
 
 default:
     @just --list
 
-# everything that must pass before a commit is pushed
+# all tests, as before a push
 test:
     scripts/test
 
-# the fast part of it, as the fast job of CI
+# the fast tests, as in the fast job of CI
 check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
     cargo test --workspace --lib
 
-# build, and run the main job on embedded defaults
+# build and run the main job
 quickstart:
     scripts/quickstart
 
