@@ -242,6 +242,24 @@ fn the_summary_of_the_book_lists_every_page_once() {
 }
 
 #[test]
+fn every_page_says_first_who_needs_it() {
+    let docs = root().join("docs");
+    let indexes = ["README.md", "SUMMARY.md"].map(|name| docs.join(name));
+    for page in markdown_below(&docs) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let mut lines = text.lines().filter(|line| !line.is_empty());
+        let title = lines.next().unwrap_or_default();
+        assert!(title.starts_with("# "), "{}: no title", page.display());
+        let beginning = lines.next().unwrap_or_default();
+        assert!(
+            beginning.starts_with("For ") || indexes.contains(&page),
+            "{} does not begin with its readers: {beginning}",
+            page.display()
+        );
+    }
+}
+
+#[test]
 fn anchors_are_those_of_forges_and_mdbook() {
     let page =
         "# A `b` page\n## What's new?\n```sh\n# no heading\n```\n## What's new?\n#no heading\n";
