@@ -62,7 +62,7 @@ pub use landfall_item::{
     Chart as LockedChart, File as LockedFile, Image as LockedImage, PackageSet as LockedPackages,
     Pins,
 };
-pub use landfall_model::config::{IndexPolicy, Site, SiteError, mapping};
+pub use landfall_model::config::{IndexPolicy, Site, SiteError, destination_map};
 pub use landfall_model::report::{
     EntryKind, ItemStatus, Progress, ReportItem, RunReport, SilentProgress,
 };
@@ -83,6 +83,8 @@ pub mod internals {
         ChartImage, ChartName, LockedManifest, LockedPackage, OfferedIndex, OpenReference,
         PackageIndex, PackageSource, Referrer, Sidecar, Trimmed, file_repository,
     };
-    pub use landfall_model::{Algorithm, Descriptor, cost, media_type, split, trim_index};
+    pub use landfall_model::{
+        Algorithm, Descriptor, assign_shards, media_type, transfer_cost, trim_index,
+    };
     pub use landfall_rewrite::{Content, Input, Meaning, ReadAs, inputs, read, scan};
 }

@@ -13,7 +13,7 @@ mod verbs;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use landfall_model::without_userinfo;
+use landfall_model::redact_userinfo;
 use shared::output_file::check_output;
 use shared::page_recorder::PageRecorder;
 use shared::{CliError, Context, Exit, GlobalFlags, VerbOutcome, finish};
@@ -122,7 +122,7 @@ fn command() -> Command {
 /// Masks user names and passwords in the value that clap refused and would print.
 fn without_passwords(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
-        let value = without_userinfo(value);
+        let value = redact_userinfo(value);
         error.insert(ContextKind::InvalidValue, ContextValue::String(value));
     }
     error

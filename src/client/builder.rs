@@ -174,7 +174,7 @@ impl ClientBuilder {
             .map_err(|source| {
                 let key = source
                     .path()
-                    .and_then(|path| self.site.as_ref()?.key_of_trust(path));
+                    .and_then(|path| self.site.as_ref()?.trust_key(path));
                 ClientError::Trust { key, source }
             })
     }

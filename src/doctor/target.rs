@@ -3,7 +3,7 @@
 use landfall_http::redacted_url;
 use landfall_item::lockfile::Lock;
 use landfall_model::config::Site;
-use landfall_model::holds_account;
+use landfall_model::has_userinfo;
 use std::fmt;
 use std::str::FromStr;
 use url::Url;
@@ -51,7 +51,7 @@ impl FromStr for CheckTarget {
             };
         }
         match Url::parse(text) {
-            Ok(url) if holds_account(&url) => Err(TargetError::UserName),
+            Ok(url) if has_userinfo(&url) => Err(TargetError::UserName),
             Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(CheckTarget::Url(url)),
             _ => Err(TargetError::Scheme),
         }

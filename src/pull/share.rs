@@ -3,7 +3,7 @@
 use landfall_content::{EntryPart, LockEntry, PartOrigin, ShardEntry};
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::ReportItem;
-use landfall_model::{Digest, Shard, cost};
+use landfall_model::{Digest, Shard, transfer_cost};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What of a lock one shard pulls. Of an only shard it is all.
@@ -20,7 +20,7 @@ impl<'a> Share<'a> {
         let mut costs = BTreeMap::new();
         if !shard.is_only() {
             for part in lock.each_entry().flat_map(|entry| entry.parts) {
-                costs.insert(home(&part).clone(), cost(part.descriptor.size));
+                costs.insert(home(&part).clone(), transfer_cost(part.descriptor.size));
             }
         }
         Share {

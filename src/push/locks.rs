@@ -22,7 +22,7 @@ pub(super) async fn list(
     if !lock.items().any(LockedItem::is_offered) {
         return None;
     }
-    let place = mapping.at(delivered::REPOSITORY);
+    let place = mapping.own_destination(delivered::REPOSITORY);
     let why = add(uploader, lock, &place.repository, options)
         .await
         .err()?;

@@ -7,7 +7,7 @@ use landfall_content::registry::RegistrySession;
 use landfall_content::{LockEntry, run_concurrently};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
-use landfall_model::{Destination, DestinationMap, Digest, Shard, cost};
+use landfall_model::{Destination, DestinationMap, Digest, Shard, transfer_cost};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
@@ -65,7 +65,7 @@ pub(super) fn own(all: Vec<Delivery>, lock: &Lock, shard: Shard) -> Vec<Delivery
             .into_iter()
             .map(|part| part.descriptor);
         let of_it = blobs.entry(&delivery.destination.repository).or_default();
-        of_it.extend(parts.map(|blob| (blob.digest, cost(blob.size))));
+        of_it.extend(parts.map(|blob| (blob.digest, transfer_cost(blob.size))));
     }
     let costs = blobs
         .into_iter()

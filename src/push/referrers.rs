@@ -7,7 +7,7 @@ use landfall_content::registry::{RegistrySession, referrers_in};
 use landfall_content::{AttachedReferrer, EntryPart, LockEntry, TransferError, read_part};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
-use landfall_model::{Digest, media_type, merge_referrers, referrers_tag, referring};
+use landfall_model::{Digest, media_type, merge_referrers, read_referrer, referrers_tag};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +76,7 @@ impl Uploader {
         let listed = self
             .put(repository, &reference, media_type, bytes.clone())
             .await?;
-        let said = referring(&bytes, &one.descriptor).filter(|_| !listed);
+        let said = read_referrer(&bytes, &one.descriptor).filter(|_| !listed);
         Ok(said.map(|said| Unlisted {
             subject: said.subject,
             entry: said.entry,

@@ -165,7 +165,7 @@ fn markdown_of_five_thousand_items_fits_a_pull_request() {
         "{}",
         &markdown[..500]
     );
-    assert!(markdown.contains(" more; `--output json` has all of them"));
+    assert!(markdown.contains(" more; `--output json` lists all of them"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The shipped manifests, the reference's example, and `landfall schema`.
 
-use crate::support::library::{Site, Wanted, load_manifests, mapping};
+use crate::support::library::{Site, Wanted, destination_map, load_manifests};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -139,7 +139,7 @@ fn worker_node_2019_has_all_that_the_whitelisting_page_names() {
 fn the_shipped_site_gives_the_destinations_of_the_whitelisting_page() {
     let site = Site::load(&shipped("kubermatic/site.yaml")).unwrap();
     let address = site.registry.as_ref().unwrap().address.parse().unwrap();
-    let mapping = mapping(address, Some(&site));
+    let mapping = destination_map(address, Some(&site));
     let goes = |name: &str| -> Vec<String> {
         mapping
             .image(&name.parse().unwrap())

@@ -178,7 +178,7 @@ fn sha512_blobs_are_kept_under_their_own_name() {
         landfall_serve(&place, &["--writable", "private"]),
     );
     let layer = noise(5, 90_000);
-    let digest = Digest::of(Algorithm::Sha512, &layer);
+    let digest = Digest::compute(Algorithm::Sha512, &layer);
     http::put_blob(&upstream.address, "odd", &digest.to_string(), &layer);
     let config =
         br#"{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]}}"#;

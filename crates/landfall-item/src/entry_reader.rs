@@ -1,7 +1,7 @@
 //! The context in which the entries of one manifest are read.
 
 use landfall_model::document::{Diagnostic, Node, SourceSpan, SourceText, Vars};
-use landfall_model::{Digest, DigestError, Platform, holds_account};
+use landfall_model::{Digest, DigestError, Platform, has_userinfo};
 use std::rc::Rc;
 use url::Url;
 
@@ -37,7 +37,7 @@ pub(super) fn digest_of(text: &str, span: &SourceSpan) -> Checked<Digest> {
 
 /// Refuses a URL with a user name or a password.
 pub(super) fn without_account(url: &Url, span: &SourceSpan) -> Checked<()> {
-    if !holds_account(url) {
+    if !has_userinfo(url) {
         return Ok(());
     }
     let help =

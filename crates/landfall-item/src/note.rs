@@ -109,7 +109,7 @@ impl LockedItem for Note {
     }
 
     fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        mapping.image(&self.reference)
+        mapping.destinations(&self.reference)
     }
 
     fn tag(&self) -> String {

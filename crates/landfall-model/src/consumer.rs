@@ -100,7 +100,7 @@ fn without_the_host(image: &ImageRef, _: &Places<'_>) -> Vec<String> {
 
 /// A path is put before the image's, and none is taken away.
 fn behind_a_prefix(image: &ImageRef, places: &Places<'_>) -> Vec<String> {
-    let ends = |path: &&String| prefix_of(path, &image.repository).is_some();
+    let ends = |path: &&String| path_prefix(path, &image.repository).is_some();
     vec![
         places
             .named
@@ -120,7 +120,7 @@ fn of_the_hub(image: &ImageRef, places: &Places<'_>) -> Vec<String> {
 }
 
 /// What stands before `repository` in `path`; `None` where `path` does not end so.
-pub fn prefix_of<'p>(path: &'p str, repository: &str) -> Option<&'p str> {
+pub fn path_prefix<'p>(path: &'p str, repository: &str) -> Option<&'p str> {
     let before = path.strip_suffix(repository)?;
     if before.is_empty() {
         Some("")

@@ -23,13 +23,13 @@ pub struct TargetRegistry {
 pub struct TargetRegistryError(String);
 
 /// What was written where a host stands, for a message: without user name and password.
-pub fn without_userinfo(text: &str) -> String {
+pub fn redact_userinfo(text: &str) -> String {
     text.rsplit_once('@')
         .map_or_else(|| text.to_owned(), |(_, host)| format!("***@{host}"))
 }
 
 /// Whether a URL holds a user name or a password: what people write and machines hand on must not.
-pub fn holds_account(url: &Url) -> bool {
+pub fn has_userinfo(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
@@ -55,7 +55,7 @@ impl FromStr for TargetRegistry {
             || !port_ok
             || !(prefix.is_empty() || is_repository(prefix))
         {
-            return Err(TargetRegistryError(without_userinfo(text)));
+            return Err(TargetRegistryError(redact_userinfo(text)));
         }
         Ok(TargetRegistry {
             registry: registry.to_ascii_lowercase(),
@@ -135,7 +135,7 @@ impl DestinationMap {
 
     /// Where the image reference `name` goes. The first destination is the one written into
     /// references.
-    pub fn image(&self, name: &ImageRef) -> Vec<Destination> {
+    pub fn destinations(&self, name: &ImageRef) -> Vec<Destination> {
         let mut paths = self.named(name);
         for consumer in &self.consumers {
             for path in self.asked(*consumer, name) {
@@ -144,20 +144,23 @@ impl DestinationMap {
                 }
             }
         }
-        paths.iter().map(|path| self.at(path)).collect()
+        paths
+            .iter()
+            .map(|path| self.own_destination(path))
+            .collect()
     }
 
     /// The destinations that `consumer` asks for where it wants the image `name`.
-    pub fn asked_by(&self, consumer: Consumer, name: &ImageRef) -> Vec<Destination> {
+    pub fn consumer_destinations(&self, consumer: Consumer, name: &ImageRef) -> Vec<Destination> {
         self.asked(consumer, name)
             .iter()
-            .map(|path| self.at(path))
+            .map(|path| self.own_destination(path))
             .collect()
     }
 
     /// The path that everything of `host` goes to which no longer prefix sends elsewhere; below the
     /// target's prefix.
-    pub fn of_host(&self, host: &str) -> String {
+    pub fn host_path(&self, host: &str) -> String {
         let rule = self
             .paths
             .iter()
@@ -176,7 +179,7 @@ impl DestinationMap {
             name,
             &Places {
                 named: &named,
-                of_host: &|host| self.of_host(host),
+                of_host: &|host| self.host_path(host),
             },
         )
     }
@@ -189,12 +192,12 @@ impl DestinationMap {
                 return to.iter().map(|path| join(path, rest)).collect();
             }
         }
-        vec![join(&self.of_host(&name.registry), &name.repository)]
+        vec![join(&self.host_path(&name.registry), &name.repository)]
     }
 
     /// The repository `path` there, below the target's prefix: for names of our own, which no rule
     /// changes.
-    pub fn at(&self, path: &str) -> Destination {
+    pub fn own_destination(&self, path: &str) -> Destination {
         Destination {
             registry: self.target.registry.clone(),
             repository: join(&self.target.prefix, path),
@@ -262,7 +265,7 @@ mod tests {
             rules.unwrap_or(&DestinationRules::default()),
         );
         mapping
-            .image(&name.parse().unwrap())
+            .destinations(&name.parse().unwrap())
             .iter()
             .map(Destination::to_string)
             .collect()
@@ -377,7 +380,7 @@ mod tests {
             let expected: Vec<String> = added.iter().map(|path| format!("{to}/{path}")).collect();
             assert_eq!(all[first.len()..], expected, "{consumer} {image}");
             let mapping = DestinationMap::new(to.parse().unwrap(), &with);
-            let asked = mapping.asked_by(consumer, &image.parse().unwrap());
+            let asked = mapping.consumer_destinations(consumer, &image.parse().unwrap());
             assert!(
                 asked.iter().all(|place| all.contains(&place.to_string())),
                 "{consumer} {image}"

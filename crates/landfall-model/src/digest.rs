@@ -63,11 +63,11 @@ pub enum DigestError {
 impl Digest {
     /// The SHA-256 of `bytes`.
     pub fn sha256(bytes: &[u8]) -> Digest {
-        Digest::of(Algorithm::Sha256, bytes)
+        Digest::compute(Algorithm::Sha256, bytes)
     }
 
     /// The digest of `bytes` by `algorithm`.
-    pub fn of(algorithm: Algorithm, bytes: &[u8]) -> Digest {
+    pub fn compute(algorithm: Algorithm, bytes: &[u8]) -> Digest {
         let mut hasher = Hasher::new(algorithm);
         hasher.update(bytes);
         hasher.finish()
@@ -107,7 +107,7 @@ impl Digest {
 
     /// Whether `bytes` have this digest.
     pub fn matches(&self, bytes: &[u8]) -> bool {
-        Digest::of(self.algorithm(), bytes) == *self
+        Digest::compute(self.algorithm(), bytes) == *self
     }
 }
 
@@ -262,7 +262,7 @@ mod tests {
             "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
         assert!(
-            Digest::of(Algorithm::Sha512, b"abc")
+            Digest::compute(Algorithm::Sha512, b"abc")
                 .hex()
                 .starts_with("ddaf35a193617aba")
         );

@@ -8,7 +8,7 @@ const ALIASES: [(&str, &str); 2] = [
 ];
 
 /// Other hosts that serve the repositories of `host`.
-pub fn other_hosts(host: &str) -> impl Iterator<Item = &'static str> {
+pub fn alias_hosts(host: &str) -> impl Iterator<Item = &'static str> {
     ALIASES
         .iter()
         .filter(move |(known, _)| *known == host)
@@ -16,8 +16,8 @@ pub fn other_hosts(host: &str) -> impl Iterator<Item = &'static str> {
 }
 
 /// `registry/repository` of `reference`, and then its other names.
-pub fn names_of(reference: &ImageRef) -> impl Iterator<Item = String> {
+pub fn reference_names(reference: &ImageRef) -> impl Iterator<Item = String> {
     let others =
-        other_hosts(&reference.registry).map(|alias| format!("{alias}/{}", reference.repository));
+        alias_hosts(&reference.registry).map(|alias| format!("{alias}/{}", reference.repository));
     std::iter::once(reference.name()).chain(others)
 }

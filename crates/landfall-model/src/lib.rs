@@ -42,17 +42,17 @@ mod version;
 mod version_range;
 
 pub use chart_version::{ChartVersion, ChartVersionRange};
-pub use consumer::{Consumer, prefix_of};
+pub use consumer::{Consumer, path_prefix};
 pub use date::today;
 pub use descriptor::Descriptor;
 pub use destination::{Destination, DestinationRules, TargetRegistryError};
 pub use destination::{DestinationMap, TargetRegistry};
-pub use destination::{holds_account, host_component, without_userinfo};
+pub use destination::{has_userinfo, host_component, redact_userinfo};
 pub use digest::{Algorithm, Digest};
 pub use digest::{DigestError, Hasher};
 pub use digest::{hex, unhex};
 pub use docker_hub::canonical_host;
-pub use host_aliases::{names_of, other_hosts};
+pub use host_aliases::{alias_hosts, reference_names};
 pub use host_name::is_dns_name;
 pub use layout::{INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
 pub use limits::Limits;
@@ -61,14 +61,14 @@ pub use manifest::{ChildManifest, Manifest, ManifestError};
 pub use media_type::MediaType;
 pub use platform::Platform;
 pub use reference::ImageRef;
-pub use reference::{ReferenceError, is_repository, is_repository_component, is_tag, names_host};
+pub use reference::{ReferenceError, has_host, is_repository, is_repository_component, is_tag};
 pub use referrer::{
-    ENTRY_ANNOTATIONS, ReferrerManifest, cosign_tags, merge_referrers, referrers_tag, referring,
-    tagged_subject,
+    ENTRY_ANNOTATIONS, ReferrerManifest, cosign_tags, merge_referrers, read_referrer,
+    referrers_tag, tagged_subject,
 };
 pub use shard::Shard;
 pub use shard::ShardError;
-pub use shard::{cost, split};
+pub use shard::{assign_shards, transfer_cost};
 pub use size::{human_size, parse_size};
 pub use update_policy::{PolicyError, UpdatePolicy};
 pub use version::TagVersion;

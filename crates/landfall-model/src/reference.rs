@@ -93,7 +93,7 @@ fn split_host(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Whether the reference `text` has a host. Without one it means `docker.io`.
-pub fn names_host(text: &str) -> bool {
+pub fn has_host(text: &str) -> bool {
     split_host(text).is_some()
 }
 

@@ -45,7 +45,7 @@ struct Typed {
 }
 
 /// Reads the subject of a manifest or index; `None` where it has no subject.
-pub fn referring(bytes: &[u8], descriptor: &Descriptor) -> Option<ReferrerManifest> {
+pub fn read_referrer(bytes: &[u8], descriptor: &Descriptor) -> Option<ReferrerManifest> {
     let raw: Raw = serde_json::from_slice(bytes).ok()?;
     let subject = raw.subject?.digest;
     let mut entry = json!({
@@ -158,7 +158,7 @@ mod tests {
                 r#"{{"subject":{{"digest":"{subject}"}},"config":{{"mediaType":"application/c"}}{more}}}"#
             )
         };
-        let of = |text: String| referring(text.as_bytes(), &descriptor).unwrap().entry;
+        let of = |text: String| read_referrer(text.as_bytes(), &descriptor).unwrap().entry;
         assert_eq!(of(manifest(""))["artifactType"], "application/c");
         let entry = of(manifest(
             r#","artifactType":"application/a","annotations":{"k":"v"}"#,
@@ -175,14 +175,14 @@ mod tests {
                 r#","annotations":{{"k":"{}"}}"#,
                 "x".repeat(length)
             ));
-            let found = referring(long.as_bytes(), &descriptor).unwrap();
+            let found = read_referrer(long.as_bytes(), &descriptor).unwrap();
             assert_eq!(
                 (found.is_abridged, found.entry["annotations"].is_null()),
                 (is_abridged, is_abridged)
             );
         }
-        assert_eq!(referring(br#"{"config":{}}"#, &descriptor), None);
-        assert_eq!(referring(b"no json", &descriptor), None);
+        assert_eq!(read_referrer(br#"{"config":{}}"#, &descriptor), None);
+        assert_eq!(read_referrer(b"no json", &descriptor), None);
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
             cosign_tags(&short)[1],
             format!("sha256-{}.att", short.hex())
         );
-        let long = Digest::of(Algorithm::Sha512, b"x");
+        let long = Digest::compute(Algorithm::Sha512, b"x");
         assert_eq!(
             referrers_tag(&long),
             format!("sha512-{}", &long.hex()[..64])

@@ -67,9 +67,9 @@ impl Shard {
         (limit / self.of).max(1)
     }
 
-    /// Which of these it does, each with its [`cost`].
+    /// Which of these it does, each with its [`transfer_cost`].
     pub fn own<T: Ord>(self, costs: impl IntoIterator<Item = (T, u64)>) -> BTreeSet<T> {
-        let split = split(costs, self.of).into_iter();
+        let split = assign_shards(costs, self.of).into_iter();
         split
             .filter(|(_, shard)| *shard == self.number)
             .map(|(one, _)| one)
@@ -99,14 +99,17 @@ impl fmt::Display for Shard {
 }
 
 /// What content of this size costs: its bytes, and those of its request.
-pub fn cost(size: u64) -> u64 {
+pub fn transfer_cost(size: u64) -> u64 {
     size.saturating_add(REQUEST_BYTES)
 }
 
 /// The number of the shard, from 1, that each of these goes to: the dearest first, each to the
 /// shard that has least so far (longest processing time first). Of equal ones the lesser comes
 /// first, so the order of `costs` does not matter.
-pub fn split<T: Ord>(costs: impl IntoIterator<Item = (T, u64)>, shards: usize) -> Vec<(T, usize)> {
+pub fn assign_shards<T: Ord>(
+    costs: impl IntoIterator<Item = (T, u64)>,
+    shards: usize,
+) -> Vec<(T, usize)> {
     let mut costs: Vec<(T, u64)> = costs.into_iter().collect();
     costs.sort_by(|(a, dear), (b, dearer)| dearer.cmp(dear).then_with(|| a.cmp(b)));
     let mut loads: BinaryHeap<Reverse<(u64, usize)>> =
@@ -177,16 +180,16 @@ mod tests {
         }
         // the biggest goes to the first, and what is big is not together
         assert_eq!(
-            split([("a", 1), ("b", 9), ("c", 8), ("d", 3)], 2),
+            assign_shards([("a", 1), ("b", 9), ("c", 8), ("d", 3)], 2),
             [("b", 1), ("c", 2), ("d", 2), ("a", 1)]
         );
-        assert_eq!(split([("a", 1)], 0), []);
+        assert_eq!(assign_shards([("a", 1)], 0), []);
     }
 
     /// The dearest shard, in parts of the ideal: an equal share of all, or the dearest single one.
     fn makespan(costs: &[u64], shards: usize) -> f64 {
         let mut loads: BTreeMap<usize, u64> = BTreeMap::new();
-        for (at, shard) in split(costs.iter().copied().enumerate(), shards) {
+        for (at, shard) in assign_shards(costs.iter().copied().enumerate(), shards) {
             *loads.entry(shard).or_default() += costs[at];
         }
         let ideal = costs
@@ -227,7 +230,7 @@ mod tests {
                 (30..150).contains(&(sizes.iter().sum::<u64>() / images as u64 / 1_000_000)),
                 "{images}"
             );
-            let costs: Vec<u64> = sizes.into_iter().map(cost).collect();
+            let costs: Vec<u64> = sizes.into_iter().map(transfer_cost).collect();
             for shards in [1, 2, 3, 8, 10, 32, 100, 256] {
                 let ratio = makespan(&costs, shards);
                 assert!(ratio <= 1.15, "{images} images, {shards} shards: {ratio}");

@@ -123,13 +123,15 @@ impl UpdatePolicy {
         }
         let version =
             TagVersion::parse(current).ok_or_else(|| NotOrdered::NoNumber(current.to_owned()))?;
-        let takes_pre =
-            version.is_pre() || matches!(self, UpdatePolicy::Range(range) if range.asks_for_pre());
+        let takes_pre = version.is_prerelease()
+            || matches!(self, UpdatePolicy::Range(range) if range.names_prerelease());
         let found = found
             .into_iter()
             .filter_map(|text| TagVersion::parse(text.as_ref()));
         let mut newer: Vec<TagVersion> = found
-            .filter(|other| other.shape() == version.shape() && (takes_pre || !other.is_pre()))
+            .filter(|other| {
+                other.shape() == version.shape() && (takes_pre || !other.is_prerelease())
+            })
             .filter(|other| {
                 other.order(&version) == Ordering::Greater && self.allows(&version, other)
             })
@@ -163,11 +165,12 @@ impl UpdatePolicy {
         // `1.0~rc1` and `1.0~beta` are pre-releases, `1.0~3` is none
         let parse = |text: &str| TagVersion::parse(&text.replace('~', "-"));
         let now = parse(upstream).ok_or_else(|| NotOrdered::NoNumber(current.to_owned()))?;
-        let takes_pre =
-            now.is_pre() || matches!(self, UpdatePolicy::Range(range) if range.asks_for_pre());
+        let takes_pre = now.is_prerelease()
+            || matches!(self, UpdatePolicy::Range(range) if range.names_prerelease());
         found.retain(|one| {
-            parse(versions(one).1)
-                .is_some_and(|other| (takes_pre || !other.is_pre()) && self.allows(&now, &other))
+            parse(versions(one).1).is_some_and(|other| {
+                (takes_pre || !other.is_prerelease()) && self.allows(&now, &other)
+            })
         });
         Ok(found)
     }

@@ -166,7 +166,7 @@ impl TagVersion {
     }
 
     /// Whether it has the mark of a pre-release.
-    pub fn is_pre(&self) -> bool {
+    pub fn is_prerelease(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Pre(..)))
     }
 
@@ -341,7 +341,7 @@ mod tests {
                 .into_iter()
                 .map(|number| number.0.as_str())
                 .collect();
-            let found = (version.shape(), numbers.join("."), version.is_pre());
+            let found = (version.shape(), numbers.join("."), version.is_prerelease());
             assert_eq!(found, (shape, core.to_owned(), pre), "{tag}");
         }
         for none in ["latest", "stable", "", "main-rc."] {

@@ -67,13 +67,13 @@ impl TagVersionRange {
     }
 
     /// Whether the range names a pre-release, and so asks for them.
-    pub fn asks_for_pre(&self) -> bool {
+    pub fn names_prerelease(&self) -> bool {
         let versions = self
             .alternatives
             .iter()
             .flatten()
             .filter_map(|bound| bound.version.as_ref());
-        versions.into_iter().any(TagVersion::is_pre)
+        versions.into_iter().any(TagVersion::is_prerelease)
     }
 
     /// Whether `version` is in it.
@@ -125,7 +125,7 @@ impl Bound {
             .collect();
         let same = |count: usize| padded.iter().zip(&limit).take(count).all(|(a, b)| a == b);
         let mut order = padded.cmp(&limit);
-        if order == Ordering::Equal && bound.is_pre() && core.len() == limit.len() {
+        if order == Ordering::Equal && bound.is_prerelease() && core.len() == limit.len() {
             order = version.order(bound);
         }
         match self.operator {

@@ -29,8 +29,8 @@ pub(super) fn unasked(
     };
     let (mut images, mut lines) = (Vec::new(), Vec::new());
     for image in lock.images.iter().map(|image| &image.name) {
-        let has = mapping.image(image);
-        let mut lacks = mapping.asked_by(consumer, image);
+        let has = mapping.destinations(image);
+        let mut lacks = mapping.consumer_destinations(consumer, image);
         lacks.retain(|place| !has.contains(place));
         if lacks.is_empty() {
             continue;

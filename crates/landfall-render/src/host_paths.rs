@@ -2,7 +2,7 @@
 //! one: for clients that can rename whatever they ask for.
 
 use super::request::Request;
-use landfall_model::{ImageRef, other_hosts};
+use landfall_model::{ImageRef, alias_hosts};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where the repositories of an upstream host are.
@@ -28,12 +28,12 @@ impl HostPaths {
 pub(super) fn host_paths(request: &Request<'_>) -> BTreeMap<String, HostPaths> {
     let mut hosts: BTreeMap<String, HostPaths> = BTreeMap::new();
     let mut add = |host: &str, image: &ImageRef| {
-        let Some(place) = request.mapping.image(image).into_iter().next() else {
+        let Some(place) = request.mapping.destinations(image).into_iter().next() else {
             return;
         };
         let prefix = request
             .mapping
-            .at(&request.mapping.of_host(host))
+            .own_destination(&request.mapping.host_path(host))
             .repository;
         let usual = below(&prefix, &image.repository);
         let paths = hosts.entry(host.to_owned()).or_insert_with(|| HostPaths {
@@ -51,7 +51,7 @@ pub(super) fn host_paths(request: &Request<'_>) -> BTreeMap<String, HostPaths> {
     let named: BTreeSet<String> = request.images().map(ImageRef::name).collect();
     for image in request.images() {
         add(&image.registry, image);
-        for host in other_hosts(&image.registry) {
+        for host in alias_hosts(&image.registry) {
             if !named.contains(&format!("{host}/{}", image.repository)) {
                 add(host, image);
             }

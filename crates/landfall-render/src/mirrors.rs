@@ -2,7 +2,7 @@
 
 use super::error::RenderError;
 use super::request::Request;
-use landfall_model::{Destination, ImageRef, other_hosts, prefix_of};
+use landfall_model::{Destination, ImageRef, alias_hosts, path_prefix};
 use std::collections::BTreeMap;
 
 /// A place at the site's registry that stands for an upstream host.
@@ -27,14 +27,14 @@ pub(super) fn mirrors(request: &Request<'_>) -> Result<BTreeMap<String, Vec<Mirr
     };
     let mut hosts: BTreeMap<String, Vec<Mirror>> = BTreeMap::new();
     for image in request.images() {
-        let aliases = other_hosts(&image.registry).map(str::to_owned);
+        let aliases = alias_hosts(&image.registry).map(str::to_owned);
         for host in std::iter::once(image.registry.clone()).chain(aliases) {
             let usual = request
                 .mapping
-                .at(&request.mapping.of_host(&host))
+                .own_destination(&request.mapping.host_path(&host))
                 .repository;
             let of_host = hosts.entry(host).or_default();
-            add(of_host, image, &request.mapping.image(image), &usual);
+            add(of_host, image, &request.mapping.destinations(image), &usual);
         }
     }
     for (host, of_host) in &hosts {
@@ -52,7 +52,7 @@ fn add(of_host: &mut Vec<Mirror>, image: &ImageRef, places: &[Destination], usua
     let prefixes = || {
         places
             .iter()
-            .filter_map(|place| prefix_of(&place.repository, &image.repository))
+            .filter_map(|place| path_prefix(&place.repository, &image.repository))
     };
     if prefixes().any(|prefix| of_host.iter().any(|mirror| mirror.prefix == prefix)) {
         return;
@@ -81,7 +81,7 @@ fn unambiguous(host: &str, of_host: &[Mirror], request: &Request<'_>) -> Result<
     }
     let mut places: BTreeMap<String, (&ImageRef, &landfall_model::Digest)> = BTreeMap::new();
     for image in &request.lock.images {
-        for place in request.mapping.image(&image.name) {
+        for place in request.mapping.destinations(&image.name) {
             let tag = image.name.tag_or_latest().unwrap_or_default();
             places.insert(
                 format!("{}:{tag}", place.repository),

@@ -34,7 +34,7 @@ pub(super) fn read_of(site: &Site, path: &Path) -> Result<String, RenderError> {
 /// The error with the key of the site before it.
 fn named(site: &Site, path: &Path, error: &RenderError) -> RenderError {
     let key = site
-        .key_of_trust(&site.resolve(path))
+        .trust_key(&site.resolve(path))
         .unwrap_or_else(|| site.key("a path"));
     RenderError::Site(format!("{key}: {error}"))
 }

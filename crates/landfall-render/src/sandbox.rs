@@ -31,7 +31,7 @@ pub(super) fn sandbox(
     notes: &mut Vec<String>,
 ) -> Result<Option<String>, RenderError> {
     let at_registry = |image: &ImageRef| {
-        let place = request.mapping.image(image).into_iter().next()?;
+        let place = request.mapping.destinations(image).into_iter().next()?;
         let tag = image.tag_or_latest().map(|tag| format!(":{tag}"));
         let digest = || image.digest.as_ref().map(|digest| format!("@{digest}"));
         Some(format!(

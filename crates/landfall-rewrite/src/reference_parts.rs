@@ -4,7 +4,7 @@
 
 use super::notation::pin;
 use super::yaml::{Document, Entry, Node};
-use landfall_model::names_host;
+use landfall_model::has_host;
 use std::collections::BTreeMap;
 
 /// A part of a reference, by the end of its key.
@@ -171,5 +171,5 @@ const DEFAULT_IMAGE: &str = "defaultimage";
 
 /// Whether `repository` and `image` of one mapping are the beginning and the end of a name.
 pub(crate) fn is_prefix_of(repository: &str, image: &str) -> bool {
-    names_host(&format!("{repository}/x")) && !image.is_empty() && !image.contains(['/', ':', '@'])
+    has_host(&format!("{repository}/x")) && !image.is_empty() && !image.contains(['/', ':', '@'])
 }

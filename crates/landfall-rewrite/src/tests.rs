@@ -244,7 +244,7 @@ fn at_site(names: &[&str], paths: &str, source: &str) -> (String, Vec<String>) {
     let site = landfall_model::config::Site::parse(std::path::Path::new("s"), &site).unwrap();
     let known = ReferenceIndex::new(
         &Lock::parse("l", &lock).unwrap(),
-        &landfall_model::config::mapping("r:5".parse().unwrap(), Some(&site)),
+        &landfall_model::config::destination_map("r:5".parse().unwrap(), Some(&site)),
     );
     let result = rewrite(source, Syntax::Document, &known, Options::default());
     let left = result

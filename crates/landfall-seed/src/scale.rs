@@ -2,7 +2,7 @@
 //! splits as landfall does, from costs that were measured elsewhere and are given as `NAME=NUMBER`.
 
 use anyhow::{Context, Result, bail};
-use landfall_model::{cost, split};
+use landfall_model::{assign_shards, transfer_cost};
 use std::collections::BTreeMap;
 
 /// What the model is told, with the value where nothing is given, and where that is from.
@@ -202,8 +202,11 @@ fn run(told: &BTreeMap<&str, f64>, fleet: &[u64], runners: usize) -> Run {
         size as f64 / width + waits / 1000.0 / connections
     };
     let mut loads = vec![0.0; runners];
-    for (at, shard) in split(
-        fleet.iter().enumerate().map(|(at, size)| (at, cost(*size))),
+    for (at, shard) in assign_shards(
+        fleet
+            .iter()
+            .enumerate()
+            .map(|(at, size)| (at, transfer_cost(*size))),
         runners,
     ) {
         loads[shard - 1] += seconds(fleet[at]);

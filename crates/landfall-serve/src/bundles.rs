@@ -8,7 +8,7 @@ use super::{BundleChanges, ServedBundle};
 use landfall_content::LockEntry;
 use landfall_item::{FileForm, KINDS, LockedItem, MadeFile};
 use landfall_model::report::{EntryCount, EntryKind};
-use landfall_model::{DestinationMap, Digest, canonical_host, other_hosts};
+use landfall_model::{DestinationMap, Digest, alias_hosts, canonical_host};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names of everything in the bundles.
@@ -58,7 +58,7 @@ pub(super) struct ItemListing {
     /// What refers to it.
     pub(super) attached: Vec<Attached>,
     /// What the manifests are called that asked for it.
-    pub(super) asked_by: Option<String>,
+    pub(super) consumer_destinations: Option<String>,
     /// Whether the bundle lacks a part of it.
     pub(super) incomplete: bool,
 }
@@ -89,7 +89,7 @@ impl ItemListing {
             packages: 0,
             platforms: BTreeSet::new(),
             attached: Vec::new(),
-            asked_by: None,
+            consumer_destinations: None,
             incomplete: false,
         }
     }
@@ -137,7 +137,7 @@ impl Bundles {
             next.is_some_and(|(name, _)| name.starts_with(&prefix))
         };
         let host = canonical_host(host);
-        is_source(host) || other_hosts(host).any(is_source)
+        is_source(host) || alias_hosts(host).any(is_source)
     }
 
     fn add(&mut self, bundle: &ServedBundle, mapping: &DestinationMap) {
@@ -187,7 +187,7 @@ impl Bundles {
                 packages: entry.package_count(),
                 platforms: item.platforms().unwrap_or_default(),
                 attached: attached.collect(),
-                asked_by: bundle.lock.name.clone(),
+                consumer_destinations: bundle.lock.name.clone(),
                 incomplete: registry.is_none() && !is_whole(),
                 name: entry.name,
             });
@@ -250,7 +250,7 @@ impl Bundles {
         let items = || self.listings.iter().flat_map(|bundle| &bundle.items);
         KINDS
             .iter()
-            .map(|&kind| EntryCount::of(kind, items().map(ItemListing::counted)))
+            .map(|&kind| EntryCount::new(kind, items().map(ItemListing::counted)))
             .collect()
     }
 
@@ -268,7 +268,7 @@ impl Bundles {
         let of = |host: &str| self.repositories.get(&by_host(host, name));
         of(host)
             .into_iter()
-            .chain(other_hosts(host).filter_map(of))
+            .chain(alias_hosts(host).filter_map(of))
             .collect()
     }
 

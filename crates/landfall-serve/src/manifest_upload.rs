@@ -12,7 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use http_body_util::Limited;
 use landfall_model::{
-    Algorithm, Descriptor, Digest, ENTRY_ANNOTATIONS, Manifest, is_tag, media_type, referring,
+    Algorithm, Descriptor, Digest, ENTRY_ANNOTATIONS, Manifest, is_tag, media_type, read_referrer,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -134,14 +134,14 @@ fn keep(
     let bytes = incoming.bytes().map_err(ApiError::disk)?;
     let digest = match reference {
         Reference::Digest(digest) if !digest.matches(&bytes) => {
-            let found = Digest::of(digest.algorithm(), &bytes);
+            let found = Digest::compute(digest.algorithm(), &bytes);
             return Err(ApiError::bad(
                 "DIGEST_INVALID",
                 format!("the manifest is {found}, not {digest}"),
             ));
         }
         Reference::Digest(digest) => digest,
-        _ => Digest::of(Algorithm::Sha256, &bytes),
+        _ => Digest::compute(Algorithm::Sha256, &bytes),
     };
     let (manifest, kind) = check(&bytes, sent)?;
     let descriptor = Descriptor {
@@ -149,7 +149,7 @@ fn keep(
         size: bytes.len() as u64,
         media_type: kind.into(),
     };
-    let referrer = referring(&bytes, &descriptor);
+    let referrer = read_referrer(&bytes, &descriptor);
     if referrer
         .as_ref()
         .is_some_and(|referrer| referrer.is_abridged)

@@ -2,7 +2,7 @@
 
 use super::response::ApiError;
 use landfall_model::host_component;
-use landfall_model::{Descriptor, Digest, is_repository, referring};
+use landfall_model::{Descriptor, Digest, is_repository, read_referrer};
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -95,7 +95,7 @@ impl Repository {
                 let Some(bytes) = read(descriptor)? else {
                     continue;
                 };
-                if let Some(referrer) = referring(&bytes, descriptor) {
+                if let Some(referrer) = read_referrer(&bytes, descriptor) {
                     let entry = to_raw_value(&referrer.entry);
                     let entry = entry.map_err(|error| ApiError::internal(error.to_string()))?;
                     let held = HeldReferrer {

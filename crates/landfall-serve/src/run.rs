@@ -73,7 +73,7 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
         registry: address.clone(),
         prefix: String::new(),
     };
-    let mapping = config::mapping(options.target.clone().unwrap_or(here), options.site);
+    let mapping = config::destination_map(options.target.clone().unwrap_or(here), options.site);
     let (freshness, asking) = Freshness::new();
     let kept = Arc::new(Kept {
         known: KnownBlobs::new(limits.hashing),

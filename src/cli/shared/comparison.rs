@@ -18,7 +18,7 @@ use crate::push::Receipt;
 use landfall_bundle::Bundle;
 use landfall_content::LockEntry;
 use landfall_item::lockfile::Lock;
-use landfall_model::report::{EntryKind, Markdown, code, count_of, text};
+use landfall_model::report::{EntryKind, Markdown, count_of, markdown_code, markdown_text};
 use landfall_model::{Digest, human_size};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
@@ -250,11 +250,11 @@ impl LockComparison {
 
     /// As Markdown for a pull request.
     pub(crate) fn markdown(&self) -> String {
-        let mut document = Markdown::new(format!("**{}**", text(&self.summary())));
+        let mut document = Markdown::new(format!("**{}**", markdown_text(&self.summary())));
         let short = |digest: &Option<Digest>| {
             digest
                 .as_ref()
-                .map(|one| code(&one.short(12)))
+                .map(|one| markdown_code(&one.short(12)))
                 .unwrap_or_default()
         };
         let size = |bytes: &Option<u64>| bytes.map(human_size).unwrap_or_default();
@@ -266,7 +266,7 @@ impl LockComparison {
         };
         let moved = rows(&|change| change.change == "moved", &|change, bytes| {
             vec![
-                code(&change.name),
+                markdown_code(&change.name),
                 short(&change.from),
                 short(&change.to),
                 size(bytes),
@@ -280,8 +280,12 @@ impl LockComparison {
         for (word, title) in [("up", "Newer versions"), ("down", "Older versions")] {
             let versions = rows(&|change| change.version == Some(word), &|change, bytes| {
                 vec![
-                    change.replaces.as_deref().map(code).unwrap_or_default(),
-                    code(&change.name),
+                    change
+                        .replaces
+                        .as_deref()
+                        .map(markdown_code)
+                        .unwrap_or_default(),
+                    markdown_code(&change.name),
                     size(bytes),
                 ]
             });
@@ -291,7 +295,13 @@ impl LockComparison {
         let alone = |word: &'static str| {
             rows(
                 &|change| change.change == word && change.version.is_none(),
-                &|change, bytes| vec![change.kind.to_string(), code(&change.name), size(bytes)],
+                &|change, bytes| {
+                    vec![
+                        change.kind.to_string(),
+                        markdown_code(&change.name),
+                        size(bytes),
+                    ]
+                },
             )
         };
         document.table("Added", &["kind", "name", "new"], alone("added"));
@@ -299,7 +309,7 @@ impl LockComparison {
         let changed = rows(&|change| change.change == "changed", &|change, bytes| {
             let count = |of: &[Digest]| of.len().to_string();
             vec![
-                code(&change.name),
+                markdown_code(&change.name),
                 count(&change.new_referrers),
                 count(&change.gone_referrers),
                 size(bytes),
@@ -311,9 +321,12 @@ impl LockComparison {
             &columns,
             changed,
         );
-        let signed = self
-            .newly_signed()
-            .map(|change| vec![code(&change.name), change.new_referrers.len().to_string()]);
+        let signed = self.newly_signed().map(|change| {
+            vec![
+                markdown_code(&change.name),
+                change.new_referrers.len().to_string(),
+            ]
+        });
         document.table(
             "New signatures and other referrers",
             &["name", "new"],
@@ -326,8 +339,8 @@ impl LockComparison {
                 .unwrap_or_default();
             vec![
                 change,
-                code(&host.address()),
-                text(&host.why.join(", ")),
+                markdown_code(&host.address()),
+                markdown_text(&host.why.join(", ")),
                 host.known.to_string(),
             ]
         });
@@ -342,8 +355,8 @@ impl LockComparison {
             .map(|EndpointChange { change, endpoint }| {
                 vec![
                     (*change).to_owned(),
-                    code(&endpoint.to_string()),
-                    text(&endpoint.why),
+                    markdown_code(&endpoint.to_string()),
+                    markdown_text(&endpoint.why),
                 ]
             });
         document.table("Endpoints", &["change", "endpoint", "what for"], endpoints);

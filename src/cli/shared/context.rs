@@ -93,7 +93,10 @@ impl Context {
                 ));
             }
         }
-        Ok(landfall_model::config::mapping(target, self.site.as_ref()))
+        Ok(landfall_model::config::destination_map(
+            target,
+            self.site.as_ref(),
+        ))
     }
 
     /// The receipt that the site names.

@@ -7,7 +7,9 @@ use crate::cli::shared::options::{GlobalFlags, OutputMode};
 use crate::cli::shared::outcome::VerbOutcome;
 use crate::cli::shared::page_recorder::{PageRecorder, is_page};
 use landfall_content::write_file;
-use landfall_model::report::{ErrorInfo, RunReport, RunStatus, TransferSide, block, escape};
+use landfall_model::report::{
+    ErrorInfo, RunReport, RunStatus, TransferSide, escape_lines, markdown_block,
+};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -33,7 +35,7 @@ impl<'a> FinishedRun<'a> {
                 text: if outcome.is_document {
                     outcome.text
                 } else {
-                    escape(&outcome.text)
+                    escape_lines(&outcome.text)
                 },
                 markdown: outcome.markdown,
                 exit: outcome.exit,
@@ -65,7 +67,7 @@ impl<'a> FinishedRun<'a> {
         };
         let item = error.item.as_ref().map(|item| format!("{item}: "));
         let message = format!("{}{}", item.unwrap_or_default(), error.message);
-        Some(format!("landfall: {side}{}", escape(&message)))
+        Some(format!("landfall: {side}{}", escape_lines(&message)))
     }
 
     fn json(&self) -> String {
@@ -79,12 +81,15 @@ impl<'a> FinishedRun<'a> {
         if let Some(markdown) = &self.markdown {
             return markdown.clone();
         }
-        let message = self.error.as_ref().map(|error| escape(&error.message));
+        let message = self
+            .error
+            .as_ref()
+            .map(|error| escape_lines(&error.message));
         format!(
             "**landfall {}: {}**\n\n{}",
             self.command,
             self.status.word(),
-            block(message.as_deref().unwrap_or(&self.text))
+            markdown_block(message.as_deref().unwrap_or(&self.text))
         )
     }
 

@@ -8,7 +8,7 @@ use landfall_item::manifest;
 use landfall_item::manifest::Wanted;
 use landfall_model::config::Site;
 use landfall_model::document::{open_input, read_input};
-use landfall_model::{Platform, TargetRegistry, names_host};
+use landfall_model::{Platform, TargetRegistry, has_host};
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -166,7 +166,7 @@ pub(crate) fn is_lock(path: &Path) -> bool {
 /// The registry that `place` names: no file is there, and it has the form `HOST:PORT[/PREFIX]` or
 /// `HOST.DOMAIN[/PREFIX]`.
 pub(crate) fn registry(place: &Path) -> Option<TargetRegistry> {
-    let is_host = |text: &&str| !text.contains("://") && names_host(&format!("{text}/x"));
+    let is_host = |text: &&str| !text.contains("://") && has_host(&format!("{text}/x"));
     let text = place.to_str().filter(is_host).filter(|_| !place.exists())?;
     let ending = place
         .extension()

@@ -13,7 +13,7 @@ use std::fmt::Display;
 pub(crate) fn count(items: &[ReportItem]) -> String {
     let counts = KINDS
         .iter()
-        .map(|kind| EntryCount::of_items(*kind, items))
+        .map(|kind| EntryCount::from_items(*kind, items))
         .enumerate();
     // the first two are named even where there is none
     let shown = counts.filter(|(at, count)| *at < 2 || count.entries > 0);
@@ -75,7 +75,7 @@ pub(crate) fn count_kinds<'a>(items: impl IntoIterator<Item = &'a ReportItem>) -
     let kinds: BTreeSet<EntryKind> = items.iter().map(|item| item.kind).collect();
     let words: Vec<String> = kinds
         .into_iter()
-        .map(|kind| EntryCount::of_items(kind, items.iter().copied()).to_string())
+        .map(|kind| EntryCount::from_items(kind, items.iter().copied()).to_string())
         .collect();
     if words.is_empty() {
         "nothing".into()

@@ -8,7 +8,7 @@ use crate::lock::PackageChange;
 use landfall_content::VerifiedRead;
 use landfall_item::lockfile::Lock;
 use landfall_model::human_size;
-use landfall_model::report::{Markdown, code, one_line, text};
+use landfall_model::report::{Markdown, markdown_code, markdown_text, one_line};
 use std::collections::HashSet;
 
 /// Adds what the packages that `changes` bring say of their versions, as far as they can be read in
@@ -56,17 +56,17 @@ pub(crate) fn package_tables<'a>(
         .filter(|change| !change.packages.is_empty())
     {
         let rows = with_changelogs(change).map(|(package, changelog)| {
-            let (name, arch) = (code(&package.name), code(&package.arch));
+            let (name, arch) = (markdown_code(&package.name), markdown_code(&package.arch));
             let changelog = changelog
                 .iter()
-                .map(|line| text(line))
+                .map(|line| markdown_text(line))
                 .collect::<Vec<_>>()
                 .join("<br>");
             vec![
                 package.change.to_owned(),
                 name,
                 arch,
-                code(&versions(package)),
+                markdown_code(&versions(package)),
                 size(package),
                 changelog,
             ]

@@ -48,8 +48,8 @@ pub(crate) fn good_of_all(items: &[ReportItem]) -> String {
     let words: Vec<String> = kinds
         .into_iter()
         .map(|kind| {
-            let all = EntryCount::of_items(kind, items);
-            match EntryCount::of_items(kind, items.iter().filter(is_good)).entries {
+            let all = EntryCount::from_items(kind, items);
+            match EntryCount::from_items(kind, items.iter().filter(is_good)).entries {
                 good if good == all.entries => all.to_string(),
                 // the packages of a set that failed may be unknown, so none are counted
                 good => format!("{good} of {}", EntryCount { packages: 0, ..all }),

@@ -2,7 +2,7 @@
 //! lines they are on.
 
 use crate::cli::shared::{Context, OutputMode};
-use landfall_model::report::escape;
+use landfall_model::report::escape_lines;
 use landfall_rewrite::Member;
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -240,7 +240,7 @@ impl DiffWriter {
             }
             return;
         }
-        let line = escape(line.trim_end_matches(['\n', '\r']));
+        let line = escape_lines(line.trim_end_matches(['\n', '\r']));
         // writing to a string cannot fail
         let _ = match self.reader {
             DiffReader::Coloured => writeln!(self.text, "\u{1b}[{colour}m{line}\u{1b}[0m"),

@@ -10,8 +10,8 @@ use crate::update::{Asked, Move, NamePattern, Noticed, Updated};
 use clap::Args;
 use landfall_item::lockfile::FILE_NAME;
 use landfall_model::report::{
-    AnnotationLevel, CiAnnotation, ItemStatus, Markdown, Notice, NoticeKind, RunReport, code,
-    count_of, text,
+    AnnotationLevel, CiAnnotation, ItemStatus, Markdown, Notice, NoticeKind, RunReport, count_of,
+    markdown_code, markdown_text,
 };
 use landfall_model::{Digest, Platform};
 use serde_json::json;
@@ -189,7 +189,7 @@ pub(crate) fn add_to_report(report: &mut RunReport, updated: &Updated) {
             .annotations
             .extend(held.map(|message| annotation(AnnotationLevel::Warning, message)));
     }
-    report.notice(notices(updated));
+    report.add_notices(notices(updated));
     for noticed in updated
         .noticed
         .iter()
@@ -234,15 +234,15 @@ pub(crate) fn markdown(summary: &str, updated: &Updated, report: &RunReport) -> 
         let to = one.to.as_ref()?;
         let new = match &one.items[..] {
             [] => String::new(),
-            [one] => code(one),
-            [first, rest @ ..] => format!("{} and {} more", code(first), rest.len()),
+            [one] => markdown_code(one),
+            [first, rest @ ..] => format!("{} and {} more", markdown_code(first), rest.len()),
         };
         Some(vec![
-            code(&one.name),
-            code(&short(&one.from)),
-            code(&short(to)),
-            text(&one.policy),
-            text(&place(one)),
+            markdown_code(&one.name),
+            markdown_code(&short(&one.from)),
+            markdown_code(&short(to)),
+            markdown_text(&one.policy),
+            markdown_text(&place(one)),
             new,
         ])
     });
@@ -254,10 +254,10 @@ pub(crate) fn markdown(summary: &str, updated: &Updated, report: &RunReport) -> 
     let held = updated.moves.iter().flat_map(|one| {
         one.held.iter().map(|held| {
             vec![
-                code(&one.name),
-                code(&one.from),
-                code(&held.version),
-                text(&held.why),
+                markdown_code(&one.name),
+                markdown_code(&one.from),
+                markdown_code(&held.version),
+                markdown_text(&held.why),
             ]
         })
     });
@@ -270,9 +270,9 @@ pub(crate) fn markdown(summary: &str, updated: &Updated, report: &RunReport) -> 
         };
         vec![
             word(one).to_owned(),
-            code(one.name()),
-            text(digests(one).trim()),
-            text(done),
+            markdown_code(one.name()),
+            markdown_text(digests(one).trim()),
+            markdown_text(done),
         ]
     });
     document.table(
@@ -286,8 +286,8 @@ pub(crate) fn markdown(summary: &str, updated: &Updated, report: &RunReport) -> 
         .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
     let lost = lost.map(|item| {
         vec![
-            code(&item.name),
-            text(item.reason.as_deref().unwrap_or_default()),
+            markdown_code(&item.name),
+            markdown_text(item.reason.as_deref().unwrap_or_default()),
         ]
     });
     document.table("failing", &["item", "why"], lost);
@@ -315,7 +315,7 @@ pub(crate) fn gone(updated: &Updated, changes: &[Change]) -> String {
     names
         .iter()
         .take(MOST)
-        .for_each(|name| text += &format!("\n- {}", code(name)));
+        .for_each(|name| text += &format!("\n- {}", markdown_code(name)));
     if names.len() > MOST {
         text += &format!("\n- … and {} more", names.len() - MOST);
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use landfall_http::bypasses_proxy;
 use landfall_item::manifest::{IMPORTS, Imported, Source, manifest_of};
-use landfall_model::config::{TkgSite, site_of_tkg};
+use landfall_model::config::{TkgSite, read_tkg_site};
 use landfall_model::document::read_text_input;
 use landfall_model::report::{RunReport, count_of, one_line, shell_word};
 use serde_json::json;
@@ -125,7 +125,7 @@ impl ImportCommand {
             ));
         };
         let Source { file, text } = read(file)?;
-        let TkgSite { site, ca, notes } = site_of_tkg(&file, &text, bypasses_proxy)?;
+        let TkgSite { site, ca, notes } = read_tkg_site(&file, &text, bypasses_proxy)?;
         let mut files = vec![(self.out.join("site.yaml"), site.as_str())];
         files.extend(ca.as_deref().map(|ca| (self.out.join("ca.crt"), ca)));
         let mut report = RunReport::default();

@@ -68,7 +68,7 @@ impl LockCommand {
                 .await;
             client.remember_hosts(&store, "lock");
             let mut report = client.report(locked.items.clone());
-            report.notice(notices(&locked.changes));
+            report.add_notices(notices(&locked.changes));
             context.page.lock(&locked.lock, Some(&store));
             self.finish(&client, locked, old.as_ref(), report)
         })

@@ -17,7 +17,7 @@ use landfall_bundle::{PackOptions, PackPlan};
 use landfall_content::store::DiskStore;
 use landfall_content::{BlobStore, EntryPart, present_blobs, unique_blobs};
 use landfall_item::lockfile::Lock;
-use landfall_model::report::{ItemStatus, ReportItem, RunReport, block, count_of};
+use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of, markdown_block};
 use landfall_model::{LAYOUT_FILE, Shard, human_size, today};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
@@ -149,7 +149,7 @@ impl PullCommand {
                 }
             }
             // what CI shows of a step begins with it
-            let markdown = (!is_made).then(|| format!("**No bundle was written**\n\n{}", block(&text)));
+            let markdown = (!is_made).then(|| format!("**No bundle was written**\n\n{}", markdown_block(&text)));
             Ok(VerbOutcome { markdown, ..VerbOutcome::of(report, text) })
         })
     }

@@ -19,7 +19,7 @@ use landfall_bundle::{PackOptions, VolumeSize};
 use landfall_content::bucket::Bucket;
 use landfall_content::store::DiskStore;
 use landfall_model::human_size;
-use landfall_model::report::{RunReport, code, count_of};
+use landfall_model::report::{RunReport, count_of, markdown_code};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -239,7 +239,7 @@ fn markdown(refreshed: &Refreshed, report: &RunReport, nothing_new: bool) -> Str
     package_tables(&mut document, &locked.changes);
     document.line(&format!(
         "Lock fingerprint {}",
-        code(&locked.lock.fingerprint().to_string())
+        markdown_code(&locked.lock.fingerprint().to_string())
     ));
     document.finish()
 }

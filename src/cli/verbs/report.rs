@@ -47,7 +47,7 @@ impl ReportCommand {
         let shown = PageRecorder::of_bundle();
         shown.lock(&lock, Some(bundle));
         if let Some(age) = &self.older_than {
-            report.notice(shown.older_than(age, today()));
+            report.add_notices(shown.older_than(age, today()));
         }
         if let Some(since) = &self.since {
             let new = ComparedSide::bundle(bundle)?;

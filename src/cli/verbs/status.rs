@@ -6,8 +6,8 @@ use crate::push::{Stands, State, status};
 use clap::Args;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{
-    ItemStatus as Became, Markdown, ReportItem, RunReport, TransferSide, code, count_of,
-    shell_word, text,
+    ItemStatus as Became, Markdown, ReportItem, RunReport, TransferSide, count_of, markdown_code,
+    markdown_text, shell_word,
 };
 use landfall_model::{DestinationMap, Digest, TargetRegistry};
 use serde_json::json;
@@ -186,20 +186,20 @@ fn why(one: &Stands) -> Option<String> {
 }
 
 fn markdown(summary: &str, stands: &[Stands], mend: Option<&str>) -> String {
-    let mut document = Markdown::new(format!("**{}**", text(summary)));
+    let mut document = Markdown::new(format!("**{}**", markdown_text(summary)));
     for (state, word) in STATES.iter().filter(|(state, _)| *state != State::There) {
         let of_state = stands.iter().filter(|one| one.state == *state);
         let short = |digest: &Option<Digest>| {
             digest
                 .as_ref()
-                .map(|one| code(&one.short(12)))
+                .map(|one| markdown_code(&one.short(12)))
                 .unwrap_or_default()
         };
         let row = |one: &Stands| {
-            let name = one.name.as_deref().map(code).unwrap_or_default();
-            let why = one.why.as_deref().map(text).unwrap_or_default();
+            let name = one.name.as_deref().map(markdown_code).unwrap_or_default();
+            let why = one.why.as_deref().map(markdown_text).unwrap_or_default();
             vec![
-                code(&one.at),
+                markdown_code(&one.at),
                 name,
                 short(&one.stands),
                 short(&one.wanted),
@@ -219,7 +219,7 @@ fn markdown(summary: &str, stands: &[Stands], mend: Option<&str>) -> String {
         );
     }
     if let Some(mend) = mend {
-        document.line(&format!("Mend it with {}", code(mend)));
+        document.line(&format!("Mend it with {}", markdown_code(mend)));
     }
     document.finish()
 }

@@ -1,7 +1,7 @@
 //! The forms in which the table of required ports is written.
 
 use super::list::{PortRange, RequiredPort};
-use landfall_model::report::{csv_line, one_line, text};
+use landfall_model::report::{csv_line, markdown_text, one_line};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -95,7 +95,7 @@ fn markdown(rows: &[RequiredPort]) -> String {
     let mut table = line(&COLUMNS.map(str::to_owned)) + &line(&COLUMNS.map(|_| "---".to_owned()));
     table.extend(
         rows.iter()
-            .map(|row| line(&cells(row).map(|cell| text(&cell)))),
+            .map(|row| line(&cells(row).map(|cell| markdown_text(&cell)))),
     );
     table
 }

@@ -2,7 +2,7 @@
 
 use crate::egress::Egress;
 use crate::egress::host::EgressHost;
-use landfall_model::report::{code, text};
+use landfall_model::report::{markdown_code, markdown_text};
 
 /// A column: its heading, and its cell, which is empty in all rows where the column is left out.
 type Column = (&'static str, fn(&EgressHost) -> String);
@@ -13,20 +13,20 @@ const COLUMNS: [Column; 10] = [
             .map(|change| change.to_string())
             .unwrap_or_default()
     }),
-    ("host", |row| code(&row.host.to_string())),
+    ("host", |row| markdown_code(&row.host.to_string())),
     ("port", |row| row.port.to_string()),
-    ("scheme", |row| text(&row.scheme)),
+    ("scheme", |row| markdown_text(&row.scheme)),
     ("known", |row| row.known.to_string()),
-    ("why", |row| text(&row.why.join("; "))),
-    ("from", |row| text(&row.from.join(", "))),
+    ("why", |row| markdown_text(&row.why.join("; "))),
+    ("from", |row| markdown_text(&row.from.join(", "))),
     ("through", |row| {
-        text(row.via.as_deref().unwrap_or_default())
+        markdown_text(row.via.as_deref().unwrap_or_default())
     }),
     ("probe", |row| {
         row.reach.map(|reach| reach.to_string()).unwrap_or_default()
     }),
     ("reason", |row| {
-        text(row.reason.as_deref().unwrap_or_default())
+        markdown_text(row.reason.as_deref().unwrap_or_default())
     }),
 ];
 
@@ -55,7 +55,7 @@ pub(super) fn write(egress: &Egress) -> String {
         egress
             .notes
             .iter()
-            .map(|note| format!("- {}\n", text(note))),
+            .map(|note| format!("- {}\n", markdown_text(note))),
     );
     table
 }

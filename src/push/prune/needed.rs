@@ -72,7 +72,7 @@ impl Needed {
         if image.registry == mapping.target().registry {
             self.tags.insert((image.repository.clone(), tag.to_owned()));
         }
-        let destinations = mapping.image(&image).into_iter();
+        let destinations = mapping.destinations(&image).into_iter();
         self.tags
             .extend(destinations.map(|at| (at.repository, tag.to_owned())));
     }

@@ -21,7 +21,7 @@ pub(super) struct Site {
 
 impl Site {
     pub(super) fn put(&mut self, algorithm: Algorithm, bytes: Vec<u8>, kind: &str) -> Descriptor {
-        let digest = Digest::of(algorithm, &bytes);
+        let digest = Digest::compute(algorithm, &bytes);
         let descriptor = Descriptor {
             digest: digest.clone(),
             size: bytes.len() as u64,

@@ -3,7 +3,7 @@
 
 use crate::support::library::{
     Content, DestinationMap, Digest, ImageRef, Input, Lock, Meaning, ReadAs, ReferenceIndex,
-    RewriteOptions, Rewritten, Site, Syntax, inputs, mapping, read, rewrite, scan,
+    RewriteOptions, Rewritten, Site, Syntax, destination_map, inputs, read, rewrite, scan,
 };
 use crate::support::skip;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ impl Corpus {
         let lock = Lock::parse("landfall.lock", &text("landfall.lock")).unwrap();
         Corpus::new(
             &lock,
-            &mapping("172.20.0.2:5000".parse().unwrap(), Some(&site)),
+            &destination_map("172.20.0.2:5000".parse().unwrap(), Some(&site)),
             &site.files.unwrap(),
         )
     }

@@ -3,7 +3,7 @@
 //! `LANDFALL_FUZZ_SEED` makes it another one.
 
 use crate::support::library::{
-    Lock, ReferenceIndex, RewriteOptions, Site, Syntax, inputs, mapping, rewrite, scan,
+    Lock, ReferenceIndex, RewriteOptions, Site, Syntax, destination_map, inputs, rewrite, scan,
 };
 use base64::Engine as _;
 use std::path::{Path, PathBuf};
@@ -125,7 +125,7 @@ impl Target {
         let text = |name: &str| std::fs::read_to_string(data.join(name)).unwrap();
         let site = Site::parse(Path::new("site.yaml"), &text("site.yaml")).unwrap();
         let lock = Lock::parse("landfall.lock", &text("landfall.lock")).unwrap();
-        let mapping = mapping("172.20.0.2:5000".parse().unwrap(), Some(&site));
+        let mapping = destination_map("172.20.0.2:5000".parse().unwrap(), Some(&site));
         let files: Vec<PathBuf> = inputs(&[data.join("in")], None)
             .unwrap()
             .into_iter()

@@ -3,7 +3,7 @@
 use super::{IMAGES, SITE, digest, lock};
 use crate::support::library;
 use crate::support::library::{
-    Lock, ReferenceIndex, RewriteOptions, Rewritten, Site, Syntax, mapping,
+    Lock, ReferenceIndex, RewriteOptions, Rewritten, Site, Syntax, destination_map,
 };
 use proptest::prelude::*;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn rewrite(text: &str, known: &ReferenceIndex) -> Rewritten {
 /// What is known on the way to the site, and on the way back.
 fn ways() -> [ReferenceIndex; 2] {
     let site = Site::parse(Path::new("site.yaml"), SITE).unwrap();
-    let mapping = mapping("172.20.0.2:5000".parse().unwrap(), Some(&site));
+    let mapping = destination_map("172.20.0.2:5000".parse().unwrap(), Some(&site));
     let lock = Lock::parse("l", &lock(&IMAGES)).unwrap();
     [
         ReferenceIndex::new(&lock, &mapping),

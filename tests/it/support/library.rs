@@ -9,5 +9,5 @@ pub use landfall::{
     EntryKind as ItemKind, ImageRef, ItemStatus, Limits, Lock, Locked, LockedFile as File,
     LockedImage as Image, Omitted, PackOptions, PackPlan, Packaging, Pins, Progress, PushError,
     PushOptions, Pushed, ReferenceIndex, ReportItem, RewriteOptions, Rewritten, Site, Store,
-    Syntax, Wanted, load_manifests, mapping, pack, rewrite, today,
+    Syntax, Wanted, destination_map, load_manifests, pack, rewrite, today,
 };

@@ -221,7 +221,7 @@ fn a_page_tells_what_a_refresh_did() {
         ">Newer versions</h2>",
         ">Changes</h2>",
         ">Notices about upstream</h2>",
-        "and stands at",
+        "its digest changed from",
         ">Hosts contacted</h2>",
         ">Timings</h2>",
         "needs",

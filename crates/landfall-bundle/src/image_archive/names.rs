@@ -48,12 +48,12 @@ mod tests {
         };
         let image = Image::new("registry.k8s.io/pause:3.10".parse().unwrap(), top.clone());
         let mapping = DestinationMap::to("172.20.0.2:5000/pre".parse().unwrap());
-        let names_of = |image: &Image, mapping| {
+        let reference_names = |image: &Image, mapping| {
             let Names { tags, digests } = names(image, mapping);
             tags.into_iter().chain(digests).collect::<Vec<_>>()
         };
         assert_eq!(
-            names_of(&image, Some(&mapping)),
+            reference_names(&image, Some(&mapping)),
             [
                 "172.20.0.2:5000/pre/pause:3.10".to_owned(),
                 "registry.k8s.io/pause:3.10".to_owned(),
@@ -64,7 +64,7 @@ mod tests {
         let bare = Image::new(format!("quay.io/a/b@{digest}").parse().unwrap(), top);
         let tag = format!("quay.io/a/b:digest-{}", digest.short(12));
         assert_eq!(
-            names_of(&bare, None),
+            reference_names(&bare, None),
             [tag, format!("quay.io/a/b@{digest}")]
         );
     }

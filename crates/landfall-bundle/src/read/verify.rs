@@ -17,7 +17,7 @@ use crate::format::{frame, header};
 use crate::pipeline;
 use landfall_content::ShardEntry;
 use landfall_model::report::Progress;
-use landfall_model::{Digest, Hasher, Shard, cost};
+use landfall_model::{Digest, Hasher, Shard, transfer_cost};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ pub fn verify_shard(
 fn own_places(bundle: &Bundle, shard: Shard) -> Vec<usize> {
     let entries = bundle.contents().entries.iter().enumerate();
     shard
-        .own(entries.map(|(place, entry)| (place, cost(entry.size))))
+        .own(entries.map(|(place, entry)| (place, transfer_cost(entry.size))))
         .into_iter()
         .collect()
 }

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_content::{AttachedReferrer, BlobRead, LockEntry};
-use landfall_model::{Descriptor, Digest, Manifest, referring};
+use landfall_model::{Descriptor, Digest, Manifest, read_referrer};
 use serde_json::Value;
 
 /// The largest document that is read, in bytes. A larger one is linked by its place.
@@ -40,7 +40,7 @@ pub fn referrer_kind(referrer: &AttachedReferrer, blobs: Option<&dyn BlobRead>) 
     let of_type = || {
         let bytes = blobs?.read(&referrer.descriptor).ok()?;
         Some(
-            referring(&bytes, &referrer.descriptor)?.entry["artifactType"]
+            read_referrer(&bytes, &referrer.descriptor)?.entry["artifactType"]
                 .as_str()?
                 .to_owned(),
         )

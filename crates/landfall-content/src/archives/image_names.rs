@@ -4,7 +4,7 @@
 use super::file_names::digest_of_name;
 use super::import_blobs::leave;
 use super::source_archive::SourceArchive;
-use landfall_model::{Descriptor, Digest, ImageRef, Limits, names_host};
+use landfall_model::{Descriptor, Digest, ImageRef, Limits, has_host};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -257,7 +257,7 @@ impl ArchiveImages {
 /// The reference, written out, where it says host, repository and tag.
 fn full_name(text: &str) -> Option<String> {
     let reference: ImageRef = text.parse().ok()?;
-    let is_full = names_host(text) && reference.tag.is_some();
+    let is_full = has_host(text) && reference.tag.is_some();
     is_full.then(|| {
         ImageRef {
             digest: None,

@@ -6,7 +6,7 @@ use super::session::RegistrySession;
 use super::setup_error::{MirrorFault, SetupError};
 use landfall_http::{ErrorKind, HttpError, OnceMap, Transport, host_port};
 use landfall_model::config::Site;
-use landfall_model::holds_account;
+use landfall_model::has_userinfo;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use url::Url;
@@ -236,7 +236,7 @@ fn mirror_url(host: &str, mirror: &str) -> Result<Url, SetupError> {
     };
     let url = Url::parse(mirror).map_err(|error| wrong(error.into()))?;
     match url.scheme() {
-        _ if holds_account(&url) => Err(wrong(MirrorFault::UserName)),
+        _ if has_userinfo(&url) => Err(wrong(MirrorFault::UserName)),
         "http" | "https" if url.has_host() => Ok(url),
         _ => Err(wrong(MirrorFault::Scheme)),
     }

@@ -79,7 +79,7 @@ impl LockedItem for Chart {
     }
 
     fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        mapping.image(&self.name.reference)
+        mapping.destinations(&self.name.reference)
     }
 
     fn tag(&self) -> String {
@@ -213,12 +213,12 @@ impl ItemKind for Chart {
 
     /// Its dependencies, and the images that were found in it.
     fn asks(wish: &WantedChart, chart: &Chart) -> Vec<Ask> {
-        let (depth, signed) = match &wish.asked_by {
+        let (depth, signed) = match &wish.consumer_destinations {
             None => (1, chart.signed_by.is_some().then(|| chart.name.clone())),
             Some(asked) => (asked.depth + 1, asked.signed.clone()),
         };
         let charts = chart.dependencies.iter().map(|name| {
-            let (name, asked_by) = (
+            let (name, consumer_destinations) = (
                 name.clone(),
                 Some(Box::new(AskedBy {
                     depth,
@@ -230,7 +230,7 @@ impl ItemKind for Chart {
                 pin: None,
                 keys: None,
                 update: None,
-                asked_by,
+                consumer_destinations,
                 ..wish.clone()
             })
         });
@@ -368,7 +368,7 @@ impl ItemKind for Chart {
 /// The resolver for `wish`. A chart that only charts name is one of a limited number, and has no
 /// account.
 fn check_dependency<'r>(resolver: &'r Resolver, wish: &WantedChart) -> Result<&'r Resolver, Cause> {
-    let Some(AskedBy { depth, signed }) = wish.asked_by.as_deref() else {
+    let Some(AskedBy { depth, signed }) = wish.consumer_destinations.as_deref() else {
         return Ok(resolver);
     };
     let most = resolver.limits().chart_dependency_depth;

@@ -1,7 +1,7 @@
 //! What a chart is called: `oci://registry/path/app:1.2.3`, or `helm+https://host/path/app:1.2.3`
 //! in an HTTP repository.
 
-use landfall_model::{ChartVersion, ImageRef, holds_account, is_repository_component};
+use landfall_model::{ChartVersion, ImageRef, has_userinfo, is_repository_component};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
@@ -63,7 +63,7 @@ impl ChartName {
         let (true, Some(host)) = (matches!(url.scheme(), "http" | "https"), host) else {
             return Err(wrong("its repository is no http or https URL"));
         };
-        if holds_account(&url) {
+        if has_userinfo(&url) {
             let hidden = ChartNameError {
                 text: format!("{HELM}…/{chart}:{version}"),
                 why: String::new(),

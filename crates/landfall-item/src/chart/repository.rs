@@ -9,7 +9,7 @@ use super::metadata::plain;
 use super::name::ChartName;
 use crate::resolver::{Cause, Resolver};
 use landfall_model::document;
-use landfall_model::{Digest, holds_account};
+use landfall_model::{Digest, has_userinfo};
 use serde::Deserialize;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
@@ -164,7 +164,7 @@ fn find(listed: &[Listed], repository: &str, name: &ChartName) -> Result<Archive
         || format!("its repository gives it the URL '{first}', which nothing can be fetched from");
     let base: Url = format!("{repository}/").parse().map_err(|_| wrong())?;
     let url = base.join(first).map_err(|_| wrong())?;
-    if !matches!(url.scheme(), "http" | "https" | "oci") || !url.has_host() || holds_account(&url) {
+    if !matches!(url.scheme(), "http" | "https" | "oci") || !url.has_host() || has_userinfo(&url) {
         return Err(wrong().into());
     }
     if base.scheme() == "https" && url.scheme() == "http" {

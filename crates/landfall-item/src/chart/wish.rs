@@ -28,7 +28,7 @@ pub struct WantedChart {
     /// Where it is written.
     pub at: Location,
     /// Which charts name it; `None` if the manifest does.
-    pub asked_by: Option<Box<AskedBy>>,
+    pub consumer_destinations: Option<Box<AskedBy>>,
 }
 
 /// The charts that name a chart which the manifest does not name.
@@ -86,7 +86,10 @@ impl WantedChart {
         join("digest", &mut self.pin, &other.pin)?;
         join("update policy", &mut self.update, &other.update)?;
         join("key", &mut self.keys, &other.keys)?;
-        if let (Some(own), Some(other)) = (&mut self.asked_by, &other.asked_by) {
+        if let (Some(own), Some(other)) = (
+            &mut self.consumer_destinations,
+            &other.consumer_destinations,
+        ) {
             own.depth = own.depth.min(other.depth);
             own.signed = own.signed.take().or_else(|| other.signed.clone());
         }

@@ -224,7 +224,7 @@ pub(super) fn read(
             platforms,
             referrers,
             at: at.location(),
-            asked_by: None,
+            consumer_destinations: None,
         };
         charts.push((chart, at.clone()));
     }

@@ -33,7 +33,7 @@ pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
                 (Some((digest, _)), _) => Ok(digest.clone()),
                 (None, [(_, Some(other))]) => Err(format!(
                     "is about '{}', not '{name}'",
-                    landfall_model::report::escape(other)
+                    landfall_model::report::escape_lines(other)
                 )),
                 (None, _) => Err(format!("has no line for '{name}'")),
             }

@@ -66,7 +66,7 @@ impl LockedItem for File {
     }
 
     fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        vec![mapping.at(&parts::file_repository(&self.name))]
+        vec![mapping.own_destination(&parts::file_repository(&self.name))]
     }
 
     fn tag(&self) -> String {

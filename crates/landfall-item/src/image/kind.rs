@@ -67,7 +67,7 @@ impl LockedItem for Image {
     }
 
     fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        mapping.image(&self.name)
+        mapping.destinations(&self.name)
     }
 
     fn referrer_tags(&self) -> Vec<(&str, &Digest)> {

@@ -5,7 +5,7 @@ use crate::resolver::{Cause, Resolver};
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::{
     ChildManifest, Descriptor, Digest, ImageRef, Limits, Manifest, ManifestError, human_size,
-    media_type, referring,
+    media_type, read_referrer,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -174,7 +174,7 @@ pub(super) async fn fetch_one(
     }
     let (manifest, media_type) = Manifest::parse(&raw.bytes, Some(&descriptor.media_type))
         .map_err(|error| format!("{}: {error}", descriptor.digest))?;
-    let subject = referring(&raw.bytes, descriptor).map(|referring| referring.subject);
+    let subject = read_referrer(&raw.bytes, descriptor).map(|referring| referring.subject);
     Ok(Fetched {
         descriptor: Descriptor {
             media_type: media_type.into(),

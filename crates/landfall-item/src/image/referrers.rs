@@ -9,7 +9,8 @@ use crate::resolver::{Cause, Resolver};
 use landfall_content::registry::{FetchedManifest, RegistrySession, referrers_in};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{
-    ChildManifest, Descriptor, Digest, ImageRef, Manifest, cosign_tags, referrers_tag, referring,
+    ChildManifest, Descriptor, Digest, ImageRef, Manifest, cosign_tags, read_referrer,
+    referrers_tag,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -352,7 +353,7 @@ fn read(raw: FetchedManifest) -> Result<Fetched, String> {
         size: raw.bytes.len() as u64,
         media_type: media_type.into(),
     };
-    let subject = referring(&raw.bytes, &descriptor).map(|referring| referring.subject);
+    let subject = read_referrer(&raw.bytes, &descriptor).map(|referring| referring.subject);
     Ok(Fetched {
         descriptor,
         manifest,

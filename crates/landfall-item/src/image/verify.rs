@@ -3,7 +3,7 @@
 use super::locked::Image;
 use super::manifests::{blobs_of, is_manifest, read_manifest};
 use landfall_content::BlobRead;
-use landfall_model::{ChildManifest, Descriptor, Digest, Manifest, referring, trim_index};
+use landfall_model::{ChildManifest, Descriptor, Digest, Manifest, read_referrer, trim_index};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where `image` contradicts its manifests, which are read from `blobs`; a sentence each. Children
@@ -144,7 +144,7 @@ impl Check<'_> {
                 continue;
             };
             let subject =
-                referring(&bytes, &referrer.descriptor()).map(|referring| referring.subject);
+                read_referrer(&bytes, &referrer.descriptor()).map(|referring| referring.subject);
             if subject != referrer.subject {
                 self.faults.push(format!(
                     "{} refers to another manifest than the lock says",

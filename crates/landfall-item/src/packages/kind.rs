@@ -149,7 +149,7 @@ impl LockedItem for PackageSet {
     }
 
     fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        vec![mapping.at(&parts::repository(&self.name))]
+        vec![mapping.own_destination(&parts::repository(&self.name))]
     }
 
     fn tag(&self) -> String {

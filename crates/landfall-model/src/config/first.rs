@@ -2,7 +2,7 @@
 
 /// A site file with every part that people begin with. `registry` is the address of the private
 /// registry, where it is known.
-pub fn first_site(registry: Option<&str>) -> String {
+pub fn starter_site(registry: Option<&str>) -> String {
     let (mark, address) = match registry {
         Some(address) => ("", address),
         None => ("# ", "172.20.0.2:5000"),
@@ -50,15 +50,15 @@ mod tests {
     #[test]
     fn it_loads_and_what_is_commented_does_too() {
         let load = |text: &str| Site::parse(Path::new("site.yaml"), text).unwrap();
-        assert!(load(&first_site(None)).registry.is_none());
+        assert!(load(&starter_site(None)).registry.is_none());
         assert_eq!(
-            load(&first_site(Some("h.test/p")))
+            load(&starter_site(Some("h.test/p")))
                 .registry
                 .unwrap()
                 .address,
             "h.test/p"
         );
-        let text = first_site(None);
+        let text = starter_site(None);
         // sentences are no keys
         let lines = text.lines().filter(|line| !line.ends_with('.'));
         let all: String = lines

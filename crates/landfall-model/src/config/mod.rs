@@ -13,10 +13,10 @@ mod tkg;
 mod upstream;
 
 pub use credentials::SiteCredentials;
-pub use first::first_site;
+pub use first::starter_site;
 pub use platforms::SiteCluster;
 pub use proxy::SiteProxy;
 pub use registry::IndexPolicy;
 pub use registry::PathDestinations;
-pub use site::{Site, SiteError, mapping};
-pub use tkg::{TkgSite, site_of_tkg};
+pub use site::{Site, SiteError, destination_map};
+pub use tkg::{TkgSite, read_tkg_site};

@@ -162,7 +162,7 @@ impl Site {
     }
 
     /// The key of this site that names the certificate or key at `path`, for a message.
-    pub fn key_of_trust(&self, path: &Path) -> Option<String> {
+    pub fn trust_key(&self, path: &Path) -> Option<String> {
         let registry = self.registry.iter().flat_map(|registry| {
             let paths = [&registry.ca, &registry.client_cert, &registry.client_key];
             let keys = ["registry.ca", "registry.clientCert", "registry.clientKey"];
@@ -192,7 +192,7 @@ impl Site {
 }
 
 /// The mapping to `target` by the rules of `site`, where there is one.
-pub fn mapping(target: TargetRegistry, site: Option<&Site>) -> DestinationMap {
+pub fn destination_map(target: TargetRegistry, site: Option<&Site>) -> DestinationMap {
     DestinationMap::new(
         target,
         &site.map(Site::destination_rules).unwrap_or_default(),

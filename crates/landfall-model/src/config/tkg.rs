@@ -43,7 +43,7 @@ const ADDED: [&str; 4] = ["localhost", "127.0.0.1", "::1", ".svc"];
 ///
 /// # Errors
 /// When it is no cluster configuration.
-pub fn site_of_tkg(
+pub fn read_tkg_site(
     file: &str,
     text: &str,
     is_direct: IsDirect,
@@ -299,7 +299,7 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
             site: text,
             ca,
             notes,
-        } = site_of_tkg("c.yaml", CONFIG, |_, _| false).unwrap();
+        } = read_tkg_site("c.yaml", CONFIG, |_, _| false).unwrap();
         assert!(
             ca.as_deref() == Some("pem") && !text.contains("secret"),
             "{text}"
@@ -311,7 +311,7 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
             registry.via_proxy,
             "nodes ask the proxy for what NO_PROXY does not have"
         );
-        let direct = site_of_tkg("c.yaml", CONFIG, |list, host| {
+        let direct = read_tkg_site("c.yaml", CONFIG, |list, host| {
             list.contains("10.0.0.0/8") && host == "172.20.0.2:5000"
         });
         assert!(!direct.unwrap().site.contains("viaProxy"));
@@ -340,7 +340,7 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
             "TKG_NO_PROXY: .svc",
             "TKG_NO_PROXY: \"a\\nExecStartPre=/bin/sh\"\nOTHER: .svc",
         );
-        let told = site_of_tkg("c.yaml", &broken, |_, _| false)
+        let told = read_tkg_site("c.yaml", &broken, |_, _| false)
             .unwrap_err()
             .to_string();
         assert!(
@@ -350,7 +350,7 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
         // what a site has no place for may have lines, and so may the end of a block
         let lines = format!("{CONFIG}SSH_KEY: |\n  one\n  two\n")
             .replace("NAMESPACE: default", "NAMESPACE: |\n  default");
-        assert!(site_of_tkg("c.yaml", &lines, |_, _| false).is_ok());
+        assert!(read_tkg_site("c.yaml", &lines, |_, _| false).is_ok());
     }
 
     #[test]
@@ -358,11 +358,11 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
         let inner: String = CONFIG.lines().map(|line| format!("    {line}\n")).collect();
         let secret = format!("apiVersion: v1\nkind: Secret\nstringData:\n  value: |\n{inner}");
         assert_eq!(
-            site_of_tkg("s", &secret, |_, _| true).unwrap().site,
-            site_of_tkg("c", CONFIG, |_, _| true).unwrap().site
+            read_tkg_site("s", &secret, |_, _| true).unwrap().site,
+            read_tkg_site("c", CONFIG, |_, _| true).unwrap().site
         );
         let error =
-            site_of_tkg("x.yaml", "apiVersion: v1\nkind: ConfigMap\n", |_, _| true).unwrap_err();
+            read_tkg_site("x.yaml", "apiVersion: v1\nkind: ConfigMap\n", |_, _| true).unwrap_err();
         assert!(error.message.contains("no variable of TKG"));
     }
 }

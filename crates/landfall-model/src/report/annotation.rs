@@ -1,64 +1,62 @@
-//! What a CI shows at a line of a file, as GitHub's workflow commands have it.
+//! Annotations that a CI service shows at a line of a file, as GitHub workflow commands.
 
-use super::escape::escape;
+use super::escape::escape_lines;
 
-/// How urgent an annotation is.
+/// The severity of an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnnotationLevel {
     /// Something changed.
     Notice,
-    /// Somebody should look.
+    /// Something needs attention.
     Warning,
     /// Something failed.
     Error,
 }
 
-/// A message about a place in a file.
+/// A message that a CI service shows, if possible at its position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CiAnnotation {
-    /// How urgent it is.
+    /// The severity.
     pub level: AnnotationLevel,
-    /// File, line and column, where there is a place.
+    /// File, line and column, if the message belongs to a position in a file.
     pub place: Option<(String, usize, usize)>,
-    /// What it is about.
+    /// The subject of the message, such as the name of an item.
     pub title: String,
-    /// What there is to say.
+    /// The message, which may have several lines.
     pub message: String,
 }
 
 impl CiAnnotation {
-    /// The workflow command, one line.
+    /// The annotation as a workflow command of GitHub Actions, one line.
     pub fn command(&self) -> String {
-        let word = match self.level {
+        let level = match self.level {
             AnnotationLevel::Notice => "notice",
             AnnotationLevel::Warning => "warning",
             AnnotationLevel::Error => "error",
         };
-        let place = self
-            .place
-            .as_ref()
-            .map_or_else(String::new, |(file, line, column)| {
-                format!("file={},line={line},col={column},", property(file))
-            });
+        let mut position = String::new();
+        if let Some((file, line, column)) = &self.place {
+            position = format!("file={},line={line},col={column},", escape_property(file));
+        }
         format!(
-            "::{word} {place}title={}::{}\n",
-            property(&self.title),
-            data(&self.message)
+            "::{level} {position}title={}::{}\n",
+            escape_property(&self.title),
+            escape_message(&self.message)
         )
     }
 }
 
-/// A message of a workflow command: it stays on its line.
-fn data(text: &str) -> String {
-    escape(text)
+/// Escapes the message of a workflow command, which ends at the end of the line.
+fn escape_message(text: &str) -> String {
+    escape_lines(text)
         .replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// A property of a workflow command.
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+/// Escapes a property of a workflow command, which also ends at a comma or `::`.
+fn escape_property(text: &str) -> String {
+    escape_message(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 #[cfg(test)]
@@ -68,12 +66,11 @@ mod tests {
     #[test]
     fn nothing_in_a_message_is_a_command() {
         let place = Some(("a,b.yaml".to_owned(), 3, 7));
-        let (title, message) = ("x: y".into(), "50%\n::error::z\u{1b}".into());
         let annotation = CiAnnotation {
             level: AnnotationLevel::Warning,
             place,
-            title,
-            message,
+            title: "x: y".into(),
+            message: "50%\n::error::z\u{1b}".into(),
         };
         let command = "::warning file=a%2Cb.yaml,line=3,col=7,title=x%3A y::50%25%0A\\u{3a}:error::z\\u{1b}\n";
         assert_eq!(annotation.command(), command);

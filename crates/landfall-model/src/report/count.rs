@@ -1,10 +1,10 @@
-//! Counts with their noun.
+//! Counts with their noun, for people.
 
 use super::EntryKind;
 use super::ReportItem;
 use std::fmt;
 
-/// `1 blob`, `2 blobs`, `2 entries`.
+/// Formats a count with its noun: `1 blob`, `2 blobs`, `2 entries`.
 pub fn count_of(count: usize, what: impl fmt::Display) -> String {
     let what = what.to_string();
     match what
@@ -31,7 +31,7 @@ pub struct EntryCount {
 
 impl EntryCount {
     /// Counts the entries of `kind` among `entries`, each a kind with its number of packages.
-    pub fn of(
+    pub fn new(
         kind: EntryKind,
         entries: impl IntoIterator<Item = (EntryKind, usize)>,
     ) -> EntryCount {
@@ -48,11 +48,11 @@ impl EntryCount {
     }
 
     /// Counts the items of `kind` among `items`, which are lock entries.
-    pub fn of_items<'a>(
+    pub fn from_items<'a>(
         kind: EntryKind,
         items: impl IntoIterator<Item = &'a ReportItem>,
     ) -> EntryCount {
-        EntryCount::of(
+        EntryCount::new(
             kind,
             items.into_iter().map(|item| (item.kind, item.packages)),
         )

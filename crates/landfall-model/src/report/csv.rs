@@ -2,7 +2,7 @@
 
 use super::escape::one_line;
 
-/// One line of CSV with its line end.
+/// Formats one line of CSV, with its line end (CRLF).
 pub fn csv_line<T: AsRef<str>>(fields: impl IntoIterator<Item = T>) -> String {
     let fields: Vec<String> = fields
         .into_iter()
@@ -11,18 +11,19 @@ pub fn csv_line<T: AsRef<str>>(fields: impl IntoIterator<Item = T>) -> String {
     fields.join(",") + "\r\n"
 }
 
-/// A field, quoted if needed. A spreadsheet would evaluate one that begins with a sign as a
-/// formula, and skips blanks before it.
+/// Returns a field, quoted if needed.
 fn quoted(field: &str) -> String {
     let field = one_line(field);
+    // spreadsheets evaluate a field that begins with such a sign, even after blanks, as a formula
     let is_formula = field.trim_start().starts_with(['=', '+', '-', '@']);
     let field = if is_formula {
         format!("'{field}")
     } else {
         field
     };
-    match field.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field,
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field
     }
 }

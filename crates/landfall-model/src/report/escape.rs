@@ -1,9 +1,10 @@
-//! Text from outside, made safe for a terminal, a log and a line of output.
+//! Escapes untrusted text for terminals, logs and single lines of output.
 
-/// `text` from outside as a part of one line: what a server, a chart or an archive says can begin
-/// no line of its own, move no cursor and hide nothing. Control characters, separators of lines and
-/// invisible characters are written as escapes; so is what a CI service reads as a command in a
-/// log: `::` at the beginning, `##[` and `##vso[` anywhere.
+/// Escapes untrusted `text`, from a server, chart or archive, for a part of one line.
+///
+/// The result cannot start a line, move the cursor or hide text: control characters, line
+/// separators and invisible characters are escaped. So are the commands that CI services read in
+/// logs: `::` at the start (GitHub), `##[` and `##vso[` anywhere (Azure Pipelines).
 pub fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut is_command = text.trim_start().starts_with("::");
@@ -24,17 +25,16 @@ pub fn one_line(text: &str) -> String {
     out
 }
 
-/// The lines of `text`, each as [`one_line`] has it. For texts that landfall made of lines.
-pub fn escape(text: &str) -> String {
+/// Applies [`one_line`] to each line of `text`, for text whose line breaks landfall wrote.
+pub fn escape_lines(text: &str) -> String {
     text.split('\n')
         .map(one_line)
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-/// Whether a reader does not see the character, or sees others at other places by it: control
-/// characters, separators of lines and paragraphs, and those that turn the direction of text around
-/// or have no width.
+/// Whether the character is invisible or moves others: control characters, line and paragraph
+/// separators, and characters that change the direction of text or have no width.
 pub(super) fn is_hidden(c: char) -> bool {
     let has_no_width = matches!(
         c,
@@ -68,6 +68,6 @@ mod tests {
             assert_eq!(one_line(text), line);
             assert_eq!(one_line(line), line, "what is safe stays");
         }
-        assert_eq!(escape("a\n::b\n\tc\n"), "a\n\\u{3a}:b\n\\tc\n");
+        assert_eq!(escape_lines("a\n::b\n\tc\n"), "a\n\\u{3a}:b\n\\tc\n");
     }
 }

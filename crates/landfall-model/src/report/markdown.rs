@@ -1,34 +1,38 @@
-//! A result as Markdown for a pull request: a summary, then folded tables, in a bounded number of
-//! bytes.
+//! A result as Markdown for a pull request: a summary and folded tables, bounded in size.
 
 use super::escape::is_hidden;
 use super::html::escape_html;
-use std::fmt::Write as _;
 
-/// The most bytes of a document: forges take 65,536 characters for a pull request, and people write
-/// too.
-const MOST: usize = 60_000;
+/// The maximum size of a document. GitHub accepts 65,536 characters for a pull request, and people
+/// write there too.
+const MAX_BYTES: usize = 60_000;
 
-/// What a document needs besides its rows: what says how many were left out, and the end.
-const SPARE: usize = 160;
+/// What each table needs besides its rows: the note about omitted rows, and its end.
+const TABLE_OVERHEAD: usize = 160;
 
-/// A document under way.
+/// A Markdown document that is being put together.
 #[derive(Debug, Default)]
 pub struct Markdown {
     summary: String,
-    tables: Vec<Table>,
+    tables: Vec<MarkdownTable>,
     /// Lines after the tables.
-    end: String,
+    footer: String,
 }
 
 #[derive(Debug)]
-struct Table {
+struct MarkdownTable {
     head: String,
     rows: Vec<String>,
 }
 
+impl MarkdownTable {
+    fn rows_length(&self) -> usize {
+        self.rows.iter().map(String::len).sum()
+    }
+}
+
 impl Markdown {
-    /// A document that begins with the line `summary`, which is Markdown.
+    /// Starts a document with the line `summary`, which is Markdown.
     pub fn new(summary: impl Into<String>) -> Markdown {
         Markdown {
             summary: summary.into(),
@@ -36,8 +40,8 @@ impl Markdown {
         }
     }
 
-    /// Adds a folded table. Its cells are Markdown, made by [`text`] and [`code`]. Without rows it
-    /// is left out.
+    /// Adds a folded table, unless it has no rows. Its cells are Markdown, made by
+    /// [`markdown_text`] and [`markdown_code`].
     pub fn table(
         &mut self,
         title: &str,
@@ -58,76 +62,67 @@ impl Markdown {
             columns.join(" | "),
             "---|".repeat(columns.len())
         );
-        self.tables.push(Table { head, rows });
+        self.tables.push(MarkdownTable { head, rows });
     }
 
     /// Adds a line of Markdown after the tables.
     pub fn line(&mut self, line: &str) {
-        let _ = write!(self.end, "\n{line}\n");
+        self.footer += &format!("\n{line}\n");
     }
 
-    /// The document. Where it would be longer than a pull request takes, the longest tables lose
-    /// their last rows and say how many.
+    /// Returns the document. If it would be too long for a pull request, the longest tables lose
+    /// their last rows and state how many were omitted.
     pub fn finish(self) -> String {
-        let fixed = |table: &Table| table.head.len() + SPARE;
-        let taken =
-            self.summary.len() + self.end.len() + self.tables.iter().map(fixed).sum::<usize>();
-        let mut budgets = shares(
-            MOST.saturating_sub(taken),
-            &self
-                .tables
-                .iter()
-                .map(|table| table.rows.iter().map(String::len).sum())
-                .collect::<Vec<_>>(),
-        )
-        .into_iter();
+        let heads = self.tables.iter().map(|table| table.head.len());
+        let overhead = heads.sum::<usize>() + self.tables.len() * TABLE_OVERHEAD;
+        let fixed = self.summary.len() + self.footer.len() + overhead;
+        let lengths: Vec<usize> = self.tables.iter().map(MarkdownTable::rows_length).collect();
+        let budgets = fair_shares(MAX_BYTES.saturating_sub(fixed), &lengths);
         let mut text = self.summary + "\n";
-        for Table { head, rows } in self.tables {
-            text += &head;
-            let (mut left, all, mut shown) = (budgets.next().unwrap_or_default(), rows.len(), 0);
-            for row in rows {
-                match left.checked_sub(row.len()) {
-                    Some(rest) => left = rest,
-                    None => break,
+        for (table, budget) in self.tables.iter().zip(budgets) {
+            text += &table.head;
+            let mut remaining = budget;
+            let mut shown = 0;
+            for row in &table.rows {
+                if row.len() > remaining {
+                    break;
                 }
-                text += &row;
+                remaining -= row.len();
+                text += row;
                 shown += 1;
             }
-            if shown < all {
-                let _ = write!(
-                    text,
-                    "\n… and {} more; `--output json` has all of them\n",
-                    all - shown
-                );
+            let omitted = table.rows.len() - shown;
+            if omitted > 0 {
+                text += &format!("\n… and {omitted} more; `--output json` lists all of them\n");
             }
             text += "\n</details>\n";
         }
-        text + &self.end
+        text + &self.footer
     }
 }
 
-/// How much of `budget` each of the `wanted` gets: the small ones all, the large ones as much as
-/// each other.
-fn shares(budget: usize, wanted: &[usize]) -> Vec<usize> {
+/// Divides `budget` fairly: small wishes get all they want, large ones get equal shares.
+fn fair_shares(budget: usize, wanted: &[usize]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
-    order.sort_by_key(|&at| wanted[at]);
-    let (mut left, mut shares) = (budget, vec![0; wanted.len()]);
-    for (done, at) in order.into_iter().enumerate() {
-        shares[at] = wanted[at].min(left / (wanted.len() - done));
-        left -= shares[at];
+    order.sort_by_key(|&index| wanted[index]);
+    let mut remaining = budget;
+    let mut shares = vec![0; wanted.len()];
+    for (done, index) in order.into_iter().enumerate() {
+        shares[index] = wanted[index].min(remaining / (wanted.len() - done));
+        remaining -= shares[index];
     }
     shares
 }
 
-/// `plain` as the text of a cell: nothing in it is markup, and it stays on one line.
-pub fn text(plain: &str) -> String {
+/// Escapes `plain` for a table cell: no character of it is markup, and it stays on one line.
+pub fn markdown_text(plain: &str) -> String {
     let mut out = String::with_capacity(plain.len());
     for c in plain.chars() {
         match c {
             '<' => out += "&lt;",
             '>' => out += "&gt;",
             '&' => out += "&amp;",
-            // neither a person is called nor an issue linked
+            // otherwise GitHub would notify a user or link an issue
             '@' => out += "&#64;",
             '#' => out += "&#35;",
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '!' => out.extend(['\\', c]),
@@ -138,16 +133,17 @@ pub fn text(plain: &str) -> String {
     out
 }
 
-/// `plain` as code in a cell.
-pub fn code(plain: &str) -> String {
-    match plain.chars().any(|c| c == '`' || c == '\\' || is_hidden(c)) {
-        true => text(plain),
-        false => format!("`{}`", plain.replace('|', "\\|")),
+/// Formats `plain` as a code span in a table cell, or as text if it contains a backquote.
+pub fn markdown_code(plain: &str) -> String {
+    if plain.chars().any(|c| c == '`' || c == '\\' || is_hidden(c)) {
+        markdown_text(plain)
+    } else {
+        format!("`{}`", plain.replace('|', "\\|"))
     }
 }
 
-/// `plain` as a block of code, whatever fences stand in it.
-pub fn block(plain: &str) -> String {
+/// Formats `plain` as a fenced code block, with a fence longer than any in the text.
+pub fn markdown_block(plain: &str) -> String {
     let longest = plain
         .split(|c| c != '`')
         .map(str::len)
@@ -167,11 +163,11 @@ mod tests {
         document.table(
             "moved",
             &["name", "to"],
-            (0..3).map(|at| vec![code(&format!("m{at}")), "x".into()]),
+            (0..3).map(|at| vec![markdown_code(&format!("m{at}")), "x".into()]),
         );
         let row = |at| {
             vec![
-                code(&format!("registry.test/some/longer/repository-{at}:v1")),
+                markdown_code(&format!("registry.test/some/longer/repository-{at}:v1")),
                 "12 MB".into(),
             ]
         };
@@ -180,7 +176,7 @@ mod tests {
         document.line("the end");
         let text = document.finish();
         assert!(
-            text.len() <= MOST && text.len() > MOST - 1000,
+            text.len() <= MAX_BYTES && text.len() > MAX_BYTES - 1000,
             "{}",
             text.len()
         );
@@ -207,11 +203,11 @@ mod tests {
     #[test]
     fn nothing_from_servers_is_markup() {
         assert_eq!(
-            text("a|b\n<b>@joe #1 [x](y) `c`"),
+            markdown_text("a|b\n<b>@joe #1 [x](y) `c`"),
             "a\\|b\\n&lt;b&gt;&#64;joe &#35;1 \\[x\\](y) \\`c\\`"
         );
-        assert_eq!(code("a|b"), "`a\\|b`");
-        assert_eq!(code("a`<b>`"), "a\\`&lt;b&gt;\\`");
-        assert_eq!(block("x\n```\ny"), "````text\nx\n```\ny\n````\n");
+        assert_eq!(markdown_code("a|b"), "`a\\|b`");
+        assert_eq!(markdown_code("a`<b>`"), "a\\`&lt;b&gt;\\`");
+        assert_eq!(markdown_block("x\n```\ny"), "````text\nx\n```\ny\n````\n");
     }
 }

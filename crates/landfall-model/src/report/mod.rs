@@ -1,4 +1,8 @@
-//! What a command did: items, totals and hosts as one document; and progress as a small trait.
+//! The report of a command in all its forms, and the escaping that each form needs.
+//!
+//! [`RunReport`] has the items, totals and hosts of a run and is written as JSON; [`page`] makes
+//! HTML of it, [`Markdown`] a text for pull requests, [`CiAnnotation`] commands for CI services.
+//! [`Progress`] is what a run reports while it works.
 
 mod annotation;
 mod count;
@@ -17,10 +21,10 @@ mod summary;
 pub use annotation::{AnnotationLevel, CiAnnotation};
 pub use count::{EntryCount, count_of};
 pub use csv::csv_line;
-pub use escape::{escape, one_line};
+pub use escape::{escape_lines, one_line};
 pub use html::{HtmlEscaper, escape_html};
 pub use item::{EntryKind, ItemStatus, ReportItem};
-pub use markdown::{Markdown, block, code, text};
+pub use markdown::{Markdown, markdown_block, markdown_code, markdown_text};
 pub use notice::{Notice, NoticeKind};
 pub use progress::{Progress, SilentProgress};
 pub use schema::schema;

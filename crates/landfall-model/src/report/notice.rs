@@ -1,45 +1,45 @@
-//! What upstream says about itself, for people to act on: it fails nothing.
+//! Notices about upstream, for people to act on. They do not make a command fail.
 
 use super::RunReport;
 use crate::Digest;
 use serde::Serialize;
 use serde_json::json;
 
-/// What a notice is about.
+/// The kind of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoticeKind {
-    /// Upstream does not have it any more.
+    /// Upstream no longer has the item.
     Gone,
-    /// Its tag stands at another digest now.
+    /// The tag points to another digest now.
     Moved,
-    /// There is a newer version.
+    /// A newer version exists.
     Newer,
-    /// It was made long ago.
+    /// The image was created longer ago than `--older-than` allows.
     Old,
 }
 
-/// One thing to know about an item.
+/// A notice about one item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Notice {
-    /// What it is about.
+    /// What happened upstream.
     pub kind: NoticeKind,
-    /// The item's name in the lock.
+    /// The name of the item in the lock.
     pub name: String,
-    /// What it is, for people.
+    /// The message for people.
     pub message: String,
-    /// Of what moved: what is locked, or what the manifest demands.
+    /// The locked digest, or the one that the manifest demands, if the tag moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Digest>,
-    /// Of what moved: what upstream has now, where it says so.
+    /// The digest that upstream has now, if the tag moved and upstream reports a digest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Digest>,
-    /// Whether it is taken, as the manifest allows.
+    /// Whether the change was accepted, as the manifest allows.
     pub taken: bool,
 }
 
 impl Notice {
-    /// A notice without digests.
+    /// Creates a notice without digests.
     pub fn new(kind: NoticeKind, name: impl Into<String>, message: impl Into<String>) -> Notice {
         Notice {
             kind,
@@ -51,18 +51,20 @@ impl Notice {
         }
     }
 
-    /// Upstream does not have `name` any more.
+    /// Creates the notice that upstream no longer has `name`.
     pub fn gone(name: impl Into<String>) -> Notice {
-        Notice::new(NoticeKind::Gone, name, "upstream does not have it any more")
+        Notice::new(NoticeKind::Gone, name, "upstream no longer has it")
     }
 
-    /// `name` stands at something else. Of a file upstream tells the size alone, and there is no
-    /// `to`.
+    /// Creates the notice that `name` has other content. For files `to` is `None`, because upstream
+    /// reports only their size.
     pub fn moved(name: impl Into<String>, from: Option<Digest>, to: Option<Digest>) -> Notice {
-        let short = |digest: &Option<Digest>| digest.as_ref().map(|digest| digest.short(12));
-        let message = match (short(&from), short(&to)) {
-            (Some(from), Some(to)) => format!("it stood at {from} and stands at {to} now"),
-            _ => "upstream has something else there now".to_owned(),
+        let message = match (&from, &to) {
+            (Some(from), Some(to)) => {
+                let (from, to) = (from.short(12), to.short(12));
+                format!("its digest changed from {from} to {to}")
+            }
+            _ => "upstream has other content now".to_owned(),
         };
         Notice {
             from,
@@ -73,8 +75,8 @@ impl Notice {
 }
 
 impl RunReport {
-    /// Adds notices to the member `notices`.
-    pub fn notice(&mut self, mut notices: Vec<Notice>) {
+    /// Adds `notices`, sorted, to the member of that name.
+    pub fn add_notices(&mut self, mut notices: Vec<Notice>) {
         notices.sort();
         let member = self.extra.entry("notices").or_insert_with(|| json!([]));
         if let Some(list) = member.as_array_mut() {

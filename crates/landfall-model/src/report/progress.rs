@@ -1,28 +1,30 @@
-//! What the library says while it works. It prints nothing by itself.
+//! Progress of a run. The library reports it through a trait and prints nothing itself.
 
-/// Hears how a run proceeds. Any thread may call any method.
+/// Receives the progress of a run. Any thread may call any method.
 pub trait Progress: Send + Sync {
-    /// A phase (`pull`, `push`, …) begins, with so many items and bytes. 0 bytes means unknown.
+    /// Begins a phase such as `pull` with its number of items and bytes; 0 bytes means unknown.
     fn begin(&self, what: &str, items: u64, bytes: u64);
-    /// So many more bytes are done.
+    /// Reports that `count` more bytes were transferred.
     fn bytes(&self, count: u64);
-    /// So many more bytes are to be done than [`Progress::begin`] said: something is moved again.
+    /// Raises the total of the phase above what [`Progress::begin`] announced, because content is
+    /// transferred again.
     fn more(&self, _bytes: u64) {}
-    /// The phase has so many parts (blobs, manifests): each costs a request, however small it is.
+    /// Announces the number of blobs and manifests in the phase: each costs a request, however
+    /// small it is.
     fn parts(&self, _count: u64) {}
-    /// So many more parts are done.
+    /// Reports that `count` more blobs or manifests are done.
     fn parts_done(&self, _count: u64) {}
-    /// One more item is done; `name` is its name.
+    /// Reports that the item `name` is done.
     fn item(&self, name: &str);
-    /// A line about what is to come, of no more weight than the progress itself.
+    /// Shows a line about the next steps, which may be dropped together with the progress bar.
     fn tell(&self, _line: &str) {}
-    /// A line that people should read at once: a warning, a wait.
+    /// Shows a line that people must see at once, such as a warning.
     fn note(&self, line: &str);
-    /// The phase ends.
+    /// Ends the phase.
     fn end(&self);
 }
 
-/// Says nothing.
+/// Discards all progress.
 pub struct SilentProgress;
 
 impl Progress for SilentProgress {

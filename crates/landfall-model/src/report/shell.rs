@@ -1,17 +1,21 @@
-//! Words of commands that people type.
+//! Quotes text for commands that people copy into a shell.
 
-/// `text` between quotes, as one word of a shell.
+/// Quotes `text` as one word of a POSIX shell.
 pub fn shell_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// `text` as one word of a shell, between quotes only where it needs them.
+/// Returns `text` as one word of a POSIX shell, quoted only if needed.
 pub fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => shell_quoted(text),
+    if !text.is_empty() && text.chars().all(is_plain_in_shell) {
+        text.to_owned()
+    } else {
+        shell_quoted(text)
     }
+}
+
+fn is_plain_in_shell(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::settings::Setting;
 use crate::site_registry::SiteRegistry;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use landfall_model::{Consumer, Destination, prefix_of};
+use landfall_model::{Consumer, Destination, path_prefix};
 
 pub(super) struct Containerd;
 
@@ -215,9 +215,14 @@ fn other_accounts(
             let images = request.images().filter(|image| image.registry == host);
             let places = images.flat_map(|image| {
                 let is_here = |place: &Destination| {
-                    prefix_of(&place.repository, &image.repository) == Some(mirror.prefix.as_str())
+                    path_prefix(&place.repository, &image.repository)
+                        == Some(mirror.prefix.as_str())
                 };
-                let places = request.mapping.image(image).into_iter().filter(is_here);
+                let places = request
+                    .mapping
+                    .destinations(image)
+                    .into_iter()
+                    .filter(is_here);
                 places.map(|place| place.repository).collect::<Vec<_>>()
             });
             let mut others = Vec::new();

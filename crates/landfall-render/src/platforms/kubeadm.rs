@@ -39,7 +39,9 @@ impl Platform for Kubeadm {
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
         let version = request.settings.need(VERSION.key)?;
-        let place = request.mapping.at(&request.mapping.of_host(UPSTREAM));
+        let place = request
+            .mapping
+            .own_destination(&request.mapping.host_path(UPSTREAM));
         let repository = place.to_string().trim_end_matches('/').to_owned();
         let mut notes = Vec::new();
         let mut tag = |name: &str| {

@@ -5,7 +5,7 @@ use crate::file::RenderedFile;
 use crate::kubernetes::{document, map};
 use crate::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::request::Request;
-use landfall_model::{Consumer, ImageRef, other_hosts};
+use landfall_model::{Consumer, ImageRef, alias_hosts};
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ impl Platform for Kustomize {
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let place = |image: &ImageRef| request.mapping.image(image).into_iter().next();
+        let place = |image: &ImageRef| request.mapping.destinations(image).into_iter().next();
         let mut names: BTreeMap<String, String> = request
             .images()
             .filter_map(|image| Some((image.name(), place(image)?.to_string())))
@@ -66,7 +66,7 @@ impl Platform for Kustomize {
 
 /// The other ways in which manifests write the name of `image`: kustomize compares texts.
 fn spellings(image: &ImageRef) -> Vec<String> {
-    let others = other_hosts(&image.registry).map(|host| format!("{host}/{}", image.repository));
+    let others = alias_hosts(&image.registry).map(|host| format!("{host}/{}", image.repository));
     let mut names: Vec<String> = others.collect();
     if image.registry == "docker.io" {
         names.extend([

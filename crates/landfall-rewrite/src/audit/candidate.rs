@@ -4,7 +4,7 @@ use super::finding::{Coverage, Finding};
 use super::inventory::Inventory;
 use crate::text::{SCHEMES, reference_at};
 use landfall_model::document::LineIndex;
-use landfall_model::{ImageRef, Limits, names_host};
+use landfall_model::{ImageRef, Limits, has_host};
 
 /// A value that names an image, or may.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Candidate {
         match written.parse::<ImageRef>() {
             Ok(reference) => candidate(
                 written,
-                sure || reference.is_pinned() || names_host(written),
+                sure || reference.is_pinned() || has_host(written),
                 None,
             ),
             Err(error) if sure => candidate(
@@ -152,7 +152,7 @@ pub(super) fn unless_ambiguous(
     reference: &ImageRef,
 ) -> Coverage {
     let item = match coverage {
-        Coverage::Held { item } if !reference.is_pinned() && !names_host(written) => item,
+        Coverage::Held { item } if !reference.is_pinned() && !has_host(written) => item,
         coverage => return coverage,
     };
     let why = format!(
@@ -181,7 +181,7 @@ fn literals(text: &str) -> Vec<(usize, &str)> {
 
 /// Whether `text` is a list of references, or one with its host.
 pub(super) fn is_list(text: &str) -> bool {
-    list(text).is_some() || (names_host(text) && is_pinned(text))
+    list(text).is_some() || (has_host(text) && is_pinned(text))
 }
 
 /// The references of a list: words apart by blanks, lines or commas, each perhaps with a name

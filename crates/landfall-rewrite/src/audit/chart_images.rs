@@ -10,7 +10,7 @@ use super::text::audit;
 use super::tree::{audit_text, in_chart};
 use crate::chart::{Chart, Installed};
 use crate::text::reference_at;
-use landfall_model::{ImageRef, Limits, names_host};
+use landfall_model::{ImageRef, Limits, has_host};
 use serde_yaml::Mapping;
 use std::path::Path;
 
@@ -158,7 +158,7 @@ fn full_name(
     let image = value
         .parse::<ImageRef>()
         .ok()
-        .filter(|image| image.is_pinned() && names_host(value))?;
+        .filter(|image| image.is_pinned() && has_host(value))?;
     Some(placed(
         file,
         (at, line),

@@ -3,12 +3,12 @@
 use super::finding::Coverage;
 use super::well_known;
 use crate::index::{
-    Found, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, names_of,
+    Found, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, reference_names,
 };
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
 use landfall_model::{DestinationMap, TargetRegistry};
-use landfall_model::{Digest, ImageRef, names_host};
+use landfall_model::{Digest, ImageRef, has_host};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -151,7 +151,7 @@ impl<'a> Inventory<'a> {
     pub(super) fn is_full_name(&self, written: &str) -> bool {
         let full =
             |reference: ImageRef| reference.is_pinned() && self.is_registry(&reference.registry);
-        names_host(written) && written.parse::<ImageRef>().is_ok_and(full)
+        has_host(written) && written.parse::<ImageRef>().is_ok_and(full)
     }
 
     /// Whether `host` is a registry beyond doubt: the lock or the site has something there, or it
@@ -168,7 +168,7 @@ impl<'a> Inventory<'a> {
     /// and elsewhere a repository whose tag is set in another place.
     pub(crate) fn decide(&self, reference: &ImageRef, in_container: bool) -> Coverage {
         let name = reference.name();
-        let names: Vec<String> = names_of(reference).collect();
+        let names: Vec<String> = reference_names(reference).collect();
         let upstream = names
             .iter()
             .filter_map(|name| self.upstream.get(name))
@@ -226,7 +226,7 @@ impl<'a> Inventory<'a> {
         let Ok(reference) = base.parse::<ImageRef>() else {
             return Vec::new();
         };
-        let upstream = names_of(&reference)
+        let upstream = reference_names(&reference)
             .filter_map(|name| self.upstream.get(&name))
             .flatten();
         let there = self.there.get(&reference.name()).into_iter().flatten();
@@ -319,7 +319,7 @@ impl<'a> Inventory<'a> {
     /// registry than the one that this inventory knows. Documents that were rewritten before hold
     /// such names.
     pub fn other_target(&self, reference: &str) -> Option<String> {
-        let reference = names_host(reference)
+        let reference = has_host(reference)
             .then(|| reference.parse::<ImageRef>().ok())
             .flatten()?;
         if self.is_registry(&reference.registry) {

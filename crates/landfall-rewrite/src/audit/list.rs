@@ -1,7 +1,7 @@
 //! Plain lists of references.
 
 use super::candidate::Candidate;
-use landfall_model::{ImageRef, names_host};
+use landfall_model::{ImageRef, has_host};
 
 /// The references of a plain list: one per line, `#` begins a comment. `None` where `text` is not
 /// such a list.
@@ -17,7 +17,7 @@ pub(super) fn candidates(text: &str) -> Option<Vec<Candidate>> {
             continue;
         }
         let reference = written.parse::<ImageRef>().ok();
-        reference.filter(|reference| reference.is_pinned() || names_host(written))?;
+        reference.filter(|reference| reference.is_pinned() || has_host(written))?;
         found.extend(Candidate::all(start, &[], written, true, true));
     }
     (!found.is_empty()).then_some(found)

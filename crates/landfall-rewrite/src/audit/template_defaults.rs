@@ -5,7 +5,7 @@
 use super::inventory::Inventory;
 use crate::chart::{Chart, plain};
 use crate::reference_parts::{Part, is_prefix_of, part};
-use landfall_model::{ImageRef, names_host};
+use landfall_model::{ImageRef, has_host};
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 
@@ -227,12 +227,12 @@ impl Filler<'_> {
         if let Some(registry) = registries
             .global
             .as_ref()
-            .filter(|_| has_key || !names_host(repository))
+            .filter(|_| has_key || !has_host(repository))
         {
             values.insert(key.into(), registry.as_str().into());
             return;
         }
-        let has_own = names_host(repository) || values.get(&*key).and_then(plain).is_some();
+        let has_own = has_host(repository) || values.get(&*key).and_then(plain).is_some();
         let in_list = self.path.iter().any(|key| key.starts_with('['));
         if let Some(registry) = registries
             .default
@@ -334,7 +334,7 @@ fn registry_at(values: &Mapping, path: &[&str]) -> Option<String> {
         .fold(values.get(*first), |value, key| value?.get(*key));
     value
         .and_then(plain)
-        .filter(|text| names_host(&format!("{text}/x")))
+        .filter(|text| has_host(&format!("{text}/x")))
 }
 
 /// `version` as templates make a tag of it: often they put a `v` before it, or take it away.

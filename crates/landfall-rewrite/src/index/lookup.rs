@@ -5,8 +5,8 @@ use super::answer::Lookup;
 use super::reference_index::ReferenceIndex;
 use super::repository::{Asked, IndexedImage, Repository};
 use crate::role::Role;
-use landfall_model::names_of;
-use landfall_model::{Digest, ImageRef, names_host};
+use landfall_model::reference_names;
+use landfall_model::{Digest, ImageRef, has_host};
 
 impl ReferenceIndex {
     /// What the reference written as `text` means in this `role`. With `pin`, its digest is added.
@@ -17,7 +17,7 @@ impl ReferenceIndex {
         let Ok(reference) = text.parse::<ImageRef>() else {
             return Lookup::Unknown;
         };
-        let with_host = names_host(text);
+        let with_host = has_host(text);
         let means_latest = !reference.is_pinned()
             && (role == Role::Container || (role == Role::Image && !with_host));
         let tag = if means_latest {
@@ -31,7 +31,7 @@ impl ReferenceIndex {
             with_host,
         };
         let name = reference.name();
-        let candidates: Vec<&Repository> = names_of(&reference)
+        let candidates: Vec<&Repository> = reference_names(&reference)
             .filter_map(|name| self.repositories.get(&name))
             .collect();
         let there = self.settled.get(&name);
@@ -89,7 +89,7 @@ impl ReferenceIndex {
 
     /// Why the lock has `reference`, read with `tag`, without a digest, if so.
     fn loss(&self, reference: &ImageRef, tag: Option<&str>) -> Option<&str> {
-        let mut full = names_of(reference).map(|name| match tag {
+        let mut full = reference_names(reference).map(|name| match tag {
             Some(tag) => format!("{name}:{tag}"),
             None => name,
         });
@@ -106,10 +106,10 @@ impl ReferenceIndex {
             .parse::<ImageRef>()
             .ok()
             .filter(|reference| !reference.is_pinned())?;
-        if !names_host(name) && !role.is_image() {
+        if !has_host(name) && !role.is_image() {
             return None;
         }
-        names_of(&reference)
+        reference_names(&reference)
             .filter_map(|name| self.repositories.get(&name))
             .map(Repository::listed)
             .next()

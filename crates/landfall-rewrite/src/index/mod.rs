@@ -17,7 +17,7 @@ mod url_tests;
 mod words;
 
 pub(crate) use answer::{Lookup, Replacement};
-pub(crate) use landfall_model::names_of;
+pub(crate) use landfall_model::reference_names;
 pub(crate) use listing::listed;
 pub(crate) use locked::{Found, LossCause, ReferencedItem, losses, names};
 pub use reference_index::ReferenceIndex;

@@ -7,7 +7,7 @@ use super::reference_index::ReferenceIndex;
 use super::repository::{Repositories, Repository};
 use landfall_model::Destination;
 use landfall_model::ImageRef;
-use landfall_model::other_hosts;
+use landfall_model::alias_hosts;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl ReferenceIndex {
@@ -22,7 +22,7 @@ impl ReferenceIndex {
             .split_once('/')
             .map_or((&*prefix, ""), |(host, path)| (host, path));
         let aliases =
-            other_hosts(host).map(|host| format!("{host}/{path}").trim_end_matches('/').to_owned());
+            alias_hosts(host).map(|host| format!("{host}/{path}").trim_end_matches('/').to_owned());
         let prefixes: Vec<String> = std::iter::once(prefix.clone()).chain(aliases).collect();
         let mut bases: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for (rest, repository) in prefixes

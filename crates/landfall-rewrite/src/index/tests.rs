@@ -118,7 +118,7 @@ fn where_it_stands_decides_what_a_missing_tag_means() {
 fn an_alias_goes_where_the_locked_name_goes() {
     let site = "apiVersion: landfall/v1\nkind: Site\nregistry: {address: r, paths: {k8s.gcr.io: old, registry.k8s.io: new}}";
     let site = landfall_model::config::Site::parse(std::path::Path::new("s"), site).unwrap();
-    let mapping = landfall_model::config::mapping("r:5000".parse().unwrap(), Some(&site));
+    let mapping = landfall_model::config::destination_map("r:5000".parse().unwrap(), Some(&site));
     let lock = |names: &[&str]| {
         let images = names.iter().map(|name| {
             format!(

@@ -3,7 +3,7 @@
 
 use super::basenames::basename;
 use aho_corasick::AhoCorasick;
-use landfall_model::other_hosts;
+use landfall_model::alias_hosts;
 use std::collections::BTreeSet;
 
 /// What stands in a text that may hide references which its own bytes do not show: encoded content,
@@ -40,7 +40,7 @@ impl Words {
                 parts
                     .into_iter()
                     .chain(first(name).split(':').take(1))
-                    .chain(other_hosts(host).map(|host| -> &str { host }))
+                    .chain(alias_hosts(host).map(|host| -> &str { host }))
             })
             .chain(urls)
             .chain(HIDING)

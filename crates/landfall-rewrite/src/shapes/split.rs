@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::split_reference::{SplitReference, Value};
 use crate::walk::{Collector, Members, Shape, Surroundings};
 use crate::yaml::{Document, Node, Scalar};
-use landfall_model::{Destination, Digest, ImageRef, names_host};
+use landfall_model::{Destination, Digest, ImageRef, has_host};
 
 pub(super) struct Split;
 
@@ -75,7 +75,7 @@ fn decide<'s>(
 
 /// Whether `text` is a reference without a host.
 fn is_short(text: &str) -> bool {
-    !names_host(text) && text.parse::<ImageRef>().is_ok()
+    !has_host(text) && text.parse::<ImageRef>().is_ok()
 }
 
 /// Writes `replacement` into the parts of `reference`, or says why that is impossible.
@@ -181,7 +181,7 @@ fn unknown(
     if whole != base && !is_reference && is_known(base) {
         return Some(Meaning::left("its tag or digest is none"));
     }
-    if registry.is_some() && names_host(repository.1) && is_known(repository.1) {
+    if registry.is_some() && has_host(repository.1) && is_known(repository.1) {
         return Some(Meaning::left(
             "its registry and its repository both name a host",
         ));

@@ -11,7 +11,7 @@ use crate::notation::{pin, replaced};
 use crate::occurrence::{Meaning, Occurrence};
 use crate::role::Role;
 use crate::settings::Settings;
-use landfall_model::{ImageRef, names_host};
+use landfall_model::{ImageRef, has_host};
 use std::ops::Range;
 
 /// How far before a literal the beginning of its call is looked for, in bytes.
@@ -78,7 +78,7 @@ fn whole(
             "the text is no YAML by itself, so the tag that belongs to it cannot be seen",
         ))),
         Lookup::Known(_) | Lookup::Left(_)
-            if !names_host(word) && has_registry_beside(text, span.start) =>
+            if !has_host(word) && has_registry_beside(text, span.start) =>
         {
             let why = "a registry stands beside it, and the text is no YAML by itself";
             Some(occurrence(Meaning::left(why)))
@@ -176,5 +176,5 @@ fn looks_like_one(word: &str) -> bool {
         word.parse::<ImageRef>()
             .is_ok_and(|reference| reference.is_pinned())
     };
-    word.contains('/') && names_host(word) && reference()
+    word.contains('/') && has_host(word) && reference()
 }

@@ -1,7 +1,7 @@
 //! What is attached to an image: signatures, attestations, SBOMs.
 
 use landfall_content::BlobRead;
-use landfall_model::{Descriptor, media_type, referring};
+use landfall_model::{Descriptor, media_type, read_referrer};
 use std::collections::BTreeMap;
 
 /// The largest manifest that is read for its word, in bytes: those of signatures and the like are
@@ -43,7 +43,7 @@ fn word(one: &Attached, blobs: &dyn BlobRead) -> String {
     let bytes = (one.descriptor.size <= READ)
         .then(|| blobs.read(&one.descriptor).ok())
         .flatten();
-    let entry = bytes.and_then(|bytes| referring(&bytes, &one.descriptor));
+    let entry = bytes.and_then(|bytes| read_referrer(&bytes, &one.descriptor));
     let kind = entry.and_then(|found| found.entry["artifactType"].as_str().map(str::to_owned));
     by_type(kind.as_deref().unwrap_or_default())
 }

@@ -158,7 +158,7 @@ fn bundles(out: &mut String, bundles: &[BundleListing], pushed: usize) {
     for bundle in bundles.iter().rev().take(NAMED) {
         let counts = KINDS
             .iter()
-            .map(|&kind| EntryCount::of(kind, bundle.items.iter().map(ItemListing::counted)));
+            .map(|&kind| EntryCount::new(kind, bundle.items.iter().map(ItemListing::counted)));
         let holds: Vec<String> = counts
             .filter(|count| count.entries > 0)
             .map(|count| count.to_string())

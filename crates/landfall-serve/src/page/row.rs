@@ -47,7 +47,7 @@ fn full(item: &ItemListing, bundle: &str, here: Here<'_>, blobs: &dyn BlobRead) 
         .collect::<Vec<_>>()
         .join(", ");
     let kind = match item.kind {
-        EntryKind::Package => EntryCount::of(EntryKind::Package, [item.counted()]).to_string(),
+        EntryKind::Package => EntryCount::new(EntryKind::Package, [item.counted()]).to_string(),
         kind => kind.to_string(),
     };
     let about = [kind.as_str(), &platforms, &attached];
@@ -109,7 +109,7 @@ fn full(item: &ItemListing, bundle: &str, here: Here<'_>, blobs: &dyn BlobRead) 
     );
     fact(
         "Asked for by",
-        escape_html(item.asked_by.as_deref().unwrap_or_default()),
+        escape_html(item.consumer_destinations.as_deref().unwrap_or_default()),
     );
     fact("In", escape_html(bundle));
     for (tool, command) in commands(item, here) {

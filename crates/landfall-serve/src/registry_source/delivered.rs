@@ -31,7 +31,7 @@ pub async fn find_delivered(
     sessions: &RegistrySessions,
     mapping: &DestinationMap,
 ) -> Result<DeliveredContent, RegistrySourceError> {
-    let place = mapping.at(delivered_locks::REPOSITORY);
+    let place = mapping.own_destination(delivered_locks::REPOSITORY);
     let (repository, place) = (
         place.repository.clone(),
         format!("{place}:{}", delivered_locks::TAG),

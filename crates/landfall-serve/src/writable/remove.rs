@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::writable::IncomingBlob;
     use landfall_content::BlobRead;
-    use landfall_model::{Algorithm, Descriptor, media_type, referring};
+    use landfall_model::{Algorithm, Descriptor, media_type, read_referrer};
     use serde_json::{Value, json};
 
     fn incoming(store: &WritableStore, bytes: &[u8]) -> IncomingBlob {
@@ -206,7 +206,7 @@ mod tests {
             media_type: kind.into(),
         };
         let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
-        let referrer = referring(&bytes, &descriptor);
+        let referrer = read_referrer(&bytes, &descriptor);
         store
             .put_manifest(
                 name,

@@ -1,8 +1,8 @@
 //! One line on stderr.
 
-use landfall_model::report::escape;
+use landfall_model::report::escape_lines;
 use std::io::Write;
 
 pub(super) fn say(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", escape(line));
+    let _ = writeln!(std::io::stderr().lock(), "{}", escape_lines(line));
 }

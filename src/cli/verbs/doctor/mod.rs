@@ -12,8 +12,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::document::read_text_input;
+use landfall_model::redact_userinfo;
 use landfall_model::report::RunReport;
-use landfall_model::without_userinfo;
 use landfall_render::{Dialect, NoProxy};
 use packages::DoctorPackages;
 use serde_json::json;
@@ -215,7 +215,7 @@ fn given(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), CliEr
             files.push(found.ok_or_else(|| wrong("there is no Seed of KKP in it".into()))?);
         } else {
             hosts.push(target.parse().map_err(|error| {
-                CliError::usage(format!("{}: {error}", without_userinfo(target)))
+                CliError::usage(format!("{}: {error}", redact_userinfo(target)))
             })?);
         }
     }

@@ -9,7 +9,7 @@ use catalogue::{listing, written};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use landfall_item::manifest::{CATALOGUE, MORE, from_list, of_nothing, platforms_line};
-use landfall_model::config::first_site;
+use landfall_model::config::starter_site;
 use landfall_model::report::{RunReport, one_line, shell_word};
 use landfall_model::{Platform, TargetRegistry};
 use landfall_rewrite::audit::Helm;
@@ -118,7 +118,7 @@ impl InitCommand {
 
     fn first(&self, context: &Context) -> Result<FirstFiles, CliError> {
         let address = self.to.as_ref().map(ToString::to_string);
-        let site = first_site(address.as_deref());
+        let site = starter_site(address.as_deref());
         let by_flag = platforms_line(&self.platforms, "of all images here");
         let written = |manifest| FirstFiles {
             manifest,

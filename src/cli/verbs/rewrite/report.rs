@@ -4,7 +4,7 @@ use super::kustomize;
 use super::not_locked::NotLocked;
 use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome};
 use landfall_model::report::{RunReport, count_of, one_line};
-use landfall_model::{ImageRef, names_host};
+use landfall_model::{ImageRef, has_host};
 use landfall_rewrite::{Meaning, Member, Occurrence, RewriteError};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -175,7 +175,7 @@ fn is_ambiguous(occurrence: &Occurrence) -> bool {
     let is_left = matches!(occurrence.meaning, Meaning::Left { .. }) && occurrence.role.is_image();
     let reference = || occurrence.written.parse::<ImageRef>();
     is_left
-        && !names_host(&occurrence.written)
+        && !has_host(&occurrence.written)
         && reference().is_ok_and(|reference| !reference.is_pinned())
 }
 

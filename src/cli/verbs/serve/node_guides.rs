@@ -35,7 +35,7 @@ pub(crate) fn of(
         if target.is_none() && !is_tls {
             plain_http.push(host.to_owned());
         }
-        let mapping = config::mapping(registry, site.as_ref());
+        let mapping = config::destination_map(registry, site.as_ref());
         let request = Request {
             lock: &lock,
             mapping: &mapping,

@@ -251,7 +251,7 @@ impl BucketStore {
             });
         }
         if !digest.matches(&bytes) {
-            let found = Digest::of(digest.algorithm(), &bytes);
+            let found = Digest::compute(digest.algorithm(), &bytes);
             return Err(WriteError::Digest {
                 wanted: digest.clone(),
                 found,

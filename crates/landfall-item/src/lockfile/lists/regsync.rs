@@ -11,7 +11,7 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
         let tag = image.destination_tag();
         let places = asked
             .mapping
-            .map(|mapping| mapping.image(&image.name))
+            .map(|mapping| mapping.destinations(&image.name))
             .unwrap_or_default();
         for place in places {
             let to = ImageRef {

@@ -3,7 +3,7 @@
 use crate::manifest::draft::head;
 use landfall_model::document::{Diagnostic, SourceText};
 use landfall_model::report::one_line;
-use landfall_model::{Digest, ImageRef, Platform, names_host};
+use landfall_model::{Digest, ImageRef, Platform, has_host};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -244,7 +244,7 @@ fn place(at: &str) -> &str {
 
 /// The reference `written` with `host` before it, if it names none.
 pub(super) fn at_host(host: &str, written: &str) -> String {
-    if host.is_empty() || names_host(written) {
+    if host.is_empty() || has_host(written) {
         written.to_owned()
     } else {
         format!("{host}/{written}")

@@ -139,6 +139,6 @@ pub(super) fn configuration(
 /// Where the charts of KKP's applications are.
 fn charts_at(request: &Request<'_>) -> Option<String> {
     let charts: ImageRef = "quay.io/kubermatic/helm-charts".parse().ok()?;
-    let place = request.mapping.image(&charts).into_iter().next()?;
+    let place = request.mapping.destinations(&charts).into_iter().next()?;
     Some(format!("oci://{place}"))
 }

@@ -49,7 +49,7 @@ impl Proxy {
 pub(super) fn at_registry(request: &Request<'_>, repositories: &[&str]) -> Value {
     let find = |name: &&str| request.images().find(|image| image.name() == **name);
     let found = repositories.iter().find_map(find);
-    let place = found.and_then(|image| request.mapping.image(image).into_iter().next());
+    let place = found.and_then(|image| request.mapping.destinations(image).into_iter().next());
     optional(place.map(|place| place.to_string()))
 }
 

@@ -47,7 +47,7 @@ impl Repository {
                     value: source.into(),
                     why: "it is a repository, as in projects.registry.vmware.com/tkg".into(),
                 })?;
-        let place = request.mapping.image(&pause).remove(0);
+        let place = request.mapping.destinations(&pause).remove(0);
         let name = format!("{}/{}", place.registry, place.repository);
         let name = name.strip_suffix("/pause").ok_or_else(|| {
             let why = format!("TKG puts image names behind one repository, and {name} does not end in /pause; change registry.paths");

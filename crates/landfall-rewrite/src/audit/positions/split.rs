@@ -9,7 +9,7 @@ use crate::audit::finding::Coverage;
 use crate::reference_parts::{Part, part};
 use crate::split_reference::SplitReference;
 use crate::yaml::Entry;
-use landfall_model::{ImageRef, names_host};
+use landfall_model::{ImageRef, has_host};
 
 pub(super) struct Split;
 
@@ -36,7 +36,7 @@ impl Position for Split {
                 .iter()
                 .any(|part| group.contains_key(part));
             let sure = parts || in_image(around.key) || in_image(key.map(|key| &*key.value));
-            if !(sure || names_host(&reference.whole)) {
+            if !(sure || has_host(&reference.whole)) {
                 continue;
             }
             if let Some(at) = start_of(reference.repository.0) {
